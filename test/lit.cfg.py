@@ -1,5 +1,5 @@
-# Tests of the compiler's tools: .mlir and .test files with RUN lines. The unit
-# tests are programs of their own and are run by ctest.
+# Tests of the compiler's tools: .mlir and .test files with RUN lines. The unit tests are
+# separate programs that ctest runs.
 
 import os
 import shutil
@@ -22,7 +22,7 @@ config.substitutions.append(("%cxx", config.cxx))
 config.substitutions.append(("%kiln_src", config.kiln_source_root))
 config.substitutions.append(("%kiln_bin", config.kiln_bin_dir))
 
-# A test names what it needs that a build or a machine may lack.
+# Features for dependencies that a build or a machine may lack.
 for tool in ["kiln-opt", "kiln-run", "kilnc", "kiln-generate", "kiln-missing-events"]:
     if os.path.exists(os.path.join(config.kiln_bin_dir, tool)):
         config.available_features.add(tool)
@@ -31,21 +31,20 @@ if os.path.exists("/dev/nvidia0"):
 if os.path.exists("/dev/nvidia1"):
     config.available_features.add("multi-gpu")
 
-# NVIDIA's assembler, where the compiler looks for it too.
+# NVIDIA's assembler, searched for where the compiler searches, too.
 toolkits = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")] + ["/usr/local/cuda"]
 folders = [os.environ.get("PATH", "")] + [os.path.join(home, "bin") for home in toolkits if home]
 ptxas = shutil.which("ptxas", path=os.path.pathsep.join(folders))
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
-# A Python with the library whose models kiln imports, which no test needs but
-# those that compare with it.
+# A Python with the transformers library, which only tests that compare with that library need.
 transformers_python = os.environ.get("KILN_TRANSFORMERS_PYTHON", config.python)
 probe = "import importlib.util as u; exit(not (u.find_spec('torch') and u.find_spec('transformers')))"
 if subprocess.run([transformers_python, "-c", probe], capture_output=True).returncode == 0:
     config.available_features.add("transformers")
 config.substitutions.append(("%transformers_python", transformers_python))
 
-# tools/check.sh --long
+# Set by tools/check.sh --long.
 if "KILN_LONG" in os.environ:
     config.environment["KILN_LONG"] = os.environ["KILN_LONG"]

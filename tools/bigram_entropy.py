@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ===- bigram_entropy.py - How well one byte predicts the next ----------------=== #
+# ===- bigram_entropy.py - Bigram entropy of a text --------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,9 +9,9 @@
 
     bigram_entropy.py FILE
 
-This is H(next byte | byte) of the text's own statistics: the least loss that any
-model can reach on this text when it looks at one byte only. A model that looks
-further back should be below it.
+This is H(next byte | byte) of the text: the minimum loss on this text of any model
+that predicts each byte from the previous byte only. A model with a longer context
+should reach a lower loss.
 """
 
 import collections

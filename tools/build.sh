@@ -8,8 +8,9 @@
 #
 # usage: tools/build.sh [TARGET...]
 #
-# Ninja in build/. A terminal gets ninja's own one moving line; a pipe or a file
-# gets one line per tenth of the work, and what compilers say.
+# Runs ninja in build/. On a terminal, ninja shows its one-line progress;
+# otherwise, the output is one line per tenth of the build steps, and compiler
+# diagnostics.
 #
 # ===-----------------------------------------------------------------------=== #
 set -euo pipefail

@@ -6,8 +6,8 @@
 #
 # ===-----------------------------------------------------------------------=== #
 #
-# The one command that says whether a working tree is good; continuous integration
-# runs exactly this. `--long` adds the runs that take long: tests read KILN_LONG.
+# Checks a working tree; continuous integration runs exactly this command.
+# `--long` adds the slow tests, which are enabled by KILN_LONG.
 #
 # ===-----------------------------------------------------------------------=== #
 set -euo pipefail

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
-# ===- english_text.py - English text from Perl's manuals ---------------------=== #
+# ===- english_text.py - English text from Perl manuals ----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Collects the prose of .pod manuals into one text and splits off its end.
+"""Converts the prose of .pod manuals to a training text and a validation text.
 
     english_text.py DIRECTORY --train=FILE.txt --val=FILE.txt
 
-Headings, code and lists of functions are left out. The manuals are put into an
-order of their own (by the hash of their names), so that the last 5 %, which
-become the validation text, are not about one subject. The same manuals give the
-same text everywhere.
+Headings, code and lists of functions are omitted. The manuals are ordered by the
+hash of their names, so that the last 5 %, which become the validation text, cover
+several subjects. The same manuals always give the same texts.
 """
 
 import argparse
@@ -23,14 +22,14 @@ import sys
 
 VALIDATION_SHARE = 0.05
 
-# Tables of contents and of functions: mostly names.
+# Manuals that consist mostly of names, not of sentences.
 NOT_PROSE = {"perlapi", "perlintern", "perltoc", "perluniprops"}
 
 ESCAPES = {"lt": "<", "gt": ">", "sol": "/", "verbar": "|"}
 
 
 def plain(paragraph: str) -> str:
-    """Takes pod's markup away: C<code>, I<italic>, L<text|target>, E<gt>."""
+    """Removes pod markup: C<code>, I<italic>, L<text|target>, E<gt>."""
     paragraph = re.sub(r"[A-Z]<<+\s+(.*?)\s+>>+", r"\1", paragraph, flags=re.DOTALL)
     before = None
     while before != paragraph:
@@ -41,7 +40,7 @@ def plain(paragraph: str) -> str:
 
 
 def prose(manual: str) -> str:
-    """The paragraphs of a manual that are neither code nor commands."""
+    """Returns the paragraphs of a manual that are neither code nor commands."""
     paragraphs = (p.strip("\n") for p in re.split(r"\n[ \t]*\n", manual))
     return "".join(plain(p) + "\n\n" for p in paragraphs if p and p[0] not in " \t=")
 

@@ -6,10 +6,9 @@
 #
 # ===-----------------------------------------------------------------------=== #
 #
-# Sets up, builds the compiler, compiles examples/tiny-gpt2 and trains it on the
-# English prose of Perl's manuals, byte by byte. Everything it makes is under
-# build/quickstart. Run it again at any time: what is done already is not redone,
-# but the training is.
+# Installs the dependencies, builds the compiler, compiles examples/tiny-gpt2 and
+# trains it on the English prose of Perl's manuals, one byte per token. All output is
+# under build/quickstart. When run again, it repeats only the training.
 #
 # ===-----------------------------------------------------------------------=== #
 set -euo pipefail
@@ -30,10 +29,10 @@ else
   bold='' plain=''
 fi
 
-# Says what comes next.
+# Prints the title of the next section.
 headline() { printf '\n%s== %s%s\n' "$bold" "$1" "$plain"; }
 
-# Shows a command as one can type it, then runs it.
+# Prints a command as typed in a shell, then runs it.
 show_and_run() {
   local word line='$'
   for word in "$@"; do
@@ -44,12 +43,12 @@ show_and_run() {
   "$@"
 }
 
-# Lines of single steps, every hundredth; a terminal gets a progress bar instead.
+# Prints every hundredth step only; a terminal shows a progress bar instead.
 fewer_lines() {
   if [[ -t 1 ]]; then cat; else awk '!/^step / || $2 ~ /^(1|[0-9]*00)\// { print; fflush() }'; fi
 }
 
-# Puts Perl's manuals under $1: the Debian package is unpacked, not installed.
+# Unpacks Perl's manuals under $1 without installing their Debian package.
 fetch_manuals() {
   mkdir -p "$1"
   local download=(apt-get -qq -o APT::Sandbox::User=root download perl-doc)
@@ -84,7 +83,7 @@ headline "Compile the model"
 model=(examples/tiny-gpt2 --batch=8 --seq=128)
 show_and_run build/bin/kilnc "${model[@]}" -o "$work/train"
 
-headline "The memory plan: all that training will use, known before it starts"
+headline "Memory plan: the memory use of training, known before it starts"
 printf '$ build/bin/kilnc %s --emit=plan | tools/show_plan.py\n' "${model[*]}"
 build/bin/kilnc "${model[@]}" --emit=plan | python3 tools/show_plan.py
 
@@ -105,9 +104,9 @@ events = [json.loads(line) for line in open(sys.argv[1])]
 print("%.4f" % [e["loss"] for e in events if e.get("event") == "eval"][-1])' "$work/log.jsonl")
 bigram=$(python3 tools/bigram_entropy.py "$text/train.txt")
 echo "  validation loss                   $loss nats per byte"
-echo "  bigram entropy of the text        $bigram nats per byte, the best that knowing one previous byte allows"
+echo "  bigram entropy of the text        $bigram nats per byte, the minimum for a model of one previous byte"
 if ! awk -v loss="$loss" -v bigram="$bigram" 'BEGIN { exit !(loss < bigram) }'; then
-  echo "quickstart.sh: the validation loss is not below the bigram entropy; expected it to be: this is a bug" >&2
+  echo "quickstart.sh: the validation loss is not below the bigram entropy; please report this as a kiln bug" >&2
   exit 1
 fi
 
@@ -117,15 +116,15 @@ show_and_run "$work/train" --resume="$work/checkpoints" --generate=300 --tempera
 cat <<END
 ${bold}
 == Done in $((SECONDS / 60)) min $((SECONDS % 60)) s${plain}
-The executable is $work/train; what it learned is in $work/checkpoints, as safetensors. Try:
+The executable is $work/train; its weights are in $work/checkpoints, as safetensors. Try:
 
   $work/train --help                          every flag of the executable
-  $work/train --describe                      what it was built with
-  $work/train --check-memory                  proof that it uses memory as planned
+  $work/train --describe                      compile options and memory plan
+  $work/train --check-memory                  checks that memory is used as planned
   $work/train --data=$text/train.txt --resume=$work/checkpoints --save=$work/checkpoints --steps=2000
-                                                        more training; what is not given is as it was
+                                                        more training; other flags keep their values
   build/bin/kilnc examples/tiny-llama -o llama          another model
   build/bin/kilnc examples/tiny-gpt2 --emit=forward     the model as the compiler sees it
 
-docs/use/getting-started.md goes on from here.
+docs/use/getting-started.md continues from here.
 END

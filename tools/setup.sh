@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# ===- setup.sh - Install what kiln needs and configure build/ ---------------=== #
+# ===- setup.sh - Install dependencies and configure build/ ------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
 #
-# For Debian 12, as root or with sudo. Safe to repeat: a package that is there is
-# not touched, and when all are there, the network is not needed. The packages of
-# LLVM 22 come from Debian's own security archive, which every installation lists.
+# For Debian 12, as root or with sudo. It may be run repeatedly: installed packages
+# are unchanged, and no network is needed if all are installed. The packages of
+# LLVM 22 come from Debian's security archive, which every installation includes.
 #
 # ===-----------------------------------------------------------------------=== #
 set -euo pipefail
@@ -47,7 +47,7 @@ if ((${#missing[@]})); then
   fi
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  # $1: what to say; the rest: a command, whose output is shown only when it fails.
+  # $1: message; the rest: a command whose output is shown only if it fails.
   quietly() {
     echo "-- $1"
     shift

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ===- show_plan.py - A memory plan as a table --------------------------------=== #
+# ===- show_plan.py - Memory plan as a table ---------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,9 +9,9 @@
 
     kilnc MODEL --emit=plan | show_plan.py [--buffers=N]
 
-Per class: the bytes it holds at the moment when the most memory is in use, and
-the bytes of all its buffers together, which share the arena by taking turns.
-With --buffers=N also the N largest buffers.
+For each buffer class, the table shows its bytes at the time of peak memory use, and
+the total size of its buffers, which share the arena over time. With --buffers=N, it
+also lists the N largest buffers.
 """
 
 import argparse

@@ -1,13 +1,13 @@
-//===- CheckWeights.cpp - Weights on disk against a graph's states --------===//
+//===- CheckWeights.cpp - Validation of weight files ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads headers only. The comparison is the one that an executable makes when
-// it loads the same files, so that a mismatch is found before anything is
-// compiled. What the executable's --init-ignore can let pass is a warning here.
+// Reads file headers only. The comparison is the same as when an executable
+// loads the files, so a mismatch is reported before compilation. Unused
+// tensors, which --init-ignore can permit, are reported as a warning.
 //
 //===----------------------------------------------------------------------===//
 

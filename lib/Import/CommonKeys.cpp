@@ -1,12 +1,13 @@
-//===- CommonKeys.cpp - Configuration keys of every family ----------------===//
+//===- CommonKeys.cpp - Keys of all families ------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The keys of the library's PreTrainedConfig, the settings of text generation
-// that older versions store beside them, and notes that other tools leave.
+// Lists the keys of transformers' PreTrainedConfig, the text generation
+// settings that older versions store in the same file, and notes of other
+// tools.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,12 +16,12 @@
 using namespace kiln;
 
 static constexpr llvm::StringLiteral kGeneration =
-    "a setting of text generation, which the library drops when it reads the "
-    "file";
+    "a setting of text generation, which the library ignores when it reads "
+    "the file";
 static constexpr llvm::StringLiteral kLabels =
     "is for classification and not for the language model";
 static constexpr llvm::StringLiteral kOutputs =
-    "chooses what the library returns beside the loss";
+    "selects the outputs of the library in addition to the loss";
 static constexpr llvm::StringLiteral kToken =
     "the id of a special token, for tokenizers and text generation";
 static constexpr llvm::StringLiteral kNote =
@@ -48,10 +49,10 @@ static constexpr ConfigKey kKeys[] = {
     inert("gradient_checkpointing", "",
           "repeats forward passes instead of keeping their results"),
     inert("experts_implementation", "",
-          "chooses an implementation of layers that no supported family has"),
+          "selects an implementation of layers that no supported family has"),
 
     fixed("is_encoder_decoder", "false", "[null, false]", "false"),
-    // The library reads null as false here.
+    // The library treats null as false for this key.
     fixed("is_causal", "", "[true]",
           "true: attention to later tokens is not implemented"),
     fixed("add_cross_attention", "", "[null, false]", "false"),
@@ -66,13 +67,14 @@ static constexpr ConfigKey kKeys[] = {
           "[null, \"eager\", \"sdpa\", \"flash_attention_2\", "
           "\"flash_attention_3\", \"flash_attention_4\", \"flex_attention\"]",
           "eager, sdpa, flash_attention_2, flash_attention_3, "
-          "flash_attention_4, flex_attention, which compute the same"),
+          "flash_attention_4, flex_attention, which compute the same function"),
     fixed("auto_map", "", "[null]",
-          "none, since code of a model directory is never run"),
+          "none, because code of a model directory is never run"),
     fixed("quantization_config", "", "[null]",
           "weights that are not quantized"),
 
-    // Removed from the library, or never read by code of these families.
+    // Keys that were removed from transformers or that these families do not
+    // read.
     unread("is_decoder", "attention is causal in these families either way"),
     unread("tie_encoder_decoder", "is for encoder-decoder models"),
     unread("use_bfloat16", "was for TensorFlow"),

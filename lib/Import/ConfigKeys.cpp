@@ -1,4 +1,4 @@
-//===- ConfigKeys.cpp - What kiln does with each configuration key --------===//
+//===- ConfigKeys.cpp - Tables of configuration keys ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -68,7 +68,7 @@ std::string kiln::listConfigKeys() {
     llvm::StringSet<> seen;
     for (llvm::ArrayRef<ConfigKey> table : keys->tables)
       for (const ConfigKey &key : table)
-        // The first table that has a key decides.
+        // The first table that contains a key takes precedence.
         if (seen.insert(key.name).second)
           rows.push_back(describe(key));
     families[name] = std::move(rows);

@@ -1,20 +1,19 @@
-//===- ConfigKeys.h - What kiln does with each configuration key -*- C++
-//-*-===//
+//===- ConfigKeys.h - Tables of configuration keys --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A config.json is a list of settings for code that kiln does not run. A key
-// that kiln overlooked would compile a model other than the one the file
-// describes, so each family has a table of all keys that may be in its files.
-// A key in no table is refused whatever its value.
+// A config.json contains settings for the transformers library. If kiln ignored
+// a key that matters, it would compile a different model than the file
+// describes, so each family has a table of all keys that its files may contain.
+// A key without a row is rejected regardless of its value.
 //
-// The tables repeat facts about one version of the library: the keys that its
-// configuration classes declare and their defaults. A test compares them with
-// the library where it is installed, and checks that no key of use Unread is
-// read when the library builds and trains the model.
+// The tables describe one version of the library: the keys that its
+// configuration classes declare, and their defaults. If the library is
+// installed, a test compares the tables with it and checks that it does not
+// read any key with use Unread while it builds and trains the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,34 +25,34 @@
 
 namespace kiln {
 
-/// The version of transformers that the tables describe.
+/// Version of transformers that the tables describe.
 constexpr llvm::StringLiteral kLibraryVersion = "5.23.0";
 
 enum class KeyUse {
-  /// An importer reads it. Every value is honoured or refused by name.
+  /// An importer reads the key. Every value is either implemented or rejected.
   Honoured,
-  /// Not implemented, so only some values are accepted.
+  /// The key is not implemented, so only some values are accepted.
   Fixed,
-  /// The library reads it, but it does not change a training step.
+  /// The library reads the key, but it does not affect a training step.
   Inert,
-  /// The library's code for the family never reads it.
+  /// The library's code for the family does not read the key.
   Unread
 };
 
 struct ConfigKey {
   llvm::StringLiteral name;
   KeyUse use;
-  /// The value, as JSON, that the library's configuration class declares for an
-  /// absent key. Empty: the class does not declare the key.
+  /// Default of transformers' configuration class as JSON; empty if the class
+  /// does not declare the key.
   llvm::StringLiteral libraryDefault;
-  /// The accepted values of a Fixed key, as a JSON array.
+  /// Accepted values of a Fixed key as a JSON array.
   llvm::StringLiteral accepted;
-  /// Fixed: what is supported, for the message that refuses another value.
-  /// Inert and Unread: why the key does not matter.
+  /// For Fixed keys, the supported values, for the error about another value.
+  /// For Inert and Unread keys, the reason why they have no effect.
   llvm::StringLiteral note;
 };
 
-// One row of a table each.
+// Each of these functions returns one row of a table.
 constexpr ConfigKey honoured(llvm::StringLiteral name,
                              llvm::StringLiteral libraryDefault = "") {
   return {name, KeyUse::Honoured, libraryDefault, "", ""};
@@ -79,20 +78,20 @@ constexpr ConfigKey unread(llvm::StringLiteral name,
   return {name, KeyUse::Unread, libraryDefault, "", reason};
 }
 
-/// All keys that the configuration of one family may have.
+/// The keys that the configuration of one family may contain.
 struct FamilyKeys {
-  /// Tables in order of precedence: the family's own, then shared ones.
+  /// Tables in order of precedence: the family's own table, then shared ones.
   llvm::ArrayRef<llvm::ArrayRef<ConfigKey>> tables;
 
-  /// The row of a key, or null.
+  /// Returns the row of a key, or null.
   const ConfigKey *find(llvm::StringRef name) const;
 };
 
-// Tables that families share.
+// Tables shared by several families.
 llvm::ArrayRef<ConfigKey> commonKeys();
-/// Keys of GPT-2 that Llama and its relatives do not read.
+/// Returns the keys of GPT-2 that the Llama family does not read.
 llvm::ArrayRef<ConfigKey> foreignGpt2Keys();
-/// Keys that Llama, Mistral and Qwen2 read in the same way.
+/// Returns the keys that Llama, Mistral and Qwen2 read in the same way.
 llvm::ArrayRef<ConfigKey> rotaryKeys();
 
 const FamilyKeys &gpt2Keys();

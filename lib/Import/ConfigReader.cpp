@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// This file is built without exceptions, so it uses only those members of
-// nlohmann::json that do not throw: each access follows a check of the type.
+// This file is compiled without exceptions, so it uses only non-throwing
+// members of nlohmann::json: each access follows a type check.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using llvm::StringRef;
 using llvm::Twine;
 using nlohmann::json;
 
-/// A value as it can appear in a message: one line, not long.
+/// Formats a value for a one-line message and truncates it.
 static std::string shown(const json &value) {
   constexpr std::size_t limit = 60;
   if (value.is_object() || value.is_array()) {
@@ -260,8 +260,8 @@ void ConfigReader::refuse(StringRef key, const Twine &supported) {
 
 void ConfigReader::checkUnread(const std::string &key, const json &value,
                                StringRef modelType) {
-  // Names that start with an underscore are notes of the library that wrote
-  // the file.
+  // Keys that start with an underscore are notes of the library that wrote the
+  // file.
   if (StringRef(key).starts_with("_") ||
       llvm::is_contained(ignored, path + key))
     return;

@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the keys of one JSON object. Every accessor checks type and range and
-// marks its key as read; the first failure is kept and later reads return a
-// value within their range, so that a caller reads a whole configuration and
-// asks once, through finish(), whether all of it was good. finish() also
-// refuses the keys that were not read, whatever their value, since such a key
-// may change what the model computes. The top of a file has a table of keys
-// (ConfigKeys.h), which gives the defaults of absent keys and lists those that
-// may be present without being read.
+// Reads the keys of one JSON object. Every accessor checks the type and the
+// range of a value and marks its key as read. The first failure is recorded,
+// and later reads return a value within their range, so a caller reads a whole
+// configuration and checks for errors once, with finish(). finish() also
+// rejects keys that were not read, because they may change what the model
+// computes. The table of the top-level object (ConfigKeys.h) provides the
+// defaults of absent keys and lists the keys that may be present without being
+// read.
 //
-// A key that is null counts as absent, as it does for the library that writes
-// these files, except where its table says otherwise.
+// A null value counts as absent, as in the transformers library, unless the
+// table specifies otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,12 +37,12 @@ namespace kiln {
 
 class ConfigReader {
 public:
-  /// Reads the top of a file. `object` is a JSON object and outlives the
-  /// reader. finish() lets the keys named in `ignored` pass.
+  /// Reads the top-level object of a file. `object` must be a JSON object and
+  /// must outlive the reader. finish() accepts the keys in `ignored`.
   ConfigReader(const nlohmann::json &object, std::string file,
                llvm::ArrayRef<std::string> ignored = {})
       : object(object), file(std::move(file)), ignored(ignored) {}
-  /// Reads an object that is the value of `key` at the top of a file.
+  /// Reads an object that is the value of the top-level key `key`.
   ConfigReader(const nlohmann::json &object, const ConfigReader &top,
                llvm::StringRef key)
       : object(object), file(top.file), path(key.str() + "."),
@@ -50,56 +50,56 @@ public:
 
   const std::string &getFile() const { return file; }
 
-  /// Sets the table of the keys at the top of the file, and checks that each
-  /// ignored key is in the file and is not one that is honoured.
+  /// Sets the table of the top-level keys. Fails if an ignored key is missing
+  /// from the file or is one that the importer reads.
   llvm::Error setTable(const FamilyKeys &table);
 
-  /// The key is there and is not null. Does not mark it as understood.
+  /// Returns true if the key is present and not null. Does not mark it as read.
   bool has(llvm::StringRef key) const;
-  /// The key is there, even if null.
+  /// Returns true if the key is present, even if it is null.
   bool mentions(llvm::StringRef key) const;
 
-  // Readers of values. Without the argument `absent`, an absent key has the
-  // default that the table gives.
+  // These functions read a value. Without the parameter `absent`, an absent key
+  // has the default in the table.
   int64_t requireInteger(llvm::StringRef key, int64_t low, int64_t high);
   int64_t getInteger(llvm::StringRef key, int64_t low, int64_t high);
   int64_t getInteger(llvm::StringRef key, int64_t absent, int64_t low,
                      int64_t high);
-  /// Nothing for null, or for an absent key whose default is null.
+  /// Returns nullopt for null and for an absent key whose default is null.
   std::optional<int64_t> getOptionalInteger(llvm::StringRef key, int64_t low,
                                             int64_t high);
-  /// A finite number in [low, high].
+  /// Reads a finite number in [low, high].
   double requireReal(llvm::StringRef key, double low, double high);
   double getReal(llvm::StringRef key, double low, double high);
   double getReal(llvm::StringRef key, double absent, double low, double high);
-  /// A probability in [0, 1).
+  /// Reads a probability in [0, 1).
   double getProbability(llvm::StringRef key);
   bool getBool(llvm::StringRef key);
   std::string getString(llvm::StringRef key);
   std::string getString(llvm::StringRef key, llvm::StringRef absent);
-  /// An array of strings; empty when absent.
+  /// Reads an array of strings; returns an empty vector if absent.
   std::vector<std::string> getStrings(llvm::StringRef key);
-  /// An object, or null when absent.
+  /// Returns an object, or null if absent.
   const nlohmann::json *getObject(llvm::StringRef key);
 
-  /// Reads `other` as another name of `key`: from then on `key` finds its
-  /// value. Fails when both are there and differ.
+  /// Declares `other` as an alternative name of `key`, so that reading `key`
+  /// also finds its value. Fails if both are present and differ.
   void addSpelling(llvm::StringRef key, llvm::StringRef other);
 
-  /// Records that `key` has a value that cannot be honoured.
+  /// Records the error that the value of `key` is not supported.
   void refuse(llvm::StringRef key, const llvm::Twine &supported);
 
   bool failed() const { return failure.has_value(); }
-  /// A failure of this reader, if there was one, or the first key that was not
-  /// read and may not be present.
+  /// Returns the recorded failure, or else an error for the first key that was
+  /// not read and may not be present.
   llvm::Error finish(llvm::StringRef modelType);
 
 private:
   const nlohmann::json *find(llvm::StringRef key);
-  /// The library's default of `key`, which the table has as honoured; null if
-  /// the library declares none.
+  /// Returns transformers' default of a key that the table marks as honoured,
+  /// or null if it declares none.
   nlohmann::json tableDefault(llvm::StringRef key) const;
-  /// Checks a key that no accessor was asked for.
+  /// Checks a key that no accessor has read.
   void checkUnread(const std::string &key, const nlohmann::json &value,
                    llvm::StringRef modelType);
   void fail(std::string message);

@@ -1,12 +1,12 @@
-//===- ForwardGraph.cpp - Builds the forward graph of a transformer -------===//
+//===- ForwardGraph.cpp - Builder of transformer forward graphs -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// States precede the program in order of first use, so that the module lists
-// parameters in the order in which the model computes.
+// States precede the program in order of first use, so the module lists
+// parameters in computation order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -243,7 +243,8 @@ void ForwardGraph::finishWithLoss(Value hidden, StringRef name,
                                   double stddev) {
   Value classifier = reads.lookup(weight);
   if (classifier)
-    // Files often hold a tied classifier as well as the embedding.
+    // Weight files often contain a tied classifier in addition to the
+    // embedding.
     module->lookupSymbol<StateOp>(weight).setCopiesAttr(
         builder.getStrArrayAttr({(name + ".weight").str()}));
   else
@@ -257,8 +258,8 @@ void ForwardGraph::finishWithLoss(Value hidden, StringRef name,
   ReturnOp::create(builder, loc, loss);
 }
 
-/// Elements of all states and of all values, without overflow: no dimension
-/// that an importer accepts reaches 2^31, and no rank exceeds 3.
+/// Returns the number of elements of all states and values. Saturates instead
+/// of overflowing.
 static uint64_t countElements(ModuleOp module) {
   uint64_t total = 0;
   auto count = [&](Type type) {
@@ -277,8 +278,8 @@ static uint64_t countElements(ModuleOp module) {
 }
 
 llvm::Expected<OwningOpRef<ModuleOp>> ForwardGraph::takeModule(StringRef file) {
-  // So many that sizes in bytes, and operation counts of a matrix product, stay
-  // far from the limits of 64-bit integers.
+  // Below this limit, byte sizes and the operation counts of a matmul are far
+  // from the limits of 64-bit integers.
   constexpr uint64_t limit = 1ull << 40;
   uint64_t elements = countElements(*module);
   if (elements > limit)

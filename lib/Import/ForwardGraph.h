@@ -1,19 +1,20 @@
-//===- ForwardGraph.h - The forward graph of a transformer ------*- C++ -*-===//
+//===- ForwardGraph.h - Builder of transformer forward graphs ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the importers of different model types share: states that are declared
-// where they are first used, and layers as the model's own code names them.
+// Provides the layers and states that the importers share. A state is declared
+// where it is first used.
 //
-// Every layer has a name, such as "h.0.attn.c_attn": the name of its module in
-// the source model without the prefix that all modules share. It becomes the
-// location of the layer's ops, and the stem of its states' symbols. The name in
-// weight files is the prefix and the symbol.
+// Every layer has a name, such as "h.0.attn.c_attn", which is the name of its
+// module in the source model without the prefix that all modules share. The
+// name becomes the location of the layer's ops and the stem of its states'
+// symbols. The name of a tensor in weight files is the prefix followed by the
+// symbol.
 //
-// Activations have rank 2, [batch * sequence, features].
+// Activations have rank 2: [batch * sequence, features].
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,14 +30,14 @@ namespace kiln {
 
 enum class Activation { Gelu, GeluTanh, Relu, Silu };
 
-/// From the name that configurations use; `supportedActivations` lists them.
+/// Parses a name in a configuration; `supportedActivations` lists the names.
 std::optional<Activation> parseActivation(llvm::StringRef name);
 extern const char *const supportedActivations;
 
-/// How a weight matrix is stored.
+/// Memory layout of a weight matrix.
 enum class WeightLayout {
-  InOut, ///< [inputs, outputs], the Conv1D of GPT-2
-  OutIn, ///< [outputs, inputs], Linear
+  InOut, ///< [inputs, outputs], as in GPT-2's Conv1D.
+  OutIn, ///< [outputs, inputs], as in Linear.
 };
 
 struct AttentionShape {
@@ -47,7 +48,7 @@ struct AttentionShape {
 
 class ForwardGraph {
 public:
-  /// `sourcePrefix` is what weight files put before the symbols, such as
+  /// `sourcePrefix` is the prefix of the symbols in weight files, such as
   /// "transformer.".
   ForwardGraph(mlir::MLIRContext &context, llvm::StringRef sourcePrefix,
                int64_t batch, int64_t sequenceLength, mlir::FloatType type);
@@ -55,44 +56,45 @@ public:
   int64_t getBatch() const { return batch; }
   int64_t getSequenceLength() const { return length; }
 
-  /// The row `paddingIndex` of the table starts at zero and receives no
-  /// gradient from the lookup.
+  /// Emits an embedding lookup. The row `paddingIndex` of the table starts at
+  /// zero and receives no gradient from the lookup.
   mlir::Value embedding(llvm::StringRef name, int64_t rows, int64_t width,
                         double stddev,
                         std::optional<int64_t> paddingIndex = std::nullopt);
-  /// Rows 0 to sequence length of a table with `rows` rows, for each sequence.
+  /// Returns the first rows of a table with `rows` rows, up to the sequence
+  /// length, for each sequence.
   mlir::Value positionEmbedding(llvm::StringRef name, int64_t rows,
                                 int64_t width, double stddev);
   mlir::Value layerNorm(mlir::Value x, llvm::StringRef name, double eps);
   mlir::Value rmsNorm(mlir::Value x, llvm::StringRef name, double eps);
   mlir::Value linear(mlir::Value x, llvm::StringRef name, int64_t outputs,
                      WeightLayout layout, bool bias, double stddev);
-  /// `x` itself when p is 0.
+  /// Emits dropout; returns `x` if p is 0.
   mlir::Value dropout(mlir::Value x, llvm::StringRef name, double p);
-  /// Causal attention.
+  /// Emits causal attention.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
                         llvm::StringRef name, const AttentionShape &shape);
   /// Rotates every head of `x`. The tables are constant states that all layers
   /// share.
   mlir::Value rope(mlir::Value x, llvm::StringRef name, int64_t heads,
                    llvm::ArrayRef<double> inverseFrequencies);
-  /// Columns [first, first + count).
+  /// Returns the columns [first, first + count).
   mlir::Value columns(mlir::Value x, llvm::StringRef name, int64_t first,
                       int64_t count);
   mlir::Value activation(mlir::Value x, llvm::StringRef name, Activation kind);
-  /// activation(gate) * up.
+  /// Returns activation(gate) * up.
   mlir::Value gatedActivation(mlir::Value gate, mlir::Value up,
                               llvm::StringRef name, Activation kind);
   mlir::Value add(mlir::Value a, mlir::Value b, llvm::StringRef name);
 
   /// Ends the program with the loss of a classifier whose weight matrix
-  /// [vocabulary, width] is the state `weight`: one that exists already (tied),
-  /// or a new one, whose name in files has no prefix.
+  /// [vocabulary, width] is the state `weight`: either an existing state
+  /// (tied), or a new one whose name in weight files has no prefix.
   void finishWithLoss(mlir::Value hidden, llvm::StringRef name,
                       llvm::StringRef weight, int64_t vocabulary,
                       double stddev);
 
-  /// The finished module, unless its tensors are beyond every machine.
+  /// Returns the finished module. Fails if its tensors have too many elements.
   llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
   takeModule(llvm::StringRef file);
 
@@ -109,7 +111,7 @@ private:
   mlir::Value ropeTable(llvm::StringRef symbol, bool sine,
                         llvm::ArrayRef<double> inverseFrequencies);
   mlir::Value readState(llvm::StringRef symbol, mlir::RankedTensorType type);
-  /// Adds the [features] tensor `shift` to every row.
+  /// Adds the [features] tensor `shift` to every row of `x`.
   mlir::Value addToRows(mlir::Value x, mlir::Value shift, mlir::Location loc);
 
   std::string sourcePrefix;
@@ -119,8 +121,8 @@ private:
   ProgramOp program;
   mlir::OpBuilder builder;
   mlir::Value tokens, targets, rng, lossScale;
-  llvm::StringMap<mlir::Value> reads; ///< by symbol
-  int64_t nextKey = 0;                ///< of the next random op
+  llvm::StringMap<mlir::Value> reads; ///< Indexed by symbol.
+  int64_t nextKey = 0;                ///< Key of the next random op.
 };
 
 } // namespace kiln

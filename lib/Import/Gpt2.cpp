@@ -1,13 +1,13 @@
-//===- Gpt2.cpp - GPT-2 ---------------------------------------------------===//
+//===- Gpt2.cpp - GPT-2 importer ------------------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Learned positions, layer norm before each block, fused query-key-value
-// projection, weights stored [inputs, outputs], classifier tied to the token
-// embedding.
+// GPT-2 has learned positions, layer norm before each block, a fused
+// query-key-value projection, weights stored as [inputs, outputs], and a
+// classifier tied to the token embedding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,8 +85,8 @@ static Value buildAttention(ForwardGraph &graph, const Gpt2Config &c, Value x,
   AttentionShape shape = {c.heads, c.heads, scale, c.attentionDropout};
   Value mixed = graph.attention(q, k, v, name, shape);
 
-  // Each layer adds two terms to the residual stream; the smaller weights keep
-  // the variance of the sum independent of the number of layers.
+  // Each layer adds two terms to the residual stream; the smaller initial
+  // weights keep the variance of the sum independent of the number of layers.
   double projected =
       c.initializerRange / std::sqrt(2.0 * static_cast<double>(c.layers));
   Value y = graph.linear(mixed, name + ".c_proj", c.width, WeightLayout::InOut,

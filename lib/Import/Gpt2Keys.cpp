@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The library's GPT2Config, in the order in which it declares its keys. Keys of
-// Llama that GPT-2's code never reads are accepted with any value, because the
-// library computes the same with and without them.
+// Lists the keys of transformers' GPT2Config in declaration order. Llama keys
+// that GPT-2's code does not read are accepted with any value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +18,7 @@ static constexpr llvm::StringLiteral kToken =
     "the id of a special token, for tokenizers and text generation";
 static constexpr llvm::StringLiteral kSummary =
     "is read by GPT2DoubleHeadsModel and not by the language model";
-static constexpr llvm::StringLiteral kForeign =
-    "a key of Llama and its relatives";
+static constexpr llvm::StringLiteral kForeign = "a key of the Llama family";
 
 static constexpr ConfigKey kKeys[] = {
     honoured("vocab_size", "50257"),
@@ -42,18 +40,19 @@ static constexpr ConfigKey kKeys[] = {
     unread("summary_first_dropout", "0.1", kSummary),
     honoured("scale_attn_weights", "true"),
     inert("use_cache", "true",
-          "keeps keys and values for text generation beside the same result"),
+          "caches keys and values for text generation; the result is the same"),
     inert("bos_token_id", "50256", kToken),
     inert("eos_token_id", "50256", kToken),
     inert("pad_token_id", "null",
           "GPT-2's embedding has no padding index; the id is for tokenizers"),
     honoured("scale_attn_by_inverse_layer_idx", "false"),
     inert("reorder_and_upcast_attn", "false",
-          "chooses the precision of an intermediate result, not a function"),
+          "selects the precision of an intermediate result, not another "
+          "function"),
     fixed("add_cross_attention", "false", "[null, false]", "false"),
     honoured("tie_word_embeddings", "true"),
 
-    // The general names of some keys.
+    // General names of some keys.
     honoured("hidden_size"),
     honoured("num_hidden_layers"),
     honoured("num_attention_heads"),

@@ -1,11 +1,11 @@
-//===- HuggingFace.cpp - Model directories to forward graphs --------------===//
+//===- HuggingFace.cpp - Importer of model directories --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds config.json and picks the importer by its model_type.
+// Finds config.json and selects the importer by its model_type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,11 +39,11 @@ struct ModelType {
   StringRef name;
   llvm::Expected<ImportedModel> (*import)(const ImportRequest &);
   const FamilyKeys &(*keys)();
-  /// Values of `architectures` that stand for the language model: with its
-  /// head, or the file of its body alone.
+  /// Accepted values of `architectures`: the language model with its head, and
+  /// its body alone.
   llvm::ArrayRef<StringRef> classes;
-  /// Patterns of names of tensors in files of older versions of the library
-  /// that the model computes itself.
+  /// Name patterns of tensors in files of older library versions that the model
+  /// computes itself.
   llvm::ArrayRef<StringRef> unusedTensors;
 };
 } // namespace
@@ -55,7 +55,7 @@ static constexpr StringRef kMistralClasses[] = {"MistralForCausalLM",
                                                 "MistralModel"};
 static constexpr StringRef kQwen2Classes[] = {"Qwen2ForCausalLM", "Qwen2Model"};
 
-// Masks, and the frequencies of rotary positions.
+// Attention masks and rotary frequencies.
 static constexpr StringRef kGpt2Unused[] = {
     "transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias",
     "h.*.attn.bias", "h.*.attn.masked_bias"};
@@ -78,7 +78,7 @@ static const ModelType *findModelType(StringRef name) {
   return nullptr;
 }
 
-/// Small files that a saved model needs to be a model directory again.
+/// Small files that are copied to saved model directories.
 static constexpr StringRef kCompanionFiles[] = {"added_tokens.json",
                                                 "chat_template.jinja",
                                                 "config.json",
@@ -91,8 +91,8 @@ static constexpr StringRef kCompanionFiles[] = {"added_tokens.json",
                                                 "vocab.json"};
 static constexpr uint64_t kLargestCompanion = 64u << 20;
 
-/// Any of them means that the directory is not an untrained model. Only the
-/// first two can be read.
+/// Files that indicate trained weights. Only the first two formats are
+/// supported.
 static constexpr StringRef kWeightFiles[] = {
     "model.safetensors", "model.safetensors.index.json",
     "pytorch_model.bin", "pytorch_model.bin.index.json",
@@ -108,7 +108,7 @@ bool kiln::isModelDirectory(StringRef path) {
   return llvm::sys::fs::is_directory(path);
 }
 
-/// The last component of the directory's path, for reports.
+/// Returns the last component of the directory's path, for reports.
 static std::string modelName(StringRef directory) {
   llvm::SmallString<256> path(directory);
   llvm::sys::fs::make_absolute(path);
@@ -127,8 +127,7 @@ ImportRequest::chooseSequenceLength(int64_t positions, StringRef key) const {
   if (length > INT32_MAX / options.batch)
     return badOption("batch " + llvm::Twine(options.batch) +
                      " times sequence length " + llvm::Twine(length) +
-                     " is more than the 2147483647 tokens that one step can "
-                     "have");
+                     " exceeds the maximum of 2147483647 tokens per step");
   return length;
 }
 

@@ -1,14 +1,15 @@
-//===- Llama.cpp - Llama, Mistral and Qwen2 -------------------------------===//
+//===- Llama.cpp - Llama, Mistral and Qwen2 importer ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Rotary positions, RMS norm before each block, grouped-query attention, gated
-// MLP, weights stored [outputs, inputs]. Mistral is the same graph; Qwen2 has a
-// bias on the query, key and value projections and nowhere else. Both may have
-// a sliding window, which is refused unless it covers the whole sequence.
+// Llama has rotary positions, RMS norm before each block, grouped-query
+// attention, a gated MLP, and weights stored as [outputs, inputs]. Mistral has
+// the same graph; Qwen2 has biases on the query, key and value projections
+// only. Mistral and Qwen2 may have a sliding window, which is rejected unless
+// it covers the whole sequence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ struct LlamaConfig {
   int64_t heads, keyHeads, headDim;
   double eps, initializerRange, attentionDropout;
   Activation activation;
-  bool inputBias, outputBias, mlpBias; ///< of q, k, v; of o; of the MLP
+  bool inputBias, outputBias, mlpBias; ///< Of q, k and v; of o; of the MLP.
   bool tied;
   std::optional<int64_t> paddingIndex;
 };
@@ -44,7 +45,7 @@ static LlamaConfig readConfig(ConfigReader &config, StringRef type,
   c.inner = config.requireInteger("intermediate_size", 1, kMaxDimension);
   c.layers = config.requireInteger("num_hidden_layers", 1, kMaxLayers);
   c.heads = config.requireInteger("num_attention_heads", 1, kMaxDimension);
-  // A missing key has another default in each version of the library.
+  // The default of a missing key depends on the transformers version.
   if (type != "llama" && !config.mentions("num_key_value_heads"))
     config.requireInteger("num_key_value_heads", 1, kMaxDimension);
   c.keyHeads =
@@ -73,7 +74,7 @@ static LlamaConfig readConfig(ConfigReader &config, StringRef type,
   c.tied = config.getBool("tie_word_embeddings");
   c.paddingIndex = config.getOptionalInteger("pad_token_id", -c.vocabulary,
                                              c.vocabulary - 1);
-  // A negative index counts from the last row of the embedding.
+  // A negative index counts back from the end of the embedding.
   if (c.paddingIndex && *c.paddingIndex < 0)
     *c.paddingIndex += c.vocabulary;
   std::optional<Activation> activation =
@@ -92,7 +93,7 @@ static LlamaConfig readConfig(ConfigReader &config, StringRef type,
   return c;
 }
 
-/// The sliding window of the layers that have one, or none.
+/// Returns the sliding window size, or nullopt if no layer has a window.
 static std::optional<int64_t> readWindow(ConfigReader &config, StringRef type) {
   if (type == "llama")
     return std::nullopt;
@@ -103,7 +104,7 @@ static std::optional<int64_t> readWindow(ConfigReader &config, StringRef type) {
   return window;
 }
 
-/// Refuses attention that sees less than the whole sequence before it.
+/// Rejects attention that does not cover the whole preceding sequence.
 static void checkLayerTypes(ConfigReader &config, StringRef type,
                             int64_t layers, int64_t length) {
   std::optional<int64_t> window = readWindow(config, type);
@@ -118,7 +119,7 @@ static void checkLayerTypes(ConfigReader &config, StringRef type,
     if (layer != "full_attention" && !(layer == "sliding_attention" && window))
       config.refuse("layer_types", "full_attention in every layer");
   }
-  // Mistral has the window in every layer, whatever layer_types says.
+  // Mistral applies the window in every layer and ignores layer_types.
   bool slides = type == "mistral";
   if (type == "qwen2") {
     int64_t first =

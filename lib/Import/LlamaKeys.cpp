@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The library's LlamaConfig, in the order in which it declares its keys.
+// Lists the keys of transformers' LlamaConfig in declaration order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static constexpr ConfigKey kKeys[] = {
     honoured("attention_bias", "false"),
     honoured("mlp_bias", "false"),
     honoured("head_dim", "null"),
-    // Not declared, but the library builds its cache by it.
+    // Undeclared key that determines the cache type of transformers.
     honoured("layer_types"),
 
     unread("max_sequence_length",

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The library's MistralConfig, in the order in which it declares its keys.
+// Lists the keys of transformers' MistralConfig in declaration order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ static constexpr ConfigKey kKeys[] = {
     inert("eos_token_id", "2",
           "the id of a special token, for tokenizers and text generation"),
     honoured("sliding_window", "4096"),
-    // Not declared, but the library builds its cache by it.
+    // Undeclared key that determines the cache type of transformers.
     honoured("layer_types"),
 
     unread("attention_bias", kLlama),

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The library's Qwen2Config, in the order in which it declares its keys.
+// Lists the keys of transformers' Qwen2Config in declaration order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 using namespace kiln;
 
 static constexpr llvm::StringLiteral kLlama =
-    "a key of Llama; which of Qwen2's projections have a bias is fixed";
+    "a key of Llama; the biases of Qwen2's projections are fixed";
 
 static constexpr ConfigKey kKeys[] = {
     honoured("vocab_size", "151936"),
@@ -32,7 +32,7 @@ static constexpr ConfigKey kKeys[] = {
           "the id of a special token, for tokenizers and text generation"),
     inert("eos_token_id", "null",
           "the id of a special token, for tokenizers and text generation"),
-    // Not declared, but the library's code reads it.
+    // Undeclared key that the code of transformers reads.
     honoured("head_dim"),
 
     unread("attention_bias", kLlama),

@@ -1,12 +1,12 @@
-//===- RopeFrequencies.cpp - Angles of rotary embeddings ------------------===//
+//===- RopeFrequencies.cpp - Rotary embedding frequencies -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A rope type that is not listed is refused, also yarn and longrope: what the
-// published libraries compute for them depends on the library's version.
+// Other rope types, such as yarn and longrope, are rejected: the formulas of
+// the library depend on its version.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,7 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
   RopeConfig rope;
   rope.theta = config.getReal("rope_theta", rope.theta, 1.0, kLargest);
 
-  // The newer spelling wins nothing: where both are given, they would have to
-  // be compared key by key.
+  // If both forms are present, they must be equal.
   const json *scaling = config.getObject("rope_scaling");
   const json *parameters = config.getObject("rope_parameters");
   if (scaling && parameters && *scaling != *parameters)
@@ -65,7 +64,7 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
     if (rope.highFactor <= rope.lowFactor)
       keys.refuse("high_freq_factor", "more than low_freq_factor");
   } else if (type == "dynamic") {
-    // It rescales only beyond the length that the model was trained for.
+    // Dynamic scaling applies only beyond the original sequence length.
     keys.requireReal("factor", 1.0, kLargest);
     int64_t original = keys.getInteger("original_max_position_embeddings",
                                        INT32_MAX, 1, INT32_MAX);
@@ -96,8 +95,8 @@ std::vector<double> kiln::ropeInverseFrequencies(const RopeConfig &rope,
       frequency /= rope.factor;
       break;
     case RopeConfig::Kind::Llama3: {
-      // Waves that are short beside the original length keep their frequency,
-      // long ones are slowed down, those between are interpolated.
+      // Short wavelengths keep their frequency, long wavelengths are scaled by
+      // the factor, and wavelengths in between are interpolated.
       double turns =
           static_cast<double>(rope.originalLength) * frequency / (2 * pi);
       double kept =

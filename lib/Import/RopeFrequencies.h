@@ -1,13 +1,13 @@
-//===- RopeFrequencies.h - Angles of rotary embeddings ----------*- C++ -*-===//
+//===- RopeFrequencies.h - Rotary embedding frequencies ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The inverse frequencies of rotary position embeddings, from the two spellings
-// that configurations have: `rope_theta` beside `rope_scaling`, and both within
-// `rope_parameters`.
+// Computes the inverse frequencies of rotary position embeddings.
+// Configurations specify them in one of two forms: `rope_theta` and
+// `rope_scaling`, or both within `rope_parameters`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,21 +24,21 @@ struct RopeConfig {
   enum class Kind { Default, Linear, Llama3 };
   Kind kind = Kind::Default;
   double theta = 10000.0;
-  double factor = 1.0;        ///< Linear, Llama3
-  double lowFactor = 1.0;     ///< Llama3
-  double highFactor = 4.0;    ///< Llama3
-  int64_t originalLength = 1; ///< Llama3
+  double factor = 1.0;        ///< Used by Linear and Llama3.
+  double lowFactor = 1.0;     ///< Used by Llama3.
+  double highFactor = 4.0;    ///< Used by Llama3.
+  int64_t originalLength = 1; ///< Used by Llama3.
 };
 
-/// Reads the keys of `config`, whose model has this many `positions`.
-/// `sequenceLength` decides whether a scaling that depends on the length has an
-/// effect.
+/// Reads the rope keys of `config`. `positions` is the number of positions of
+/// the model. `sequenceLength` determines whether a length-dependent scaling
+/// has an effect.
 llvm::Expected<RopeConfig> readRopeConfig(ConfigReader &config,
                                           llvm::StringRef modelType,
                                           int64_t positions,
                                           int64_t sequenceLength);
 
-/// One angle per position for each of the headDim / 2 pairs.
+/// Returns the angle per position for each of the headDim / 2 pairs.
 std::vector<double> ropeInverseFrequencies(const RopeConfig &rope,
                                            int64_t headDim);
 

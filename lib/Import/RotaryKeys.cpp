@@ -1,13 +1,13 @@
-//===- RotaryKeys.cpp - Keys that Llama and its relatives share -----------===//
+//===- RotaryKeys.cpp - Shared keys of the Llama family -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Keys that the library's LlamaConfig, MistralConfig and Qwen2Config declare
-// with the same default, keys of rotary positions, and keys of GPT-2 that no
-// code of theirs reads.
+// Lists the keys that transformers' LlamaConfig, MistralConfig and Qwen2Config
+// declare with the same default, the keys of rotary positions, and the keys of
+// GPT-2 that these models do not read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@ static constexpr ConfigKey kKeys[] = {
     honoured("initializer_range", "0.02"),
     honoured("rms_norm_eps", "1e-6"),
     inert("use_cache", "true",
-          "keeps keys and values for text generation beside the same result"),
+          "caches keys and values for text generation; the result is the same"),
     honoured("pad_token_id", "null"),
     honoured("tie_word_embeddings", "false"),
     honoured("rope_parameters", "null"),
     honoured("attention_dropout", "0.0"),
 
-    // The spellings of older versions, which the library translates.
+    // Names in older versions, which transformers translates.
     honoured("rope_theta"),
     honoured("rope_scaling"),
     fixed("partial_rotary_factor", "", "[null, 1.0]", "1.0"),

@@ -1,13 +1,13 @@
-//===- StorageType.cpp - The type of tensors that a config.json names -----===//
+//===- StorageType.cpp - Tensor type in config.json -----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Libraries load a model in the type that its config.json names, so the file of
-// a saved model must name the type of the saved tensors. The text is edited in
-// place: a person may have formatted it, and other tools compare it.
+// Libraries load a model in the type that its config.json specifies, so the
+// file of a saved model must specify the type of the saved tensors. The text is
+// edited in place to preserve its formatting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using llvm::StringRef;
 
 namespace {
 
-/// Walks over text that is known to be valid JSON.
+/// Scans text that is known to be valid JSON.
 class Scanner {
 public:
   explicit Scanner(StringRef text) : text(text) {}
@@ -32,7 +32,7 @@ public:
   }
   void skip(std::size_t count) { at += count; }
 
-  /// Skips a string; returns it with its quotes.
+  /// Skips a string and returns it with its quotes.
   StringRef skipString() {
     std::size_t start = at++;
     while (text[at] != '"')
@@ -77,7 +77,7 @@ std::string kiln::withStorageType(StringRef config, StringRef type) {
   Scanner scanner(config);
   scanner.next();
   do {
-    // Before a member: an opening brace, or a comma.
+    // The position is at an opening brace or at a comma.
     scanner.skip(1);
     scanner.next();
     nlohmann::json key =

@@ -1,4 +1,4 @@
-//===- PlanCharts.cpp - Pictures of a memory plan ---------------*- C++ -*-===//
+//===- PlanCharts.cpp - Charts of memory plans ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -61,7 +61,7 @@ std::vector<Moment> kiln::report::downsample(const std::vector<Moment> &moments,
 
 namespace {
 
-/// A plot of bytes against commands with its axes.
+/// A chart of bytes over commands, with its axes.
 class Frame {
 public:
   static constexpr double kWidth = 1000, kHeight = 340, kLeft = timelineLeft,
@@ -95,7 +95,8 @@ void Frame::open(StringRef label, llvm::raw_ostream &os) const {
                 int(kWidth), int(kHeight), escapeHtml(label));
 }
 
-/// The 1, 2 or 5 times a power of ten (of two for bytes) that gives few ticks.
+/// Returns the smallest tick distance, 1, 2 or 5 times a power of ten (or a
+/// power of two for bytes), that gives at most about `ticks` ticks.
 static int64_t tickStep(int64_t range, int ticks, bool isBytes) {
   int64_t step = 1;
   while (step < range / ticks) {
@@ -112,7 +113,7 @@ static int64_t tickStep(int64_t range, int ticks, bool isBytes) {
   return step;
 }
 
-/// A power of two times a small number needs few digits.
+/// Formats the bytes of a tick without the digits ".00".
 static std::string tickText(int64_t bytes) {
   std::string text = bytes ? bytesText(bytes) : "0";
   if (size_t digits = text.find(".00"); digits != std::string::npos)
@@ -153,8 +154,8 @@ std::string kiln::report::timelineChart(const PlanFigures &plan,
               std::max(timeline.arena, timeline.budget) / 20 * 21);
   frame.open(timeline.label, os);
   frame.drawAxes(os);
-  // From the highest class down, each from zero: what is painted later covers
-  // all but the part on top.
+  // Draws the cumulative areas from the highest class to the lowest, so that
+  // each area covers the lower part of the previous one.
   for (size_t top = kClasses; top-- > 0;) {
     bool isEmpty = llvm::all_of(
         points, [&](const Moment &moment) { return !moment.byClass[top]; });

@@ -1,4 +1,4 @@
-//===- PlanCharts.h - Pictures of a memory plan -----------------*- C++ -*-===//
+//===- PlanCharts.h - Charts of memory plans --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,30 +12,32 @@
 
 namespace kiln::report {
 
-/// Where the first command begins and the last one ends in the timeline, whose
-/// width is 1000.
+/// Horizontal positions of the start of the first command and of the end of the
+/// last command in the timeline, which is 1000 units wide.
 inline constexpr int timelineLeft = 84, timelineRight = 990;
 
-/// Text inside an element or a quoted attribute.
+/// Escapes text for an element or a quoted attribute.
 std::string escapeHtml(llvm::StringRef text);
 
-/// Of every stretch of commands, the one with most bytes alive.
+/// Divides the moments into at most `points` intervals and returns the moment
+/// with the most live bytes of each.
 std::vector<Moment> downsample(const std::vector<Moment> &moments,
                                size_t points);
 
-/// One arena over a step.
+/// The live bytes of one arena over a step.
 struct Timeline {
   llvm::StringRef label;
   std::vector<Moment> points;
   int64_t arena = 0, budget = 0, peakCommand = 0;
-  bool hasCursor = false; ///< for the script
+  bool hasCursor = false; ///< True if the page's script draws a cursor.
 };
 
-/// SVG: bytes alive over commands, stacked by class.
+/// Returns an SVG chart of the live bytes over the commands, stacked by class.
 std::string timelineChart(const PlanFigures &plan, const Timeline &timeline);
 
-/// SVG: the part of the arena above the states, as offset against lifetime.
-/// `drawn` and `total` say how many buffers were high enough to be seen.
+/// Returns an SVG chart of the arena above the states, with offsets against
+/// lifetimes. Sets `drawn` to the number of buffers that are large enough to be
+/// visible, and `total` to the number of all buffers.
 std::string arenaChart(const PlanFigures &plan, size_t &drawn, size_t &total);
 
 } // namespace kiln::report

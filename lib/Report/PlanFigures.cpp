@@ -1,4 +1,4 @@
-//===- PlanFigures.cpp - What all views of a plan show ----------*- C++ -*-===//
+//===- PlanFigures.cpp - Figures of a memory plan ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -62,7 +62,8 @@ static PlanBuffer readBuffer(const Object &object, int64_t states) {
   return buffer;
 }
 
-/// Names of a layer's stages without the layer: 'h.3.mlp.c_fc' is 'mlp.c_fc'.
+/// Adds the names of a layer's stages without the layer prefix: 'h.3.mlp.c_fc'
+/// becomes 'mlp.c_fc'.
 static void addNames(const Array *names, StringRef layer,
                      std::vector<std::string> &to) {
   for (const llvm::json::Value &value : names ? *names : Array()) {
@@ -74,7 +75,7 @@ static void addNames(const Array *names, StringRef layer,
   }
 }
 
-/// Stages of one layer become one group, then equal neighbours do.
+/// Groups the stages of each layer, then merges equal consecutive groups.
 static std::vector<ChoiceGroup> groupChoices(const Array *stages) {
   std::vector<ChoiceGroup> layers;
   StringRef previous;
@@ -101,7 +102,7 @@ static std::vector<ChoiceGroup> groupChoices(const Array *stages) {
         std::max(group.forwardRuns, number(*stage, "forward_runs"));
     group.dropsInput |= !stage->getBoolean("keeps_input").value_or(true);
   }
-  // An op of several results can be in both lists.
+  // An op with several results may be in both lists.
   for (ChoiceGroup &group : layers)
     for (std::string &name : group.repeats)
       if (auto both = llvm::find(group.keeps, name); both != group.keeps.end())
@@ -176,7 +177,7 @@ std::string EncodingGroup::text() const {
                  bytesText(encodedBytes));
 }
 
-/// Classes that nobody knows count as the last one.
+/// Adds the sums by class to `to`; unknown classes count as the last class.
 static void readSums(const Object *sums, std::array<int64_t, kClasses> &to) {
   for (const auto &entry : sums ? *sums : Object()) {
     StringRef key = entry.first;
@@ -226,8 +227,8 @@ PlanFigures::PlanFigures(const Object &plan)
   sumHost();
 }
 
-/// The host's arena has no figures in the plan but its height: the others are
-/// those of its buffers.
+/// Computes the figures of the host arena from its buffers, because the plan
+/// records only its size.
 void PlanFigures::sumHost() {
   std::vector<Moment> moments = hostTimeline();
   auto most = std::max_element(
@@ -348,7 +349,7 @@ std::string kiln::report::boundText(const PlanFigures &plan) {
                  timeText(plan.boundMs));
 }
 
-/// "8.5 % more time".
+/// Formats a difference such as "8.5 % more time".
 static std::string changeText(double percent, StringRef of) {
   if (std::abs(percent) < 0.05)
     return ("the same " + of).str();

@@ -1,21 +1,21 @@
-//===- PlanFigures.h - What all views of a plan show ------------*- C++ -*-===//
+//===- PlanFigures.h - Figures of a memory plan -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads a plan's JSON into numbers and groups equal choices. A key that is
-// missing counts as zero or empty, so that a view shows what there is. Texts
-// point into the JSON object, which has to stay.
+// Reads the JSON of a plan into numbers and groups equal choices. A missing key
+// counts as zero or empty. Strings refer to the JSON object, which must outlive
+// the figures.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_LIB_REPORT_PLANFIGURES_H
 #define KILN_LIB_REPORT_PLANFIGURES_H
 
-#include "llvm/ADT/StringRef.h"
 #include "kiln/Report/PlanReport.h"
+#include "llvm/ADT/StringRef.h"
 
 #include "llvm/Support/JSON.h"
 
@@ -26,70 +26,71 @@
 
 namespace kiln::report {
 
-/// A class of buffers: the key of the plan's sums, and that of its buffers.
+/// A class of buffers: its keys in the plan's sums and in its buffers.
 struct BufferClass {
   llvm::StringRef key, slotClass, color;
 };
 inline constexpr size_t kClasses = 10;
-/// States first: they are the base that everything else lies on.
+/// The classes, states first, because states have the lowest offsets.
 extern const std::array<BufferClass, kClasses> bufferClasses;
 
-/// One of the device's arena, unless it is in hostBuffers.
+/// A buffer of the device arena or, in HostFigures, of the host arena.
 struct PlanBuffer {
   llvm::StringRef name, why;
-  size_t slotClass = 0; ///< index in bufferClasses
+  size_t slotClass = 0; ///< Index in bufferClasses.
   int64_t bytes = 0, offset = 0, first = 0, last = 0;
-  bool isState = false; ///< lives between steps too
-  /// Bytes that the arena gives to it.
+  bool isState = false; ///< True if the buffer is live between steps, too.
+  /// Returns the allocated size, which is aligned to 64 bytes.
   int64_t size() const { return (bytes + 63) / 64 * 64; }
   bool livesAt(int64_t command) const {
     return first <= command && command <= last;
   }
 };
 
-/// Layers that are treated alike.
+/// Layers with equal choices.
 struct ChoiceGroup {
   std::string layers;
-  /// What is offloaded is kept, on the host.
+  /// Names of values. Offloaded values are kept in host memory.
   std::vector<std::string> repeats, keeps, offloads;
-  int64_t forwardRuns = 1; ///< most of any stage
+  int64_t forwardRuns = 1; ///< Maximum over the stages.
   bool dropsInput = false;
-  /// Of all layers together: tensors that are repeated instead of kept, those
-  /// that wait on the host, and the time that repeating takes.
+  /// Sums over the layers: bytes of recomputed tensors, bytes of offloaded
+  /// tensors, and time of the recomputation.
   int64_t repeatedBytes = 0, offloadedBytes = 0;
   double repeatedMs = 0;
   bool keepsEverything() const { return repeats.empty() && !keeps.empty(); }
-  /// "repeat mlp.c_fc; keep the rest; on the host: attn.c_attn".
+  /// Returns text such as "repeat mlp.c_fc; keep the rest; on the host:
+  /// attn.c_attn".
   std::string text() const;
 };
 
-/// Values that are kept as one kind of encoding.
+/// Values that are stored in the same encoding.
 struct EncodingGroup {
   std::string as;
   bool lossy = false;
   int64_t values = 0, bytes = 0, encodedBytes = 0;
-  /// "4 values of 12.0 MiB kept as 1.1 MiB".
+  /// Returns text such as "4 values of 12.0 MiB kept as 1.1 MiB".
   std::string text() const;
 };
 
-/// Bytes alive at a command, by class.
+/// Live bytes at a command, by class.
 struct Moment {
   int64_t command = 0, total = 0;
   std::array<int64_t, kClasses> byClass{};
 };
 
-/// What the host has for the device. All zero where it has nothing.
+/// Figures of the host arena; zero if there is none.
 struct HostFigures {
   int64_t arena = 0, states = 0, budget = 0;
   std::vector<PlanBuffer> buffers;
-  /// When most bytes are alive there, and which.
+  /// Command with the most live bytes, and those bytes by class.
   int64_t peakCommand = 0;
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Bytes that a step copies to the host and back.
   int64_t copiedOut = 0, copiedIn = 0;
-  /// Bytes per second of the link that the plan was priced with.
+  /// Link rates in bytes per second that the plan's cost model used.
   double outRate = 0, inRate = 0;
-  /// The bytes of its arena that no buffer has at the peak.
+  /// Returns the bytes of the host arena that are unused at the peak.
   int64_t unused() const;
 };
 
@@ -97,32 +98,32 @@ struct PlanFigures {
   explicit PlanFigures(const llvm::json::Object &plan);
 
   int64_t arena = 0, states = 0, microbatches = 1;
-  /// Zero if the plan was made without.
+  /// Zero if the plan has no budget.
   int64_t budget = 0, unplannedPeak = 0;
   double stepMs = 0, boundMs = 0, unplannedMs = 0;
   std::array<int64_t, kClasses> atPeak{}, declared{};
-  /// The program whose buffers these are: the one that needs most.
+  /// Program with the highest memory use, to which the buffers belong.
   std::string program;
   int64_t commands = 0, peakCommand = 0;
-  std::vector<PlanBuffer> buffers; ///< of the device
+  std::vector<PlanBuffer> buffers; ///< Buffers of the device.
   HostFigures host;
   std::vector<ChoiceGroup> choices;
-  /// The techniques that were named, and what was encoded.
+  /// Requested lossy techniques, and the encoded values.
   std::string lossy;
   std::vector<EncodingGroup> encodings;
 
   llvm::StringRef commandName(int64_t command) const;
-  /// The buffers alive at the peak, largest first, without states unless they
-  /// are asked for.
+  /// Returns the buffers that are live at the peak, largest first. Includes
+  /// states only if `withStates` is true.
   std::vector<const PlanBuffer *> largestAtPeak(size_t count,
                                                 bool withStates) const;
-  /// What is alive at each command on the device; states included.
+  /// Returns the live bytes of the device at each command, including states.
   std::vector<Moment> timeline() const { return follow(buffers); }
-  /// The same on the host.
+  /// Returns the live bytes of the host at each command.
   std::vector<Moment> hostTimeline() const { return follow(host.buffers); }
-  /// The bytes of the device's arena that no buffer has at the peak.
+  /// Returns the bytes of the device arena that are unused at the peak.
   int64_t unused() const;
-  /// Percent by which `a` is above `b`, if that is a number.
+  /// Returns by how many percent `a` exceeds `b`, or nullopt if undefined.
   static std::optional<double> percentAbove(double a, double b);
 
 private:
@@ -132,22 +133,23 @@ private:
   const llvm::json::Array *commandNames = nullptr;
 };
 
-/// "2,469,394,688".
+/// Formats a number with separators, such as "2,469,394,688".
 std::string withCommas(int64_t number);
-/// "14.2 s", "3.41 ms".
+/// Formats a time, such as "14.20 s" or "3.41 ms".
 std::string timeText(double milliseconds);
-/// "1.50 GB/s", in powers of ten as links are sold.
+/// Formats a rate in decimal units, such as "1.50 GB/s".
 std::string rateText(double bytesPerSecond);
-/// "+5.2 %".
+/// Formats a percentage, such as "+5.2 %".
 std::string percentText(double percent);
-/// What the bound says about this plan's time; empty without a budget.
+/// Compares the predicted time with its lower bound; "" without a budget.
 std::string boundText(const PlanFigures &plan);
-/// What the plan costs and gives against none; empty without a budget.
+/// Compares time and memory with a plan that keeps every value; "" without a
+/// budget.
 std::string priceText(const PlanFigures &plan);
-/// What a step copies and for how long that keeps the link busy; empty if it
-/// copies nothing.
+/// Describes the copies of a step and the time that they occupy the link; "" if
+/// there are none.
 std::string copiesText(const PlanFigures &plan);
-/// Why the choices are as they are; empty without a budget.
+/// Describes why the choices were necessary; "" without a budget.
 std::string reasonText(const PlanFigures &plan);
 
 } // namespace kiln::report

@@ -1,13 +1,13 @@
-//===- PlanPage.cpp - A memory plan as a page -------------------*- C++ -*-===//
+//===- PlanPage.cpp - HTML report of a memory plan --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The page needs nothing else: pictures are SVG, and the one script only shows
-// figures that are in the page when the pointer is over the timeline. Every
-// name is escaped, since names come from model files.
+// The page is self-contained: the charts are SVG, and its only script shows
+// figures of the page for the pointer position in the timeline. All names are
+// escaped, because they are read from model files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ svg .cursor { stroke: #c4342d; visibility: hidden; }
 svg rect.high { stroke: var(--back); stroke-width: 0.5; }
 )css";
 
-/// Finds the moment under the pointer.
+/// Shows the figures of the command at the pointer position.
 static const char *const kScript = R"js(
 const moments = JSON.parse(document.getElementById("moments").textContent);
 const svg = document.querySelector("#timeline svg"), cursor = document.getElementById("cursor"), at = document.getElementById("at");
@@ -80,7 +80,7 @@ svg.addEventListener("mousemove", event => {
 });
 )js";
 
-/// JSON inside a script element: no '<' could end it.
+/// Returns JSON that is safe inside a script element, without any '<'.
 static std::string inlineJson(llvm::json::Value value) {
   std::string text = formatv("{0}", value), safe;
   for (char c : text)
@@ -175,7 +175,7 @@ static void writeKeys(const std::array<int64_t, kClasses> &atPeak,
 static void writeTimeline(const PlanFigures &plan, llvm::raw_ostream &os) {
   std::vector<Moment> moments = plan.timeline();
   Timeline timeline;
-  timeline.label = "bytes alive over the commands of a step";
+  timeline.label = "live bytes over the commands of a step";
   timeline.points = downsample(moments, kPoints);
   timeline.arena = plan.arena;
   timeline.budget = plan.budget;
@@ -184,13 +184,14 @@ static void writeTimeline(const PlanFigures &plan, llvm::raw_ostream &os) {
   os << "<h2>Memory over a step</h2>\n";
   writeKeys(plan.atPeak, plan.declared, os);
   os << "<div id=\"timeline\">" << timelineChart(plan, timeline)
-     << "</div>\n<p id=\"at\">Bytes alive at each of the " << plan.commands
+     << "</div>\n<p id=\"at\">Live bytes at each of the " << plan.commands
      << " commands of @" << escapeHtml(plan.program);
   if (timeline.points.size() < moments.size())
-    os << ", as the most of about every "
+    os << ", shown as the maximum of about every "
        << (moments.size() + timeline.points.size() - 1) /
               timeline.points.size();
-  os << ". The dotted line is the peak; point at the picture for figures.</p>\n"
+  os << ". The dotted line is the peak; move the pointer over the chart for "
+        "figures.</p>\n"
      << "<script type=\"application/json\" id=\"moments\">"
      << momentsJson(plan, timeline.points) << "</script>\n";
 }
@@ -198,11 +199,11 @@ static void writeTimeline(const PlanFigures &plan, llvm::raw_ostream &os) {
 static void writeCopies(const PlanFigures &plan, llvm::raw_ostream &os) {
   if (std::string copies = copiesText(plan); !copies.empty())
     os << "A step copies " << escapeHtml(copies)
-       << ". Copies run beside the commands, which wait only for those that "
-          "are not done in time. ";
+       << ". Copies overlap the commands, which wait only for copies that "
+          "are not complete in time. ";
 }
 
-/// What waits in host memory, if anything does.
+/// Writes the host arena, if there is one.
 static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
   const HostFigures &host = plan.host;
   if (host.arena <= 0)
@@ -217,15 +218,15 @@ static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
   writeKeys(host.atPeak, host.declared, os);
   os << timelineChart(plan, timeline);
   os << "<table>\n<tr><th>class</th><th class=\"n\">at its peak</th><th "
-        "class=\"n\">bytes at its peak</th><th class=\"n\">all buffers "
-        "together</th></tr>\n";
+        "class=\"n\">bytes at its peak</th><th class=\"n\">sum of all "
+        "buffers</th></tr>\n";
   for (size_t i = 0; i < kClasses; ++i)
     if (host.declared[i])
       writeClass(keyOf(i), host.atPeak[i], bytesText(host.declared[i]), os);
   writeClass("unused: gaps and alignment", host.unused(), "", os);
   writeClass("<b>arena</b>", host.arena, "", os);
   os << "</table>\n";
-  // With a budget they are part of what the plan costs.
+  // With a budget, the section on time reports the copies.
   if (plan.budget <= 0) {
     os << "<p>";
     writeCopies(plan, os);
@@ -235,15 +236,15 @@ static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
 
 static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
   os << "<h2>By class</h2>\n<table>\n<tr><th>class</th><th class=\"n\">at the "
-        "peak</th><th class=\"n\">bytes at the peak</th><th class=\"n\">all "
-        "buffers together</th></tr>\n";
+        "peak</th><th class=\"n\">bytes at the peak</th><th class=\"n\">sum "
+        "of all buffers</th></tr>\n";
   for (size_t i = 0; i < kClasses; ++i)
     if (plan.declared[i] || plan.atPeak[i])
       writeClass(keyOf(i), plan.atPeak[i], bytesText(plan.declared[i]), os);
   writeClass("unused: gaps and alignment", plan.unused(), "", os);
   writeClass("<b>arena</b>", plan.arena, "", os);
-  os << "</table>\n<p>Buffers share the arena by taking turns, so that all of "
-        "them together may need more than it has.</p>\n";
+  os << "</table>\n<p>Buffers share the arena over time, so the sum of their "
+        "sizes may exceed its size.</p>\n";
 }
 
 static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
@@ -251,8 +252,8 @@ static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
      << plan.commands << " in @" << escapeHtml(plan.program);
   if (StringRef name = plan.commandName(plan.peakCommand); !name.empty())
     os << ", <code>" << escapeHtml(name) << "</code>";
-  os << ". On top of " << bytesText(plan.states)
-     << " of states, these are the largest buffers alive there:</p>\n<table>\n"
+  os << ". In addition to " << bytesText(plan.states)
+     << " of states, these are the largest live buffers:</p>\n<table>\n"
         "<tr><th>buffer</th><th>class</th><th class=\"n\">size</th><th "
         "class=\"n\">bytes</th><th "
         "class=\"n\">commands</th><th>why</th></tr>\n";
@@ -280,15 +281,15 @@ static void writeEncodings(const PlanFigures &plan, llvm::raw_ostream &os) {
 static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
   os << "<h2>Choices</h2>\n";
   if (plan.choices.empty()) {
-    os << "<p>No budget was given: everything that the backward pass reads is "
-          "kept, unless --recompute or --offload say otherwise.</p>\n";
+    os << "<p>No budget was given: every value that the backward pass reads is "
+          "kept, unless --recompute or --offload specify otherwise.</p>\n";
   } else {
     bool offloads = llvm::any_of(plan.choices, [](const ChoiceGroup &group) {
       return !group.offloads.empty();
     });
     os << "<table>\n<tr><th>layers</th><th>choice</th><th>kept</th>"
        << (offloads ? "<th>on the host</th>" : "")
-       << "<th class=\"n\">saved</th><th class=\"n\">repeating takes</th>"
+       << "<th class=\"n\">saved</th><th class=\"n\">recompute time</th>"
           "</tr>\n";
     for (const ChoiceGroup &group : plan.choices) {
       os << "<tr><td>" << escapeHtml(group.layers) << "</td><td>"
@@ -306,11 +307,11 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
     os << "</table>\n<p>";
     if (std::string reason = reasonText(plan); !reason.empty())
       os << "Why: " << escapeHtml(reason) << ". ";
-    os << "What is repeated is computed again in the backward "
-          "pass, from what is kept, with the same bits. Saved are the "
-          "tensors that do not wait on the device for the backward pass, of "
-          "one "
-          "micro-batch; the time is that of single ops, in a step.</p>\n";
+    os << "Repeated values are recomputed in the backward pass from kept "
+          "values, with the same bits. The column saved is the size of the "
+          "tensors of one micro-batch that are not kept on the device; the "
+          "column recompute time is the sum of single op times in a "
+          "step.</p>\n";
   }
   writeEncodings(plan, os);
   if (plan.budget <= 0)
@@ -320,9 +321,9 @@ static void writeChoices(const PlanFigures &plan, llvm::raw_ostream &os) {
   if (std::string price = priceText(plan); !price.empty())
     os << "That is, " << escapeHtml(price) << ". ";
   writeCopies(plan, os);
-  os << "Times are predictions from the figures of the machine that was "
-        "planned for. The bound is what no schedule of these stages beats in "
-        "this much memory.</p>\n";
+  os << "Times are predictions for the machine description that was "
+        "planned for. The lower bound holds for every schedule of these "
+        "stages within this memory.</p>\n";
 }
 
 static void writeArena(const PlanFigures &plan, llvm::raw_ostream &os) {
@@ -330,9 +331,10 @@ static void writeArena(const PlanFigures &plan, llvm::raw_ostream &os) {
   std::string chart = arenaChart(plan, drawn, total);
   os << "<h2>The arena above the states</h2>\n"
      << chart << "<p>Each rectangle is a buffer: its offset against the "
-     << "commands it lives for. ";
+     << "live range in commands. ";
   if (drawn < total)
-    os << drawn << " of " << total << " are drawn; the others are too small.";
+    os << drawn << " of " << total
+       << " buffers are drawn; the others are too small.";
   os << "</p>\n";
 }
 

@@ -1,4 +1,4 @@
-//===- PlanSnapshot.cpp - A memory plan for PyTorch's viewer ----*- C++ -*-===//
+//===- PlanSnapshot.cpp - PyTorch snapshot of a memory plan -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The viewer replays `device_traces` forwards for its timeline, and backwards
-// from `segments` for its picture of the allocator. Both agree here: the trace
-// begins with an empty arena, and ends, like a step, with the states alone.
-// Classes are frames and not the viewer's categories: in released viewers those
-// need a category named 'unknown'.
+// from `segments` for its allocator state. Both must agree, so the trace starts
+// with an empty arena and ends with the states only, like a step. Buffer
+// classes are written as stack frames instead of viewer categories, because
+// released viewers require a category named 'unknown'.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,8 @@ using namespace kiln::report;
 using llvm::json::Array;
 using llvm::json::Object;
 
-/// Where the arena seems to be: not 0, which looks like no address.
+/// Base address of the arena in the snapshot; nonzero, because 0 is not a valid
+/// address.
 static constexpr int64_t kBase = 1LL << 32;
 
 static Array framesOf(const PlanFigures &plan, const PlanBuffer &buffer) {
@@ -90,7 +91,8 @@ static Array writeTrace(const PlanFigures &plan) {
   return trace;
 }
 
-/// The arena between steps: states, gaps, and the rest.
+/// Returns the blocks of the arena between steps: states, gaps and the
+/// remainder.
 static Array writeBlocks(const PlanFigures &plan, int64_t &active) {
   std::vector<const PlanBuffer *> states;
   for (const PlanBuffer &buffer : plan.buffers)

@@ -1,4 +1,4 @@
-//===- PlanSummary.cpp - A memory plan as text ------------------*- C++ -*-===//
+//===- PlanSummary.cpp - Text report of a memory plan -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ using llvm::StringRef;
 
 static constexpr size_t kLargest = 10;
 
-/// With a third column where the host has something.
+/// Writes the table of classes, with a column for the host if it has an arena.
 static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
   bool hasHost = plan.host.arena > 0;
   auto row = [&](StringRef name, StringRef atPeak, StringRef inTotal,
@@ -48,8 +48,8 @@ static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
      << " in @" << plan.program;
   if (StringRef name = plan.commandName(plan.peakCommand); !name.empty())
     os << ", '" << name << "'";
-  os << ", on top of " << bytesText(plan.states) << " of states\n";
-  os << formatv("  {0,-40}{1,-14}{2,12}  {3}\n", "largest buffers there",
+  os << ", in addition to " << bytesText(plan.states) << " of states\n";
+  os << formatv("  {0,-40}{1,-14}{2,12}  {3}\n", "largest live buffers",
                 "class", "bytes", "lives");
   for (const PlanBuffer *buffer : plan.largestAtPeak(kLargest, false))
     os << formatv("  {0,-40}{1,-14}{2,12}  {3}-{4}\n", buffer->name,
@@ -67,7 +67,8 @@ static void writeEncodings(const PlanFigures &plan, llvm::raw_ostream &os) {
                   group.lossy ? "lossy" : "exact", group.text());
   if (!plan.lossy.empty() && !isAnyLossy)
     os << "\nlossy: " << plan.lossy
-       << " saves nothing here: what it could encode costs no memory\n";
+       << " saves nothing for this plan: the values that it can encode use no "
+          "memory\n";
 }
 
 std::string kiln::planSummary(const llvm::json::Object &object) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Narrow floats are rounded with integer arithmetic, so that the result does
-// not depend on the rounding or denormal mode of the thread.
+// Rounds narrow floating-point types with integer arithmetic, so that the
+// result does not depend on the rounding mode or denormal mode of the thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ bool isNumber(ElementType type) {
   return infoOf(type).kind != ElementKind::Opaque;
 }
 
-/// Rounds to a 16-bit float with `mantissaBits` stored bits, to nearest even.
+/// Rounds to nearest even, to a 16-bit float with `mantissaBits` mantissa bits.
 template <int exponentBits, int mantissaBits>
 uint16_t roundToNarrow(double value) {
   constexpr uint64_t infinity = ((uint64_t{1} << exponentBits) - 1)
@@ -36,7 +36,7 @@ uint16_t roundToNarrow(double value) {
   uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
   if (exponent == 0x7ff)
     return sign | infinity | (mantissa ? uint64_t{1} << (mantissaBits - 1) : 0);
-  if (exponent == 0) // far below the smallest narrow subnormal
+  if (exponent == 0) // Far below the smallest narrow subnormal.
     return sign;
   uint64_t significand = mantissa | uint64_t{1} << 52;
   int narrow = exponent - 1023 + bias;
@@ -48,8 +48,9 @@ uint16_t roundToNarrow(double value) {
   uint64_t half = uint64_t{1} << (shift - 1);
   if (rest > half || (rest == half && (kept & 1)))
     ++kept;
-  // `kept` of a normal number carries the implicit bit, worth one exponent
-  // step; a carry out of the rounding moves on to the next exponent by itself.
+  // For a normal number, `kept` includes the implicit bit, which adds one to
+  // the exponent field; a carry from rounding increments the exponent as
+  // required.
   uint64_t result =
       kept + (narrow < 1 ? 0 : uint64_t(narrow - 1) << mantissaBits);
   return sign | (result > infinity ? infinity : result);
@@ -61,7 +62,7 @@ template <typename T> T load(const unsigned char *source) {
   return value;
 }
 
-/// Stored types that C++17 has no name for.
+/// Tags for stored types without a C++17 type.
 struct Half {};
 struct Bfloat {};
 struct Truth {};
@@ -87,10 +88,10 @@ template <> struct Source<Truth> {
   static float get(const unsigned char *p) { return *p != 0 ? 1.0f : 0.0f; }
 };
 
-/// As a double that a narrow float rounds as it would have rounded `value`.
+/// Converts `value` to a double that rounds to a narrow float as `value` does.
 template <typename T> double forNarrow(T value) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
-    // The bits that a double lacks are kept as a sticky bit.
+    // The bits that do not fit a double are combined into a sticky bit.
     constexpr uint64_t lost = 0xfff;
     bool isNegative = value < 0;
     uint64_t size = isNegative ? 0 - uint64_t(value) : uint64_t(value);
@@ -195,7 +196,7 @@ float kiln::support::halfToFloat(uint16_t bits) {
   uint32_t mantissa = bits & 0x3ff;
   uint32_t result;
   if (exponent == 0) {
-    // A subnormal half is a normal float: mantissa * 2^-24, exactly.
+    // A subnormal half is exactly the normal float mantissa * 2^-24.
     float value = float(mantissa) * 0x1p-24f;
     std::memcpy(&result, &value, sizeof result);
   } else if (exponent == 0x1f) {

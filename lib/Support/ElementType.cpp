@@ -1,4 +1,4 @@
-//===- ElementType.cpp - The table of element types -----------------------===//
+//===- ElementType.cpp - Table of element types ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,10 +12,10 @@ using namespace kiln::support;
 using T = ElementType;
 using K = ElementKind;
 
-/// In the order of the enum.
+/// Rows in the order of the enumerators.
 static constexpr ElementTypeInfo kTable[] = {
-    // type, kind, bits, name in files, name in IR, compute, spacing at one,
-    // precision
+    // Columns: type, kind, bits, name in files, name in IR, compute type,
+    // spacing at 1, precision.
     {T::F64, K::Float, 64, "F64", "f64", T::F64, 0x1p-52, "fp64"},
     {T::F32, K::Float, 32, "F32", "f32", T::F32, 0x1p-23, "fp32"},
     {T::BF16, K::Float, 16, "BF16", "bf16", T::F32, 0x1p-7, "bf16"},

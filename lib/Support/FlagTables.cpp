@@ -1,12 +1,13 @@
-//===- FlagTables.cpp - The flags of kilnc and of executables -------------===//
+//===- FlagTables.cpp - Flags of kilnc and of executables -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The parsers own the meaning of the flags; these tables own which program has
-// which flag. A test compares them with the --help of both programs.
+// These tables define which program has which flag; the parsers define the
+// meaning of the flags. A test compares the tables with the --help text of both
+// programs.
 //
 //===----------------------------------------------------------------------===//
 

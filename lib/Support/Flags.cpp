@@ -1,4 +1,4 @@
-//===- Flags.cpp - Flags of kiln's programs and mistakes in them ----------===//
+//===- Flags.cpp - Flag tables and flag errors ----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,11 +33,11 @@ const Flag *findFlag(const FlagTable &table, std::string_view name) {
 }
 
 //===----------------------------------------------------------------------===//
-// The nearest name
+// Nearest flag name
 //===----------------------------------------------------------------------===//
 
-/// Returns the least number of insertions, deletions, substitutions and swaps
-/// of neighbours that turn `a` into `b`.
+/// Returns the minimum number of insertions, deletions, substitutions and
+/// transpositions of adjacent characters that turn `a` into `b`.
 static std::size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> table(
       a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -57,8 +57,8 @@ static std::size_t editDistance(std::string_view a, std::string_view b) {
   return table[a.size()][b.size()];
 }
 
-/// Returns kiln's name for a flag of llm.c, nanoGPT, PyTorch scripts or the
-/// Trainer of Hugging Face; empty if there is none.
+/// Returns kiln's flag for a flag of llm.c, nanoGPT, PyTorch scripts or the
+/// Hugging Face Trainer, or "" if there is none.
 static std::string_view foreignName(std::string_view name) {
   static const std::map<std::string_view, std::string_view> names = {
       {"block-size", "seq"},
@@ -89,7 +89,7 @@ static bool startsWith(std::string_view text, std::string_view start) {
 }
 
 const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
-  // A longer name is no misspelling, and the distance takes quadratic time.
+  // A longer name is not a misspelling, and the distance needs quadratic time.
   constexpr std::size_t longest = 64;
   if (given.empty() || given.size() > longest)
     return nullptr;
@@ -115,28 +115,29 @@ const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
   if (nearest)
     return nearest;
 
-  // "--batch-size" continues "batch"; "--micro" abbreviates "microbatches".
+  // "--batch-size" extends "batch"; "--micro" abbreviates "microbatches".
   for (const Flag &flag : table)
     if (flag.name.size() > 1 && startsWith(name, std::string(flag.name) + "-"))
       return &flag;
   for (const Flag &flag : table)
     if (!flag.internal && name.size() > 2 && startsWith(flag.name, name)) {
       if (nearest)
-        return nullptr; // An abbreviation of several.
+        return nullptr; // Ambiguous abbreviation.
       nearest = &flag;
     }
   return nearest;
 }
 
 //===----------------------------------------------------------------------===//
-// Command lines
+// Command line checks
 //===----------------------------------------------------------------------===//
 
 static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message + " (see --help)");
 }
 
-/// Reports `word`, whose name `rules.own` lacks or which has the wrong dashes.
+/// Returns the error for `word`, whose name is not in `rules.own` or whose
+/// dashes are wrong.
 static Status explainUnknown(const std::string &word, std::string_view name,
                              const CommandLineRules &rules) {
   if (const Flag *flag = findFlag(rules.own, name))
@@ -152,8 +153,8 @@ static Status explainUnknown(const std::string &word, std::string_view name,
   return usage(message);
 }
 
-/// True if `word` cannot be the value of the flag before it. "-" is standard
-/// output, and "-3" a number.
+/// Returns true if `word` cannot be the value of the preceding flag. "-" means
+/// standard output, and "-3" is a number.
 static bool isFlag(const std::string &word) {
   return word.size() > 1 && word[0] == '-' &&
          !std::isdigit(static_cast<unsigned char>(word[1])) && word[1] != '.';
@@ -185,7 +186,8 @@ checkCommandLine(const std::vector<std::string> &words,
                    inQuotes(*seen[flag->name]) + " and " + inQuotes(word));
     if (flag->value.empty()) {
       if (equals < word.size())
-        return usage(flag->dashed() + " has no value, found " + inQuotes(word));
+        return usage(flag->dashed() + " does not take a value, found " +
+                     inQuotes(word));
       continue;
     }
     bool hasValue = equals + 1 < word.size() ||

@@ -1,11 +1,11 @@
-//===- Hash.cpp - XXH3, streaming and keyed -------------------------------===//
+//===- Hash.cpp - Streaming and keyed XXH3 --------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// xxhash is inlined here, so that executables need no library for it.
+// Inlines xxhash, so executables need not link its library.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,7 +23,7 @@ using namespace kiln::support;
 
 namespace {
 
-// Without O_NONBLOCK, opening a FIFO would wait for a writer for ever.
+// Without O_NONBLOCK, opening a FIFO would block until it has a writer.
 constexpr int kOpenFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
 std::string realPath(const std::string &path) {
@@ -32,8 +32,9 @@ std::string realPath(const std::string &path) {
   return real ? real.get() : "";
 }
 
-/// Where `path` leads when it is a link from a snapshot of a Hugging Face cache
-/// (snapshots/<revision>/) to its blob store (blobs/<hash>); empty otherwise.
+/// Returns the target of `path` if it is a link from a snapshot of a Hugging
+/// Face cache (snapshots/<revision>/) to its blob store (blobs/<hash>), or ""
+/// otherwise.
 std::string blobOfSnapshot(const std::string &directory,
                            const std::string &path) {
   std::string snapshots = parentPath(realPath(directory));
@@ -79,7 +80,7 @@ Result<InputFile> InputFile::openSibling(const std::string &directory,
     return Status::badInput("'" + directory + "': file name " + inQuotes(name) +
                             " is not a plain name; only files in the same "
                             "directory are read");
-  // A plain name has one component, so O_NOFOLLOW alone keeps it inside.
+  // A plain name has one component, so O_NOFOLLOW prevents leaving `directory`.
   std::string path = directory + "/" + name;
   int fd = ::open(path.c_str(), kOpenFlags | O_NOFOLLOW);
   if (fd >= 0 || errno != ELOOP)

@@ -1,12 +1,12 @@
-//===- Json.cpp - JSON from untrusted text --------------------------------===//
+//===- Json.cpp - Parser for untrusted JSON -------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// nlohmann's parser in SAX form does not recurse and, because the handler
-// answers parse_error with false, does not throw.
+// The SAX interface of nlohmann::json does not recurse, and it does not throw
+// because the handler returns false from parse_error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using nlohmann::json;
 
 namespace {
 
-/// Reads the text and tells how far the parser has come: SAX events carry no
-/// position.
+/// Iterates over the text and records the position of the parser, because SAX
+/// events have no position.
 class CountingIterator {
 public:
   using iterator_category = std::input_iterator_tag;
@@ -56,7 +56,7 @@ private:
   std::size_t *consumed_;
 };
 
-/// What nlohmann calls; forwards to JsonEvents below the depth limit.
+/// SAX handler that forwards events to JsonEvents and checks the depth limit.
 class Handler {
 public:
   Handler(JsonEvents &events, int maxDepth)
@@ -100,8 +100,8 @@ private:
   int depth_ = 0;
 };
 
-/// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax
-/// error ..." without the exception's number.
+/// Removes the exception number from "[json.exception.parse_error.101] parse
+/// error at line 1, column 2: syntax error ...".
 std::string cleanSyntaxError(std::string_view what) {
   std::size_t bracket = what.find("] ");
   if (bracket != std::string_view::npos)
@@ -112,8 +112,8 @@ std::string cleanSyntaxError(std::string_view what) {
   return printable(what, 240);
 }
 
-/// Builds the document. The open containers are a path from the root, and only
-/// the last one grows, so the pointers to the others stay valid.
+/// Builds the document. The open containers form a path from the root, and only
+/// the innermost one grows, so pointers to the others stay valid.
 class DocumentBuilder final : public JsonEvents {
 public:
   bool null() override { return add(nullptr); }
@@ -174,7 +174,7 @@ Status kiln::support::walkJson(std::string_view text, const std::string &source,
   if (text.substr(0, 3) == "\xEF\xBB\xBF")
     return Status::badInput(source + ": JSON text starts with a byte-order "
                                      "mark; save it as plain UTF-8");
-  // The parser takes a zero byte for the end of the text.
+  // The parser would treat a zero byte as the end of the text.
   if (std::size_t at = text.find('\0'); at != std::string_view::npos)
     return Status::badInput(source + ": invalid JSON at byte " +
                             std::to_string(at) + ": zero byte");

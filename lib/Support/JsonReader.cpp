@@ -42,7 +42,9 @@ Node Node::at(const char *key) const {
       return Node(*found, this, key, 0);
   }
   Node missing(nullValue, this, key, 0);
-  missing.fail(value_->is_object() ? "is missing" : "has no object around it");
+  missing.fail(value_->is_object()
+                   ? "is missing"
+                   : "is missing, because its parent is not an object");
   return missing;
 }
 

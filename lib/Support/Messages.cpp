@@ -1,4 +1,4 @@
-//===- Messages.cpp - Untrusted text inside messages ----------------------===//
+//===- Messages.cpp - Untrusted text in messages --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -53,9 +53,9 @@ std::string kiln::support::writeFault(int error) {
   case EACCES:
   case EPERM:
   case EROFS:
-    return errnoText(error) + "; choose a place where you may write";
+    return errnoText(error) + "; choose a writable path";
   case ENOSPC:
-    return errnoText(error) + "; free space or choose another place";
+    return errnoText(error) + "; free space or choose another path";
   default:
     return errnoText(error);
   }

@@ -1,4 +1,4 @@
-//===- ModelWeights.cpp - One lookup over all weights ---------------------===//
+//===- ModelWeights.cpp - Tensor lookup over weight files -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -188,7 +188,7 @@ Result<ModelWeights> ModelWeights::open(const std::string &path,
       if (!index->shardOf.count(tensor.name))
         return Status::badInput("'" + file.path() + "': tensor " +
                                 inQuotes(tensor.name) + " is not in " + source);
-      total += tensor.end - tensor.begin; // at most the bytes of all files
+      total += tensor.end - tensor.begin; // Bounded by the sizes of the files.
     }
   if (index->totalBytes && *index->totalBytes != total)
     weights.warnings_.push_back(
@@ -228,7 +228,8 @@ std::vector<std::string> ModelWeights::names() const {
   return names;
 }
 
-/// The tensor under the first of its names that the file has, or null.
+/// Returns the tensor with the first of its accepted names that the file has,
+/// or null.
 static const TensorInfo *findNamed(const ModelWeights &weights,
                                    const ExpectedTensor &want) {
   if (const TensorInfo *tensor = weights.find(want.name))

@@ -1,4 +1,4 @@
-//===- OutputFile.cpp - A file that appears whole or not at all -----------===//
+//===- OutputFile.cpp - Atomically replaced output file -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,9 +23,9 @@
 using namespace kiln::support;
 
 struct OutputFile::State {
-  std::string path;      ///< as the caller named it, for messages
-  std::string target;    ///< where the file goes, links resolved
-  std::string temporary; ///< empty once there is nothing to remove
+  std::string path;      ///< Path as given by the caller, for messages.
+  std::string target;    ///< Destination with links resolved.
+  std::string temporary; ///< Empty if there is no file to remove.
   Descriptor file;
   uint64_t bytes = 0;
   StreamHash hash;
@@ -53,7 +53,7 @@ Result<OutputFile> OutputFile::create(const std::string &path) {
   state->path = state->target = path;
   struct stat info;
   if (::stat(path.c_str(), &info) == 0) {
-    // A rename would replace a device node or a link by a plain file.
+    // A rename would replace a device node or a link with a regular file.
     if (!S_ISREG(info.st_mode))
       return Status::error("cannot write '" + path +
                            "': it exists and is not a regular file");
@@ -89,12 +89,11 @@ std::string OutputFile::hash() const { return state_->hash.hex(); }
 Status OutputFile::reserve(uint64_t bytes) {
   if (bytes == 0 || bytes > uint64_t(INT64_MAX))
     return Status();
-  // fallocate rather than posix_fallocate, which would write zeros where the
-  // file system has no such operation.
+  // posix_fallocate would write zeros if the file system has no fallocate.
   if (::fallocate(state_->file.get(), 0, 0, bytes) == 0)
     return Status();
   if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)
-    return state_->fail("set aside " + std::to_string(bytes) + " bytes for",
+    return state_->fail("reserve " + std::to_string(bytes) + " bytes for",
                         errno);
   return Status();
 }
@@ -121,7 +120,7 @@ Status OutputFile::write(const void *data, uint64_t bytes) {
 Status OutputFile::commit() {
   if (state_->failed)
     return state_->fail("write", EIO);
-  // More than was written may have been reserved.
+  // Removes the reserved space that was not written.
   if (::ftruncate(state_->file.get(), state_->bytes) != 0)
     return state_->fail("write", errno);
   if (::fsync(state_->file.get()) != 0)

@@ -1,4 +1,4 @@
-//===- OutputPath.cpp - Trying where a run will write ---------------------===//
+//===- OutputPath.cpp - Checks of output paths ----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,7 +23,7 @@ Status kiln::support::tryOutputFile(const std::string &path) {
   Result<OutputFile> file = OutputFile::create(path);
   if (!file.ok())
     return file.status();
-  // Creating a file can work where writing does not (full disk, quota).
+  // Creating a file may succeed although writing fails (full disk, quota).
   char page[4096] = {};
   return file->write(page, sizeof page);
 }
@@ -54,7 +54,7 @@ Result<bool> kiln::support::makeDirectory(const std::string &path) {
   while (plain.size() > 1 && plain.back() == '/')
     plain.pop_back();
   std::string parent = parentPath(plain);
-  // mkdir reports a file of that name only as something that exists.
+  // mkdir reports EEXIST if a file with that name exists.
   std::string detail = errnoText(error == EEXIST ? ENOTDIR : error) +
                        "; choose another directory";
   if (error == ENOENT && ::stat(parent.c_str(), &info) != 0)

@@ -1,4 +1,4 @@
-//===- Posix.cpp - Small helpers over system calls ------------------------===//
+//===- Posix.cpp - Helpers for system calls -------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -64,7 +64,7 @@ int kiln::support::syncDirectory(const std::string &path) {
       ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid())
     return errno;
-  // Some file systems have nothing to sync for a directory and say EINVAL.
+  // File systems that do not sync directories return EINVAL.
   if (::fsync(directory.get()) != 0 && errno != EINVAL)
     return errno;
   return 0;

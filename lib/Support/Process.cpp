@@ -1,4 +1,4 @@
-//===- Process.cpp - Signals and standard streams of a program ------------===//
+//===- Process.cpp - Stop signals and standard streams --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,8 +35,8 @@ static void onSignal(int signal) {
 void kiln::support::prepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  // open() returns the lowest number that is free. The wrong direction keeps it
-  // an error to use what was closed.
+  // open() returns the lowest free descriptor. The opposite access mode keeps
+  // any use of the closed stream an error.
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
@@ -72,7 +72,7 @@ bool kiln::support::waitForWriting(int fd) {
     if (ready > 0 || (ready < 0 && errno != EINTR))
       return true;
   }
-  // What can be written now is written.
+  // Output that can be written immediately is written after a stop, too.
   return ::poll(&entry, 1, 0) != 0;
 }
 

@@ -1,4 +1,4 @@
-//===- SafeTensors.cpp - Reading .safetensors -----------------------------===//
+//===- SafeTensors.cpp - Safetensors reader -------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -55,7 +55,7 @@ Result<SafeTensorsFile> SafeTensorsFile::open(InputFile file,
   std::string length = "header length " + std::to_string(headerBytes);
   if (headerBytes < 2)
     return fail(length + " is too small, expected at least 2");
-  // A zip archive, or a bare pickle.
+  // Signatures of a zip archive and of a pickle file.
   if (headerBytes > limits.maxHeaderBytes &&
       (std::memcmp(raw, "PK\3\4", 4) == 0 ||
        std::memcmp(raw, "\x80\2", 2) == 0))

@@ -1,13 +1,13 @@
-//===- SafeTensorsHeader.cpp - Validation of a safetensors header ---------===//
+//===- SafeTensorsHeader.cpp - Validation of safetensors headers ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The header is consumed as a stream of JSON events into the tensor table; no
-// document is built. What single events cannot show (products of dimensions,
-// duplicate names, how ranges tile the data) is checked afterwards.
+// The parser converts the JSON events of the header into the tensor table
+// without building a document. Conditions that span several events (products of
+// dimensions, duplicate names, coverage of the data) are checked afterwards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,9 @@ namespace {
 constexpr uint64_t kMaxDimension = uint64_t{1} << 48;
 constexpr std::size_t kMaxWarnings = 8;
 
-/// Why `name` is not acceptable for a tensor, or null. A ".." component is
-/// refused although kiln makes no paths of names: other tools do.
+/// Returns the reason why `name` is not a valid tensor name, or null. Names
+/// with a ".." component are rejected because other tools derive paths from
+/// names.
 const char *nameFault(std::string_view name, std::size_t maxBytes) {
   if (name.empty())
     return "is empty";
@@ -34,11 +35,11 @@ const char *nameFault(std::string_view name, std::size_t maxBytes) {
     return "is too long";
   for (unsigned char c : name)
     if (c < 0x20 || c == 0x7f)
-      return "holds a control character";
+      return "contains a control character";
   for (std::size_t begin = 0; begin <= name.size();) {
     std::size_t end = std::min(name.find('/', begin), name.size());
     if (name.substr(begin, end - begin) == "..")
-      return "holds a '..' path component";
+      return "contains a '..' path component";
     begin = end + 1;
   }
   return nullptr;
@@ -109,7 +110,7 @@ public:
     case State::Entry:
       return entryKey(value);
     default:
-      return true; // inside a value that is skipped
+      return true; // Inside a skipped value.
     }
   }
 
@@ -177,7 +178,7 @@ public:
   }
 
 private:
-  /// What the next event belongs to.
+  /// The construct to which the next event belongs.
   enum class State {
     Start,          // the document
     Top,            // a key of the document
@@ -205,7 +206,8 @@ private:
     return fail("tensor " + inQuotes(tensor().name) + ": " + message);
   }
 
-  /// A value of a kind that has no place in the current state.
+  /// Returns the error for a value of a kind that the current state does not
+  /// allow.
   bool other(const std::string &found) {
     switch (state_) {
     case State::Skip:
@@ -226,17 +228,15 @@ private:
     case State::ShapeArray:
       return failTensor("'shape' is " + found + ", expected an array");
     case State::Shape:
-      return failTensor("a dimension is " + found +
-                        ", expected a plain integer");
+      return failTensor("a dimension is " + found + ", expected an integer");
     case State::OffsetsArray:
       return failTensor("'data_offsets' is " + found + ", expected an array");
     case State::Offsets:
-      return failTensor("a data offset is " + found +
-                        ", expected a plain integer");
+      return failTensor("a data offset is " + found + ", expected an integer");
     case State::Top:
     case State::Metadata:
     case State::Entry:
-      break; // only keys come here
+      break; // Only keys occur in these states.
     }
     return fail("unexpected " + found);
   }
@@ -300,7 +300,7 @@ private:
   std::map<std::string, std::string>::iterator metadataPlace_;
 };
 
-/// Checks one tensor by itself; returns the fault, or nothing.
+/// Checks a single tensor. Returns the error, or "" if there is none.
 std::string checkTensor(TensorInfo &tensor, uint64_t dataBytes) {
   std::optional<int64_t> elements = checkedElements(tensor.shape);
   if (!elements)
@@ -380,6 +380,6 @@ kiln::support::parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes,
   if (position != dataBytes)
     return Status::badInput(source + ": " +
                             std::to_string(dataBytes - position) +
-                            " bytes after the last tensor belong to none");
+                            " bytes after the last tensor belong to no tensor");
   return header;
 }

@@ -1,12 +1,12 @@
-//===- SafeTensorsWriter.cpp - Writing .safetensors -----------------------===//
+//===- SafeTensorsWriter.cpp - Safetensors writer -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The header is laid out first, then checked by the same parser that will read
-// it: whatever this writer produces, the reader accepts.
+// The writer computes the complete header first and validates it with the
+// reader's parser, so the reader accepts every file that it writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace {
 constexpr uint64_t kDataAlignment = 64;
 
 struct Layout {
-  std::string header; ///< length and padded JSON
+  std::string header; ///< Length and padded JSON.
   uint64_t fileBytes = 0;
 };
 
@@ -67,7 +67,7 @@ Result<Layout> layOut(const std::vector<TensorDeclaration> &tensors,
       parseSafeTensorsHeader(json, position, source);
   if (!readBack.ok())
     return Status::error(readBack.status().message());
-  // A name that is not UTF-8 would come back changed.
+  // JSON encoding would change a name that is not valid UTF-8.
   std::set<std::string_view> names;
   for (const TensorDeclaration &tensor : tensors)
     names.insert(tensor.name);
@@ -115,7 +115,7 @@ SafeTensorsWriter::create(const std::string &path,
 Status SafeTensorsWriter::write(const void *data, uint64_t bytes) {
   if (bytes > fileBytes_ - file_.bytesWritten())
     return Status::error("'" + file_.path() +
-                         "': more data than the tensors declared have");
+                         "': more data than the declared tensors have");
   return file_.write(data, bytes);
 }
 
@@ -123,7 +123,7 @@ Status SafeTensorsWriter::finish() {
   if (file_.bytesWritten() != fileBytes_)
     return Status::error("'" + file_.path() + "': " +
                          std::to_string(fileBytes_ - file_.bytesWritten()) +
-                         " bytes of the tensors declared were not written");
+                         " bytes of the declared tensors were not written");
   return file_.commit();
 }
 

@@ -1,4 +1,4 @@
-//===- UnusedTensors.cpp - Tensors of a file that a model lacks -----------===//
+//===- UnusedTensors.cpp - Unused tensors of weight files -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ using namespace kiln::support;
 
 namespace {
 
-/// A tensor of the file that repeats one of the model's.
+/// A tensor of the file that duplicates a tensor of the model.
 struct Copy {
   const TensorInfo *tensor;
   const TensorInfo *original;
@@ -23,7 +23,7 @@ struct Copy {
 
 struct Unused {
   std::vector<Copy> copies;
-  std::vector<std::string> others; ///< Sorted; without known ones.
+  std::vector<std::string> others; ///< Sorted, without known ones.
 };
 
 bool contains(const std::vector<std::string> &names, std::string_view name) {
@@ -87,11 +87,12 @@ kiln::support::findUnusedTensors(const ModelWeights &weights,
   return unused.others;
 }
 
-/// The first element in which two tensors of one shape differ, or -1.
+/// Returns the index of the first element that differs between two tensors of
+/// equal shape, or -1.
 static Result<int64_t> firstDifference(const ModelWeights &weights,
                                        const TensorInfo &a,
                                        const TensorInfo &b) {
-  // f64 holds every value of the types that weights are stored in.
+  // f64 represents every value of the types that store weights exactly.
   for (const TensorInfo *tensor : {&a, &b})
     if (!isConvertible(tensor->type, ElementType::F64))
       return 0;
@@ -106,7 +107,7 @@ static Result<int64_t> firstDifference(const ModelWeights &weights,
           !status.ok())
         return status;
     for (int64_t i = 0; i < count; ++i)
-      // The same NaN on both sides is no difference.
+      // NaNs with equal bits are equal.
       if (left[i] != right[i] &&
           std::memcmp(&left[i], &right[i], sizeof(double)) != 0)
         return first + i;

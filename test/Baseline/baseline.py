@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
-# ===- baseline.py - What a change of structure must not change --------------=== #
+# ===- baseline.py - Records of plans, schedules and results -----------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Records what kiln makes of every model of the suite, and compares two records.
+"""Records the output of kiln for every model of the suite, and compares two records.
 
     baseline.py record FILE [--kilnc=build/bin/kilnc] [--only=REGEX] [--jobs=N]
     baseline.py compare OLD NEW
 
-A record is JSON: one entry per model and set of flags, with
+A record is JSON with one entry per model and set of flags, which contains:
 
-plan      arena bytes, prediction, and one hash per field of the plan's JSON
-commands  how many kernels, launches, matmuls and copies the schedule has
-bits      a hash of the losses of a few training steps and one of each saved
-          tensor file (small models, targets that run without a GPU)
+plan      arena bytes, predictions, and one hash per field of the plan's JSON
+commands  numbers of kernels, launches, matmuls and copies of the schedule
+bits      hashes of the losses of a few training steps and of each saved tensor file
+          (small models, targets that run without a GPU)
 
-Plans and commands are the same on all machines if --machine and --max-threads
-are, and this script gives both. Bits belong to one processor and one BLAS, so both
-records must be made on one machine. A refusal is recorded with its message.
+Plans and commands do not depend on the machine if --machine and --max-threads are fixed, as
+in this script. Bits depend on the processor and on the BLAS, so both records must be made on
+one machine. If kilnc rejects a model, its message is recorded.
 
-`compare` prints each difference and ends with exit code 1 if there is one. Fields that
-only NEW has are printed, but are no difference.
+`compare` prints each difference and ends with exit code 1 if there are any. Fields that only
+NEW has are printed and do not count as differences.
 """
 
 import argparse
@@ -45,7 +45,7 @@ SMALL += [ROOT / "examples/tiny-gpt2", ROOT / "examples/tiny-llama"]
 SHAPE = "--batch=4 --seq=16"
 ALL_OFFLOADED = "--offload=activations,optimizer,parameters"
 
-# {N%} is that share of the bytes that the arena of the set "plain" has.
+# {N%} stands for N percent of the arena size with the flags "plain".
 SETS = {
     "plain": SHAPE,
     "fp64": f"{SHAPE} --precision=fp64 --clip=off --optimizer=sgd",
@@ -81,7 +81,7 @@ LARGE = {
         "--batch=2 --seq=1024 --target=cuda --memory-budget=12GiB",
     ],
 }
-FILES = {  # .mlir models have shapes of their own
+FILES = {  # .mlir models specify their own shapes.
     "examples/mlp.mlir": ["", "--microbatches=2 --optimizer=sgd --clip=off", "--target=cuda-emu", "--recompute=full"],
 }
 FIXED = ["--max-threads=2"]
@@ -95,7 +95,7 @@ class Line:
 
 
 def lines_of():
-    """All lines; those that others take a size from are first."""
+    """Returns all entries; those whose arena size others refer to come first."""
     lines = []
     for model in SMALL:
         vocabulary = json.loads((model / "config.json").read_text())["vocab_size"]
@@ -113,7 +113,7 @@ def digest(data):
 
 
 def run(command):
-    """Standard output, or None and the last line of standard error."""
+    """Returns standard output, or None and the last line of standard error."""
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode == 0:
         return done.stdout, ""
@@ -146,7 +146,7 @@ def train(executable, vocabulary, work):
     return bits
 
 
-# Ops whose name has changed since the first record.
+# Ops that were renamed after the first record.
 RENAMED = {"kilnrt.copy_start": "kilnrt.begin"}
 COUNTED = re.compile(r"^\s*(?:[%\w.$:, -]+ = )?(kilnrt\.[a-z_]+|kiln\.state)\b", re.MULTILINE)
 
@@ -208,7 +208,7 @@ def record_all(arguments):
 
 
 def differences(old, new, path=""):
-    """Pairs of a place and what differs there."""
+    """Returns pairs of a location and the difference at it."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in old:
             if key not in new:

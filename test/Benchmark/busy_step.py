@@ -1,28 +1,28 @@
 #!/usr/bin/env python3
-# ===- busy_step.py - A training step beside busy processes -----------------=== #
+# ===- busy_step.py - Training steps on a busy machine -----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Times training steps on a quiet machine and on a busy one.
+"""Measures training steps on a quiet machine and on a busy one.
 
     busy_step.py --make=FOLDER --kilnc=build/bin/kilnc   compiles the models
-    busy_step.py NEW [OLD] [--rounds=4] [--models=...]   times them
-    busy_step.py NEW --processors=2 ...                  on so many processors
+    busy_step.py NEW [OLD] [--rounds=4] [--models=...]   measures them
+    busy_step.py NEW --processors=2 ...                  uses this many processors
 
-NEW and OLD are folders that --make filled, by two versions of kilnc. Each model
-is timed alone, beside one and beside two processes that never sleep, and beside
-another run of itself. All of that is done once per round, and the two versions
-take turns, so that a drift of the machine hits all alike. Processes stay
-resident and are stopped while it is not their turn.
+NEW and OLD are folders that --make created with two versions of kilnc. Each model is
+measured alone, beside one and two busy-waiting processes, and beside another run of itself.
+Every round includes all of these measurements, and the samples of both versions are
+interleaved, so that a drift of the machine affects them equally. Processes stay resident and
+are stopped between their samples.
 
-A figure is the median over rounds. `median` is that of a window's steps, `mean`
-the wall-clock time of a window divided by its steps, which includes the rare
-long steps that a median hides. A window in which other processes used more than
---quiet CPUs is measured again, up to --patience seconds in total; what is used
-in spite of that is marked. The last table says for each target whether it was
-met, and the exit code is 1 if one was not.
+A reported value is the median over rounds. `median` is the median of the steps of a window.
+`mean` is the wall-clock time of a window divided by its steps, which includes rare long
+steps that a median hides. A window in which other processes used more than --quiet CPUs is
+repeated, for up to --patience seconds in total; a disturbed window that is used nevertheless
+is marked. The last table shows which targets were met, and the exit code is 1 if one was
+missed.
 """
 
 import argparse
@@ -43,21 +43,21 @@ TINY, SMALL = ROOT / "examples/tiny-gpt2", ROOT / "test/Integration/models/gpt2-
 
 
 class Model:
-    """A model at one size; a window of it lasts `seconds` and `steps`, at least."""
+    """A model at one size, whose windows last at least `seconds` and `steps`."""
 
     def __init__(self, config, batch, seq, seconds, steps, slower, *flags):
         self.config, self.batch, self.seq = config, batch, seq
         self.seconds, self.steps, self.slower, self.flags = seconds, steps, slower, flags
 
 
-# `slower` is how much longer a step may be than that of OLD.
+# `slower` is the maximum ratio of a step's time to that of OLD.
 MODELS = {
     "tiny-2x16": Model(TINY, 2, 16, 1.0, 5, 1.03),
     "tiny-8x128": Model(TINY, 8, 128, 1.2, 5, 1.03),
     "gpt2-4x64": Model(SMALL, 4, 64, 4.0, 3, 1.01, "--clip=off", "--dropout=0"),
 }
-# What runs beside a model: busy processes, further runs of it, and how much
-# longer a step may be than alone.
+# Concurrent load of a model: busy processes, further runs of the model, and the maximum ratio
+# of a step's time to that of a quiet machine.
 SCENES = {
     "alone": (0, 0, None),
     "1 busy": (1, 0, 2.0),
@@ -67,7 +67,7 @@ SCENES = {
 
 
 class Run:
-    """A resident executable, stopped while it is not its turn."""
+    """A resident executable that is stopped between its samples."""
 
     def __init__(self, executable, data, log, options):
         command = [executable, f"--data={data}", "--steps=100000000", "--from-scratch"]
@@ -86,7 +86,7 @@ class Run:
         self.stop()
 
     def steps(self):
-        """Milliseconds of the steps that were logged since the last call."""
+        """Returns the milliseconds of the steps logged since the last call."""
         found = []
         while True:
             text = self.reader.readline()
@@ -110,7 +110,7 @@ class Run:
 
 
 class Busy:
-    """A process that never sleeps, stopped while it is not its turn."""
+    """A busy-waiting process that is stopped between samples."""
 
     def __init__(self):
         self.process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -120,13 +120,13 @@ class Busy:
 
 
 class Window:
-    """What a run did while others ran beside it."""
+    """The measurements of a run while others ran beside it."""
 
     def __init__(self, model, run, beside, options):
         everyone = [run, *beside]
         for one in everyone:
             one.go()
-        # The signals interrupted a step; the system moves threads for a while.
+        # The signals interrupted a step, and the scheduler migrates threads at first.
         time.sleep(0.15)
         self.wait_for_steps(run, 1)
         own = sum(process_seconds(one.process.pid) for one in everyone)
@@ -176,12 +176,12 @@ class Figures:
 
 
 def ratio(figures, base, what):
-    """The median over rounds of the ratio of two figures of the same round."""
+    """Returns the median over rounds of the ratio of two values of the same round."""
     return statistics.median(a / b for a, b in zip(figures.rounds(what), base.rounds(what)))
 
 
 def measure(name, versions, options, busy, work):
-    """Times all versions of a model in all scenes; returns {(version, scene): Figures}."""
+    """Measures all versions of a model in all scenes; returns {(version, scene): Figures}."""
     model, found, runs = MODELS[name], {}, {}
     data = work / f"{name}.bin"
     write_tokens(data, argparse.Namespace(model=model.config, batch=model.batch, seq=model.seq))
@@ -222,7 +222,7 @@ def table(name, found, versions, scenes):
 
 
 def judge(name, found, versions, scenes):
-    """Yields (target, bound, found) of the first version."""
+    """Yields (target, bound, measured value) of the first version."""
     new = list(versions)[0]
     if len(versions) > 1:
         old = list(versions)[1]
@@ -268,11 +268,11 @@ def parse():
 
 def main():
     options = parse()
-    # Stopped processes must not be left behind.
+    # Stopped processes must be ended, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if options.make:
         return make(options)
-    # Busy processes fill this many, however many there are.
+    # Limits the processors, so that the busy processes occupy all of them.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.processors])
     versions = {"new": options.new}
     if options.old:

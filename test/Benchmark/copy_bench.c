@@ -1,14 +1,14 @@
-//===- copy_bench.c - Rates at which memory is copied and updated ---------===//
+//===- copy_bench.c - Memory copy and update rates ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Prints, as CSV, the rate of copying an array and of an AdamW-shaped update
-// (28 bytes a parameter: weight, gradient and two moments read, all but the
-// gradient written). Bytes are counted as in STREAM: a line that is only
-// written counts once.
+// Prints, as CSV, the rate of copying an array and of an update with the memory
+// traffic of AdamW (28 bytes per parameter: it reads the weight, the gradient
+// and two moments, and writes all but the gradient). Bytes are counted as in
+// STREAM: a line that is only written counts once.
 //
 //   copy_bench [MiB per array] [samples]
 //
@@ -31,7 +31,8 @@ static void copy(size_t Size, const Arrays *A) {
   const float *restrict From = A->Gradient;
 #pragma omp parallel for simd
   for (size_t I = 0; I < Size; ++I)
-    To[I] = From[I] * 1.0001f; // a product, or the loop becomes a memcpy
+    To[I] = From[I] * 1.0001f; // The multiplication prevents a conversion to
+                               // memcpy.
 }
 
 static void update(size_t Size, const Arrays *A) {
@@ -82,7 +83,7 @@ int main(int argc, char **argv) {
     if (posix_memalign((void **)All[I], 64, Size * sizeof(float)))
       return fprintf(stderr, "copy_bench: no memory for %d MiB\n", 4 * MiB), 1;
     float *P = *All[I];
-    // Touched by the threads that use it; values that stay normal numbers.
+    // Threads initialise the pages that they use, with normal numbers.
 #pragma omp parallel for simd
     for (size_t J = 0; J < Size; ++J)
       P[J] = 1e-3f * (float)((J & 1023) + 1);

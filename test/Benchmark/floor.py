@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-# ===- floor.py - The least time a GPT-2 step can take -----------------------=== #
+# ===- floor.py - Additive floor of a GPT-2 step -----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The additive floor of a training step, from rates measured beside it.
+"""Computes the additive floor of a training step from rates measured in the same run.
 
     floor.py --blas=LIB [--kind=cblas|dnnl] [--batch=4 --seq=64 --threads=2]
              [--step-ms=X] [--markdown=FILE]
 
-It is the sum of
-  products     the time of each of the step's own matrix products, measured with
-               gemm_bench on the same BLAS and threads, times how often it occurs
-  attention    the causal half of its products, at the mean rate of the above
+The floor is the sum of
+  products     the time of each of the step's GEMMs, measured with gemm_bench on the
+               same BLAS and threads, times its number of occurrences
+  attention    the causal half of its matmuls, at the mean rate of the above
   elementwise  the traffic of fused kernels, at the copy rate
   classifier   logits written, read with their gradient, and read again
-  AdamW        28 bytes a parameter, at the copy rate
-Fused traffic, in rows of the model's width per token and layer: two residual
-additions with norm 8 forward and 8 backward, attention 4 and 8, the
-pre-activation kept 4 and 4, bias gradients 9. The copy rate is measured before
-and after the products and the mean taken.
+  AdamW        28 bytes per parameter, at the copy rate
+The fused traffic per token and layer, in rows of the model's width, is: two residual
+additions with norm 8 forward and 8 backward, attention 4 and 8, the saved pre-activation 4
+and 4, and bias gradients 9. The copy rate is the mean of measurements before and after the
+GEMMs.
 """
 
 import argparse
@@ -38,7 +38,7 @@ ROWS_PER_LAYER = 8 + 8 + 4 + 8 + 4 + 4 + 9
 
 
 def products(c, tokens):
-    """(name, transA, transB, m, n, k, how often) of a step, row-major."""
+    """Returns the GEMMs of a step as (name, transA, transB, m, n, k, count), row-major."""
     width = c["n_embd"]
     inner = c.get("n_inner") or 4 * width
     layers = c["n_layer"]
@@ -48,11 +48,11 @@ def products(c, tokens):
         "mlp.c_fc": (width, inner),
         "mlp.c_proj": (inner, width),
     }
-    for name, (rows, columns) in linears.items():  # weights stored [in, out]
+    for name, (rows, columns) in linears.items():  # Weights are stored as [in, out].
         yield name + ".forward", 0, 0, tokens, columns, rows, layers
         yield name + ".input-gradient", 0, 1, tokens, rows, columns, layers
         yield name + ".weight-gradient", 1, 0, rows, columns, tokens, layers
-    vocab = c["vocab_size"]  # the classifier's weight is stored [vocabulary, width]
+    vocab = c["vocab_size"]  # The weight of the classifier is stored as [vocabulary, width].
     yield "classifier.forward", 0, 1, tokens, vocab, width, 1
     yield "classifier.input-gradient", 0, 0, tokens, width, vocab, 1
     yield "classifier.weight-gradient", 1, 0, vocab, width, tokens, 1
@@ -91,7 +91,7 @@ def copy_rate(work, threads):
 
 
 def measure(options, config, tokens):
-    """(milliseconds of all products, copy rate in GB/s, disturbed products)"""
+    """Returns (milliseconds of all GEMMs, copy rate in GB/s, disturbed GEMMs)."""
     shapes = list(products(config, tokens))
     lines = "".join(" ".join(map(str, shape[:6])) + "\n" for shape in shapes)
     with tempfile.TemporaryDirectory() as folder:

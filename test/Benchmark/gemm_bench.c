@@ -1,31 +1,31 @@
-//===- gemm_bench.c - sgemm rates of several libraries, taking turns ------===//
+//===- gemm_bench.c - Interleaved sgemm benchmark of libraries ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Times single-precision matrix products of libraries that are opened at run
-// time. The libraries take turns, sample by sample, so that a drift of the
-// machine hits all alike; a sample during which other processes used the
-// machine is dropped.
+// Measures single-precision GEMMs of libraries that are loaded at run time. The
+// samples of the libraries are interleaved, so that a drift of the machine
+// affects all of them equally. Samples during which other processes used the
+// machine are dropped.
 //
-//   gemm_bench [-r samples] [-q CPUs] SPEC... < products
+//   gemm_bench [-r samples] [-q CPUs] SPEC... < gemms
 //
-// -q sets how many CPUs others may use during a sample that counts, 0.08 unless
-// told.
+// -q sets the number of CPUs that other processes may use during a valid sample
+// (default: 0.08).
 //
-// SPEC is KIND[/TILES]:LIBRARY. KIND says which entry point to call:
+// SPEC is KIND[/TILES]:LIBRARY. KIND selects the entry point:
 //   cblas    cblas_sgemm          (OpenBLAS, BLIS, MKL)
 //   fortran  sgemm_               (libtorch_cpu.so exports MKL's)
 //   dnnl     dnnl_sgemm           (oneDNN)
-// TILES is nothing for one call on the library's own threads, n2 for two
-// halves of the columns, m2 for two halves of the rows, each a call made by
-// one OpenMP thread: libraries run a call from inside a parallel region on the
-// calling thread.
+// Without TILES, each GEMM is one call on the library's own threads. n2 splits
+// the columns into two halves and m2 the rows, and one OpenMP thread computes
+// each half: libraries run a call from a parallel region on the calling thread.
 //
-// A product is a line "name transA transB m n k", row-major, 0/1 for the
-// transposes. The output is CSV. The number of threads is OMP_NUM_THREADS.
+// Each input line is "name transA transB m n k" for a row-major GEMM, with 0/1
+// for the transposes. The output is CSV. OMP_NUM_THREADS sets the number of
+// threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ typedef struct {
   CblasFn Cblas;
   FortranFn Fortran;
   DnnlFn Dnnl;
-  char Split; // 'm', 'n' or 0
+  char Split; // 'm', 'n' or 0.
   int Tiles;
 } Library;
 
@@ -73,7 +73,7 @@ static double now(void) {
   return T.tv_sec + 1e-9 * T.tv_nsec;
 }
 
-// CPU seconds used by all processes but this one since boot.
+// Returns the CPU seconds used by other processes since boot.
 static double usedByOthers(void) {
   long V[8] = {0};
   FILE *F = fopen("/proc/stat", "r");
@@ -89,7 +89,7 @@ static double usedByOthers(void) {
   return (double)Busy / sysconf(_SC_CLK_TCK) - (T.tv_sec + 1e-9 * T.tv_nsec);
 }
 
-// Row-major c[m,n] = op(a) op(b).
+// Computes the row-major GEMM c[m,n] = op(a) op(b).
 static void callOnce(const Library *L, int TA, int TB, int M, int N, int K,
                      const float *A, int LdA, const float *B, int LdB, float *C,
                      int LdC) {
@@ -100,15 +100,15 @@ static void callOnce(const Library *L, int TA, int TB, int M, int N, int K,
     L->Dnnl(TA ? 'T' : 'N', TB ? 'T' : 'N', M, N, K, 1.f, A, LdA, B, LdB, 0.f,
             C, LdC);
   } else {
-    // Column-major: the transpose of the product, operands exchanged.
+    // Column-major: computes the transposed result with exchanged operands.
     const float One = 1.f, Zero = 0.f;
     L->Fortran(TB ? "T" : "N", TA ? "T" : "N", &N, &M, &K, &One, B, &LdB, A,
                &LdA, &Zero, C, &LdC);
   }
 }
 
-// First element of tile I: multiples of 16, so that every tile but the last
-// consists of whole vectors.
+// Returns the first element of tile I, a multiple of 16, so that all tiles
+// except the last consist of whole vectors.
 static int tileBegin(int Extent, int I, int Tiles) {
   return I == Tiles ? Extent : (int)((long)Extent * I / Tiles / 16 * 16);
 }
@@ -171,7 +171,7 @@ static void timeGemm(const Library *Libs, int NumLibs, const Product *P,
         multiply(&Libs[L], P, A, B, C);
       T[L][Got] = (now() - S) / Inner;
     }
-    // Two ticks more, by which /proc/stat may be late.
+    // Tolerates two ticks, by which /proc/stat may be late.
     bool Disturbed = usedByOthers() - Others > Quiet * (now() - Start) + 0.021;
     if (Disturbed && now() < End)
       ++Dropped;

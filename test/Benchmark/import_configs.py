@@ -4,13 +4,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Draws configurations for import_parity.py: a config.json as a dictionary, and
-the sequence length to compile for.
+"""Generates configurations for import_parity.py: a config.json as a dictionary, and the
+sequence length to compile for.
 
-A *documented* configuration has only keys and values that docs/use/import.md calls
-honoured, or accepts; kiln must not refuse it. A *free* one also has some that
-transformers accepts and kiln may refuse. The library is the judge of what it
-accepts: the caller draws again when it raises an error."""
+A *documented* configuration has only keys and values that docs/use/import.md lists as
+honoured or accepted; kiln must not reject it. A *free* configuration also has keys or values
+that transformers accepts and kiln may reject. If transformers raises an error for a
+configuration, the caller generates another one."""
 
 ACTIVATIONS = ["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish"]
 OTHER_ACTIVATIONS = ["gelu_fast", "quick_gelu", "mish", "tanh", "relu2", "sigmoid", "leaky_relu", "linear"]
@@ -24,7 +24,7 @@ BATCH = 2
 
 
 class Draw:
-    """One configuration under construction; `rng` is a random.Random."""
+    """A configuration under construction; `rng` is a random.Random."""
 
     def __init__(self, rng, family):
         self.rng, self.family = rng, family
@@ -37,7 +37,7 @@ class Draw:
         return self.rng.choice(values)
 
     def maybe(self, key, *values, probability=0.5):
-        """Sets a key, to one of some values, or leaves it out."""
+        """Sets a key to one of the values, or leaves it out."""
         if self.chance(probability):
             self.config[key] = self.rng.choice(values)
 
@@ -45,7 +45,7 @@ class Draw:
         return self.choose(1e-5, 1e-6, 1e-8, 1e-3, 0.02)
 
     def token(self):
-        """An id that may occur in the data, counted from either end, or none."""
+        """Returns a token id that may occur in the data, counted from either end, or None."""
         vocabulary = self.config["vocab_size"]
         return self.choose(None, 0, 1, vocabulary - 1, vocabulary // 2, -1, -vocabulary)
 
@@ -126,7 +126,7 @@ class Draw:
             self.draw_qwen2_window(layers)
 
     def draw_qwen2_window(self, layers):
-        """Windows that cover the sequence, or that no layer has."""
+        """Adds windows that cover the sequence or that no layer uses."""
         c, length = self.config, self.length
         which = self.rng.randrange(5)
         if which == 0:
@@ -144,7 +144,7 @@ class Draw:
             self.maybe("max_window_layers", 0, 28)
 
     def draw_rope(self):
-        """Settings of rotary positions in the spellings of both versions."""
+        """Adds settings of rotary positions in the format of either library version."""
         c = self.config
         kind = self.choose(None, None, "default", "linear", "dynamic", "llama3")
         theta = self.choose(100.0, 10000.0, 500000, 1e6)
@@ -233,7 +233,7 @@ class Draw:
         for key in self.rng.sample(sorted(accepted), self.rng.randint(0, 5)):
             self.config.setdefault(key, self.rng.choice(accepted[key]))
 
-    # Keys and values that kiln may refuse.
+    # Keys and values that kiln may reject.
 
     def free_choices(self):
         choices = [self.free_common] * 3 + [self.free_unknown]
@@ -348,5 +348,5 @@ class Draw:
 
 
 def draw(rng, family, documented):
-    """A configuration and the sequence length to compile for."""
+    """Returns a configuration and the sequence length to compile for."""
     return Draw(rng, family).draw(documented)

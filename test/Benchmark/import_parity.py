@@ -5,23 +5,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Compares what kiln imports with transformers, on random configurations.
+"""Compares models that kiln imports with transformers, on random configurations.
 
     VENV/bin/python import_parity.py --kilnc=PATH --kiln-run=PATH
         [--family=gpt2]... [--count=200] [--seed=1] [--compile-every=N] [--keep=DIR]
 
-VENV has PyTorch, transformers and safetensors. Each configuration is one that
-transformers accepts: it builds the model, and computes a loss and gradients. Then
-kilnc imports the same directory, and kiln-run (or the compiled executable, for
-one in N) starts from the same weights and tokens, everything in f64. There are
-two good outcomes:
+VENV contains PyTorch, transformers and safetensors. transformers must accept each
+configuration: it builds the model and computes a loss and gradients. Then kilnc imports the
+same directory, and kiln-run (or, for every N-th configuration, the compiled executable)
+starts from the same weights and tokens, all in f64. There are two valid outcomes:
 
-    equal      loss and every gradient agree to 1e-10
-    refused    kilnc names a key of the file and its value
+    equal      the loss and every gradient agree to 1e-10
+    refused    kilnc reports a key of the file and its value
 
-Everything else is an error, and so is a refused configuration that has only keys
-and values which docs/use/import.md accepts; at least half of the configurations are
-of that kind. The exit code is 0 when there was no error."""
+Any other outcome is an error. Rejecting a configuration that consists of keys and values
+listed in docs/use/import.md is an error, too; at least half of the configurations are of
+that kind. The exit code is 0 if there was no error."""
 
 import argparse
 import collections
@@ -57,19 +56,19 @@ transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 warnings.simplefilter("ignore")
 torch.set_num_threads(1)
-# The library computes norms, softmax and rotary positions in f32 whatever the
-# type of the weights. Here they are computed in f64 as well.
+# The library computes norms, softmax and rotary positions in f32 for all weight types. This
+# makes it use f64.
 torch.float32 = torch.float = torch.float64
 torch.Tensor.float = torch.Tensor.double
 torch.set_default_dtype(torch.float64)
 
 
 class Unaccepted(Exception):
-    """transformers raises an error for the configuration."""
+    """Raised if transformers rejects the configuration."""
 
 
 def write_model(directory, config, seed):
-    """Writes config.json and weights; returns the model that the library loads."""
+    """Writes config.json and the weights; returns the model that the library loads."""
     directory.mkdir()
     (directory / "config.json").write_text(json.dumps(config, indent=2))
     try:
@@ -84,14 +83,14 @@ def write_model(directory, config, seed):
 
 
 def save_weights(model, path, seed):
-    """Weights large enough that every setting shows in the loss."""
+    """Saves weights that are large enough for every setting to affect the loss."""
     generator = torch.Generator().manual_seed(seed)
     tensors = {}
     for name, tensor in model.state_dict().items():
         values = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
         is_gain = tensor.dim() == 1 and name.endswith("weight")
         tensors[name] = 1 + 0.2 * values if is_gain else 0.3 * values
-    # A file may have a tied classifier twice, or only once.
+    # A file may contain a tied classifier twice or once.
     if model.config.tie_word_embeddings:
         embedding = next(name for name in tensors if name.endswith(("wte.weight", "embed_tokens.weight")))
         tensors["lm_head.weight"] = tensors[embedding].clone()
@@ -101,7 +100,7 @@ def save_weights(model, path, seed):
 
 
 def reference(model, tokens):
-    """Loss and gradients by name, from the library's own loss function."""
+    """Returns the loss and the gradients by name, from the library's loss function."""
     rows = torch.tensor(tokens[:-1]).view(BATCH, -1)
     targets = torch.tensor(tokens[1:]).view(BATCH, -1)
     try:
@@ -117,7 +116,7 @@ def reference(model, tokens):
 
 
 def run_kiln(arguments, directory, length, executable, flags=()):
-    """kilnc and a step: (loss, gradients), or the line of the refusal."""
+    """Runs kilnc and one step; returns (loss, gradients) or the line of the error."""
     graph, log, dump = (directory / name for name in ("step.mlir", "log.jsonl", "gradients.safetensors"))
     command = [arguments.kilnc, directory, f"--batch={BATCH}", f"--seq={length}", "--precision=fp64"]
     command += ["--dropout=0", "--emit-gradients", "--clip=off", "--eval=off", "--max-threads=1", *flags]
@@ -141,7 +140,7 @@ def run_kiln(arguments, directory, length, executable, flags=()):
 
 
 def names_key_and_value(line, config):
-    """The refusal names a key of the file and, unless it is missing, its value."""
+    """Returns true if the error names a key of the file and its value, unless it is missing."""
     match = re.search(r"config\.json: ['\"]([^'\"]+)['\"] (is missing|is (.*?)(?:,| but) )", line)
     if not match or not line.startswith("exit code 3: ") or "\n" in line:
         return False
@@ -152,7 +151,7 @@ def names_key_and_value(line, config):
         value = value[part]
     if match[2] == "is missing":
         return value is None
-    # Long values are cut, and long lists and objects not shown.
+    # Long values are truncated, and long lists and objects are not printed.
     text = json.dumps(value, separators=(",", ":"))
     if isinstance(value, (dict, list)):
         return match[3].startswith(("an object", "an array")) or text.startswith(match[3][:20])
@@ -161,7 +160,7 @@ def names_key_and_value(line, config):
 
 
 def worst_error(expected, found):
-    """The largest error of loss and gradients, relative; infinite if names differ."""
+    """Returns the largest relative error of loss and gradients; infinite if names differ."""
     (loss, gradients), (other_loss, others) = expected, found
     if gradients.keys() != others.keys():
         return float("inf")
@@ -169,14 +168,14 @@ def worst_error(expected, found):
     worst = abs(loss - other_loss) / abs(loss)
     for name, gradient in gradients.items():
         difference = (gradient - others[name]).abs().max().item()
-        # A gradient that is rounding noise beside the others has no digits.
+        # A gradient that is tiny compared with the others consists of rounding noise.
         scale = max(gradient.abs().max().item(), 1e-6 * largest)
         worst = max(worst, difference / scale)
     return worst if worst == worst else float("inf")
 
 
 class Family:
-    """Counts outcomes of one family."""
+    """Counts the outcomes of one family."""
 
     def __init__(self, name, arguments, work):
         self.name, self.arguments, self.work = name, arguments, work
@@ -191,7 +190,7 @@ class Family:
         print(f"ERROR {self.name} {directory.name}: {text}\n    {json.dumps(config)}", flush=True)
 
     def attempt(self, documented):
-        """One configuration. Returns False if transformers does not accept it."""
+        """Tests one configuration. Returns False if transformers does not accept it."""
         config, length = import_configs.draw(self.rng, self.name, documented)
         seed = self.rng.randrange(2**31)
         tokens = [self.rng.randrange(config["vocab_size"]) for _ in range(BATCH * length + 1)]
@@ -238,13 +237,14 @@ class Family:
 
     def run(self):
         for index in range(self.arguments.count):
-            # The documented ones are first of each pair, and one more in five.
+            # Documented configurations are the first of each pair, and one in ten of the
+            # others.
             documented = index % 2 == 0 or index % 10 == 1
             while not self.attempt(documented):
                 pass
 
     def check_that_errors_show(self):
-        """A model that kiln gets wrong must be found: attention in both directions."""
+        """Checks that a wrong model is detected: attention in both directions."""
         while True:
             config, length = import_configs.draw(self.rng, self.name, documented=True)
             config["is_causal"] = False

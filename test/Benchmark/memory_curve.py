@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-# ===- memory_curve.py - Time against memory, kiln's and PyTorch's -------------=== #
+# ===- memory_curve.py - Step time against memory, kiln and PyTorch ----------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Measures the training step of a model at several sizes of memory.
+"""Measures the training step of a model with several memory sizes.
 
     memory_curve.py --model=DIR --batch=4 --seq=256 --python=VENV/bin/python
                     [--budgets=2GB,1.9GB] [--peers=eager,checkpoint,selective,budget=0.5]
                     [--plot=FILE.svg] [--markdown=FILE]
 
-Memory is the peak of what a process has in memory. PyTorch's is without what it
-had before it built the model, its libraries; kiln's is all of it. Times are
-those of steps that take turns with kiln's without a budget, times kiln's median
-over the whole run: a drift of the machine cancels. At most --group sides are
+Memory is the peak resident memory of a process. The libraries of PyTorch, which are loaded
+before it builds the model, are not included; kiln's memory is the whole process. Steps are
+interleaved with those of kiln without a budget; times are ratios to it, multiplied by its
+median over the whole run, so that a drift of the machine cancels. At most --group sides are
 resident at once.
 """
 
@@ -29,7 +29,7 @@ import peer_step
 
 
 class Point:
-    """A step's time and memory."""
+    """The time and the memory of a step."""
 
     def __init__(self, title, ours):
         self.title, self.ours = title, ours
@@ -43,7 +43,7 @@ def compile_plan(options, flags, output):
 
 
 def run_group(reference, group, options, work):
-    """Times (point, how to start its side) beside kiln without a budget."""
+    """Measures (point, function that starts its side) beside kiln without a budget."""
     first = peer_step.Kiln(work / "none", options, work)
     sides = []
     try:
@@ -65,7 +65,7 @@ def run_group(reference, group, options, work):
 
 
 def draw(points, path, title):
-    """An SVG of time over memory: kiln's points joined, PyTorch's named."""
+    """Draws an SVG of time over memory, with kiln's points joined and PyTorch's labelled."""
     left, right, top, bottom = 70, 700, 30, 400
     most_memory = 1.05 * max(p.memory for p in points)
     most_time = 1.1 * max(p.ms for p in points)

@@ -1,34 +1,33 @@
 #!/usr/bin/env python3
-# ===- peer_step.py - A kiln training step against PyTorch's ----------------=== #
+# ===- peer_step.py - A kiln training step against PyTorch's -----------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Times a kiln executable's step and PyTorch's in turns, in one run.
+"""Measures the steps of a kiln executable and of PyTorch, interleaved in one run.
 
     peer_step.py --kiln=EXE --batch=4 --seq=64 [--threads=2] [--rounds=6]
                  [--steps=3] [--peers=eager,eager-openblas,compiled]
                  [--python=python3] [--openblas=LIB] [--markdown=FILE]
 
-Every side stays resident: a round lets each run --steps steps while the others
-are stopped, so a drift of the machine hits all alike. A step during which other
-processes used more than --quiet CPUs is dropped. EXE must have been compiled for
-the same --batch and --seq from --model. The peers train in f32, with neither
-dropout nor clipping (but see +clip), so compare an EXE compiled with --clip=off
---dropout=0.
+All sides stay resident: in a round, each side runs --steps steps while the others are
+stopped, so that a drift of the machine affects all of them equally. A step during which
+other processes used more than --quiet CPUs is dropped. EXE must have been compiled for the
+same --batch and --seq from --model. The peers train in f32 without dropout and clipping
+(except +clip), so compare an EXE compiled with --clip=off --dropout=0.
 
   eager            default AdamW and scaled_dot_product_attention
-  eager-matmul     the same with attention written out
+  eager-matmul     the same with attention as separate matmuls
   eager-openblas   eager, with sgemm_ bound to --openblas by LD_PRELOAD
   compiled         torch.compile and fused AdamW
-  checkpoint       eager, keeping the input of each block only
-  selective        eager, keeping what products and attention compute, too
+  checkpoint       eager, saving only the input of each block
+  selective        eager, also saving the results of matmuls and attention
   budget=X         compiled, with an activation_memory_budget from 0 to 1
-  NAME+clip        any of these, clipping the norm of all gradients to 1
+  NAME+clip        any of these, clipping the global gradient norm to 1
 
-Ratios are against the first --kiln; a second one is a side like the others.
-Without --kiln only the peers are timed.
+Ratios are relative to the first --kiln; a second one is measured like the peers. Without
+--kiln, only the peers are measured.
 """
 
 import argparse
@@ -48,7 +47,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def machine_seconds():
-    """CPU seconds that all processes used since boot."""
+    """Returns the CPU seconds of all processes since boot."""
     with open("/proc/stat") as file:
         v = [int(x) for x in file.readline().split()[1:9]]
     return (sum(v) - v[3] - v[4]) / TICK
@@ -69,7 +68,7 @@ def peak_mib(pid):
 
 
 def wait_until_quiet(options):
-    """Waits for half a second in which nobody computes, or the end of patience."""
+    """Waits for half a second without other activity, at most for --patience seconds."""
     while time.monotonic() < options.deadline:
         before, start = machine_seconds(), time.monotonic()
         time.sleep(0.5)
@@ -79,7 +78,7 @@ def wait_until_quiet(options):
 
 
 class Side:
-    """A process that trains; `rounds` and `disturbed` hold milliseconds of steps."""
+    """A process that trains; `rounds` and `disturbed` contain milliseconds of steps."""
 
     def __init__(self, name, command, options, **popen):
         self.name = name
@@ -99,17 +98,17 @@ class Side:
         self.last = []
 
     def keep(self, milliseconds, before):
-        """Files a step that began at clock reading `before`, seen just now."""
+        """Records a step that started at clock reading `before` and has just ended."""
         self.last.append(milliseconds)
         used, wall = (b - a for a, b in zip(before, self.clock()))
-        # Two ticks more, by which /proc/stat may be late.
+        # Tolerates two ticks, by which /proc/stat may be late.
         if used <= self.options.quiet * wall + 2 / TICK:
             self.rounds[-1].append(milliseconds)
         else:
             self.disturbed.append(milliseconds)
 
     def samples(self):
-        """Undisturbed steps, or all where there are fewer than three."""
+        """Returns the undisturbed steps, or all steps if fewer than three are undisturbed."""
         quiet = [ms for part in self.rounds for ms in part]
         return (quiet, True) if len(quiet) >= 3 else (quiet + self.disturbed, False)
 
@@ -120,7 +119,7 @@ class Side:
 
 
 class Peer(Side):
-    """torch_step.py, which runs a step per line of its standard input."""
+    """torch_step.py, which runs one step per line of its standard input."""
 
     def __init__(self, name, options):
         command = [options.python, HERE / "torch_step.py"]
@@ -187,7 +186,7 @@ class Kiln(Side):
         self.process.send_signal(signal.SIGSTOP)
 
     def next_step(self):
-        """Waits for the log line of a step; returns its milliseconds."""
+        """Waits for the log line of a step and returns its milliseconds."""
         line = ""
         while True:
             line += self.reader.readline()
@@ -203,7 +202,7 @@ class Kiln(Side):
     def run(self, steps):
         self.begin_round()
         self.process.send_signal(signal.SIGCONT)
-        self.next_step()  # the step that the signal interrupted
+        self.next_step()  # Skips the step that the signal interrupted.
         for _ in range(steps):
             before = self.clock()
             self.keep(self.next_step(), before)
@@ -211,7 +210,8 @@ class Kiln(Side):
 
 
 def write_tokens(path, options):
-    """An llm.c token file with enough for a hundred steps, then it wraps."""
+    """Writes an llm.c token file with enough tokens for a hundred steps, after which it
+    wraps."""
     config = json.loads((options.model / "config.json").read_text())
     count = 100 * options.batch * options.seq + 1
     ids = [i * 2654435761 % 2**32 * config["vocab_size"] >> 32 for i in range(count)]
@@ -220,7 +220,7 @@ def write_tokens(path, options):
 
 
 def ratio_of(kiln, peer):
-    """Median over rounds of kiln's median by the peer's in the same round."""
+    """Returns the median over rounds of the ratio of kiln's median to the peer's."""
     pairs = [(a, b) for a, b in zip(kiln.rounds, peer.rounds) if a and b]
     if not pairs:
         return statistics.median(kiln.samples()[0]) / statistics.median(peer.samples()[0])
@@ -252,7 +252,7 @@ def table(sides, options):
 
 
 def make_parser(description, batch, seq, rounds):
-    """A parser with what plan_times.py takes too, which has other defaults."""
+    """Returns a parser of the options shared with plan_times.py, which has other defaults."""
     parser = argparse.ArgumentParser(description=description)
     default = HERE.parent / "Integration/models/gpt2-124m"
     parser.add_argument("--model", type=pathlib.Path, default=default)

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-# ===- plan_times.py - Predicted and measured times of plans ------------------=== #
+# ===- plan_times.py - Predicted and measured times of plans -----------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Compiles a model with several sets of flags and times the executables in turns.
+"""Compiles a model with several sets of flags and measures the executables, interleaved.
 
     plan_times.py --model=DIR --batch=2 --seq=256 --common="--clip=off --dropout=0"
                   [--rounds=4] [--steps=3] [--group=4] [--markdown=FILE]
                   "none" "1.85GB: --memory-budget=1850MB" ...
 
-A plan is "name: flags", or a name for the common flags alone. The first is what
-the others are compared with: a ratio is the median over rounds of the plan's
-median by the first's in the same round, so that a drift of the machine cancels.
-At most --group plans are resident at once beside the first. The table has what
-the planner said: a refused budget is a row, too.
+A plan is "name: flags", or a name for the common flags alone. The others are compared with
+the first plan: a ratio is the median over rounds of the plan's median divided by the first
+plan's median in the same round, so that a drift of the machine cancels. In addition to the
+first plan, at most --group plans are resident at once. The table also shows the planner's
+predictions, and a budget that the planner rejects is a row, too.
 """
 
 import json
@@ -54,7 +54,7 @@ class Plan:
 
 
 def run_group(first, group, options, work):
-    """Times plans beside the first one; their ratios to it, round by round."""
+    """Measures plans beside the first one and returns their ratios to it per round."""
     sides = []
     try:
         for plan in [first, *group]:

@@ -1,17 +1,18 @@
-//===- squares_bench.c - Squaring a gradient inside of its product --------===//
+//===- squares_bench.c - Fused squares of a weight gradient ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Would clipping cost less if each tile of a weight's gradient were squared
-// right behind its product, while it is in the thread's own cache? Two threads
-// compute c = a^T b of half the rows each, in 1 to 8 tiles of whole rows, and
-// add up the squares of every row behind each tile. "apart" is what kiln does:
-// one tile a thread, then a second parallel loop for the squares. All variants
-// take turns, and every product writes where none has written for a while, as
-// gradients that wait for the norm of all of them do.
+// Measures whether clipping is faster if each tile of a weight gradient is
+// squared directly after its GEMM, while it is in the thread's cache. Two
+// threads compute half of the rows of c = a^T b each, in 1 to 8 tiles of whole
+// rows, and sum the squares of every row after each tile. The variant "apart"
+// corresponds to kiln: one tile per thread, followed by a second parallel loop
+// for the squares. The samples of the variants are interleaved, and every GEMM
+// writes to memory that has not been written recently, like gradients that are
+// kept until the norm of all of them is known.
 //
 //   cc -O3 -march=native -fopenmp squares_bench.c -lopenblas && ./a.out
 //
@@ -26,7 +27,7 @@
 #include <time.h>
 
 enum { Threads = 2, Inner = 256, Columns = 768, Samples = 60, Places = 80 };
-static const int Tiles[] = {0, 1, 2, 3, 4, 6, 8}; // 0: apart
+static const int Tiles[] = {0, 1, 2, 3, 4, 6, 8}; // 0: separate loops.
 enum { Variants = sizeof(Tiles) / sizeof(Tiles[0]), Lanes = 64 };
 
 static double milliseconds(void) {
@@ -40,7 +41,7 @@ static int compare(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/// In doubles, in Lanes parts per row, as kiln's kernel.
+/// Sums the squares in doubles with Lanes partial sums per row, as in kiln.
 static void squareRows(const float *c, double *sums, int begin, int end) {
   for (int row = begin; row < end; ++row) {
     double parts[Lanes] = {0};

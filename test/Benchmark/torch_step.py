@@ -1,25 +1,23 @@
 #!/usr/bin/env python3
-# ===- torch_step.py - GPT-2 training steps in PyTorch, on demand -----------=== #
+# ===- torch_step.py - GPT-2 training steps in PyTorch, on demand ------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The peer of peer_step.py: trains when told to, and sleeps in between.
+"""Implements the peer of peer_step.py, which runs a training step per request.
 
     torch_step.py --config=DIR/config.json --batch=4 --seq=64 --threads=2
                   [--compile] [--fused] [--attention=sdpa|matmul]
                   [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM]
 
-Prints one JSON line that describes itself, then for every line read from
-standard input one line with the milliseconds of one step: forward, backward,
-AdamW, zero_grad. f32, no dropout, clipping with --clip only. It runs on PyTorch
-1.13 too, where Debian's package calls the system's BLAS.
-
---memory says what the backward pass finds in memory: everything; the input of
-each block (checkpoint); that and what products and attention computed
-(selective); or what torch.compile keeps under its activation_memory_budget, a
-number from 0 to 1.
+Prints one JSON line that describes itself. For every line of standard input, it then prints
+a line with the milliseconds of one step: forward, backward, AdamW and zero_grad. It uses f32
+without dropout, and clips only with --clip. It also supports PyTorch 1.13, whose Debian
+package calls the system's BLAS. --memory selects the values that are saved for the backward
+pass: all of them; the input of each block (checkpoint); also the results of matmuls and
+attention (selective); or the values that torch.compile saves with its
+activation_memory_budget, a number from 0 to 1.
 """
 
 import argparse
@@ -42,7 +40,7 @@ parser.add_argument("--attention", choices=["sdpa", "matmul"], default="sdpa")
 parser.add_argument("--memory", default="all")
 parser.add_argument("--clip", type=float, help="largest norm of all gradients")
 options = parser.parse_args()
-# PyTorch's OpenMP runtime reads it when it is loaded.
+# PyTorch's OpenMP runtime reads this variable when it is loaded.
 os.environ["OMP_NUM_THREADS"] = str(options.threads)
 
 import torch  # noqa: E402
@@ -121,7 +119,8 @@ class GPT2(nn.Module):
 
 
 def blas_in_use():
-    """What `sgemm_` is bound to: a preloaded library goes before PyTorch's own."""
+    """Returns the library that provides `sgemm_`; a preloaded library precedes PyTorch's
+    own."""
     preloaded = os.environ.get("LD_PRELOAD")
     if preloaded:
         return pathlib.Path(preloaded).name
@@ -166,7 +165,7 @@ def main():
             "libraries_mib": without_model,
         }
 
-    for _ in range(2):  # compiles, and maps every page once
+    for _ in range(2):  # Compiles, and maps every page once.
         step()
     print(json.dumps({"torch": torch.__version__, "blas": blas_in_use()}), flush=True)
     for _ in sys.stdin:

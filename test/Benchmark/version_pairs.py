@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
-# ===- version_pairs.py - Do steps and compilation take what they took? -------=== #
+# ===- version_pairs.py - Step and compile times of two versions -------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Compares two versions of kilnc in pairs: the time to compile a model and the time of
-a training step.
+"""Compares two versions of kilnc in pairs: the time to compile a model and the time of a
+training step.
 
     version_pairs.py --new=build/bin/kilnc --old=OLD_KILNC [--pairs=60] [--what=compile,step]
                      [--model=DIR] [--compile=FLAGS] [--step=FLAGS]
 
-Each round measures the old version, the new one, and the old one again. The ratio of
-a pair is the new version's time by the mean of the two others', so that a steady drift of
-the machine cancels; the ratio of the two measurements of the old version shows what
-the machine alone does. A line has the medians of both, and whether the first is within
-the limit (1.05 for compilation, 1.01 for steps). The exit code is 1 if one is not.
-Compilation is measured as processor time and as wall-clock time."""
+Each round measures the old version, the new version, and the old version again. The ratio of
+a pair is the time of the new version divided by the mean of the other two, so that a steady
+drift of the machine cancels. The ratio of the two measurements of the old version shows the
+noise of the machine. Each line shows the medians of both ratios and whether the first is
+within its limit (1.05 for compilation, 1.01 for steps). The exit code is 1 if a limit is
+exceeded. Compilation is measured as processor time and as wall-clock time."""
 
 import argparse
 import os
@@ -45,7 +45,7 @@ def compile_times(kilnc, options, output):
 
 
 def step_time(run, steps):
-    """The median of a few steps, without the one that the signal interrupted."""
+    """Returns the median of a few steps, without the step that the signal interrupted."""
     run.go()
     found = []
     while len(found) <= steps:
@@ -56,7 +56,8 @@ def step_time(run, steps):
 
 
 def rounds_of(options, measure):
-    """What `measure` returns for the old, the new and again the old version, per round."""
+    """Returns the results of `measure` for the old, the new and again the old version, per
+    round."""
     for number in range(options.pairs):
         yield [measure(index) for index in range(3)]
         print(f"\r{number + 1} of {options.pairs}", end="", file=sys.stderr, flush=True)

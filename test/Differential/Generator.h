@@ -1,12 +1,12 @@
-//===- Generator.h - The state of a graph that grows ------------*- C++ -*-===//
+//===- Generator.h - State of the graph generator ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A pool of values grows op by op: each step draws a kind of op and operands
-// that suit it. What nobody used in the end flows into the loss, so that every
+// The generator extends a pool of values op by op: each step chooses an op and
+// suitable operands. Values that remain unused are added to the loss, so every
 // parameter has a gradient.
 //
 //===----------------------------------------------------------------------===//
@@ -26,8 +26,8 @@ namespace kiln {
 /// A value with bounds of its elements.
 struct Entry {
   mlir::Value value;
-  double magnitude = 1; ///< |x| is about this at most.
-  double low = 0;       ///< x is at least this, if positive.
+  double magnitude = 1; ///< Approximate maximum of |x|.
+  double low = 0;       ///< Lower bound of x, if positive.
   mlir::RankedTensorType type() const { return tensorTypeOf(value); }
 };
 
@@ -43,14 +43,14 @@ public:
 private:
   using Made = std::optional<Entry>;
 
-  // Chance. No standard distribution: their values differ between libraries.
+  // Random choices. Standard distributions differ between C++ libraries.
   int64_t upTo(int64_t count) { return random() % count; }
   bool chance(int percent) { return upTo(100) < percent; }
   int64_t oneOf(llvm::ArrayRef<int64_t> list) {
     return list[upTo(list.size())];
   }
 
-  // Pieces of the module.
+  // Construction of the module.
   void openProgram();
   mlir::RankedTensorType tensor(llvm::ArrayRef<int64_t> shape) {
     return mlir::RankedTensorType::get(shape, element);
@@ -62,7 +62,7 @@ private:
     return builder.getI64IntegerAttr(value);
   }
 
-  // Operands.
+  // Selection of operands.
   Entry any();
   std::optional<Entry> anyWhere(llvm::function_ref<bool(const Entry &)> suits);
   Entry sameShape(const Entry &other);
@@ -70,7 +70,7 @@ private:
   Entry rows(); ///< [batch * length, features]
   Entry columns(const Entry &x, int64_t first, int64_t count);
 
-  // One step each.
+  // Each of these functions adds one step.
   Made unary();
   Made activation();
   Made binary();
@@ -95,7 +95,7 @@ private:
   Made lookup();
   Made lookUp(mlir::Value ids);
 
-  // Integers.
+  // Steps on integers.
   void moveIds();
   mlir::Value shuffledTargets();
 
@@ -127,7 +127,7 @@ private:
   mlir::Value tokens, targets, rng, lossScale;
   std::optional<SequenceAnalysis> sequences;
   std::vector<Entry> pool;
-  std::vector<mlir::Value> ids; ///< what may be looked up: parts of tokens
+  std::vector<mlir::Value> ids; ///< Lookup indices derived from tokens.
   int64_t states = 0, key = 0;
 };
 

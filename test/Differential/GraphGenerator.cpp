@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The frame of a graph, the operands that steps draw, and its loss.
+// Builds the program of a graph, the operands that steps choose, and the loss.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ Entry Generator::constant(RankedTensorType type, double value) {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// Late values more often than early ones.
+/// Returns a random value, with a preference for recent ones.
 Entry Generator::any() {
   int64_t back = std::min(upTo(pool.size()), upTo(pool.size()));
   return pool[pool.size() - 1 - back];
@@ -100,7 +100,7 @@ Entry Generator::sameShape(const Entry &other) {
     return constant(type, 0.25 * (1 + upTo(6)));
   if (chance(30) || type.getRank() < 2)
     return parameter(type.getShape(), 0, 0.5);
-  // One value per column, per row, or per element of one row.
+  // Broadcasts one value per column, per row, or per element of one row.
   int64_t rank = type.getRank(), from = 1 + upTo(rank - 1);
   SmallVector<int64_t> dims, shape;
   for (int64_t dim = from; dim < rank; ++dim) {
@@ -115,7 +115,7 @@ Entry Generator::sameShape(const Entry &other) {
   return {make<BroadcastOp>(type, vector.value, dims), vector.magnitude};
 }
 
-/// A tensor whose elements are well above zero.
+/// Returns a tensor whose elements are well above zero.
 Entry Generator::positive(RankedTensorType type) {
   if (auto found = anyWhere(
           [&](const Entry &e) { return e.type() == type && e.low >= 0.05; }))
@@ -127,7 +127,7 @@ Entry Generator::positive(RankedTensorType type) {
   return {make<AddOp>(square, one.value), x.magnitude * x.magnitude + 0.5, 0.5};
 }
 
-/// Makes something with one row per token.
+/// Returns a value with one row per token.
 Entry Generator::rows() {
   auto found = anyWhere([&](const Entry &e) {
     const SequenceFact &fact = sequences->factOf(e.value);
@@ -135,7 +135,7 @@ Entry Generator::rows() {
            e.type().getDimSize(0) == batch * length &&
            (!splits || (fact.isPerSequence() && fact.dim == 0));
   });
-  return *found; // The first value of the pool is one.
+  return *found; // The first value of the pool is always suitable.
 }
 
 Entry Generator::project(const Entry &x, int64_t width) {
@@ -165,10 +165,10 @@ Entry Generator::columns(const Entry &x, int64_t first, int64_t count) {
 //===----------------------------------------------------------------------===//
 
 //===----------------------------------------------------------------------===//
-// The graph
+// Graph construction
 //===----------------------------------------------------------------------===//
 
-/// Brings a value that might become large back.
+/// Reduces the magnitude of a value that might become too large.
 Entry Generator::tame(Entry entry) {
   if (entry.magnitude <= kMostMagnitude)
     return entry;
@@ -209,13 +209,14 @@ void Generator::addStep() {
     pool.push_back(*made);
 }
 
-/// Whether a loss that splits may depend on a value.
+/// Returns true if the loss may depend on `value`; a loss for micro-batches may
+/// depend on some values only.
 bool Generator::isUsable(Value value) const {
   const SequenceFact &fact = sequences->factOf(value);
   return !splits || (!fact.isOpaque() && !fact.isMixed());
 }
 
-/// Erases what does not reach the loss: states, too.
+/// Erases ops and states on which the loss does not depend.
 void Generator::eraseUnused() {
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
@@ -228,8 +229,8 @@ void Generator::eraseUnused() {
       state.erase();
 }
 
-/// Declares a few states of one shape and writes some of them: the entry value
-/// of another, its own, or a value of the graph.
+/// Declares several states of one shape and writes some of them: with the entry
+/// value of any of these states or with a value of the graph.
 void Generator::writeStates() {
   RankedTensorType type = any().type();
   SmallVector<std::string> names;
@@ -255,8 +256,8 @@ void Generator::writeStates() {
     pool.push_back(entries[upTo(entries.size())]);
 }
 
-/// A rank-0 f64 summary of a value: its mean or, where a loss that splits needs
-/// one, a sum times loss_scale.
+/// Returns a scalar f64 summary of a value: its mean or, if a loss for
+/// micro-batches requires it, a sum scaled by loss_scale.
 Value Generator::total(const Entry &x) {
   Value value = x.value;
   int64_t rank = x.type().getRank();
@@ -277,7 +278,7 @@ Value Generator::total(const Entry &x) {
 
 Value Generator::loss() {
   Entry hidden = rows();
-  // Some of what nobody used joins the hidden rows, the rest the loss.
+  // Some unused values are added to the hidden rows, the others to the loss.
   std::vector<Entry> unused;
   llvm::copy_if(pool, std::back_inserter(unused), [&](const Entry &e) {
     return llvm::all_of(e.value.getUsers(), llvm::IsaPred<WriteOp>) &&

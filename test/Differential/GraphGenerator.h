@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Makes valid modules with one forward program from a seed: same seed, same
-// module, on every machine. Graphs are small in every dimension and touch every
-// differentiable op, with ragged and size-1 dimensions, shared values, shared
-// parameters and losses of several kinds.
+// Generates valid modules with one forward program from a seed. Equal seeds
+// give equal modules on every machine. Graphs are small in every dimension and
+// use all differentiable ops, ragged and size-1 dimensions, shared values,
+// shared parameters and several kinds of losses.
 //
-// The generator keeps bounds on the elements of every value (as far as inputs
-// of unit size go), so that no element overflows, no logarithm or divisor comes
-// near zero, and comparisons need no special cases.
+// The generator tracks bounds on the elements of every value, assuming inputs
+// of unit size, so that no element overflows, no logarithm or divisor is close
+// to zero, and comparisons need no special cases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@ namespace kiln {
 struct GraphOptions {
   uint64_t seed = 0;
   bool f64 = false;
-  /// Ops before the loss; 0: between 5 and 60, by the seed.
+  /// Number of ops before the loss; 0: between 5 and 60, chosen by the seed.
   int64_t ops = 0;
-  /// The loss is that of a batch that can be split into micro-batches: a sum
-  /// over its sequences, times loss_scale, plus terms of parameters alone.
+  /// True if the loss must allow micro-batches: a sum over the sequences of the
+  /// batch, scaled by loss_scale, plus terms that depend on parameters only.
   bool splits = false;
 };
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tokens and targets are moved, cut and repeated before something reads them.
+// Permutes, slices and repeats tokens and targets before they are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +17,11 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Integers for more rows would make tables too large.
+/// Larger index tensors would need tables that are too large.
 static constexpr int64_t kMostIds = 96;
 
-/// Makes another tensor of ids of one that there is: every element is that of a
-/// token, or 0.
+/// Adds a new index tensor derived from an existing one: every element is that
+/// of a token, or 0.
 void Generator::moveIds() {
   Value x = ids[upTo(ids.size())];
   auto type = tensorTypeOf(x);
@@ -36,13 +36,13 @@ void Generator::moveIds() {
   };
   int64_t dim = upTo(rank), size = shape[dim];
   switch (upTo(6)) {
-  case 0: // a part of a dimension
+  case 0: // Slice of one dimension.
     shape[dim] = 1 + upTo(size);
     offsets[dim] = upTo(size - shape[dim] + 1);
     if (shape[dim] < size)
       keep(make<SliceOp>(like(shape), x, offsets));
     return;
-  case 1: { // another order of dimensions
+  case 1: { // Transposed dimensions.
     auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
     std::swap(permutation[dim], permutation[upTo(rank)]);
     for (int64_t i = 0; i < rank; ++i)
@@ -50,24 +50,24 @@ void Generator::moveIds() {
     keep(make<TransposeOp>(like(shape), x, permutation));
     return;
   }
-  case 2: // one dimension, or one more
+  case 2: // Flattened, or one more dimension.
     if (rank == 1 && size % 2 == 0)
       keep(make<ReshapeOp>(like({size / 2, 2}), x));
     else if (rank > 1)
       keep(make<ReshapeOp>(like({type.getNumElements()}), x));
     return;
-  case 3: // beside itself
+  case 3: // Concatenated with itself.
     shape[dim] *= 2;
     if (2 * type.getNumElements() <= kMostIds)
       keep(make<ConcatOp>(like(shape), ValueRange{x, x}, integer(dim)));
     return;
-  case 4: // beside zeros
+  case 4: // Padded with zeros.
     offsets[dim] = upTo(3);
     shape[dim] += offsets[dim] + upTo(2);
     if (like(shape).getNumElements() <= kMostIds && shape[dim] > size)
       keep(make<PadOp>(like(shape), x, offsets));
     return;
-  default: { // repeated
+  default: { // Broadcast along a new dimension.
     int64_t count = oneOf({2, 3});
     auto dims = llvm::to_vector(llvm::seq<int64_t>(0, rank + 1));
     dims.erase(dims.begin() + dim);
@@ -79,7 +79,7 @@ void Generator::moveIds() {
   }
 }
 
-/// One target per token: the targets, or these in another order.
+/// Returns one target per token: the targets, possibly in a different order.
 Value Generator::shuffledTargets() {
   auto type = tensorTypeOf(targets);
   auto like = [&](ArrayRef<int64_t> shape) {

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reductions, lookups and everything that moves elements.
+// Reductions, lookups and ops that move elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// 0, 1, ..., rank - 1.
+/// Returns 0, 1, ..., rank - 1.
 static SmallVector<int64_t> upToRank(int64_t rank) {
   return llvm::to_vector(llvm::seq<int64_t>(0, rank));
 }
@@ -43,7 +43,7 @@ std::optional<Entry> Generator::reduce() {
   return Entry{y, magnitude, kind == Reduction::Sum ? 0 : x.low};
 }
 
-/// x minus its mean or maximum along the last dimension.
+/// Subtracts from x its mean or maximum along the last dimension.
 std::optional<Entry> Generator::centre() {
   Entry x = any();
   int64_t rank = x.type().getRank();
@@ -55,7 +55,7 @@ std::optional<Entry> Generator::centre() {
       make<ReduceOp>(tensor(shape), kind, x.value, ArrayRef<int64_t>{rank - 1});
   SmallVector<int64_t> dims = upToRank(rank - 1);
   if (chance(40)) {
-    // By way of a dimension of size 1.
+    // Reshapes through a dimension of size 1.
     SmallVector<int64_t> kept(shape);
     kept.push_back(1);
     mean = make<ReshapeOp>(tensor(kept), mean);
@@ -174,7 +174,7 @@ std::optional<Entry> Generator::pad() {
   return Entry{make<PadOp>(type, x.value, low), x.magnitude};
 }
 
-/// Squares in the other floating point type.
+/// Squares a value in the other floating-point type.
 std::optional<Entry> Generator::precision() {
   Entry x = any();
   Type other =
@@ -184,7 +184,7 @@ std::optional<Entry> Generator::precision() {
   return Entry{make<CastOp>(x.type(), square), x.magnitude * x.magnitude};
 }
 
-/// Looks up ids in a table of its own, perhaps one with a padding index.
+/// Looks up indices in a new table, which may have a padding index.
 std::optional<Entry> Generator::lookUp(Value ids) {
   int64_t width = oneOf({1, 3, 4, 8, 16, 20});
   int64_t rows = tensorTypeOf(ids).getNumElements();

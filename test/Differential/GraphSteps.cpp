@@ -121,7 +121,7 @@ std::optional<Entry> Generator::linear() {
                x->magnitude * 2};
 }
 
-/// Matmuls of a stack of matrices with itself, in every transposition.
+/// Multiplies a stack of matrices with itself, in every transposition.
 std::optional<Entry> Generator::batchedMatmul() {
   auto x = anyWhere([](const Entry &e) { return e.type().getRank() >= 3; });
   if (!x)
@@ -136,7 +136,7 @@ std::optional<Entry> Generator::batchedMatmul() {
   Value product = make<MatmulOp>(tensor(shape), a, a, Value(), !onRows, onRows,
                                  DenseI64ArrayAttr());
   if (chance(50)) {
-    // [size, size] times the stack, or its transpose.
+    // Multiplies [size, size] with the stack or with its transpose.
     SmallVector<int64_t> whole(x->type().getShape());
     if (!onRows)
       std::swap(whole[rank - 2], whole[rank - 1]);
@@ -151,7 +151,7 @@ std::optional<Entry> Generator::batchedMatmul() {
                x->magnitude * x->magnitude};
 }
 
-/// Rotates heads of even size.
+/// Applies rotary embedding to heads with an even size.
 Entry Generator::turn(const Entry &x, int64_t heads) {
   int64_t half = x.type().getDimSize(1) / heads / 2;
   std::string stem = "rope" + std::to_string(half);

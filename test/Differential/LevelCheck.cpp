@@ -1,4 +1,4 @@
-//===- LevelCheck.cpp - All levels compute the same -----------------------===//
+//===- LevelCheck.cpp - Equality of IR levels -----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ using kiln::runtime::ValueInfo;
 
 namespace {
 
-/// Every output and every state after every program, by "program: name".
+/// Every output and every state after each program, by "program: name".
 using Snapshot = std::map<std::string, HostTensor>;
 
 class Checker {
@@ -41,7 +41,7 @@ public:
   std::vector<std::string> run();
 
 private:
-  /// What a pass may do to results.
+  /// Permitted effect of a pass on results.
   enum class Promise { Exact, Reordering };
 
   int64_t upTo(int64_t count) { return random() % count; }
@@ -61,9 +61,9 @@ private:
   uint64_t seed;
   std::mt19937_64 random;
   std::vector<std::string> failures;
-  /// The passes that made a module, for whoever repeats a failure.
+  /// Passes that created each module, to reproduce a failure.
   llvm::DenseMap<Operation *, std::string> paths;
-  /// Evaluations of modules that are compared more than once.
+  /// Cached evaluations of modules that are compared several times.
   std::map<std::pair<Operation *, EvalType>, Snapshot> known;
 };
 
@@ -95,7 +95,7 @@ OwningOpRef<ModuleOp> Checker::apply(ModuleOp from, const std::string &passes) {
   return {};
 }
 
-/// States and inputs depend on the seed and their names alone.
+/// Initial values depend only on the seed and on names, so all levels agree.
 Status Checker::fill(ReferenceEngine &engine, size_t program) {
   const Description &description = engine.description();
   for (size_t i = 0; i < description.states.size(); ++i) {
@@ -117,7 +117,7 @@ Status Checker::fill(ReferenceEngine &engine, size_t program) {
     auto *reals = reinterpret_cast<double *>(data);
     bool targets = input.name == "targets";
     if (input.name == "tokens" || targets) {
-      // The two are drawn apart, so that programs with one of them agree.
+      // Separate seeds make programs with only one of these inputs agree.
       std::mt19937_64 tokens(seed + 2 + targets);
       for (int64_t j = 0; j < input.elements(); ++j) {
         bool ignored = targets && tokens() % 8 == 0;
@@ -147,7 +147,7 @@ Status Checker::fill(ReferenceEngine &engine, size_t program) {
   return {};
 }
 
-/// An output as a tensor of the evaluation's type.
+/// Returns an output as a tensor of the evaluation type.
 static HostTensor outputTensor(MLIRContext *context, const ValueInfo &output,
                                const char *data) {
   HostTensor tensor(RankedTensorType::get({output.elements()},
@@ -210,8 +210,8 @@ static double norm(const HostTensor &tensor) {
 void Checker::compare(const Snapshot &expected, const Snapshot &got,
                       double tolerance, const std::string &stage) {
   for (auto &[name, value] : expected) {
-    // Output names differ between levels ("gradient:..."), their order does
-    // not.
+    // Output names differ between levels ("gradient:..."), but their order is
+    // the same.
     auto match = got.find(name);
     if (match == got.end()) {
       failures.push_back(stage + ": lost " + name);
@@ -267,11 +267,11 @@ std::vector<std::string> Checker::run() {
   expect(forward, tidied ? *tidied : ModuleOp(), Promise::Exact,
          "clean-up of forward");
 
-  // With a larger epsilon than usual: a gradient that is zero but for rounding
-  // must not become an update of full size.
+  // A larger epsilon than usual prevents a gradient that is zero up to rounding
+  // from becoming an update of full size.
   std::string microbatches = oneOf({"1", "1", "2", "3"});
-  // Each micro-batch would write the states again, and not every loss is shown
-  // to be a sum over micro-batches.
+  // Each micro-batch would write the states again, and the compiler cannot
+  // prove for every loss that it is a sum over micro-batches.
   forward.walk([&](WriteOp) { microbatches = "1"; });
   auto autodiff = [&] {
     return "kiln-autodiff{microbatches=" + microbatches + "}";
@@ -294,8 +294,8 @@ std::vector<std::string> Checker::run() {
   auto base = apply(forward, front + "kiln-rebuild-activations," + step);
   if (!kept || !base)
     return failures;
-  // A norm is one op with one rounding, but two ops where it is rebuilt; the
-  // row programs of both are the same.
+  // A norm op rounds once, but rebuilding splits it into two ops. The row
+  // programs of both forms are equal.
   bool norms = false;
   forward.walk(
       [&](Operation *op) { norms |= isa<LayerNormOp, RmsNormOp>(op); });

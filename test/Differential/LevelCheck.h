@@ -1,14 +1,15 @@
-//===- LevelCheck.h - All levels compute the same ---------------*- C++ -*-===//
+//===- LevelCheck.h - Equality of IR levels ---------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Takes a forward module through the passes, with options and extra clean-ups
-// chosen by a seed, and interprets it after each of them on the same inputs.
-// Passes that are exact must change no bit of any output or state; those that
-// reorder sums must agree within 1e-12 when everything is evaluated in f64.
+// Applies the passes to a forward module, with options and additional clean-up
+// passes chosen by a seed, and interprets the module after each pass on the
+// same inputs. Exact passes must not change any bit of an output or state.
+// Passes that reorder sums must agree within 1e-12 when everything is evaluated
+// in f64.
 //
 //===----------------------------------------------------------------------===//
 

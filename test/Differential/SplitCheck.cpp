@@ -1,4 +1,4 @@
-//===- SplitCheck.cpp - Losses of micro-batches add up --------------------===//
+//===- SplitCheck.cpp - Additivity of micro-batch losses ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,12 +30,12 @@ static constexpr double kScale = 0.125;
 
 namespace {
 
-/// The integers of some sequences.
+/// The integer inputs of a batch.
 struct Batch {
   std::vector<int32_t> tokens, targets;
 };
 
-/// The outputs of a program, by name.
+/// The outputs of a program with their names.
 using Outputs = std::vector<std::pair<std::string, std::vector<double>>>;
 
 class SplitChecker {
@@ -46,7 +46,7 @@ public:
 
 private:
   Batch draw(int64_t elements, int64_t vocabulary);
-  /// The module after these passes, or null.
+  /// Returns the module after these passes, or null.
   OwningOpRef<ModuleOp> apply(const std::string &passes);
   Outputs evaluate(ModuleOp module, StringRef program, const Batch &batch,
                    double scale);
@@ -115,7 +115,7 @@ Outputs SplitChecker::evaluate(ModuleOp module, StringRef name,
         for (int64_t j = 0; j < input.elements(); ++j)
           to[j] = ids[j % ids.size()];
       } else if (input.name == "rng") {
-        // The same masks for every micro-batch.
+        // Every micro-batch uses the same masks.
         for (int64_t j = 0; j < input.elements(); ++j)
           reinterpret_cast<int64_t *>(data)[j] = j % 3 == 0 ? 7 : 0;
       } else {
@@ -157,7 +157,7 @@ void SplitChecker::expectEqual(const Outputs &expected, const Outputs &got,
       difference += (x - y) * (x - y);
       norm += x * x;
     }
-    // The negation also catches NaN.
+    // The negation also detects NaN.
     if (!(std::sqrt(difference) <=
           (narrow ? 1e-5 : 1e-11) * (std::sqrt(norm) + 1)))
       failures.push_back(
@@ -166,7 +166,8 @@ void SplitChecker::expectEqual(const Outputs &expected, const Outputs &got,
   }
 }
 
-/// Terms of parameters count once, all others twice.
+/// Checks that two micro-batches equal one batch with twice the loss scale:
+/// terms of sequences double, and terms of parameters count only once.
 void SplitChecker::checkSum() {
   auto step = [](const char *count) {
     return std::string("kiln-autodiff{microbatches=") + count +
@@ -188,7 +189,7 @@ void SplitChecker::checkSum() {
               "two micro-batches and one batch");
 }
 
-/// The loss does not depend on which sequences are in a batch together.
+/// Checks that the loss does not depend on which sequences share a batch.
 void SplitChecker::checkSequences() {
   ProgramOp program = *forward.getOps<ProgramOp>().begin();
   auto tokens = tensorTypeOf(program.getInput("tokens"));

@@ -1,4 +1,4 @@
-//===- SplitCheck.h - Losses of micro-batches add up ------------*- C++ -*-===//
+//===- SplitCheck.h - Additivity of micro-batch losses ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,12 +15,12 @@
 
 namespace kiln {
 
-/// Checks, by evaluation, what the compiler proves of a loss before it splits
-/// the batch; returns what does not hold. With s for loss_scale:
+/// Checks, by evaluation, the properties of a loss that the compiler proves
+/// before it splits the batch. Returns the violations. With s = loss_scale:
 ///
-///   two micro-batches A, A with s    =  one batch A with 2 s     (and
-///   gradients) loss(A) + loss(B)                =  loss(A') + loss(B'),
-///                                       which exchanged one sequence
+///   - Two micro-batches A, A with scale s equal one batch A with scale 2 s, in
+///     the loss and the gradients.
+///   - loss(A) + loss(B) is unchanged if A and B exchange one sequence.
 std::vector<std::string> checkSplits(mlir::ModuleOp forward, uint64_t seed);
 
 } // namespace kiln

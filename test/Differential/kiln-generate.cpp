@@ -1,4 +1,4 @@
-//===- kiln-generate.cpp - Random graphs, printed or checked --------------===//
+//===- kiln-generate.cpp - Random graph generator and checker -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,7 +35,7 @@ static cl::opt<bool> splits("splits", cl::cat(category),
 static cl::opt<bool> check("check", cl::cat(category),
                            cl::desc("compare all levels instead of printing"));
 
-/// Prints what differs; true when nothing does.
+/// Prints the mismatches; returns true if there are none.
 static bool checkGraph(mlir::MLIRContext &context,
                        const GraphOptions &options) {
   auto module = generateGraph(context, options);
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
   }
   int64_t failed = 0;
   for (uint64_t i = 0; i < graphs; ++i) {
-    // A context of its own keeps uniqued types from piling up.
+    // A separate context per graph limits the memory of uniqued types.
     mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
     context.loadAllAvailableDialects();
     options.seed = seed + i;

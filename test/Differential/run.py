@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-# ===- run.py - Random graphs through all levels and as executables --------=== #
+# ===- run.py - Random graphs at all levels and as executables ---------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Compares what random graphs compute, f32 and f64.
+"""Compares the results of random graphs in f32 and f64.
 
     run.py --bin=DIR [--levels=N] [--executables=N] [--seed=N] [--long]
 
---levels: graphs that are interpreted after every pass (kiln-generate --check), and
-half as many whose losses also are those of micro-batches, added up (--splits).
---executables: graphs that are compiled, whose every op is then compared with the
-interpreted one (--check-ops and kiln-run --check-trace). A failing seed is
-printed with what reproduces it.
+--levels: number of graphs that are interpreted after every pass (kiln-generate --check);
+half as many graphs also check that the losses of micro-batches add up (--splits).
+--executables: number of graphs that are compiled, whose ops are then all compared with the
+interpreted ones (--check-ops and kiln-run --check-trace). A failing seed is printed with the
+command that reproduces it.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-# Options of the compiled graphs, by seed.
+# Options of the compiled graphs, indexed by seed.
 FLAGS = [
     ["--optimizer=sgd"],
     ["--optimizer=adamw", "--fuse=off"],
@@ -51,7 +51,7 @@ def check_levels(tools, kind, seed, count, *flags):
 
 
 def check_executable(tools, kind, seed, work):
-    """Compiles one graph and compares all its ops."""
+    """Compiles one graph and compares all of its ops."""
     model, module = work / "graph.mlir", work / "scheduled.mlir"
     executable, trace = work / "train", work / "ops.trace"
     flags = FLAGS[seed % len(FLAGS)] + [f"--precision={'fp64' if kind == 'f64' else 'fp32'}"]
@@ -59,7 +59,7 @@ def check_executable(tools, kind, seed, work):
     graph = run([tools / "kiln-generate", f"--type={kind}", f"--seed={seed}", *(["--splits"] if batch else [])])
     model.write_text(graph.stdout)
     if batch:
-        # The graph is one micro-batch.
+        # The whole batch of the graph is one micro-batch.
         size = int(graph.stdout.split("batch = ")[1].split(" ")[0])
         flags.append(f"--batch={2 * size}")
     commands = [

@@ -1,13 +1,13 @@
-# ===- excerpts.py - IR in the documentation is what kilnc prints -------------=== #
+# ===- excerpts.py - IR excerpts in the documentation ------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""excerpts.py ROOT FOLDER: runs the commands `$ kilnc MODEL --emit=STAGE ...` that begin a
-block of code on the pages of FOLDER, without -o, and compares what they print with the
-rest of the block. Lines with `...` alone stand for lines that the page leaves out; where
-the page breaks a line does not matter."""
+"""excerpts.py ROOT FOLDER: finds code blocks on the pages of FOLDER that start with a
+command `$ kilnc MODEL --emit=STAGE ...` without -o, runs the command, and compares its
+output with the rest of the block. A line with only `...` stands for omitted lines; line
+breaks are ignored."""
 
 import pathlib
 import re
@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```\w*\n\$ (kilnc (?:.*\\\n)*.*)\n((?:.*\n)*?)```$", re.MU
 
 
 def first_missing(parts, output):
-    """The first part that the output does not have after the parts before it."""
+    """Returns the first part that does not follow the previous parts in the output."""
     at = 0
     for part in parts:
         found = output.find(part, at)

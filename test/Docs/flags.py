@@ -1,16 +1,16 @@
-# ===- flags.py - The documentation has the flags of --help -------------------=== #
+# ===- flags.py - Flags in the documentation ---------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""flags.py DOCS EXECUTABLE: compares the flags in the --help of kilnc, of an executable that
-kilnc made, of kiln-run and of kiln-diff with DOCS.
+"""flags.py DOCS EXECUTABLE: compares the flags in the --help text of kilnc, of an executable
+that kilnc compiled, of kiln-run and of kiln-diff with DOCS.
 
-- The tables of the user guide have exactly the flags of kilnc and of the executable.
-- The user guide, or kiln-diff.md, names every flag of kiln-run and kiln-diff.
-- Every flag in backticks on any page is one of these programs', of kiln-opt, or of a script.
-- kilnc knows each flag of the executable as one, and the executable each flag of kilnc."""
+- The tables of the user guide list exactly the flags of kilnc and of the executable.
+- The user guide or kiln-diff.md mentions every flag of kiln-run and kiln-diff.
+- Every flag in backticks on any page belongs to one of these programs, to kiln-opt, or to a script.
+- kilnc recognises each flag of the executable as such, and the executable each flag of kilnc."""
 
 import pathlib
 import re
@@ -19,9 +19,9 @@ import sys
 
 docs, executable = pathlib.Path(sys.argv[1]), sys.argv[2]
 root = docs.parent
-# Of CMake, CTest, lit, PyTorch's and NVIDIA's tools, which pages mention too.
+# Flags of CMake, CTest, lit, PyTorch and NVIDIA tools that pages mention.
 FOREIGN = {"--build", "--preset", "--long", "--param", "--verbose", "--filter", "--gtest_filter", "--test-dir"}
-# Between kiln-diff and an executable, not for people.
+# Flags between kiln-diff and an executable, which users do not need.
 HIDDEN = {"--lockstep"}
 ALWAYS = {"--help", "--version", "--help-list", "--help-hidden", "--help-list-hidden"}
 problems = []
@@ -35,7 +35,7 @@ def said(command, code=0):
 
 
 def flags_of_help(command):
-    """What starts a line of the help."""
+    """Returns the flags at line starts of the help text."""
     found = re.findall(r"^ +(-o|--[\w-]+)", said([*command, "--help"]), re.MULTILINE)
     return set(found) - ALWAYS
 
@@ -50,7 +50,7 @@ def section(page, title):
 
 
 def table_flags(text):
-    """The flags in the first cells of a section's tables, and those it says stand alone."""
+    """Returns the flags in the first cells of a section's tables."""
     rows = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
     return {flag for row in rows for flag in flags_in(row.replace("\\|", ""))}
 

@@ -1,4 +1,4 @@
-# ===- links.py - Files that the documentation names exist --------------------=== #
+# ===- links.py - Links and file names in the documentation ------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,11 +6,11 @@
 # ===-----------------------------------------------------------------------=== #
 """links.py ROOT [FILE...]: checks these Markdown files, or the whole repository.
 
-- The target of a link exists, and so does the heading that its fragment names.
-- A path in backticks or in a block of code that starts with a folder of the repository
-  exists, as does a file of the repository's kinds, such as `Options.cpp`, by its name or
-  the end of its path. `*`, `{a,b}` and capital letters such as NAME stand for anything.
-- Without FILE, a page of docs/ that a source, a test or a script names exists as well."""
+- The target of a link exists, as does the heading that its fragment refers to.
+- A path in backticks or in a code block exists if it starts with a folder of the repository
+  or has the extension of a source file, such as `Options.cpp`; a name or the end of a path
+  suffices. `*`, `{a,b}` and capital letters such as NAME match anything.
+- Without FILE, every page of docs/ that a source, test or script mentions exists, too."""
 
 import fnmatch
 import os
@@ -37,7 +37,7 @@ def repository_files(root):
 
 
 def split(text):
-    """Prose without code, the inline code, and the words of blocks, each with its line."""
+    """Returns prose without code, inline code, and the words of blocks, with line numbers."""
     prose, code, fenced = [], [], False
     for number, line in enumerate(text.splitlines(), 1):
         if FENCE.match(line):
@@ -51,7 +51,7 @@ def split(text):
 
 
 def anchors(path):
-    """The fragments of the headings of a page, as GitHub makes them."""
+    """Returns the fragments of the headings of a page, as GitHub generates them."""
     found, fenced = set(), False
     for line in path.read_text().splitlines():
         fenced ^= bool(FENCE.match(line))
@@ -98,7 +98,7 @@ def check_path(word, files, folders, problems, place):
 
 
 def check_named_pages(root, files, problems):
-    """The pages of docs/ that files other than Markdown name; test/Docs names made-up ones."""
+    """Checks the pages of docs/ that non-Markdown files mention, except test/Docs."""
     known = set(files)
     for name in files:
         if name.endswith(NAMING_KINDS) and not name.startswith("test/Docs/"):

@@ -1,11 +1,11 @@
-# ===- corpus.py - IR to damage ----------------------------------------------=== #
+# ===- corpus.py - Seeds of the IR fuzzer ------------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The files that fuzz.py starts from: small models at every level, as kilnc
-writes them, in the pretty and in the generic form."""
+"""Creates the seeds of fuzz.py: small models at every level, as written by kilnc, in the
+custom and in the generic assembly form."""
 
 import concurrent.futures
 import pathlib
@@ -15,7 +15,7 @@ import subprocess
 STAGES = ["forward", "step", "planned", "dispatch", "schedule"]
 INPUTS = pathlib.Path(__file__).parent / "Inputs"
 SHAPE = ["--batch=2", "--seq=4"]
-# Every technique leaves ops and attributes of its own.
+# Each technique adds its own ops and attributes.
 VARIANTS = [
     ("mlp.mlir", []),
     ("gpt2", SHAPE),
@@ -38,7 +38,7 @@ class Seed:
 
 
 class Corpus:
-    """`tests` is a folder of .mlir files whose parts are seeds too, or None."""
+    """`tests` is a folder of .mlir files whose parts are additional seeds, or None."""
 
     def __init__(self, bin_dir, jobs, tests=None):
         pool = concurrent.futures.ThreadPoolExecutor(jobs)
@@ -58,7 +58,7 @@ class Corpus:
                     stage = "schedule" if "kilnrt.program" in text else "any"
                     self.seeds.append(Seed(str(path.relative_to(tests)), stage, text))
 
-        # What does not verify alone has no generic form.
+        # A module that does not verify on its own has no generic form.
         def print_generic(seed):
             return subprocess.run(
                 [bin_dir / "kiln-opt", "--mlir-print-op-generic"],

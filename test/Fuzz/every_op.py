@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-# ===- every_op.py - Every op with a part of it missing ----------------------=== #
+# ===- every_op.py - Every op with a missing part ----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""every_op.py KILN-OPT WORK FILE...: takes each kind of op of both dialects, with each
-set of optional attributes that it has in the files, in the generic form, where the parser checks nothing, and takes a part of it away: its
-region or what is in it, each attribute, each operand, the types of both. A verifier
-that reads such an op must not crash. The files have to have every op in them."""
+"""every_op.py KILN-OPT WORK FILE...: for each kind of op of both dialects and for each set
+of optional attributes that occurs in the files, removes one part of the op in the generic
+form, which the parser does not check: its regions or their contents, each attribute, each
+operand, or the types of an operand or result. The verifier must not crash on such an op. The
+files must contain every op."""
 
 import pathlib
 import re
@@ -23,7 +24,7 @@ REGIONS = ["({})", "({^bb0:})", "", "({}, {})", "({^bb0(%lost: f32):})", '({^bb0
 
 
 def properties_of(text):
-    """The entries of a dictionary; commas inside of brackets separate nothing."""
+    """Returns the entries of a dictionary, split at commas outside of brackets."""
     entries, depth, begin = [], 0, 1
     for i, character in enumerate(text):
         depth += (character in "<{([") - (character in ">})]")
@@ -69,8 +70,8 @@ def variants_of(text, match):
 
 
 def modules_of(text):
-    """The module once per program, with that program alone: the rest is what
-    programs refer to."""
+    """Returns one copy of the module per program, which contains only that program and the
+    ops that programs refer to."""
     lines = text.split("\n")
     ends = [i for i, line in enumerate(lines) if line.startswith("  }) ")]
     programs = []

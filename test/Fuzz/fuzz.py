@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ===- fuzz.py - Damaged files crash no tool ---------------------------------=== #
+# ===- fuzz.py - Fuzzer of IR and model files --------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,16 +7,16 @@
 # ===-----------------------------------------------------------------------=== #
 """fuzz.py --bin=DIR --work=DIR [--count=N] [--seed=N] [--jobs=N] [--tests]
 
-Damages models and IR of every level (see mutate.py). Most damaged files do not
-verify, which all of them must do or not do without a crash: kiln-opt reads many at
-once. Of every few, one that verifies if there is one goes on, alone, to kiln-opt
-with a pipeline, to kilnc and to kiln-run: `--count` files in total. A tool may
-refuse a file: with a documented exit code, and kilnc and kiln-run with one line.
-It may not crash, abort, report an internal error or use more than `--limit`
-seconds of a processor. Files that break this stay in the work folder, with the command.
+Mutates models and IR of every level (see mutate.py). Most mutated files do not verify, and
+kiln-opt must accept or reject each of them without a crash; it reads many of them at once.
+Of every few files, one that verifies, if there is any, is also passed to kiln-opt with a
+pipeline, to kilnc and to kiln-run: `--count` files in total. A tool may reject a file with a
+documented exit code, where kilnc and kiln-run print one line. It must not crash, abort,
+report an internal error or use more than `--limit` seconds of processor time. Files that
+cause a failure are kept in the work folder with the command.
 
-The same seed gives the same files. `--tests` also starts from the repository's
-.mlir tests. `--only=N` runs file N alone."""
+Equal seeds give equal files. `--tests` adds the repository's .mlir tests to the seeds.
+`--only=N` runs file N alone."""
 
 import argparse
 import bisect
@@ -52,11 +52,11 @@ KILNC_OPTIONS = [
     ["--microbatches=2", "--optimizer=sgd"], ["--fuse=off", "--clip=off"], ["--emit-gradients", "--rebuild=off"], ["--target=cuda-emu"],
     ["--memory-budget=64KiB"], ["--memory-budget=1GiB", "--simulate-link=1GB/s"], ["--eval=off", "--dropout=0.5"], ["--target=cuda"],
 ]  # fmt: skip
-# A schedule is cheap; machine code takes longer and is wanted for some files.
+# Schedules are cheap; machine code takes longer and is generated for some files only.
 KILNC_STAGES = ["forward", "step", "planned", "dispatch", "schedule", "schedule", "plan", "llvm", "obj", "obj"]
 MEMORY = 4 << 30
-# Files of one process that only verifies, and of those how many per file that goes
-# on.
+# Number of files that one process verifies, and the number of candidates per file that is
+# passed to the other tools.
 BLOCK, CANDIDATES = 100, 4
 
 
@@ -85,7 +85,7 @@ CODES = {"kiln-opt": {0, 1}, "kilnc": {0, 1, 2, 3, 4}, "kiln-run": {0, 1, 2, 3, 
 
 
 def complaint(tool, code, stderr):
-    """What is wrong with how a tool ended, or None."""
+    """Returns an error if the exit status of a tool is not allowed, or None."""
     if code < 0:
         return "takes too long" if code in (-signal.SIGXCPU, -signal.SIGKILL) else f"signal {-code}"
     if code not in CODES[tool]:
@@ -103,7 +103,7 @@ def complaint(tool, code, stderr):
 
 
 def run_limited(command, seconds):
-    """Runs a command with so much processor time: how it ended, what it used."""
+    """Runs a command with a limit of processor time; returns its status and the time used."""
 
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -112,7 +112,7 @@ def run_limited(command, seconds):
 
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=limit)
-        # What waits for something that never comes uses none.
+        # A process that waits forever uses no processor time.
         timer = threading.Timer(60 * seconds, process.kill)
         timer.start()
         _, status, usage = os.wait4(process.pid, 0)
@@ -123,7 +123,7 @@ def run_limited(command, seconds):
 
 
 def where(stderr):
-    """The innermost function of kiln in a stack trace, or the last line."""
+    """Returns the innermost function of kiln in a stack trace, or the last line."""
     text = stderr.decode(errors="replace")
     found = re.findall(r"#\d+ 0x[0-9a-f]+ (kiln::[^\n]*?|\(anonymous namespace\)::[^\n]*?) /", text)
     found += re.findall(r"#\d+ 0x[0-9a-f]+ ((?:kiln::|\(anonymous|static)[^\n(]*)", text)
@@ -153,8 +153,8 @@ class Fuzzer:
         return seed, mutate.mutate(rng, seed.text, self.corpus)
 
     def verify(self, texts, name):
-        """The places of those texts that verify. What crashes the verifier stays in
-        the work folder."""
+        """Returns the indexes of the texts that verify. A text that crashes the verifier is
+        kept in the work folder."""
         path = self.work / f"{name}.mlir"
         starts, line = [], 1
         for text in texts:
@@ -175,7 +175,7 @@ class Fuzzer:
         return [i for i, text in enumerate(texts) if self.verify([text], f"{name}-{i}")]
 
     def choose(self, block):
-        """The file of each index of a block."""
+        """Returns the file for each index of a block."""
         indices = range(block * BLOCK, (block + 1) * BLOCK)
         made = [self.candidate(index, number) for index in indices for number in range(CANDIDATES)]
         valid = set(self.verify([text for _, text in made], f"block{block}"))

@@ -1,12 +1,11 @@
-# ===- mutate.py - Damages IR ------------------------------------------------=== #
+# ===- mutate.py - Mutations of IR text --------------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Mutations of MLIR text. A mutation works on tokens, lines or regions and knows
-little of the grammar: its result may or may not parse. Every choice comes from
-the random generator that the caller passes."""
+"""Mutates MLIR text. A mutation changes tokens, lines or regions without parsing, so its
+result may not parse. All random choices use the generator that the caller passes."""
 
 import re
 
@@ -85,7 +84,7 @@ def change_number(random, text, _):
 
 
 def change_extent(random, text, _):
-    """One dimension of a tensor's or a view's type, alone or wherever the type is."""
+    """Changes one dimension of a tensor or view type, once or at all uses of the type."""
     types = re.findall(r"(?:tensor|memref)<(?:[\d?*]+x)*\w+", text)
     if not types:
         return text
@@ -108,7 +107,7 @@ def change_extent(random, text, _):
 
 
 def scale_extent(random, text, _):
-    """One extent becomes another wherever it is part of a shape."""
+    """Replaces one extent in all shapes."""
     extents = re.findall(r"(?<=[<x])\d+(?=x)", text)
     if not extents:
         return text
@@ -161,7 +160,7 @@ def change_lines(random, text, _):
 
 
 def splice(random, text, corpus):
-    """Lines of another file."""
+    """Inserts lines of another file."""
     lines, other = text.split("\n"), random.choice(corpus.texts).split("\n")
     begin = random.randrange(len(other))
     at = random.randrange(len(lines) + 1)
@@ -170,7 +169,7 @@ def splice(random, text, corpus):
 
 
 def brackets_of(text, opening, closing):
-    """(begin, end) of what is between brackets, with them."""
+    """Returns the (begin, end) ranges of bracketed text, including the brackets."""
     stack, found = [], []
     for i, character in enumerate(text):
         if character == opening:
@@ -181,7 +180,7 @@ def brackets_of(text, opening, closing):
 
 
 def change_region(random, text, _):
-    """Empties a region or a list in brackets, or takes it away."""
+    """Empties or removes a region or a bracketed list."""
     opening, closing = random.choice(["{}", "{}", "{}", "()", "[]", "<>"])
     found = brackets_of(text, opening, closing)
     if not found:
@@ -200,7 +199,7 @@ def change_region(random, text, _):
 
 
 def change_generic(random, text, _):
-    """Takes regions, properties, attributes or operands of a generic op away."""
+    """Removes regions, properties, attributes or operands of a generic op."""
     patterns = {
         "properties": r" <\{[^\n]*?\}>",
         "operands": r'(?<=")\([^()\n]*\)',
@@ -231,7 +230,7 @@ def change_operand(random, text, _):
     i = random.choice(values)
     kind = random.randrange(4)
     if kind < 2:
-        # A value that is defined a few lines earlier is more likely in scope.
+        # Values defined a few lines earlier are more likely to be in scope.
         near = [j for j in values if abs(j - i) < 200] if kind else values
         tokens[i] = tokens[random.choice(near)]
     elif kind == 2:
@@ -244,7 +243,7 @@ def change_operand(random, text, _):
 
 
 def change_attribute(random, text, _):
-    """The value of an attribute, its name, or all of it."""
+    """Changes the value or the name of an attribute, or removes the attribute."""
     found = list(re.finditer(r"(\w[\w.]*) = ((?:[^,{}<>\[\]()\n]|<[^<>\n]*>|\[[^\[\]\n]*\])+)", text))
     if not found:
         return text
@@ -292,7 +291,7 @@ def rename_symbol(random, text, _):
 
 
 def rename_in_generic(random, text, _):
-    """Names of symbols are strings there."""
+    """Renames symbols, which are strings in the generic form."""
     found = list(re.finditer(r'sym_name = "([^"\n]*)"', text))
     if not found:
         return text
@@ -316,8 +315,8 @@ def change_characters(random, text, _):
 
 
 def types_of(text):
-    """The types of the values that a generic op with one result or an argument
-    of a block defines, with the place of the definition."""
+    """Returns the types of the values defined by block arguments and by generic ops with one
+    result, with the positions of the definitions."""
     types = {}
     for match in re.finditer(r"^ *(%[\w]+) = \".*-> (\S[^()\n]*)$", text, re.M):
         types[match.group(1)] = (match.group(2), match.start())
@@ -328,7 +327,7 @@ def types_of(text):
 
 
 def swap_value(random, text, _):
-    """An operand becomes a value of the same type that is defined before."""
+    """Replaces an operand with an earlier value of the same type."""
     types = types_of(text)
     uses = [m for m in re.finditer(r"%\w+(?=[,)])", text) if m.group() in types]
     if not uses:
@@ -338,12 +337,12 @@ def swap_value(random, text, _):
     others = [name for name, (type_, at) in types.items() if type_ == wanted and at < use.start()]
     if not others:
         return text
-    # What is defined last is most often in scope.
+    # The most recent definitions are most often in scope.
     return text[: use.start()] + random.choice(others[-8:]) + text[use.end() :]
 
 
 def bypass_op(random, text, _):
-    """An op goes; another value of its result's type takes its place."""
+    """Removes an op and uses another value of its result type instead."""
     types = types_of(text)
     defined = list(re.finditer(r"^ *(%\w+) = \".*\n", text, re.M))
     if not defined:
@@ -360,7 +359,7 @@ def bypass_op(random, text, _):
 
 
 def tweak_attribute(random, text, _):
-    """A number of an attribute becomes another one of its size."""
+    """Replaces a number of an attribute with another one of similar size."""
     found = list(re.finditer(r"(?<== )-?\d+(?= : i64)|(?<=[ \[]) ?-?\d+(?=[,\]>])", text))
     if not found:
         return text
@@ -379,7 +378,7 @@ def rename_boundary(random, text, _):
     return text[: match.start()] + random.choice(known) + text[match.end() :]
 
 
-# Those whose result often verifies come first.
+# Mutations whose result often verifies come first.
 MUTATIONS = [
     (swap_value, 18), (bypass_op, 10), (tweak_attribute, 16), (rename_boundary, 2), (change_enum, 6), (rename_symbol, 8),
     (scale_extent, 8), (add_attribute, 4), (change_lines, 5), (change_attribute, 8),
@@ -389,8 +388,8 @@ MUTATIONS = [
 
 
 def mutate(random, text, corpus):
-    """The text after one to three mutations. One that finds nothing to change is
-    followed by another."""
+    """Applies one to three mutations. A mutation that finds nothing to change is replaced by
+    another one."""
     functions, weights = zip(*MUTATIONS)
     for _ in range(random.choice([1, 1, 1, 1, 1, 1, 2, 2, 3])):
         for function in random.choices(functions, weights, k=8):

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-# ===- counts.py - How far facts leak out of their place ----------------------=== #
+# ===- counts.py - Counts of layering and encapsulation violations -----------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""counts.py [--root=DIR] [--list=NAME]: counts the places of the sources that know
-what one type or table should know alone, and includes that go against the layers.
+"""counts.py [--root=DIR] [--list=NAME]: counts the places in the sources that use facts
+which a single type or table should own, and includes that violate the layers.
 
     --list=NAME   also prints the places that NAME counts
 
-A place is a line or a file of lib/, include/ and tools/, comments left out."""
+A place is a line or a file of lib/, include/ and tools/; comments are ignored."""
 
 import argparse
 import pathlib
@@ -19,8 +19,8 @@ import sys
 
 import layers
 
-# Where the element types of bf16 may be named: the table, conversions, code that
-# emits or calls kernels for one type.
+# Files that may mention the element types of bf16: the table, conversions, and code that emits
+# or calls kernels of one type.
 EMITTERS = re.compile(
     r"lib/(Support|Target/(Cpu|Gpu)|Runtime/(Cuda|Engine/(LowPrecisionGemm|TileEpilogue|GemmTiles)))|include/kiln/Support"
     r"|ElementTypes\.cpp|AttentionLibrary\.cpp"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ===- layers.py - The layers of the sources, and a check of them -------------=== #
+# ===- layers.py - Check of the layers of the sources ------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,10 +7,10 @@
 # ===-----------------------------------------------------------------------=== #
 """layers.py [--root=DIR] [--table=FILE.md]: checks the sources against the table of layers.
 
-A file includes headers of its own layer and of those that the layer may include, only
-some layers include LLVM, and the namespaces support, abi and runtime are opened by
-the files of these layers alone, which open no other. Prints each violation as one
-line; the exit code is 1 if there is any.
+A file may include headers of its own layer and of the layers in its row, and only some
+layers may include LLVM. The namespaces support, abi and runtime may be opened only by the
+files of these layers, which may not open any other namespace. Prints each violation as one
+line; the exit code is 1 if there are any.
 
     --table=FILE.md   also compares the table with the one in a document"""
 
@@ -22,8 +22,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SUFFIXES = (".h", ".cpp", ".td")
 
-# Each layer and the layers that it may include, besides itself. A layer comes after
-# all that it may include.
+# Each layer and the layers that it may include, besides itself. A layer follows all layers that
+# it may include.
 LAYERS = {
     "support": [],
     "abi": ["support"],
@@ -48,16 +48,16 @@ FOLDERS = {
 }  # fmt: skip
 # These layers are linked into executables.
 WITHOUT_LLVM = ("support", "abi", "runtime")
-# Layers whose names are in a namespace of their own; the others use kiln and namespaces inside it.
+# Layers with their own namespace; the others use kiln and namespaces inside it.
 NAMESPACES = {"support": "kiln::support", "abi": "kiln::abi", "runtime": "kiln::runtime"}
 # Vocabulary.h imports types of kiln::support into kiln.
 OPENS_KILN = "include/kiln/Support/Vocabulary.h"
-# Includes that remain to be removed, by file: the layers that it should not include.
+# Remaining violations by file: the layers that the file should not include.
 REMAINING = {}
 
 
 def code_of(path):
-    """Lines without comments, numbered."""
+    """Returns lines without comments, with their numbers."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         yield number, re.sub(r"//.*", "", line)
 
@@ -78,7 +78,7 @@ def layer_of(name):
 
 
 def included_layer(root, path, header):
-    """The layer of an included header, "llvm", or nothing if it is of neither."""
+    """Returns the layer of an included header, "llvm", or None."""
     if header.startswith("kiln/"):
         return layer_of("include/" + header)
     if re.match(r"(llvm|mlir)(-c)?/", header):
@@ -86,18 +86,18 @@ def included_layer(root, path, header):
     beside = (path.parent / header).resolve()
     if beside.exists():
         return layer_of(str(beside.relative_to(root.resolve())))
-    # Found by way of an include directory of the build: the header of lib with this name.
+    # Resolved through an include directory: the header in lib with this name.
     layers = {layer_of(str(other.relative_to(root))) for other in sorted((root / "lib").rglob(header))}
     return None if layer_of(str(path.relative_to(root))) in layers else min(layers, key=str, default=None)
 
 
 def includes_against_layers(root):
-    """(file, line, layer, included layer)"""
+    """Yields (file, line, layer, included layer)."""
     for path in files(root):
         name = str(path.relative_to(root))
         layer = layer_of(name)
         if not layer:
-            # The tools besides kiln-diff may include everything.
+            # Tools other than kiln-diff may include everything.
             if not name.startswith("tools/"):
                 yield name, 1, "no layer", "anything"
             continue
@@ -128,7 +128,7 @@ def bad_namespaces(root):
         if path.suffix == ".td" or name == OPENS_KILN or not layer:
             continue
         own = NAMESPACES.get(layer)
-        around = []  # The namespaces that are open.
+        around = []  # The open namespaces.
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             if line.startswith("} // namespace") and around:
                 around.pop()
@@ -145,7 +145,7 @@ def bad_namespaces(root):
 
 
 def bad_table(document):
-    """The rows `| layer | folders | may include | ...` of a document against LAYERS."""
+    """Compares the rows `| layer | folders | may include | ...` of a document with LAYERS."""
     rows = {}
     for line in document.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# ===- symbols.py - No name has two definitions in one program ----------------=== #
+# ===- symbols.py - Symbols with two definitions -----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,13 +9,13 @@
 
 Compares the symbols of the compiler's archives with those of the runtime's, so that one
 program can link both. Prints each of these violations as one line:
-  - both sides define a symbol, unless it names types of kiln::support and kiln::abi alone
-    or no type of kiln (an instance of a template of the standard library);
-  - a symbol of the compiler names a type or function of kiln::runtime, or a symbol of the
-    runtime names one of kiln outside of runtime, support and abi. layers.py checks that
-    the files of each side open only their own namespaces; so a name that no side shares
-    has one definition, and one layout.
-The exit code is 1 if there is any."""
+  - Both sides define a symbol, unless it involves only types of kiln::support and kiln::abi,
+    or no type of kiln (an instance of a template of the standard library).
+  - A symbol of the compiler involves a type or function of kiln::runtime, or a symbol of the
+    runtime involves a name of kiln outside of runtime, support and abi. layers.py checks
+    that the files of each side open only their own namespaces, so every name that the sides
+    do not share has one definition and one layout.
+The exit code is 1 if there are any."""
 
 import argparse
 import pathlib
@@ -27,11 +27,11 @@ import sys
 COMPILER = ["Compiler", "Conversion", "CpuKernels", "Dialect", "GpuKernels", "Import", "KernelCode", "Planner", "RTDialect",
             "Report", "TargetInterface", "Transforms"]  # fmt: skip
 RUNTIME = ["CudaRuntime", "Diff", "Emu", "EmuRuntime", "Files", "Runtime", "Training"]
-# Both sides link it, and it is not part of either.
+# Both sides link this library, and it belongs to neither.
 SHARED = ["Support"]
-# Uses the runtime's training loop with the compiler's dialects, so it may name both.
+# Uses the runtime's training loop with the compiler's dialects, so it may use both.
 BOTH = ["Interpreter"]
-# Archives that no program of users links.
+# Archives that user programs do not link.
 OTHERS = ["Pch", "ToyProgram", "EmuToyProgram", "CudaToyProgram"]
 
 NM = shutil.which("llvm-nm") or shutil.which("nm")
@@ -42,12 +42,12 @@ class Symbol:
     def __init__(self, kind, mangled):
         self.mangled = mangled
         self.isDefined = kind not in "Uwv"
-        # Weak ones are of templates and inline functions, the linker keeps one.
+        # Weak symbols are templates and inline functions; the linker keeps one definition.
         self.isWeak = kind in "WVu"
 
 
 def symbols_of(archives):
-    """By mangled name; a definition wins over a reference."""
+    """Returns the symbols by mangled name; a definition takes precedence over a reference."""
     found = {}
     output = subprocess.run([NM, "--extern-only", "--no-sort", *map(str, archives)], capture_output=True, text=True, check=True)
     for line in output.stdout.splitlines():
@@ -68,7 +68,7 @@ def demangled(names):
 
 
 def kiln_names(text):
-    """The first component after kiln:: of each name of kiln."""
+    """Returns the first component after kiln:: of each name of kiln."""
     return set(re.findall(r"(?<![\w:])kiln::(\w+)", text))
 
 

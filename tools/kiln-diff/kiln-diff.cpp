@@ -1,4 +1,4 @@
-//===- kiln-diff.cpp - Do two executables train alike? ----------*- C++ -*-===//
+//===- kiln-diff.cpp - Lockstep comparison of executables -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 
 int main(int argc, char **argv) {
   kiln::support::prepareProcess();
-  // A signal ends the wait for an answer, so that the temporary files go away.
+  // A signal interrupts the read of a reply, so temporary files are removed.
   kiln::support::installStopSignals(/*restart=*/false);
   kiln::Result<kiln::runtime::DiffArguments> arguments =
       kiln::runtime::parseDiffArguments(argc, argv);

@@ -1,4 +1,4 @@
-//===- kiln-opt.cpp - Run kiln and upstream passes on IR --------*- C++ -*-===//
+//===- kiln-opt.cpp - Pass driver for kiln IR -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,8 +15,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
-/// --help is about passes and kiln: what LLVM's libraries registered before
-/// main is shown by --help-hidden.
+/// Hides the options that LLVM's libraries register before main; --help-hidden
+/// shows them.
 static void hideLibraryOptions() {
   for (auto &option : llvm::cl::getRegisteredOptions())
     if (!llvm::StringRef(option.first).starts_with("help"))

@@ -1,4 +1,4 @@
-//===- kiln-run.cpp - The reference interpreter ---------------------------===//
+//===- kiln-run.cpp - Reference interpreter -------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs one program of a module once, or trains with the flags, the driver and
-// the files of a compiled executable.
+// the output files of a compiled executable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,15 +42,15 @@ static const char *const kUsage =
        kiln-run FILE.mlir --data=FILE --steps=N [the flags of a training executable]
        kiln-run SCHEDULED.mlir --check-trace=FILE
 
-Evaluates kiln programs with naive loops, at every level down to scheduled; scheduled programs run over the bytes of
-their arena, and wrong plans are errors. The first form runs one program once and prints its outputs; the second trains
-with @train as an executable would. The third compares every op that an executable ran, in the trace that its flag
---check-ops=FILE wrote, with the interpreted op on the same inputs; the module is that of kilnc --emit=schedule.
+Evaluates kiln programs with naive loops, at every level down to scheduled. A scheduled program runs in the bytes of its
+arena, and an invalid plan is an error. The first form runs one program once and prints its outputs. The second form
+trains with @train like an executable. The third form repeats every op in a trace that an executable wrote with
+--check-ops=FILE and compares the results; the module is the output of kilnc --emit=schedule.
 
   --entry=NAME            the program to run (train)
-  --inputs=FILE           a tensor for every input, by name
-  --init=FILE|DIR         values of the states; without, their initial values for --seed (0)
-  --eval-type=f32|f64     as declared, every result rounded to its type (f32), or everything in f64
+  --inputs=FILE           a safetensors file with a tensor for every input
+  --init=FILE|DIR         values of the states (default: their initial values for --seed, which is 0 by default)
+  --eval-type=f32|f64     f32: round every result to its declared type; f64: compute everything in f64
   --dump=FILE             write outputs and states to a safetensors file
 Flags are written --name=value.
 )";
@@ -63,7 +63,7 @@ struct CommandLine {
   RunOnceOptions once;
   bool help = false;
   bool hasEntry = false, hasSeed = false;
-  /// Flags for the training driver.
+  /// Flags that are passed to the training driver.
   std::vector<std::string> rest;
 };
 
@@ -73,7 +73,7 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message);
 }
 
-/// Checks the flags of both forms; returns the file.
+/// Checks the flags of all forms and returns the module file.
 static Result<std::string> checkNames(int argc, char **argv) {
   CommandLineRules rules;
   rules.own = executableFlags();
@@ -83,8 +83,8 @@ static Result<std::string> checkNames(int argc, char **argv) {
   rules.other = compilerFlags();
   rules.explainOther = [](const Flag &flag) {
     return flag.dashed() +
-           " is a flag of kilnc: the file that kilnc --emit wrote was made "
-           "with it";
+           " is a flag of kilnc: it is fixed in the module that kilnc "
+           "--emit wrote";
   };
   rules.acceptsSeparateValues = false;
   Result<std::vector<std::string>> files = checkCommandLine(argc, argv, rules);
@@ -95,7 +95,7 @@ static Result<std::string> checkNames(int argc, char **argv) {
   if (files->size() > 1)
     return usage("two files are named, " + inQuotes((*files)[0]) + " and " +
                  inQuotes((*files)[1]) +
-                 ": expected one module; values of flags follow '=' (see "
+                 ": expected one module; write flags as --name=value (see "
                  "--help)");
   return files->front();
 }
@@ -137,7 +137,7 @@ static Result<CommandLine> parseCommandLine(int argc, char **argv) {
   return line;
 }
 
-/// True when the flags ask for what only the training driver does.
+/// Returns true if the flags require the training driver.
 static bool wantsDriver(const CommandLine &line) {
   for (StringRef flag : line.rest) {
     StringRef name = flag.split('=').first;
@@ -148,7 +148,7 @@ static bool wantsDriver(const CommandLine &line) {
   return false;
 }
 
-/// Flags that both forms know.
+/// Parses the flags that both running once and training accept.
 static Status parseOnceFlags(CommandLine &line) {
   for (StringRef flag : line.rest) {
     auto [name, value] = flag.split('=');
@@ -192,7 +192,7 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
     return Status::badInput(path + ": is not a valid module: " + *reason);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  // The first error is the one line that users see.
+  // Only the first error is reported.
   std::string first;
   mlir::ScopedDiagnosticHandler handler(
       &context, [&](mlir::Diagnostic &diagnostic) {
@@ -213,15 +213,15 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
   return module;
 }
 
-/// The engine for the level of a module.
+/// Creates the engine for the level of a module.
 static Result<std::unique_ptr<ReferenceEngine>>
 createEngine(mlir::ModuleOp module, EvalType evalType) {
   using Made = Result<std::unique_ptr<ReferenceEngine>>;
   if (!ScheduledEngine::accepts(module))
     return Made(std::make_unique<InterpreterEngine>(module, evalType));
   if (evalType != EvalType::Own)
-    return usage("--eval-type=f64 contradicts a scheduled module, which runs "
-                 "in its own types");
+    return usage("--eval-type=f64 contradicts a scheduled module, which is "
+                 "always evaluated in its declared types");
   auto scheduled = ScheduledEngine::create(module);
   if (!scheduled.ok())
     return scheduled.status();
@@ -239,7 +239,8 @@ static Status run(int argc, char **argv, int &exitCode) {
   if (!line->dump.empty())
     if (Status status = tryOutputFile(line->dump); !status.ok())
       return status;
-  // A module means the same on every target, but must be for one that exists.
+  // A module has the same semantics on every target, but its target must be
+  // registered.
   mlir::DialectRegistry registry;
   registerAllTargets(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -261,7 +262,7 @@ static Status run(int argc, char **argv, int &exitCode) {
       return usage("--entry=" + line->once.entry +
                    " contradicts training, which runs @train");
     if (engine.description().model.vocabSize < 1)
-      return usage("training needs the number of tokens: give the module " +
+      return usage("training needs the vocabulary size: give the module " +
                    std::string("the attribute kiln.model = {vocab_size = N}"));
     exitCode = train(engine, *line);
   } else {
@@ -276,7 +277,7 @@ static Status run(int argc, char **argv, int &exitCode) {
                      line->dump);
 }
 
-/// Ends the program when `new` finds no memory, which may be in use elsewhere.
+/// Ends the process if `new` fails. The memory may be used by other processes.
 static void reportNoMemory() {
   constexpr char message[] = "error: this machine is out of memory\n";
   (void)!write(STDERR_FILENO, message, sizeof(message) - 1);
@@ -288,8 +289,7 @@ int main(int argc, char **argv) {
   std::set_new_handler(reportNoMemory);
   int exitCode = 0;
   Status status = run(argc, argv, exitCode);
-  // An error that nobody has looked at would end the program in raw_ostream's
-  // own words.
+  // An unchecked error would make raw_ostream abort with its own message.
   llvm::outs().flush();
   if (std::error_code failure = llvm::outs().error()) {
     llvm::outs().clear_error();

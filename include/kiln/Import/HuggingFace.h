@@ -1,4 +1,4 @@
-//===- HuggingFace.h - Model directories to forward graphs ------*- C++ -*-===//
+//===- HuggingFace.h - Importer of model directories ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the config.json of a Hugging Face model directory and builds the
-// forward graph that it describes. Nothing of the directory is trusted, run or
-// guessed at: a key that would change the computation is honoured or refused by
-// name. docs/use/import.md lists what is understood.
+// forward graph that it describes. No code of the directory is executed. A key
+// that affects the computation is either implemented or rejected with an error.
+// docs/use/import.md lists the supported keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@
 
 namespace kiln {
 
-/// One line for the user, and the code that the program should exit with:
-/// BadInput for the directory, Usage for the options.
+/// A one-line message for the user and the exit code of the program: BadInput
+/// for errors in the directory, Usage for errors in the options.
 class ImportError : public llvm::ErrorInfo<ImportError> {
 public:
   static char ID;
@@ -47,50 +47,54 @@ private:
 };
 
 struct ImportOptions {
-  /// Sequences per step.
+  /// Number of sequences per step.
   int64_t batch = 1;
-  /// Tokens per sequence; 0 is as many as the model has positions.
+  /// Number of tokens per sequence; 0: the number of positions of the model.
   int64_t sequenceLength = 0;
-  /// Element type of states and activations, f32 or f64; null is f32.
+  /// Element type of states and activations, f32 or f64; null: f32.
   mlir::FloatType elementType;
-  /// Replaces every dropout probability of the model.
+  /// Overrides every dropout probability of the model.
   std::optional<double> dropout;
-  /// Keys of config.json that are not honoured and pass with any value; a key
-  /// of a nested object is "rope_parameters.KEY".
+  /// Keys of config.json to accept with any value although kiln does not
+  /// implement them. The name of a nested key has the form
+  /// "rope_parameters.KEY".
   std::vector<std::string> ignoredKeys;
 };
 
-/// The keys that configurations of each family may have, and what kiln does
-/// with them, as JSON: {"transformers": version, "families": {"gpt2": [{"key",
-/// "use", "default", ...}, ...], ...}}.
+/// Returns the keys that configurations of each family may contain, and how
+/// kiln treats them, as JSON: {"transformers": version, "families": {"gpt2":
+/// [{"key", "use", "default", ...}, ...], ...}}.
 std::string listConfigKeys();
 
-/// True when `path` is a directory, which is how a model directory is told from
-/// a file of IR.
+/// Returns true if `path` is a directory; a path to a file denotes IR.
 bool isModelDirectory(llvm::StringRef path);
 
-/// A module with the model's states, one program @forward and the attribute
-/// `kiln.model`: a dictionary of type, name (StringAttr), vocab_size, batch,
-/// sequence_length (i64), has_weights (BoolAttr), files (an array of the names
-/// of small files of the directory that a saved model needs beside its weights)
-/// and unused_tensors (an array of patterns of names of tensors that old weight
-/// files hold and the model does not need). The kiln dialect gets loaded into
-/// the context.
+/// Imports a model directory. Returns a module with the model's states, one
+/// program @forward and the dictionary attribute `kiln.model`:
+///   type, name       strings
+///   vocab_size, batch, sequence_length   i64
+///   has_weights      bool
+///   files            names of the small files of the directory that a saved
+///                    model contains in addition to its weights
+///   unused_tensors   name patterns of tensors that old weight files contain
+///                    and the model does not use
+/// Loads the kiln dialect into the context.
 llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 importHuggingFace(mlir::MLIRContext &context, llvm::StringRef directory,
                   const ImportOptions &options = {});
 
 /// Compares the parameters of `module` with the headers of the directory's
-/// safetensors files: the first tensor that is missing, or of another shape, is
-/// an error. Further tensors, which the executable refuses unless it is told to
-/// ignore them, are a warning. Succeeds when the directory has no such file.
+/// safetensors files. Returns an error for the first tensor that is missing or
+/// has a different shape. Adds a warning about unused tensors, which an
+/// executable rejects unless they are ignored. Succeeds if the directory has no
+/// such files.
 llvm::Error checkWeights(mlir::ModuleOp module, llvm::StringRef directory,
                          std::vector<std::string> &warnings);
 
-/// `config`, the text of a config.json, with the value of `dtype` and of
-/// `torch_dtype` at its top replaced by `type`, such as "float32". Every other
-/// byte stays. A text without these keys, and one that is no JSON object, is
-/// returned as it is.
+/// Returns `config`, the text of a config.json, with the values of the
+/// top-level keys `dtype` and `torch_dtype` replaced by `type`, such as
+/// "float32". All other bytes are unchanged. Returns the text unchanged if it
+/// lacks these keys or is not a JSON object.
 std::string withStorageType(llvm::StringRef config, llvm::StringRef type);
 
 } // namespace kiln

@@ -1,13 +1,13 @@
-//===- PlanReport.h - A memory plan for people ------------------*- C++ -*-===//
+//===- PlanReport.h - Reports of memory plans -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Three views of the plan that `kilnc --emit=plan` writes: a text for a
-// terminal, a page for a browser, a snapshot for the memory viewer of PyTorch.
-// All are functions of the plan alone: whatever they show can be read in it.
+// Formats the plan that `kilnc --emit=plan` writes in three ways: as text for a
+// terminal, as an HTML page, and as a snapshot for the memory viewer of
+// PyTorch. The reports depend only on the plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,24 +20,26 @@
 
 namespace kiln {
 
-/// What a page says about the compilation besides the plan.
+/// Facts about the compilation that the page shows in addition to the plan.
 struct ReportTitle {
   std::string model, version, commandLine;
 };
 
 namespace report {
-/// "2.30 GiB", "12.00 KiB", "17 B".
+/// Formats a size, such as "2.30 GiB", "12.00 KiB" or "17 B".
 std::string bytesText(int64_t bytes);
 } // namespace report
 
-/// Classes, the peak and what it consists of, time, bound and choices.
+/// Returns the summary: classes, peak, largest buffers at the peak, time, lower
+/// bound and choices.
 std::string planSummary(const llvm::json::Object &plan);
 
-/// One HTML page with everything inside: no script, style or image is loaded.
+/// Returns a self-contained HTML page: it loads no script, style or image.
 std::string planPage(const llvm::json::Object &plan, const ReportTitle &title);
 
-/// A snapshot as torch.cuda.memory writes it, in JSON, for
-/// pytorch.org/memory_viz: one segment, the arena; each buffer an allocation.
+/// Returns a JSON snapshot in the format of torch.cuda.memory for
+/// pytorch.org/memory_viz, where the arena is one segment and each buffer is an
+/// allocation.
 std::string planSnapshot(const llvm::json::Object &plan);
 
 } // namespace kiln

@@ -1,14 +1,13 @@
-//===- CheckedMath.h - Arithmetic on sizes that come from files -*- C++ -*-===//
+//===- CheckedMath.h - Overflow-checked size arithmetic ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every size, offset or count that is computed from bytes of a file goes
-// through these functions: each returns nothing when the exact result does not
-// fit its type. Aligning up is one of them, because value + alignment - 1 wraps
-// too.
+// Sizes, offsets and counts that are computed from the contents of a file use
+// these functions. They return nullopt if the exact result does not fit its
+// type. This includes aligning up, because value + alignment - 1 may wrap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +36,9 @@ template <typename T> std::optional<T> checkedMul(T a, T b) {
   return result;
 }
 
-/// The smallest multiple of `alignment` that is not below `value`. Nothing when
-/// it does not fit, when `alignment` is not positive, or `value` is negative.
+/// Returns the smallest multiple of `alignment` that is at least `value`.
+/// Returns nullopt if it does not fit, if `alignment` is not positive, or if
+/// `value` is negative.
 template <typename T> std::optional<T> checkedAlignUp(T value, T alignment) {
   if (value < 0 || alignment <= 0)
     return std::nullopt;
@@ -46,8 +46,9 @@ template <typename T> std::optional<T> checkedAlignUp(T value, T alignment) {
   return rest == 0 ? value : checkedAdd<T>(value, alignment - rest);
 }
 
-/// The product of all dimensions (1 for none). Nothing when it does not fit or
-/// a dimension is negative, even if another one is zero.
+/// Returns the product of all dimensions, or 1 if there are none. Returns
+/// nullopt if it does not fit or if a dimension is negative, even if another
+/// dimension is zero.
 template <typename Range>
 std::optional<int64_t> checkedElements(const Range &shape) {
   int64_t product = 1;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversion among the element types that are numbers on their own. A
-// conversion rounds once, to nearest even; values beyond the range of the
-// destination become infinite.
+// Converts between element types that represent single numbers. A conversion
+// rounds once, to nearest even; values beyond the range of the destination type
+// become infinite.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +20,16 @@
 
 namespace kiln::support {
 
-/// True if convertElements supports the pair: equal types of whole bytes, or
-/// any of F64..Bool to F64, F32, F16 or BF16.
+/// Returns true if convertElements supports the pair: equal types of whole
+/// bytes, or any of F64..Bool to F64, F32, F16 or BF16.
 bool isConvertible(ElementType from, ElementType to);
 
-/// Converts `count` elements. The ranges must not overlap and need no
-/// alignment; isConvertible(from, to) must hold.
+/// Converts `count` elements. Requires isConvertible(from, to). The ranges must
+/// not overlap and may be unaligned.
 void convertElements(ElementType from, const void *source, ElementType to,
                      void *destination, std::size_t count);
 
-/// The number of the float type `type` that is nearest to `value`.
+/// Rounds `value` to the nearest value of the floating-point type `type`.
 double roundTo(ElementType type, double value);
 
 float halfToFloat(uint16_t bits);

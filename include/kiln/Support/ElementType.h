@@ -1,14 +1,14 @@
-//===- ElementType.h - The table of element types ---------------*- C++ -*-===//
+//===- ElementType.h - Table of element types -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything that depends on the element type of a tensor and not on what is
-// done with it: sizes, names, and the type in which elements are computed with.
-// The compiler, the runtime and the interpreter ask this table; a new storage
-// type is a row of it and the code that widens and narrows its elements.
+// Describes the properties of an element type that do not depend on the
+// operation: its sizes, its names and the type of its arithmetic. The compiler,
+// the runtime and the interpreter share this table. A new storage type needs
+// one row and the code that widens and narrows its elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ enum class ElementKind : uint8_t {
   Signed,
   Unsigned,
   Bool,
-  /// Read from files and kept as bytes, never converted.
+  /// Type that is read from files and kept as bytes, without conversion.
   Opaque,
 };
 
@@ -62,41 +62,42 @@ enum class ElementKind : uint8_t {
 struct ElementTypeInfo {
   ElementType type;
   ElementKind kind;
-  /// Bits of an element in memory; several elements share a byte when it is
-  /// below 8.
+  /// Bits of an element in memory. Below 8, several elements share a byte.
   unsigned bits;
-  /// The name in the header of a safetensors file, such as "BF16".
+  /// Name in the header of a safetensors file, such as "BF16".
   std::string_view fileName;
-  /// The name in IR and program descriptions, such as "bf16"; empty for a type
-  /// that only files have.
+  /// Name in IR and program descriptions, such as "bf16"; empty for a type that
+  /// occurs in files only.
   std::string_view name;
-  /// The type that arithmetic on loaded elements has: f32 for narrower floats,
-  /// otherwise the type itself.
+  /// Type of arithmetic on loaded elements: f32 for narrower floats, otherwise
+  /// the type itself.
   ElementType compute;
-  /// The distance from 1 to the next larger value; 0 unless the kind is Float.
+  /// Difference between 1 and the next larger value; 0 unless the kind is
+  /// Float.
   double spacingAtOne;
-  /// The name of the precision in command lines and machine files, such as
+  /// Name of the precision on command lines and in machine files, such as
   /// "fp32"; empty if there is no such precision.
   std::string_view precision;
 };
 
 const ElementTypeInfo &infoOf(ElementType type);
 
-/// Finds a type by its name in a safetensors header; case matters.
+/// Returns the type with this name in safetensors headers. The comparison is
+/// case-sensitive.
 std::optional<ElementType> elementTypeOfFile(std::string_view fileName);
 
-/// Finds a type by its name in IR and program descriptions.
+/// Returns the type with this name in IR and program descriptions.
 std::optional<ElementType> elementTypeNamed(std::string_view name);
 
 inline unsigned bitsOf(ElementType type) { return infoOf(type).bits; }
 
-/// The type that arithmetic on elements of `type` has.
+/// Returns the type of arithmetic on elements of `type`.
 inline ElementType computeType(ElementType type) {
   return infoOf(type).compute;
 }
 
-/// True for a float that is narrower than the type that computes with it, so
-/// that a load widens its elements and a store rounds them.
+/// Returns true for a floating-point type that is narrower than its compute
+/// type, so that loads widen its elements and stores round them.
 inline bool isNarrowFloat(ElementType type) {
   return computeType(type) != type;
 }
@@ -105,8 +106,8 @@ inline bool isFloat(ElementType type) {
   return infoOf(type).kind == ElementKind::Float;
 }
 
-/// Bytes of `count` elements that are stored one after the other, rounded up to
-/// whole bytes. The caller knows that `count * bitsOf(type)` fits 64 bits.
+/// Returns the bytes of `count` contiguous elements, rounded up to whole bytes.
+/// `count * bitsOf(type)` must fit 64 bits.
 inline int64_t bytesOf(ElementType type, int64_t count = 1) {
   return (count * int64_t(bitsOf(type)) + 7) / 8;
 }

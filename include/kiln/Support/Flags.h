@@ -1,15 +1,15 @@
-//===- Flags.h - Flags of kiln's programs and mistakes in them --*- C++ -*-===//
+//===- Flags.h - Flag tables and flag errors --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A model is compiled by one program and trained by another, so a flag is often
-// given to the wrong one. This file has one table of flags for each of the two,
-// and checkCommandLine, with which every program looks at its command line
-// before it parses any value: it names the nearest flag for an unknown one, and
-// explains a flag that belongs to another program.
+// A model is compiled by one program and trained by another, so a flag is
+// easily passed to the wrong one. This file provides a table of flags for each
+// program, and checkCommandLine, which every program calls before it parses
+// flag values. It suggests the nearest flag for an unknown one and explains
+// flags that belong to another program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,23 +26,23 @@
 namespace kiln::support {
 
 struct Flag {
-  std::string_view name;  ///< Without dashes.
-  std::string_view value; ///< Placeholder of its value; empty: a switch.
-  bool repeats = false;   ///< May be given more than once.
-  bool internal = false;  ///< For other programs, and not in --help.
+  std::string_view name;  ///< Name without dashes.
+  std::string_view value; ///< Value placeholder; empty for a switch.
+  bool repeats = false;   ///< True if it may be given more than once.
+  bool internal = false;  ///< True if --help omits it.
 
-  /// "--steps" or "-o".
+  /// Returns the flag with its dashes, such as "--steps" or "-o".
   std::string dashed() const;
-  /// "--steps=N", "-o FILE" or "--describe".
+  /// Returns the usage text: "--steps=N", "-o FILE" or "--describe".
   std::string spelling() const;
 };
 
 using FlagTable = std::vector<Flag>;
 
-/// The flags of kilnc, which are fixed once a model is compiled.
+/// Returns the flags of kilnc, whose values are fixed at compile time.
 const FlagTable &compilerFlags();
 
-/// The flags of a training executable.
+/// Returns the flags of a training executable.
 const FlagTable &executableFlags();
 
 const Flag *findFlag(const FlagTable &table, std::string_view name);
@@ -50,33 +50,33 @@ const Flag *findFlag(const FlagTable &table, std::string_view name);
 /// Describes the flags that one program accepts.
 struct CommandLineRules {
   FlagTable own;
-  /// Flags of another program, and what to answer when one of them is given: a
-  /// sentence that starts with the flag. Both may be empty.
+  /// The flags of another program, and a function that returns the error for
+  /// such a flag, a sentence that starts with the flag. Both may be empty.
   FlagTable other;
   std::function<std::string(const Flag &)> explainOther;
-  /// True if "-name" is "--name", if "--name value" is "--name=value", and if
-  /// "--name=" is for the parser to judge.
+  /// True if "-name" is accepted as "--name", if "--name value" is accepted as
+  /// "--name=value", and if "--name=" is left to the parser.
   bool acceptsSingleDash = false;
   bool acceptsSeparateValues = true;
   bool acceptsEmptyValues = false;
 };
 
-/// Checks the names of all flags in `words` (argv without the program), that
-/// each flag that needs a value has one, and that none is given twice. Returns
-/// the words that are no flags. With --help among them, nothing is checked. A
-/// failure has ExitCode::Usage.
+/// Checks that all flags in `words` (argv without the program) are known, that
+/// each flag with a value has one, and that no flag is given twice unless it
+/// may repeat. Returns the words that are not flags. If --help is given,
+/// nothing is checked. A failure has ExitCode::Usage.
 Result<std::vector<std::string>>
 checkCommandLine(const std::vector<std::string> &words,
                  const CommandLineRules &rules);
 
-/// Does the same for argv[1..argc).
+/// Checks argv[1..argc) in the same way.
 Result<std::vector<std::string>>
 checkCommandLine(int argc, const char *const *argv,
                  const CommandLineRules &rules);
 
-/// Returns the flag that `name` probably stands for, or null: one whose name is
-/// a few edits away, one that `name` abbreviates or extends by another word, or
-/// one that other trainers call `name`.
+/// Returns the flag that `name` probably refers to, or null: a flag with a
+/// small edit distance to `name`, a flag that `name` abbreviates or extends by
+/// a word, or the equivalent of another trainer's flag `name`.
 const Flag *nearestFlag(const FlagTable &table, std::string_view name);
 
 } // namespace kiln::support

@@ -1,11 +1,11 @@
-//===- Hash.h - XXH3, streaming and keyed -----------------------*- C++ -*-===//
+//===- Hash.h - Streaming and keyed XXH3 ------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One source file includes the xxhash header.
+// Only one source file includes the xxhash header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace kiln::support {
 
-/// XXH3-128 of a stream of bytes, as `xxhsum -H2` prints it.
+/// Computes XXH3-128 of a byte stream; hex() equals the output of `xxhsum -H2`.
 class StreamHash {
 public:
   StreamHash();
@@ -34,7 +34,7 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// XXH3-64 of `text` under `seed`.
+/// Returns XXH3-64 of `text` with the given seed.
 uint64_t keyedHash(std::string_view text, uint64_t seed);
 
 } // namespace kiln::support

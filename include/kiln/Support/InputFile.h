@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All reading of user files goes through this class: pread into a buffer of the
-// caller, never mmap, so that a file that shrinks while it is in use is an
-// error message and not a SIGBUS. Only regular files are accepted; opening
-// never blocks on a FIFO.
+// User files are read through this class, which uses pread into a buffer of the
+// caller and no mmap: a file that shrinks while it is read causes an error
+// instead of a SIGBUS. Only regular files are accepted, and opening a FIFO does
+// not block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +23,13 @@ namespace kiln::support {
 
 class InputFile {
 public:
-  /// Opens the path a user named; symbolic links are followed.
+  /// Opens a path that the user specified. Follows symbolic links.
   static Result<InputFile> open(const std::string &path);
 
-  /// Opens `name`, which was read from a file in `directory`. It must be the
-  /// plain name of a file in that directory, and not a symbolic link, except
-  /// into the blob store of a Hugging Face cache that holds `directory`.
+  /// Opens the file `name` in `directory`, where `name` was read from a file in
+  /// that directory. `name` must be a plain file name and must not be a
+  /// symbolic link, except into the blob store of the Hugging Face cache that
+  /// contains `directory`.
   static Result<InputFile> openSibling(const std::string &directory,
                                        const std::string &name);
 
@@ -36,15 +37,15 @@ public:
   InputFile &operator=(InputFile &&other) noexcept;
   ~InputFile();
 
-  /// The same file once more, even if it has lost its name since.
+  /// Opens the same file again, even if it has been unlinked or renamed.
   Result<InputFile> duplicate() const;
 
   const std::string &path() const { return path_; }
-  /// Bytes at the time of opening.
+  /// Returns the size in bytes when the file was opened.
   uint64_t size() const { return size_; }
 
-  /// Fills `buffer` with [offset, offset + bytes). Fails when the file has
-  /// changed its size or modification time since it was opened.
+  /// Reads [offset, offset + bytes) into `buffer`. Fails if the size or the
+  /// modification time of the file has changed since it was opened.
   Status read(uint64_t offset, void *buffer, uint64_t bytes) const;
 
 private:
@@ -58,7 +59,7 @@ private:
   int64_t modifiedNanoseconds_ = 0;
 };
 
-/// The whole file, which may have up to `maxBytes` bytes.
+/// Returns the contents of a file of at most `maxBytes` bytes.
 Result<std::string> readSmallFile(const std::string &path, uint64_t maxBytes);
 
 } // namespace kiln::support

@@ -1,16 +1,17 @@
-//===- Json.h - JSON from untrusted text ------------------------*- C++ -*-===//
+//===- Json.h - Parser for untrusted JSON -----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Parses RFC 8259 JSON without exceptions and without recursion: nesting is
-// counted by a SAX handler, so that a depth bomb is an error and not a stack
-// overflow. Rejected beyond plain syntax errors: invalid UTF-8, lone surrogate
-// escapes, a byte-order mark, duplicate keys, numbers beyond f64, text beyond
-// the size limit. An integer that fits neither i64 nor u64 arrives as a
-// floating-point number: test is_number_integer() where an integer is meant.
+// Parses RFC 8259 JSON without exceptions and without recursion: a SAX handler
+// counts the nesting depth, so deeply nested input causes an error instead of a
+// stack overflow. Besides syntax errors, the parser rejects invalid UTF-8, lone
+// surrogate escapes, a byte-order mark, duplicate keys, numbers beyond f64 and
+// text beyond the size limit. An integer that fits neither i64 nor u64 becomes
+// a floating-point number; use is_number_integer() where an integer is
+// required.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +30,9 @@ struct JsonLimits {
   int maxDepth = 64;
 };
 
-/// Receives the events of one document. A false return stops the parse; the
-/// receiver has then set `error` (a fragment such as "duplicate key 'a'").
-/// Depth, syntax and encoding are checked before an event is delivered.
+/// Receives the events of one document. Returning false stops the parser, in
+/// which case the receiver has set `error` (a fragment such as "duplicate key
+/// 'a'"). Depth, syntax and encoding are checked before an event is delivered.
 class JsonEvents {
 public:
   virtual ~JsonEvents() = default;
@@ -49,18 +50,19 @@ public:
   std::string error;
 };
 
-/// Streams `text` into `events`. `source` names the text in messages.
+/// Parses `text` and sends its events to `events`. `source` names the text in
+/// messages.
 Status walkJson(std::string_view text, const std::string &source,
                 JsonEvents &events, const JsonLimits &limits = {});
 
-/// Parses `text`. Failures have exit code 3 and name `source` and the byte
-/// offset.
+/// Parses `text`. A failure has ExitCode::BadInput and reports `source` and the
+/// byte offset.
 Result<nlohmann::json> parseJson(std::string_view text,
                                  const std::string &source,
                                  const JsonLimits &limits = {});
 
-/// `text` as a JSON string with its quotes. Bytes that are not UTF-8 become
-/// U+FFFD.
+/// Returns `text` as a quoted JSON string. Bytes that are not valid UTF-8
+/// become U+FFFD.
 std::string jsonQuoted(std::string_view text);
 
 /// Reads and parses a regular file.

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reading a JSON document into structs, where the first thing that is missing
-// or of the wrong type becomes one message with its path, such as
-// "programs.train.commands[12].args[3]". A Node knows its parent, so that paths
-// are only spelled out when something is wrong. After a failure every read
-// returns a harmless value; the caller looks at the failure once, at the end.
+// Reads a JSON document into structs. The first missing member or type mismatch
+// becomes one message with its path, such as
+// "programs.train.commands[12].args[3]". A Node refers to its parent, so a path
+// is built only for a failure. After a failure, every read returns a default
+// value; the caller checks for a failure once, at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@
 
 namespace kiln::support {
 
-/// The first failure of a whole reading.
+/// Records the first failure while a document is read.
 class ReadFailure {
 public:
-  /// A message reads "SOURCE: 'PATH' PROBLEM; ADVICE".
+  /// Messages have the form "SOURCE: 'PATH' PROBLEM; ADVICE".
   ReadFailure(ExitCode code, std::string source, std::string advice)
       : code_(code), source_(std::move(source)), advice_(std::move(advice)) {}
 
@@ -45,22 +45,22 @@ private:
   std::string message_;
 };
 
-/// A value in the document. Must not outlive its parent node.
+/// A value in the document. A node must not outlive its parent node.
 class Node {
 public:
   Node(const nlohmann::json &root, ReadFailure &failure)
       : value_(&root), failure_(&failure) {}
 
-  /// Member `key` of an object; its absence is a failure.
+  /// Returns member `key` of an object. Its absence is a failure.
   Node at(const char *key) const;
-  /// Member `key`, or nothing when it is absent or null.
+  /// Returns member `key`, or nullopt if it is absent or null.
   std::optional<Node> find(const char *key) const;
-  /// Element of an array; `index` < size().
+  /// Returns an element of an array; `index` < size().
   Node element(std::size_t index) const;
-  /// Number of elements; a failure unless this is an array.
+  /// Returns the number of elements. Fails if this is not an array.
   std::size_t size() const;
 
-  /// Any integer, or one of at least `minimum`.
+  /// Returns an integer. Fails if it is less than `minimum`.
   int64_t integer(int64_t minimum = INT64_MIN) const;
   double real() const;
   bool boolean() const;
@@ -81,7 +81,7 @@ private:
   const nlohmann::json *value_;
   ReadFailure *failure_;
   const Node *parent_ = nullptr;
-  const char *key_ = nullptr; ///< Null: an array element.
+  const char *key_ = nullptr; ///< Null for an array element.
   std::size_t index_ = 0;
 };
 

@@ -1,12 +1,13 @@
-//===- Messages.h - Untrusted text inside one-line messages -----*- C++ -*-===//
+//===- Messages.h - Untrusted text in messages ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Names that come from files can hold anything: line breaks, terminal escapes,
-// a megabyte of text. `inQuotes` makes them fit to stand in a message.
+// Names that are read from files may contain arbitrary bytes, such as line
+// breaks and terminal escapes, and may be very long. inQuotes makes them safe
+// to include in a one-line message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,21 +21,22 @@
 
 namespace kiln::support {
 
-/// `text` with every byte outside printable ASCII as \xNN, cut at `limit`
-/// bytes, without quotes.
+/// Returns `text` without quotes, with every byte outside printable ASCII as
+/// \xNN, truncated to `limit` bytes.
 std::string printable(std::string_view text, std::size_t limit = 120);
 
-/// printable(text) in single quotes.
+/// Returns printable(text) in single quotes.
 std::string inQuotes(std::string_view text, std::size_t limit = 120);
 
-/// "[2, 3]".
+/// Returns a shape such as "[2, 3]".
 std::string shapeText(const std::vector<int64_t> &shape);
 
-/// What errno value `error` means, e.g. "No space left on device".
+/// Returns the description of an errno value, such as "No space left on
+/// device".
 std::string errnoText(int error);
 
-/// Like errnoText, for a file or directory that could not be written: adds what
-/// to do about it where that is clear.
+/// Returns errnoText for a file or directory that could not be written,
+/// followed by advice for common errors.
 std::string writeFault(int error);
 
 } // namespace kiln::support

@@ -1,15 +1,14 @@
-//===- ModelWeights.h - One lookup over all weights -------------*- C++ -*-===//
+//===- ModelWeights.h - Tensor lookup over weight files ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One lookup by tensor name over a .safetensors file, a directory with
+// Provides lookup by tensor name over a .safetensors file, a directory with
 // model.safetensors, or a directory with model.safetensors.index.json and its
-// shards. Names of shards come from an untrusted file: each must be a plain
-// file in the same directory, and must hold exactly the tensors that the index
-// says.
+// shards. The index is untrusted: each shard must be a plain file in the same
+// directory and must contain exactly the tensors that the index lists.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,57 +20,60 @@
 
 namespace kiln::support {
 
-/// What a model expects of one tensor.
+/// A tensor that the model requires.
 struct ExpectedTensor {
   std::string name;
-  std::vector<std::string> aliases; ///< other accepted names, tried in order
+  std::vector<std::string> aliases; ///< Other accepted names, tried in order.
   std::vector<int64_t> shape;
-  /// Names under which a file may repeat the tensor, because it is tied; one of
-  /// them is read when there is no other.
+  /// Names of tied tensors, under which a file may repeat this tensor; one of
+  /// them is read if the file has no other name.
   std::vector<std::string> copies = {};
 };
 
-/// model.safetensors.index.json: tensor name to shard.
+/// Contents of model.safetensors.index.json: the shard of each tensor.
 struct ShardIndex {
   std::map<std::string, std::string> shardOf;
   std::optional<uint64_t> totalBytes;
 };
 
-/// Entry for fuzzers: touches nothing but its input.
+/// Parses the text of an index. Entry point of fuzzers: accesses only its
+/// arguments.
 Result<ShardIndex> parseShardIndex(std::string_view json,
                                    const std::string &source);
 
-/// True if `directory` has model.safetensors or model.safetensors.index.json.
+/// Returns true if `directory` contains model.safetensors or
+/// model.safetensors.index.json.
 bool holdsWeights(const std::string &directory);
 
 class ModelWeights {
 public:
   static Result<ModelWeights> open(const std::string &path,
                                    const SafeTensorsLimits &limits = {});
-  /// The tensors of one file.
+  /// Opens the tensors of a single file.
   static Result<ModelWeights> open(InputFile file,
                                    const SafeTensorsLimits &limits = {});
 
-  /// Null when there is none. Valid as long as this object.
+  /// Returns the tensor, or null if there is none. The pointer is valid for the
+  /// lifetime of this object.
   const TensorInfo *find(std::string_view name) const;
   std::size_t size() const { return places_.size(); }
-  /// The names of all tensors, sorted.
+  /// Returns the names of all tensors, sorted.
   std::vector<std::string> names() const;
   const std::vector<std::string> &warnings() const { return warnings_; }
-  /// The file or directory that open() was given.
+  /// Returns the file or directory that was passed to open().
   const std::string &path() const { return path_; }
 
-  /// As SafeTensorsFile::read.
+  /// Reads a whole tensor; see SafeTensorsFile::read.
   Status read(std::string_view name, ElementType type, void *buffer,
               uint64_t bytes) const;
 
-  /// As SafeTensorsFile::readElements.
+  /// Reads a range of elements; see SafeTensorsFile::readElements.
   Status readElements(std::string_view name, int64_t first, int64_t count,
                       ElementType type, void *buffer) const;
 
-  /// For each expected tensor the one in the file, all found and of equal
-  /// shape and of a type that converts to f32; otherwise the first that is
-  /// not, by name.
+  /// Returns the tensor in the file for each expected tensor. Fails with the
+  /// name of the first tensor that is missing, has a different shape, or has a
+  /// type that does not convert to f32.
   Result<std::vector<const TensorInfo *>>
   match(const std::vector<ExpectedTensor> &expected) const;
 

@@ -1,15 +1,16 @@
-//===- OutputFile.h - A file that appears whole or not at all ---*- C++ -*-===//
+//===- OutputFile.h - Atomically replaced output file -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Bytes go to a new file beside the destination. `commit` syncs it, renames it
-// over the destination and syncs the directory: after a crash the path holds
-// either the old content or all of the new one. Without a commit nothing stays
-// behind. A failed sync is final: kernels mark the pages clean, so that a
-// second sync of the same file would claim success.
+// Writes to a temporary file in the directory of the destination. `commit`
+// syncs it, renames it over the destination and syncs the directory, so that
+// after a crash the path contains either the complete old contents or the
+// complete new contents. Without a commit, the temporary file is removed. A
+// failed sync is not retried: the kernel marks the pages clean, so a second
+// sync of the same file would report success.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,18 +36,17 @@ public:
 
   const std::string &path() const;
 
-  /// Asks the file system to set aside `bytes` in total, so that a full disk
-  /// shows before anything is written. Where that is not supported, does
-  /// nothing.
+  /// Reserves `bytes` bytes in total, so that a full disk is detected before
+  /// anything is written. Does nothing if the file system does not support it.
   Status reserve(uint64_t bytes);
-  /// Lets those execute the file who may read it.
+  /// Sets the execute permission for everyone with read permission.
   Status makeExecutable();
   Status write(const void *data, uint64_t bytes);
   Status commit();
 
-  /// Of the bytes written so far.
+  /// Returns the number of bytes written so far.
   uint64_t bytesWritten() const;
-  /// XXH3-128 of the bytes written so far, as 32 hexadecimal digits.
+  /// Returns XXH3-128 of the bytes written so far, as 32 hexadecimal digits.
   std::string hash() const;
 
 private:
@@ -55,7 +55,7 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// Writes a whole file durably.
+/// Writes a whole file atomically and syncs it.
 Status writeFile(const std::string &path, std::string_view text);
 
 } // namespace kiln::support

@@ -1,12 +1,11 @@
-//===- OutputPath.h - Trying where a run will write -------------*- C++ -*-===//
+//===- OutputPath.h - Checks of output paths --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A path that cannot be written is an error before the work whose result should
-// go there, not after it.
+// Checks output paths before the work that produces their contents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +17,16 @@
 
 namespace kiln::support {
 
-/// Fails if OutputFile could not write `path` now. What is there stays as it
-/// is, and nothing new stays behind.
+/// Fails if OutputFile could not write `path` now. Leaves existing files
+/// unchanged and creates no new ones.
 Status tryOutputFile(const std::string &path);
 
-/// True if both paths name one regular file, or would once they are written.
+/// Returns true if both paths refer to the same regular file, or would after
+/// both are written.
 bool nameOneFile(const std::string &a, const std::string &b);
 
-/// Makes `path` a directory and returns true if there was none. Only the last
-/// component is created: a longer path that does not exist is a mistake.
+/// Creates the directory `path` and returns true, or returns false if it
+/// exists. Creates only the last component: a missing parent is an error.
 Result<bool> makeDirectory(const std::string &path);
 
 } // namespace kiln::support

@@ -1,12 +1,12 @@
-//===- Posix.h - Small helpers over system calls ----------------*- C++ -*-===//
+//===- Posix.h - Helpers for system calls -----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every loop here handles short writes and interruption; an error is returned
-// as its errno value, 0 means success.
+// These functions handle short writes and interrupted calls. They return an
+// errno value, or 0 on success.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,28 +34,29 @@ public:
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
-  /// Closes now; the result of close matters for what was written.
+  /// Closes the descriptor and returns the error of close, which may report
+  /// lost writes.
   int close();
 
 private:
   int fd_ = -1;
 };
 
-/// Writes at the current position.
+/// Writes all bytes at the current position.
 int writeAll(int fd, const void *data, uint64_t bytes);
 
-/// Writes at `offset`.
+/// Writes all bytes at `offset`.
 int writeAllAt(int fd, const void *data, uint64_t bytes, int64_t offset);
 
-/// Makes the entries of a directory durable.
+/// Syncs the entries of a directory to disk.
 int syncDirectory(const std::string &path);
 
-/// The directory part of a path ("." when there is none), and the rest.
+/// Return the directory of a path ("." if it has none) and its last component.
 std::string parentPath(std::string_view path);
 std::string_view baseName(std::string_view path);
 
-/// Whether `name`, which comes from a file, is the plain name of a directory
-/// entry: no separators, no "..", no control characters, at most 255 bytes.
+/// Returns true if the untrusted `name` is a plain directory entry: no
+/// separators, not "..", no control characters, and at most 255 bytes.
 bool isPlainName(std::string_view name);
 
 } // namespace kiln::support

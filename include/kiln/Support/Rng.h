@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Philox4x32-10 (Salmon et al., SC'11) turns (counter, key) into four words
-// without any state, so that a number depends only on what it is for and never
-// on what was drawn before. splitmix64 mixes keys.
+// Philox4x32-10 (Salmon et al., SC'11) maps (counter, key) to four words
+// without state, so a number depends only on its counter and key, and not on
+// the numbers drawn before. splitmix64 mixes keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,13 +32,13 @@ inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-/// With 64-bit counter and key: counter words {low, high, 0, 0}.
+/// Uses a 64-bit counter {low, high, 0, 0} and a 64-bit key.
 inline std::array<uint32_t, 4> philox4x32(uint64_t counter, uint64_t key) {
   return philox4x32({uint32_t(counter), uint32_t(counter >> 32), 0u, 0u},
                     {uint32_t(key), uint32_t(key >> 32)});
 }
 
-/// The output of a splitmix64 generator whose state is `state`.
+/// Returns the output of a splitmix64 generator with state `state`.
 inline uint64_t splitmix64(uint64_t state) {
   uint64_t z = state + 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -46,7 +46,7 @@ inline uint64_t splitmix64(uint64_t state) {
   return z ^ (z >> 31);
 }
 
-/// 53 random bits in [0, 1).
+/// Returns a number in [0, 1) with 53 random bits.
 inline double uniformFromBits(uint32_t low, uint32_t high) {
   return double(((uint64_t{high} << 32) | low) >> 11) * 0x1p-53;
 }

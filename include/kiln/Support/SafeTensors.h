@@ -1,15 +1,15 @@
-//===- SafeTensors.h - Reading and writing .safetensors ---------*- C++ -*-===//
+//===- SafeTensors.h - Safetensors reader and writer ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A file is: header length N (8 bytes, little-endian), N bytes of JSON that map
-// each tensor name to {dtype, shape, data_offsets}, then the data. A file is
-// accepted only when the tensors tile the data exactly, without holes, overlap
-// or bytes left over, so that nothing can hide in it and sizes can be trusted
-// from then on. Nothing is allocated beyond a small multiple of the header.
+// A file contains the header length N (8 bytes, little-endian), N bytes of JSON
+// that map each tensor name to {dtype, shape, data_offsets}, and the data. A
+// file is accepted only if the tensors cover the data exactly, without gaps,
+// overlaps or trailing bytes, so it cannot contain hidden data and all sizes
+// are validated. Memory use is limited to a small multiple of the header size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ struct TensorInfo {
   std::string name;
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
-  uint64_t begin = 0; ///< first byte, counted from the start of the data
-  uint64_t end = 0;   ///< one past the last byte
+  uint64_t begin = 0; ///< First byte, relative to the start of the data.
+  uint64_t end = 0;   ///< One past the last byte.
   int64_t elements = 1;
 };
 
@@ -43,19 +43,20 @@ struct SafeTensorsLimits {
   std::size_t maxTensors = 1'000'000;
   std::size_t maxRank = 8;
   std::size_t maxNameBytes = 1024;
-  /// Reject unknown keys in a tensor's entry; otherwise they are a warning.
+  /// Rejects unknown keys in a tensor's entry instead of warning about them.
   bool strict = false;
 };
 
 struct SafeTensorsHeader {
-  std::vector<TensorInfo> tensors; ///< by position in the data, then name
+  /// Sorted by position in the data, then by name.
+  std::vector<TensorInfo> tensors;
   std::map<std::string, std::string> metadata;
   uint64_t dataStart = 0;
   std::vector<std::string> warnings;
 };
 
-/// Validates the JSON of a header whose file has `dataBytes` bytes after it.
-/// This is the parser's entry for fuzzers: it touches nothing but its input.
+/// Validates the JSON header of a file with `dataBytes` bytes of data. Entry
+/// point of fuzzers: accesses only its arguments.
 Result<SafeTensorsHeader>
 parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes,
                        const std::string &source,
@@ -74,16 +75,16 @@ public:
     return header_.metadata;
   }
   const std::vector<std::string> &warnings() const { return header_.warnings; }
-  /// Null when there is none.
+  /// Returns the tensor with this name, or null.
   const TensorInfo *find(std::string_view name) const;
 
-  /// Reads the whole tensor as elements of `type` into `buffer`, which has
-  /// exactly `bytes` bytes = elements * size of `type`. Works through a small
-  /// fixed buffer on the stack.
+  /// Reads the whole tensor as elements of `type` into `buffer`, where `bytes`
+  /// = elements * size of `type`. Converts through a small fixed-size buffer on
+  /// the stack.
   Status read(std::string_view name, ElementType type, void *buffer,
               uint64_t bytes) const;
 
-  /// Reads elements [first, first + count) of `tensor`, which is one of
+  /// Reads the elements [first, first + count) of `tensor`, an element of
   /// tensors().
   Status readElements(const TensorInfo &tensor, int64_t first, int64_t count,
                       ElementType type, void *buffer) const;
@@ -101,23 +102,24 @@ struct TensorDeclaration {
   std::vector<int64_t> shape;
 };
 
-/// Writes a file in one pass: declare all tensors, then append their bytes in
-/// the order of declaration, in pieces of any size, then finish. The file
+/// Writes a file in one pass: declare all tensors, append their bytes in the
+/// order of declaration in pieces of any size, and call finish(). The file
 /// appears under its name only when finish() succeeds.
 class SafeTensorsWriter {
 public:
-  /// The start of the data is aligned to 64 bytes. `metadata` gets
-  /// {"format": "pt"} unless it has that key, since readers ask for it.
+  /// Creates a file whose data starts at a multiple of 64 bytes. Adds
+  /// {"format": "pt"} to `metadata`, which readers expect, unless it has that
+  /// key.
   static Result<SafeTensorsWriter>
   create(const std::string &path, std::vector<TensorDeclaration> tensors,
          std::map<std::string, std::string> metadata = {});
 
   Status write(const void *data, uint64_t bytes);
-  /// Fails when bytes are missing.
+  /// Completes the file. Fails if fewer bytes were written than declared.
   Status finish();
 
   uint64_t fileBytes() const { return fileBytes_; }
-  /// XXH3-128 of the whole file, once finished.
+  /// Returns XXH3-128 of the whole file after finish().
   std::string hash() const { return file_.hash(); }
 
 private:
@@ -126,7 +128,7 @@ private:
   uint64_t fileBytes_;
 };
 
-/// The size that a file with these tensors will have; for checks of free space.
+/// Returns the size of a file with these tensors, for checks of free space.
 Result<uint64_t>
 safeTensorsFileBytes(const std::vector<TensorDeclaration> &tensors);
 

@@ -1,13 +1,13 @@
-//===- StageOperation.h - Operations on a chain of stages -------*- C++ -*-===//
+//===- StageOperation.h - Recomputation operations --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The operations of a recomputation schedule. The planner chooses a sequence of
-// them (kiln/Planner/Chain.h defines what each one needs, yields and drops),
-// and recomputation rewrites a program to it.
+// Defines the operations of a recomputation schedule. The planner chooses a
+// sequence of them (kiln/Planner/Chain.h defines the inputs, results and freed
+// values of each), and the recomputation pass rewrites a program accordingly.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,13 +1,13 @@
-//===- Status.h - Outcome of an operation that can fail ---------*- C++ -*-===//
+//===- Status.h - Errors and exit codes -------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every function that can fail returns a Status or a Result<T>. A failed
-// one carries the exit code that the process should end with and one line that
-// says what failed, where, what was expected, what was found and what to do.
+// Every function that can fail returns a Status or a Result<T>. A failed one
+// contains the exit code of the process and a one-line message that describes
+// what failed, where, the expected and actual values, and a remedy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ private:
   std::string message_;
 };
 
-/// A value, or the Status that says why there is none.
+/// A value, or the Status of the failure to compute it.
 template <typename T> class [[nodiscard]] Result {
 public:
   Result(T value) : value_(std::move(value)) {}

@@ -1,14 +1,14 @@
-//===- UnusedTensors.h - Tensors of a file that a model lacks ---*- C++ -*-===//
+//===- UnusedTensors.h - Unused tensors of weight files ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A weight file that holds more than a model needs may be the file of another
-// model. So every further tensor is an error unless it is known to carry
-// nothing (a mask, a table that the model computes itself), repeats a tensor
-// that the model has tied, value for value, or is named by the user.
+// A weight file with more tensors than a model uses may belong to another
+// model. Every additional tensor is therefore an error, unless it is known to
+// contain no trained values (a mask, or a table that the model computes),
+// equals a tensor that it is tied to in the model, or is named by the user.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,31 +19,31 @@
 
 namespace kiln::support {
 
-/// Tensors that a weight file may hold although the model does not use them.
+/// Tensors that a weight file may contain although the model does not use them.
 struct UnusedTensorRules {
-  /// Patterns of names: `*` stands for a number.
+  /// Name patterns, in which `*` matches a number.
   std::vector<std::string> known;
-  /// Names that the user lets pass; each must be in the file and unused.
+  /// Names given by the user; each must be in the file and unused.
   std::vector<std::string> ignored;
 };
 
-/// Succeeds when `weights`, in which the tensors `found` were matched with
-/// `expected`, holds nothing else that matters. Compares the values of tied
-/// tensors as they are stored.
+/// Succeeds if `weights` contains no unused tensors except those that `rules`
+/// permits. `found` are the tensors that were matched with `expected`. Compares
+/// the stored values of tied tensors.
 Status checkUnusedTensors(const ModelWeights &weights,
                           const std::vector<ExpectedTensor> &expected,
                           const std::vector<const TensorInfo *> &found,
                           const UnusedTensorRules &rules);
 
-/// The names of tensors that checkUnusedTensors refuses whatever their values,
-/// without rules.ignored.
+/// Returns the names of the tensors that checkUnusedTensors rejects regardless
+/// of their values if rules.ignored is empty.
 std::vector<std::string>
 findUnusedTensors(const ModelWeights &weights,
                   const std::vector<ExpectedTensor> &expected,
                   const std::vector<const TensorInfo *> &found,
                   const std::vector<std::string> &known);
 
-/// True if `name` matches `pattern`, in which `*` stands for a number.
+/// Returns true if `name` matches `pattern`, in which `*` matches a number.
 bool matchesPattern(std::string_view name, std::string_view pattern);
 
 } // namespace kiln::support

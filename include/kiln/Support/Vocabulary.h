@@ -1,14 +1,14 @@
-//===- Vocabulary.h - Types that all of kiln names unqualified --*- C++ -*-===//
+//===- Vocabulary.h - Common types of kiln::support -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Imports the types of kiln::support that nearly every file uses into kiln, as
-// mlir/Support/LLVM.h does for the types of LLVM. All other names of
-// kiln::support are qualified, or a source file has a using-directive for them.
-// The headers that define these types include this one.
+// Imports the types of kiln::support that almost every file uses into namespace
+// kiln, similar to mlir/Support/LLVM.h for LLVM types. Other names of
+// kiln::support are qualified, or a source file contains a using-directive. The
+// headers that define these types include this one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,12 +1,12 @@
-//===- Arguments.cpp - The command line of kiln-diff ----------------------===//
+//===- Arguments.cpp - Command line of kiln-diff --------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The two executables come first. Every flag that is not one of kiln-diff's own
-// is passed to both, which know best what they accept.
+// The paths of the two executables come first. Flags that do not belong to
+// kiln-diff are passed to both executables, which validate them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,22 +19,22 @@ using namespace kiln::support;
 namespace kiln::runtime {
 
 std::string diffHelp() {
-  return "Runs two executables of one model in lockstep and says whether they "
-         "train alike.\n"
+  return "Runs two executables of one model in lockstep and checks whether "
+         "they train alike.\n"
          "\n"
          "usage: kiln-diff EXE_A EXE_B --data=FILE --steps=N [flags]\n"
          "\n"
          "  --tolerance=exact     any difference ends the run with exit code 1 "
          "(default)\n"
-         "  --tolerance=rounding  go on while rounding explains the "
+         "  --tolerance=rounding  continue while rounding explains the "
          "differences; every step\n"
          "                        starts B from the states of A\n"
-         "  --only-a=FLAG         pass FLAG to EXE_A alone, as in "
+         "  --only-a=FLAG         pass FLAG to EXE_A only, as in "
          "--only-a=--threads=1\n"
-         "  --only-b=FLAG         the same for EXE_B\n"
+         "  --only-b=FLAG         pass FLAG to EXE_B only\n"
          "\n"
-         "All other flags (--seed, --init, --lr, --threads, ...) go to both. "
-         "Exit codes:\n"
+         "All other flags (--seed, --init, --lr, --threads, ...) are passed to "
+         "both. Exit codes:\n"
          "0 alike, 1 not alike or an error, 2 usage, 3 bad input or different "
          "models,\n"
          "5 alike until both diverged.\n";
@@ -44,7 +44,7 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message + " (see --help)");
 }
 
-/// Checks the flags of kiln-diff and those that it passes on.
+/// Checks the names of kiln-diff's own flags and of the flags it passes on.
 static Status checkNames(const std::vector<std::string> &flags) {
   CommandLineRules rules;
   rules.own = executableFlags();

@@ -1,16 +1,16 @@
-//===- Diff.cpp - Do two executables train alike? -------------------------===//
+//===- Diff.cpp - Lockstep comparison of executables ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Equal steps cost hashes only. For a step that differs, two more things are
-// needed that it has destroyed: the states before it (to see what rounding can
-// do) and what its ops computed. With --tolerance=exact, both executables are
-// started again and brought to that step; with --tolerance=rounding, A keeps a
-// copy of its states before every step, and ops are watched until the first
-// difference.
+// Equal steps need hashes only. A step that differs needs two more things that
+// are lost once it has run: the states before it, from which the rounding bound
+// is computed, and the results of its ops. With --tolerance=exact, both
+// executables are restarted and run again up to that step. With
+// --tolerance=rounding, A copies its states before every step, and the results
+// of ops are recorded until the first difference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ private:
   TemporaryDirectory directory_;
   bool sawDifference_ = false;
   double worstShare_ = 0;
-  std::string worst_; ///< Where that was.
+  std::string worst_; ///< Tensor and step of worstShare_.
 };
 
 } // namespace
@@ -121,7 +121,7 @@ static Finding numberFinding(const char *name, double a, double b, double moved,
   return finding;
 }
 
-/// The spacing at 1 of the widest-spaced type of the model's parameters.
+/// Returns the largest spacing at 1 among the parameter types of the model.
 static double modelSpacing(const TrainedModel &model) {
   double eps = infoOf(ElementType::F64).spacingAtOne;
   for (const TrainedTensor &tensor : model.tensors)
@@ -144,7 +144,7 @@ Status Comparison::judgeNumbers(const TrainedStep &a, const TrainedStep &b,
   return Status();
 }
 
-/// Reads two tensors of one name and type from two files, piece by piece.
+/// Compares tensor `name` of two files piece by piece. Both have the same type.
 static Result<TensorDifference> compareFiles(const SafeTensorsFile &a,
                                              const SafeTensorsFile &b,
                                              const std::string &name) {
@@ -185,7 +185,7 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
     return difference.status();
   finding.difference = *difference;
   if (!moved)
-    return Status(); // Nothing was computed: no bound.
+    return Status(); // The initial state has no rounding bound.
   Result<SafeTensorsFile> other = open("moved.safetensors");
   if (!other.ok())
     return other.status();
@@ -198,8 +198,8 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
   return Status();
 }
 
-/// Both stand behind the step that differs, and A has kept the states before
-/// it. Step 0 is the start.
+/// Requires that both executables have completed the differing step and that A
+/// has kept the states before it. Step 0 is the initial state.
 Result<StepFindings> Comparison::judge(const TrainedStep &a,
                                        const TrainedStep &b) {
   StepFindings findings;
@@ -209,7 +209,8 @@ Result<StepFindings> Comparison::judge(const TrainedStep &a,
   if (!a.order.empty())
     std::sort(pairs.begin(), pairs.end(),
               [&](const TensorPair &x, const TensorPair &y) {
-                // -1 becomes the largest: never written comes last.
+                // -1 converts to the largest value, so unwritten tensors sort
+                // last.
                 return std::pair(uint64_t(a.order[x.a]), x.a) <
                        std::pair(uint64_t(a.order[y.a]), y.a);
               });
@@ -241,11 +242,11 @@ Result<StepFindings> Comparison::judge(const TrainedStep &a,
   return findings;
 }
 
-/// Starts both again and brings them to the end of `step`, which `a` and `b`
-/// describe, with what judge() needs.
+/// Restarts both executables and runs them up to and including `step`, with the
+/// options that judge() requires. `a` and `b` are updated.
 Status Comparison::repeat(int64_t step, TrainedStep &a, TrainedStep &b) {
   std::vector<std::string> hashes[2] = {a.hashes, b.hashes};
-  // One copy of each at a time.
+  // At most one instance of each executable runs at a time.
   a_.stop();
   b_.stop();
   for (int side = 0; side < 2; ++side) {
@@ -263,15 +264,15 @@ Status Comparison::repeat(int64_t step, TrainedStep &a, TrainedStep &b) {
     if (result.hashes != hashes[side])
       return Status::error(
           std::string(side == 0 ? "A" : "B") +
-          " gave other bits when it was run again up to step " +
+          " gave different bits in a second run up to step " +
           std::to_string(step) +
-          ": it does not train deterministically; if it reads memory that it "
-          "has not written, --threads=1 gives the same bits every time");
+          ": it is not deterministic; if it reads uninitialised memory, "
+          "--threads=1 gives the same bits in every run");
   }
   return Status();
 }
 
-/// B gets the states of A that differ, from the file that judge() wrote.
+/// Loads the differing states of A into B, from the file that judge() wrote.
 Status Comparison::adoptStates(const std::vector<TensorPair> &pairs) {
   return b_.load(directory_.file("a.safetensors"), sideB(pairs));
 }
@@ -285,7 +286,7 @@ std::string Comparison::summary(int64_t steps) const {
   char share[32];
   std::snprintf(share, sizeof(share), "%.2g", worstShare_);
   return "alike: " + counts + "each step within rounding; at most " + share +
-         " of a bound (" + worst_ + ")";
+         " of its bound (" + worst_ + ")";
 }
 
 Result<ExitCode> Comparison::compareSteps() {
@@ -318,7 +319,7 @@ Result<ExitCode> Comparison::compareSteps() {
         std::printf("%s\n", findings->explained()
                                 ? "every difference of this step is explained "
                                   "by rounding; --tolerance=rounding checks "
-                                  "the steps behind it"
+                                  "the later steps"
                                 : "not alike");
         return ExitCode::Error;
       }
@@ -359,10 +360,10 @@ Result<ExitCode> Comparison::run() {
   for (const std::string &note : differentBuilds(a_.model(), b_.model()))
     std::printf("%s\n", note.c_str());
   std::fflush(stdout);
-  TrainedStep a, b; // Step 0: the start.
+  TrainedStep a, b; // Step 0: the initial state.
   a.hashes = a_.model().hashes;
   b.hashes = b_.model().hashes;
-  // There are no gradients yet: a GPU's memory holds anything.
+  // Gradients are undefined before the first step, so they are not compared.
   for (const TensorPair &pair : pairs_)
     if (!a_.model().tensors[pair.a].isState())
       a.hashes[pair.a] = b.hashes[pair.b];

@@ -1,4 +1,4 @@
-//===- ModelMatch.cpp - Are two executables of one model? -----------------===//
+//===- ModelMatch.cpp - Compatibility of two executables ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,7 +50,7 @@ Result<std::vector<TensorPair>> matchModels(const TrainedModel &a,
       return status;
   if (a.firstStep > a.lastStep)
     return Status(ExitCode::Usage,
-                  "there is no step to compare: the next one is " +
+                  "there is no step to compare: the next step is " +
                       std::to_string(a.firstStep) + ", --steps is " +
                       std::to_string(a.lastStep));
 
@@ -86,7 +86,7 @@ std::vector<std::string> differentBuilds(const TrainedModel &a,
   std::vector<std::string> lines;
   auto compare = [&](const std::string &name, const std::string &x,
                      const std::string &y) {
-    // The interpreter was not built with flags and leaves them empty.
+    // The interpreter has no compile flags and leaves these values empty.
     if (x != y && !x.empty() && !y.empty())
       lines.push_back(name + ": A " + printable(x) + ", B " + printable(y));
   };

@@ -1,4 +1,4 @@
-//===- ModelMatch.h - Are two executables of one model? ---------*- C++ -*-===//
+//===- ModelMatch.h - Compatibility of two executables ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,18 +16,18 @@
 
 namespace kiln::runtime {
 
-/// Indexes of one tensor on both sides.
+/// Indexes of one tensor in the lists of A and of B.
 struct TensorPair {
   size_t a = 0, b = 0;
 };
 
 /// Pairs the tensors by name, in the order of A: every state, and the gradients
-/// that both keep. Fails with ExitCode::BadInput and one line when the models,
-/// their shapes or the steps are not the same.
+/// that both executables keep. Fails with ExitCode::BadInput and a one-line
+/// error if the models, the tensor shapes or the steps differ.
 Result<std::vector<TensorPair>> matchModels(const TrainedModel &a,
                                             const TrainedModel &b);
 
-/// One line for each thing that the two were built with differently.
+/// Returns one line per compile option whose value differs.
 std::vector<std::string> differentBuilds(const TrainedModel &a,
                                          const TrainedModel &b);
 

@@ -1,4 +1,4 @@
-//===- OpDifference.cpp - The first op that computes other bits -----------===//
+//===- OpDifference.cpp - First op with different results -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,10 +14,10 @@ namespace kiln::runtime {
 
 namespace {
 
-/// The different values of one key, in the order in which they appeared.
+/// The distinct values of one key, in order of appearance.
 struct Values {
   std::vector<std::string> hashes;
-  std::vector<size_t> ops; ///< Where each was computed first.
+  std::vector<size_t> ops; ///< First op that computed each value.
 
   size_t find(const std::string &hash) const {
     return size_t(std::find(hashes.begin(), hashes.end(), hash) -
@@ -36,7 +36,7 @@ using Index = std::map<Key, Values>;
 
 } // namespace
 
-/// The keys of what an op wrote, with their hashes.
+/// Returns the keys and hashes of the values that an op wrote.
 static std::vector<std::pair<Key, std::string>> valuesOf(const OpRecord &op) {
   std::vector<std::pair<Key, std::string>> values = {
       {{op.buffer, op.bytes * op.iterations}, op.all}};

@@ -1,25 +1,26 @@
-//===- OpDifference.h - The first op that computes other bits ---*- C++ -*-===//
+//===- OpDifference.h - First op with different results ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Two executables tell, as hashes, what every command of one step left in its
-// buffers. Two plans of one model have many commands in common, but not all:
-// one may fuse what the other does not, compute a value twice, or in
-// micro-batches. So results are matched only where that is certain:
+// Each executable reports hashes of the results of every command of one step.
+// Two plans of one model have many commands in common, but not all: a plan may
+// fuse ops, recompute a value or split the batch into micro-batches. Results
+// are therefore matched only where the match is certain:
 //
-//  - a value belongs to a key: the name of its buffer and its bytes. The values
-//    of all iterations of a loop, one after the other, are one value (rows of
-//    micro-batches in order), and so is that of the last iteration (a sum);
-//  - a key counts where both sides have the same number of different values
-//    under it. The n-th of A then belongs to the n-th of B;
-//  - a value differs when the other side has it nowhere under its key, although
-//    commands of the same kind and name computed both.
+//  - A value is identified by a key: the name of its buffer and its size in
+//    bytes. The concatenated values of all iterations of a loop form one value
+//    (the rows of micro-batches in order), and the value of the last iteration
+//    forms another one (a sum).
+//  - A key is compared if both sides have the same number of distinct values
+//    for it. The n-th value of A then corresponds to the n-th value of B.
+//  - A value differs if the other side has no equal value under the same key,
+//    although commands of the same kind and name computed both.
 //
-// What cannot be matched is passed over, so the op that is found is the first
-// one that both sides have, not necessarily the cause.
+// Unmatched values are skipped, so the reported op is the first one that both
+// executables have, and not necessarily the cause of the difference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,24 +34,25 @@
 
 namespace kiln::runtime {
 
-/// What one command wrote into one buffer.
+/// The result that one command wrote to one buffer.
 struct OpRecord {
   std::string kind; ///< "launch", "gemm", ...
   std::string name;
   std::string buffer;
-  int64_t bytes = 0; ///< Per iteration.
+  int64_t bytes = 0; ///< Bytes per iteration.
   int64_t iterations = 1;
   std::string all;  ///< Hash of the values of all iterations.
-  std::string last; ///< Hash of the last one.
+  std::string last; ///< Hash of the value of the last iteration.
 };
 
 struct OpDifference {
   OpRecord a, b;
-  /// Results of A before it, in order, that B has too.
+  /// Number of earlier results of A that B also has.
   int64_t equalBefore = 0;
 };
 
-/// Nothing when no result is known to differ.
+/// Returns the first op whose results differ, or nullopt if no result is known
+/// to differ.
 std::optional<OpDifference> firstDifferentOp(const std::vector<OpRecord> &a,
                                              const std::vector<OpRecord> &b);
 

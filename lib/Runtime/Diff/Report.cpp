@@ -1,4 +1,4 @@
-//===- Report.cpp - What kiln-diff says -----------------------------------===//
+//===- Report.cpp - Report of kiln-diff -----------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ namespace kiln::runtime {
 double Finding::share() const {
   double bound = rounding.bound();
   if (difference.norm == 0)
-    return 0; // Zeros of two signs.
+    return 0; // Zeros of different signs.
   double share = difference.norm / bound;
   return share >= 0 ? share : std::numeric_limits<double>::infinity();
 }
@@ -66,7 +66,7 @@ std::string titleOf(const TrainedTensor &tensor) {
   return role + " " + inQuotes(tensor.name.substr(colon));
 }
 
-/// [row, column, ...] of an element.
+/// Returns the indices [row, column, ...] of an element.
 static std::string placeOf(const std::vector<int64_t> &shape, int64_t element) {
   std::vector<int64_t> place(shape.size());
   for (size_t i = shape.size(); i-- > 0;) {
@@ -77,32 +77,32 @@ static std::string placeOf(const std::vector<int64_t> &shape, int64_t element) {
 }
 
 static std::string ulpText(uint64_t ulps) {
-  return std::to_string(ulps) + (ulps == 1 ? " ulp" : " ulps");
+  return std::to_string(ulps) + (ulps == 1 ? " ULP" : " ULPs");
 }
 
 static std::string judgement(const Finding &finding) {
   const RoundingTerms &terms = finding.rounding;
   if (terms.eps == 0)
-    return "  not explained by rounding: initial values and integers have "
-           "none\n";
-  std::string text = "  rounding may explain " + rough(terms.bound()) +
-                     ": 8 (sqrt(L) eps |x| + s), L " +
+    return "  not explained by rounding: initial values and integers are not "
+           "rounded\n";
+  std::string text = "  rounding bound: " + rough(terms.bound()) +
+                     " = 8 (sqrt(L) eps |x| + s), L " +
                      format("%.0f", terms.longestSum) + ", eps " +
                      rough(terms.eps) + ", |x| " + rough(terms.norm) + ", s " +
                      rough(terms.sensitivity) + "\n";
   if (finding.explained())
     return text + "  explained by rounding: " + rough(finding.share()) +
-           " of that\n";
+           " of the bound\n";
   return text + "  not explained by rounding: " + rough(finding.share()) +
-         " times that\n";
+         " times the bound\n";
 }
 
 static std::string numberText(const Finding &finding) {
   const TensorDifference &difference = finding.difference;
   return finding.tensor.name + " differs: A " + precise(difference.firstA) +
-         ", B " + precise(difference.firstB) + ": " + rough(difference.norm) +
-         " apart, " + rough(difference.relative()) + " relative\n" +
-         judgement(finding);
+         ", B " + precise(difference.firstB) + ": difference " +
+         rough(difference.norm) + ", " + rough(difference.relative()) +
+         " relative\n" + judgement(finding);
 }
 
 static std::string tensorText(const Finding &finding) {
@@ -125,11 +125,11 @@ static std::string opText(const StepFindings &findings) {
   if (!findings.opsWatched)
     return "";
   if (!findings.op)
-    return "no op whose results both executables have in common differs\n";
+    return "no op that both executables have differs\n";
   const OpDifference &op = *findings.op;
-  return "first op to differ, of those that both have: " + op.a.kind + " " +
+  return "first differing op that both have: " + op.a.kind + " " +
          inQuotes(op.a.name) + ", result " + inQuotes(op.a.buffer) +
-         ", behind " + std::to_string(op.equalBefore) + " equal results\n";
+         ", after " + std::to_string(op.equalBefore) + " equal results\n";
 }
 
 std::string reportOf(const StepFindings &findings) {
@@ -149,8 +149,9 @@ std::string reportOf(const StepFindings &findings) {
   const Finding &worst = findings.worst();
   if (!findings.explained() && count > 1 &&
       worst.tensor.name != findings.tensors.front().tensor.name)
-    text += "farthest from an explanation: " + titleOf(worst.tensor) + ", " +
-            rough(worst.share()) + " times its bound\n";
+    text +=
+        "largest difference relative to its bound: " + titleOf(worst.tensor) +
+        ", " + rough(worst.share()) + " times the bound\n";
   return text;
 }
 

@@ -1,11 +1,12 @@
-//===- Report.h - What kiln-diff says ---------------------------*- C++ -*-===//
+//===- Report.h - Report of kiln-diff ---------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The findings of one step, judged, and their text.
+// Defines the differences of one step, compares them with rounding bounds, and
+// formats them as text.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@
 
 namespace kiln::runtime {
 
-/// The terms of a rounding bound.
+/// The terms of the rounding bound in TensorDifference.h.
 struct RoundingTerms {
   double eps = 0;
   double longestSum = 1;
@@ -33,39 +34,40 @@ struct RoundingTerms {
   }
 };
 
-/// One number of a step, or one tensor, that differs.
+/// A number of the step or a tensor that differs.
 struct Finding {
-  TrainedTensor tensor; ///< A number has the role "number".
+  TrainedTensor tensor; ///< Numbers have the role "number".
   TensorDifference difference;
   RoundingTerms rounding;
 
-  /// Difference / bound; infinite when there is nothing to compare with.
+  /// Returns the ratio of the difference to its bound, or infinity if there is
+  /// no bound.
   double share() const;
   bool explained() const { return share() <= 1; }
 };
 
-/// What differs after one step; step 0 is the start.
+/// The differences after one step; step 0 is the initial state.
 struct StepFindings {
   int64_t step = 0;
-  std::vector<Finding> numbers; ///< Loss, gradient norm.
-  std::vector<Finding> tensors; ///< In the order in which A computes them.
-  int64_t compared = 0;         ///< Tensors, differing or not.
+  std::vector<Finding> numbers; ///< Loss and gradient norm.
+  std::vector<Finding> tensors; ///< Ordered as A computes them.
+  int64_t compared = 0;         ///< Number of compared tensors.
   std::optional<OpDifference> op;
   bool opsWatched = false;
 
   bool explained() const;
-  /// The finding with the largest share.
+  /// Returns the finding with the largest share.
   const Finding &worst() const;
 };
 
-/// "parameter 'wte.weight'".
+/// Returns the role and name of a tensor, such as "parameter 'wte.weight'".
 std::string titleOf(const TrainedTensor &tensor);
 
-/// The lines of a step that differs.
+/// Returns the report of a step that differs.
 std::string reportOf(const StepFindings &findings);
 
-/// The longest sum that a step of this model can hold: tokens of a batch,
-/// vocabulary, or the widest dimension of a tensor.
+/// Returns an upper bound of the length of the sums in a step of this model:
+/// the tokens of a batch, the vocabulary, or the largest dimension of a tensor.
 double longestSumOf(const TrainedModel &model);
 
 } // namespace kiln::runtime

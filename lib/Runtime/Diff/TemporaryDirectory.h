@@ -1,4 +1,4 @@
-//===- TemporaryDirectory.h - A directory that goes away --------*- C++ -*-===//
+//===- TemporaryDirectory.h - Scoped temporary directory --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@
 
 namespace kiln::runtime {
 
-/// In $TMPDIR, or /tmp; removed with its owner.
+/// A directory in $TMPDIR, or in /tmp, that the destructor removes.
 class TemporaryDirectory {
 public:
   TemporaryDirectory() = default;
@@ -35,10 +35,9 @@ public:
     std::string pattern =
         std::string(parent && *parent ? parent : "/tmp") + "/kiln-diff-XXXXXX";
     if (!::mkdtemp(pattern.data()))
-      return Status::error("cannot create the directory " +
-                           support::inQuotes(pattern) + ": " +
-                           support::errnoText(errno) +
-                           "; set TMPDIR to one that can be written");
+      return Status::error(
+          "cannot create the directory " + support::inQuotes(pattern) + ": " +
+          support::errnoText(errno) + "; set TMPDIR to a writable directory");
     path_ = pattern;
     return Status();
   }

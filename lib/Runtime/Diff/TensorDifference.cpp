@@ -1,4 +1,4 @@
-//===- TensorDifference.cpp - How far two tensors are apart ---------------===//
+//===- TensorDifference.cpp - Distance between two tensors ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,8 @@ double TensorDifference::relative() const {
   return norm == 0 ? 0 : norm / larger;
 }
 
-/// Position of a floating-point value among all values of its type.
+/// Returns the rank of a floating-point value among all values of its type,
+/// where both zeros have rank 0.
 template <typename Bits> static int64_t positionOf(const void *value) {
   Bits bits;
   std::memcpy(&bits, value, sizeof(bits));

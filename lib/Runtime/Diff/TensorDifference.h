@@ -1,22 +1,22 @@
-//===- TensorDifference.h - How far two tensors are apart -------*- C++ -*-===//
+//===- TensorDifference.h - Distance between two tensors --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Elements are compared by their bits: NaNs of the same bits are equal, zeros
-// of two signs are not. Norms are Euclidean, in f64.
+// Elements are compared by their bits: NaNs with equal bits are equal, and
+// zeros of different signs differ. Norms are Euclidean and computed in f64.
 //
-// Rounding. Two programs that compute the same formulas in another order give
-// results that differ by at most
+// Rounding bound. Two programs that evaluate the same formulas in different
+// orders usually give results whose difference has a norm of at most
 //
 //     8 (sqrt(L) eps |x| + s)
 //
-// in norm, as a rule: L is the longest sum of the step, eps the spacing of the
-// type at 1, |x| the norm of the tensor, and s how far the same program moves
-// the tensor when its weights are off by eps. s matters where terms cancel, and
-// where an optimizer divides a small gradient by its own size.
+// where L is the length of the longest sum of the step, eps the spacing of the
+// type at 1, |x| the norm of the tensor, and s the norm of the tensor's change
+// when the same program starts from weights perturbed by eps. s dominates if
+// terms cancel, or if an optimizer divides a small gradient by its own size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,21 +30,21 @@
 namespace kiln::runtime {
 
 struct TensorDifference {
-  int64_t elements = 0;  ///< Compared.
-  int64_t different = 0; ///< Of other bits.
-  int64_t first = -1;    ///< Index of the first of those, in row-major order.
+  int64_t elements = 0;  ///< Number of compared elements.
+  int64_t different = 0; ///< Number of elements whose bits differ.
+  int64_t first = -1;    ///< First differing element in row-major order.
   double firstA = 0, firstB = 0;
   uint64_t firstUlps = 0;
   double maxAbsolute = 0;
   uint64_t maxUlps = 0;
-  double norm = 0;             ///< Of the difference; NaN if that is.
-  double normA = 0, normB = 0; ///< Of the tensors.
+  double norm = 0;             ///< Norm of the difference; NaN if it has one.
+  double normA = 0, normB = 0; ///< Norms of the tensors.
 
-  /// norm, relative to the larger tensor.
+  /// Returns norm / max(normA, normB).
   double relative() const;
 };
 
-/// Compares two tensors of one type piece by piece, in order.
+/// Compares two tensors of one type in consecutive pieces.
 class DifferenceMeter {
 public:
   explicit DifferenceMeter(ElementType type) : type_(type) {}
@@ -53,14 +53,14 @@ public:
 
 private:
   ElementType type_;
-  TensorDifference sums_; ///< Norms are squared still.
+  TensorDifference sums_; ///< Norms are squared sums until result().
 };
 
-/// Values of `type` between two values, given as their bits; 0 for types that
-/// are not of floating point. Both zeros are one value.
+/// Returns the ULP distance between two values given by their bits, or 0 if
+/// `type` is not a floating-point type. Both zeros count as one value.
 uint64_t ulpsBetween(ElementType type, const void *a, const void *b);
 
-/// The bound of the header.
+/// Returns the rounding bound of the file comment.
 double roundingBound(double eps, double longestSum, double norm,
                      double sensitivity);
 

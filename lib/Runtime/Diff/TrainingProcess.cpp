@@ -1,5 +1,4 @@
-//===- TrainingProcess.cpp - An executable that is told every step
-//----------------===//
+//===- TrainingProcess.cpp - Lockstep client ------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,11 +34,12 @@ std::string TrainingProcess::title() const {
 }
 
 Status TrainingProcess::nonsense(const std::string &what) const {
-  return Status::error(title() + " answered nonsense (" + what +
+  return Status::error(title() + " sent an invalid reply (" + what +
                        "); is it an executable of this version of kilnc?");
 }
 
-/// In the child: becomes the executable. Only calls that are safe after fork.
+/// Executes the program in the forked child. Calls only functions that are safe
+/// between fork and exec.
 [[noreturn]] static void become(char *const *argv, int commands, int answers,
                                 int errors) {
   int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -51,7 +51,7 @@ Status TrainingProcess::nonsense(const std::string &what) const {
   ::_exit(127);
 }
 
-/// The model from the JSON of the first answer; throws what Json throws.
+/// Parses the first reply. Throws the exceptions of Json.
 static TrainedModel readModel(const Json &json) {
   TrainedModel model;
   model.type = json.at("model").get<std::string>();
@@ -87,7 +87,7 @@ static double numberOf(const Json &bits) {
   return number;
 }
 
-/// A step from JSON; throws what Json throws.
+/// Parses the reply to a step. Throws the exceptions of Json.
 static TrainedStep readStep(const Json &json) {
   TrainedStep step;
   step.step = json.at("step").get<int64_t>();
@@ -118,7 +118,7 @@ Status TrainingProcess::start() {
     fault = EISDIR;
   if (fault)
     return Status::badInput("cannot run " + title() + ": " + errnoText(fault) +
-                            "; name an executable that kilnc made");
+                            "; name an executable that kilnc compiled");
   int commands[2], answers[2];
   errors_ = std::tmpfile();
   if (!errors_ || ::pipe2(commands, O_CLOEXEC) != 0)
@@ -164,7 +164,7 @@ void TrainingProcess::stop() {
     *file = nullptr;
   }
   if (child_ > 0) {
-    // It has nothing to save, and may be in the middle of a long step.
+    // The child has nothing to save and may be in the middle of a long step.
     ::kill(child_, SIGKILL);
     ::waitpid(child_, nullptr, 0);
   }
@@ -186,7 +186,7 @@ std::string TrainingProcess::errorText() const {
   return text;
 }
 
-/// The lines of `text` that begin with `start`, without it.
+/// Returns the lines of `text` that start with `start`, without that prefix.
 static std::vector<std::string> linesWith(const std::string &text,
                                           const std::string &start) {
   std::vector<std::string> lines;
@@ -204,7 +204,7 @@ std::vector<std::string> TrainingProcess::warnings() const {
   return linesWith(errorText(), "warning: ");
 }
 
-/// It closed its pipe: says why.
+/// Returns the error of a child that has closed its pipe.
 Status TrainingProcess::died() {
   int status = 0;
   ::waitpid(std::exchange(child_, -1), &status, 0);
@@ -219,8 +219,8 @@ Status TrainingProcess::died() {
   if (lines.empty())
     return Status::error(title() + " ended with exit code " +
                          std::to_string(code) +
-                         " and without an answer; is it an executable that "
-                         "kilnc made?");
+                         " without a reply; is it an executable that kilnc "
+                         "compiled?");
   ExitCode ours = code == 2   ? ExitCode::Usage
                   : code == 3 ? ExitCode::BadInput
                   : code == 5 ? ExitCode::Diverged
@@ -229,8 +229,7 @@ Status TrainingProcess::died() {
 }
 
 Result<Json> TrainingProcess::readAnswer() {
-  // A signal that comes between this check and the wait is seen after the next
-  // answer.
+  // A signal between this check and the read is handled after the next reply.
   if (Status status = checkStop(); !status.ok())
     return status;
   char *line = nullptr;
@@ -254,7 +253,7 @@ Result<Json> TrainingProcess::readAnswer() {
 
 Result<Json> TrainingProcess::ask(const Json &command) {
   std::string line = command.dump() + "\n";
-  // A child that is gone is noticed when its answer is read.
+  // A write to a child that has exited is detected when its reply is read.
   std::fwrite(line.data(), 1, line.size(), commands_);
   std::fflush(commands_);
   return readAnswer();
@@ -268,7 +267,7 @@ Result<TrainedStep> TrainingProcess::step(bool ops, bool keep) {
     TrainedStep step = readStep(*answer);
     if (step.hashes.size() != model_.tensors.size() ||
         (ops && step.order.size() != model_.tensors.size()))
-      return nonsense("another number of tensors than before");
+      return nonsense("the number of tensors has changed");
     return step;
   } catch (const std::exception &error) {
     return nonsense(error.what());

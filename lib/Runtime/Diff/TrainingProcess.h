@@ -1,16 +1,15 @@
-//===- TrainingProcess.h - An executable that is told every step --------*- C++
-//-*-===//
+//===- TrainingProcess.h - Lockstep client ----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The other end of --lockstep (docs/reference/lockstep-protocol.md): starts an
-// executable as a child process, asks, and reads its answers. A child that dies
-// or answers nonsense is one line and an exit code: its own where it names a
-// wrong flag, a bad file or divergence. The child ends with its
-// TrainingProcess.
+// Implements the client of --lockstep (docs/reference/lockstep-protocol.md):
+// starts an executable as a child process, sends commands and reads replies. If
+// the child exits or sends an invalid reply, the error is one line with an exit
+// code; it is the child's own code if that reports a usage error, bad input or
+// divergence. The destructor ends the child.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +30,7 @@
 
 namespace kiln::runtime {
 
-/// How to start one.
+/// The command that starts an executable.
 struct TrainedCommand {
   std::string label; ///< "A" or "B".
   std::string path;
@@ -46,24 +45,25 @@ struct TrainedTensor {
   bool isState() const { return role != "gradient"; }
 };
 
-/// What an executable says about itself.
+/// The description of an executable in its first reply.
 struct TrainedModel {
   std::string type;
   int64_t vocabulary = 0, batch = 0, length = 0;
-  std::map<std::string, std::string> build; ///< Flags that it was built with.
+  std::map<std::string, std::string> build; ///< Values of its compile flags.
   std::string library;
   int64_t firstStep = 1, lastStep = 0;
   std::vector<TrainedTensor> tensors;
-  std::vector<std::string> hashes; ///< Before the first step.
+  std::vector<std::string> hashes; ///< Hashes before the first step.
 };
 
 struct TrainedStep {
   int64_t step = 0;
   double loss = 0, rate = 0;
   std::optional<double> gradNorm;
-  std::vector<std::string> hashes; ///< As TrainedModel::tensors.
+  std::vector<std::string> hashes; ///< In the order of TrainedModel::tensors.
   std::vector<OpRecord> ops;
-  std::vector<int64_t> order; ///< When each tensor was written last; -1: never.
+  /// Time of each tensor's last write; -1: not written.
+  std::vector<int64_t> order;
 };
 
 class TrainingProcess {
@@ -78,15 +78,16 @@ public:
   void stop();
 
   const TrainedModel &model() const { return model_; }
-  /// Lines that it has warned with so far.
+  /// Returns the warnings that the child has printed so far.
   std::vector<std::string> warnings() const;
 
-  /// `ops`: with what every command wrote. `keep`: perturb() may follow.
+  /// Computes one step. `ops` requests the results of every command. `keep`
+  /// allows a subsequent perturb().
   Result<TrainedStep> step(bool ops, bool keep);
   Status save(const std::string &file, const std::vector<size_t> &tensors);
   Status load(const std::string &file, const std::vector<size_t> &tensors);
-  /// Does the last step also from weights that are off by rounding, and saves
-  /// what that gives. The states are unmoved.
+  /// Repeats the last step from weights perturbed by rounding and saves the
+  /// resulting tensors to `file`. The states are unchanged afterwards.
   Result<TrainedStep> perturb(const std::string &file,
                               const std::vector<size_t> &tensors);
 
@@ -103,7 +104,7 @@ private:
   pid_t child_ = -1;
   std::FILE *commands_ = nullptr;
   std::FILE *answers_ = nullptr;
-  std::FILE *errors_ = nullptr; ///< Its stderr, a file without a name.
+  std::FILE *errors_ = nullptr; ///< Its stderr, an unnamed temporary file.
 };
 
 } // namespace kiln::runtime

@@ -1,4 +1,4 @@
-//===- Checkpoint.cpp - What a checkpoint holds ---------------------------===//
+//===- Checkpoint.cpp - Contents of checkpoints ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,7 @@ namespace kiln::runtime {
 static constexpr const char *modelFile = "model.safetensors";
 static constexpr const char *optimizerFile = "optimizer.safetensors";
 
-/// The name other tools use for an optimizer state.
+/// Returns the tensor name of an optimizer state, which follows PyTorch.
 static std::string optimizerName(const Description &description,
                                  const StateInfo &state) {
   auto parameter = std::find_if(
@@ -99,7 +99,7 @@ static Status addStates(CheckpointStage &stage, const std::string &name,
       });
 }
 
-/// What tools that read Hugging Face checkpoints look for.
+/// Returns trainer_state.json for tools that read Hugging Face checkpoints.
 static std::string trainerState(const Description &description,
                                 const Progress &progress,
                                 const RunFacts &facts) {
@@ -155,7 +155,7 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                         int(std::min<int64_t>(keep, INT32_MAX)), notes);
 }
 
-/// Reads a count of the manifest.
+/// Reads a nonnegative integer of the manifest.
 static bool readCount(const nlohmann::json &object, const char *key,
                       int64_t &value) {
   auto found = object.find(key);
@@ -193,7 +193,7 @@ std::optional<Progress> readProgress(const CheckpointManifest &manifest) {
   if (!shuffle->is_null() &&
       !readSeed(*training, "shuffle", progress.shuffle.emplace()))
     return std::nullopt;
-  // Earlier formats have no such member.
+  // Manifests of earlier formats lack this member.
   if (training->contains("optimizer_start") &&
       (!readCount(*training, "optimizer_start", progress.optimizerStart) ||
        progress.optimizerStart > progress.step))
@@ -201,15 +201,15 @@ std::optional<Progress> readProgress(const CheckpointManifest &manifest) {
   return progress;
 }
 
-/// A text of the manifest; empty if there is none.
+/// Returns a string of the manifest, or "" if it is missing.
 static std::string textOf(const nlohmann::json &extra, const char *key) {
   auto found = extra.find(key);
   return found != extra.end() && found->is_string() ? found->get<std::string>()
                                                     : "";
 }
 
-/// Reads how the checkpoint was trained, and decides whether the states of its
-/// optimizer are of use.
+/// Reads the trajectory record of the checkpoint and decides whether this
+/// executable can use its optimizer states.
 static Status readRecord(const TrainingInfo &now, ResumePoint &point) {
   const nlohmann::json &extra = point.found.manifest.extra;
   std::string optimizer = textOf(extra, "optimizer");
@@ -243,9 +243,10 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
   notes.insert(notes.end(), found->notes.begin(), found->notes.end());
   std::optional<Progress> progress = readProgress(found->manifest);
   if (!progress)
-    return Status::badInput("checkpoint " + inQuotes(found->path) +
-                            " does not say where its training stood; choose a "
-                            "checkpoint that this program saved");
+    return Status::badInput(
+        "checkpoint " + inQuotes(found->path) +
+        " has a missing or invalid member 'training' in its "
+        "manifest; choose a checkpoint that kiln saved");
   ResumePoint point;
   point.found = std::move(*found);
   point.progress = *progress;

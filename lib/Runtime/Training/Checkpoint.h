@@ -1,14 +1,15 @@
-//===- Checkpoint.h - What a checkpoint holds -------------------*- C++ -*-===//
+//===- Checkpoint.h - Contents of checkpoints -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// model.safetensors under the source model's own names, its config and
-// tokenizer files, optimizer.safetensors (<parameter>.exp_avg, ...), and in the
-// manifest where training stood. Nothing depends on how the executable was
-// planned, so that another one of the same model can go on.
+// A checkpoint contains model.safetensors with the tensor names of the source
+// model, the model's config and tokenizer files, optimizer.safetensors
+// (<parameter>.exp_avg, ...), and a manifest with the training progress. None
+// of these files depends on the plan, so another executable of the same model
+// can resume from it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,49 +28,49 @@
 
 namespace kiln::runtime {
 
-/// No step, sequence or number of tokens of a manifest is larger, so that
-/// arithmetic with them cannot overflow.
+/// Upper bound of the steps, sequences and token counts of a manifest, so that
+/// arithmetic on them cannot overflow.
 inline constexpr int64_t mostCount = int64_t(1) << 53;
 
-/// Where training stands, apart from the states. Dropout and data order are
-/// functions of it: there is no generator to save.
+/// The training progress, excluding the states. Dropout and the data order are
+/// functions of it, so no random generator state is saved.
 struct Progress {
-  int64_t step = 0;     ///< Updates done.
+  int64_t step = 0;     ///< Number of completed updates.
   int64_t sequence = 0; ///< Index of the next sequence in the data.
-  int64_t tokens = 0;   ///< Targets seen.
+  int64_t tokens = 0;   ///< Number of targets processed so far.
   uint64_t seed = 0;
   std::optional<uint64_t> shuffle;
-  /// Updates that were done before the states of the optimizer started; not 0
-  /// after a resume that changed the optimizer. Bias corrections count from it.
+  /// Number of updates before the optimizer states were initialised; nonzero
+  /// after a resume that changed the optimizer. Bias correction counts from it.
   int64_t optimizerStart = 0;
 };
 
-/// The trajectory as the manifest has it.
+/// The trajectory record of the manifest.
 struct TrajectoryRecord {
-  /// False: a checkpoint of an earlier format, which does not tell.
+  /// False for a checkpoint of an earlier format, which lacks the record.
   bool isKnown = true;
-  /// Empty, if known: nothing has been trained yet.
+  /// If isKnown, nullopt means that nothing has been trained yet.
   std::optional<Trajectory> trajectory;
 };
 
-/// What is only written down for readers.
+/// Facts that are saved for readers only; resuming ignores them.
 struct RunFacts {
   int64_t totalSteps = 0;
   double epoch = 0;
 };
 
-/// A checkpoint that was found: where training stood, and how it got there.
+/// An opened checkpoint: its progress and its trajectory.
 struct ResumePoint {
   FoundCheckpoint found;
   Progress progress;
   TrajectoryRecord record;
-  /// The optimizer's name, which earlier formats have, too.
+  /// Name of the optimizer, which earlier formats contain, too.
   std::string optimizerName;
-  /// True if the states of the optimizer mean the same to this executable.
+  /// True if this executable can use the checkpoint's optimizer states.
   bool loadsStates = false;
 };
 
-/// Bytes that a checkpoint will take, about.
+/// Returns the approximate size of a checkpoint in bytes.
 Result<uint64_t> checkpointBytes(const Description &description);
 
 Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
@@ -77,17 +78,17 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                       const RunFacts &facts, int64_t keep,
                       std::vector<std::string> &notes);
 
-/// Reads where training stood; empty if the manifest does not say so properly.
-/// Entry for fuzzers: touches nothing but its input.
+/// Reads the progress; returns nullopt if it is missing or invalid. Entry point
+/// of fuzzers: accesses only its argument.
 std::optional<Progress> readProgress(const CheckpointManifest &manifest);
 
-/// Finds the checkpoint and reads where it stands, but no states.
+/// Finds the checkpoint and reads its progress, but no states.
 Result<ResumePoint> openCheckpoint(const std::string &path,
                                    const Engine &engine,
                                    std::vector<std::string> &notes);
 
-/// Reads the weights and, if point.loadsStates, the states of the optimizer;
-/// otherwise these keep their initial values.
+/// Reads the weights and, if point.loadsStates, the optimizer states, which
+/// otherwise keep their initial values.
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes);
 

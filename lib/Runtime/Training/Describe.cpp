@@ -1,4 +1,4 @@
-//===- Describe.cpp - What an executable was built with -------------------===//
+//===- Describe.cpp - Text of --describe ----------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ int64_t trainableCount(const Description &description) {
   return count;
 }
 
-/// The plan without its list of buffers; the compiler wrote it, so it parses.
+/// Returns the plan without its list of buffers.
 static nlohmann::json planFigures(const Description &description) {
   JsonLimits limits;
   limits.maxBytes = std::size_t(1) << 30;
@@ -71,7 +71,8 @@ std::string describeText(const Description &description) {
     auto rate = [](double bytesPerSecond) {
       std::ostringstream text;
       text << bytesPerSecond << " bytes per second";
-      return bytesPerSecond > 0 ? text.str() : std::string("as memory copies");
+      return bytesPerSecond > 0 ? text.str()
+                                : std::string("rate of memory copies");
     };
     out << "host arena: " << description.hostArenaBytes << " bytes\n"
         << "link to the host: " << rate(description.link.outBytesPerSecond)
@@ -109,7 +110,7 @@ void addDescription(LogLine &line, const Description &description) {
       .text("precision", build.precision)
       .text("target", build.target);
   nlohmann::json figures = planFigures(description);
-  // The figure of the plan wins where both exist.
+  // A figure of the plan takes precedence.
   if (!figures.contains("microbatches"))
     line.integer("microbatches", build.microbatches);
   for (auto &[name, value] : figures.items())

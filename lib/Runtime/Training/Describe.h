@@ -1,4 +1,4 @@
-//===- Describe.h - What an executable was built with -----------*- C++ -*-===//
+//===- Describe.h - Text of --describe --------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,15 +16,15 @@
 
 namespace kiln::runtime {
 
-/// Number of elements of all parameters; of the trained ones.
+/// Return the number of elements of all parameters and of the trainable ones.
 int64_t parameterCount(const Description &description);
 int64_t trainableCount(const Description &description);
 
-/// One "name: value" line per fact.
+/// Returns one "name: value" line per fact.
 std::string describeText(const Description &description);
 
-/// Adds the model, the options and the figures of the plan (all but the list of
-/// buffers) to the "start" line of the log.
+/// Adds the model, the compile options and the figures of the plan, without its
+/// list of buffers, to the "start" line of the log.
 void addDescription(LogLine &line, const Description &description);
 
 } // namespace kiln::runtime

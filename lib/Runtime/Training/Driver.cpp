@@ -1,4 +1,4 @@
-//===- Driver.cpp - Train, evaluate or generate ---------------------------===//
+//===- Driver.cpp - Entry point of training executables -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,7 +32,7 @@ namespace kiln::runtime {
 
 namespace {
 
-/// What runTraining does, step by step.
+/// Implements runTraining.
 class Driver {
 public:
   Driver(Engine &engine, Options options)
@@ -58,7 +58,7 @@ private:
   Status checkMemoryUse();
   Status traceOps();
   Status repeatOps();
-  /// True if the run does updates, or is a finished one that could.
+  /// Returns true if the run trains or resumes a run that is already complete.
   bool trains() const {
     return !options_.onlyChecks() && files_.data && options_.steps > 0;
   }
@@ -73,7 +73,7 @@ private:
   Progress progress_;
   TrajectoryRecord record_;
   std::optional<ResumePoint> resumed_;
-  std::vector<std::string> changes_; ///< Of the trajectory, to be reported.
+  std::vector<std::string> changes_; ///< Changes of the trajectory to report.
   std::optional<Records> records_;
   std::vector<std::string> notes_;
 };
@@ -86,7 +86,7 @@ static bool hasGradients(const Description &description) {
          std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
 }
 
-/// Flags that only this executable's description can refuse.
+/// Checks the flags whose validity depends on this executable.
 Status Driver::checkOptions() {
   auto usage = [](const std::string &message) {
     return Status(ExitCode::Usage, message);
@@ -94,9 +94,9 @@ Status Driver::checkOptions() {
   const BuildInfo &build = description_.build;
   if (options_.threads > build.maxThreads)
     return usage("--threads=" + std::to_string(options_.threads) +
-                 " is more than this executable was compiled for, " +
-                 std::to_string(build.maxThreads) +
-                 "; compile with a larger --max-threads");
+                 " exceeds the maximum of " + std::to_string(build.maxThreads) +
+                 " that this executable was compiled for; compile with a "
+                 "larger --max-threads");
   if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)
     return usage("--grad-clip: this executable was compiled with --clip=off; "
                  "compile it with --clip=on");
@@ -130,7 +130,7 @@ static Status openTokens(const std::string &path, int64_t vocabulary,
   return Status();
 }
 
-/// Finds the checkpoint to go on from, and completes the options from it.
+/// Opens the checkpoint to resume and adopts its choices and progress.
 Status Driver::openResumed() {
   Result<ResumePoint> opened = openCheckpoint(options_.resume, engine_, notes_);
   if (!opened.ok())
@@ -142,7 +142,7 @@ Status Driver::openResumed() {
                   "--seed=" + std::to_string(options_.seed) +
                       " contradicts the checkpoint, which was made with " +
                       std::to_string(found.seed));
-  // Before the first sequence was read, no order has been followed yet.
+  // A checkpoint without a consumed sequence does not fix the data order.
   if (options_.shuffle && found.sequence == 0)
     found.shuffle = options_.shuffle;
   if (options_.shuffle && options_.shuffle != found.shuffle)
@@ -156,9 +156,9 @@ Status Driver::openResumed() {
                               : Status();
 }
 
-/// Refuses a run that would save into the place of the checkpoint that it reads
-/// without the states of the optimizer, of which there may be no other copy: a
-/// run without a step saves under the same number.
+/// Rejects a run that would overwrite the checkpoint that it reads with one
+/// without optimizer states, of which no other copy may exist. A run without
+/// updates saves under the same step number.
 Status Driver::checkNothingIsReplaced() const {
   const Progress &found = resumed_->progress;
   bool doesSteps = trains() && options_.steps > found.step;
@@ -176,8 +176,8 @@ Status Driver::checkNothingIsReplaced() const {
                     "step is done; choose another directory");
 }
 
-/// Decides what checkpoints say of the trajectory, and that a resumed run
-/// stays on it.
+/// Determines the trajectory record of this run's checkpoints, and checks that
+/// a resumed run follows its trajectory.
 Status Driver::settleTrajectory() {
   if (trains()) {
     Result<DataIdentity> data = files_.data->identity();
@@ -204,7 +204,7 @@ Status Driver::settleTrajectory() {
       return status;
   } else {
     record_ = keptRecord(builtFactsOf(description_), *resumed_, changes_);
-    // Without checkpoints of its own, nobody can miss the optimizer's states.
+    // A run that saves no checkpoints does not lose the optimizer states.
     if (options_.save.empty())
       changes_.clear();
   }
@@ -219,11 +219,11 @@ Status Driver::settleTrajectory() {
   if (trains() && progress_.step == options_.steps)
     printToStderr("note: this run is finished: its " +
                   std::to_string(options_.steps) +
-                  " steps are done; a larger --steps=N goes on");
+                  " steps are done; to continue it, give a larger --steps=N");
   return Status();
 }
 
-/// Opens the values of the inputs that the programs of this run declare.
+/// Opens the tensors of the inputs that the programs of this run declare.
 Status Driver::openDeclaredInputs() {
   std::vector<std::string> programs;
   if (files_.data)
@@ -249,7 +249,7 @@ Status Driver::openDeclaredInputs() {
                           files_.valInputs);
 }
 
-/// Opens what the run reads, before the first long operation.
+/// Opens the input files before the first long operation.
 Status Driver::openInputs() {
   const ModelInfo &model = description_.model;
   progress_.seed = options_.seed;
@@ -280,7 +280,7 @@ Status Driver::openInputs() {
   return status;
 }
 
-/// Warns of a run that is possible but rarely intended.
+/// Warns about unusual but valid runs.
 void Driver::warnOfUnusualRuns() const {
   if (options_.steps == 0 || !files_.data)
     return;
@@ -300,9 +300,9 @@ void Driver::warnOfUnusualRuns() const {
          "compile with a smaller --batch or --seq");
 }
 
-/// Opens what the run writes, before the first long operation. What is there
-/// stays as it is until training starts, and what is created goes away again
-/// with a run that fails before that.
+/// Opens the output files before the first long operation. Existing files are
+/// unchanged until training starts, and new files are removed if the run fails
+/// before that.
 Status Driver::openOutputs() {
   Status possible = tryOutputs(options_);
   if (!possible.ok() || options_.onlyChecks())
@@ -368,8 +368,8 @@ Status Driver::initialiseWeights() {
   return status;
 }
 
-/// Reports what is read or written as bytes although the model's tokens are not
-/// bytes.
+/// Warns about text that is read or written as bytes although the tokens of the
+/// model are not bytes.
 void Driver::warnOfBytes() const {
   int64_t vocabulary = description_.model.vocabSize;
   if (vocabulary == 256)
@@ -387,8 +387,8 @@ void Driver::warnOfBytes() const {
     add("the text of --generate");
   if (!what.empty())
     warn("the model's vocabulary has " + std::to_string(vocabulary) +
-         " tokens, but each byte of a text is taken as one token, not as its "
-         "tokenizer would: " +
+         " tokens, but each byte of a text is used as one token, because the "
+         "executable has no tokenizer: " +
          what);
 }
 
@@ -452,7 +452,7 @@ Status Driver::trainAndGenerate() {
     status = initialiseWeights();
   if (!status.ok())
     return status;
-  // They may be those of a checkpoint that is removed meanwhile.
+  // The files may belong to a checkpoint that is removed during training.
   if (resumed_)
     resumed_->found.files.clear();
   if (options_.lockstep >= 0)
@@ -470,7 +470,7 @@ Status Driver::trainAndGenerate() {
   return status.ok() ? records_->outcome() : status;
 }
 
-/// Pseudo-random tokens, for checks that need no data.
+/// Returns a source of pseudo-random tokens for checks without data.
 static SequenceSource syntheticSource(int64_t vocabulary) {
   SequenceSource source;
   source.read = [vocabulary](int64_t index, int64_t length, int32_t *tokens,
@@ -488,7 +488,8 @@ static SequenceSource syntheticSource(int64_t vocabulary) {
   return source;
 }
 
-/// Gives `body` what writes the inputs of any program, of the data or made up.
+/// Calls `body` with hooks that write the inputs of any program, from the data
+/// or from synthetic tokens.
 Status
 Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
   std::vector<ProgramInputs> inputs;
@@ -530,7 +531,8 @@ Status Driver::traceOps() {
   });
 }
 
-/// Prints the lines of a check, which `status` ended; fails when one does.
+/// Prints the lines of a check. Returns `status` if it is an error, or an error
+/// if a check failed.
 static Status report(const char *check, const Status &status,
                      const std::vector<MemoryCheckLine> &lines) {
   Status printed = printResult(memoryCheckTable(lines));
@@ -542,7 +544,7 @@ static Status report(const char *check, const Status &status,
     return Status();
   return Status::error(std::string(check) + ": " + std::to_string(failed) +
                        " of " + std::to_string(lines.size()) +
-                       " checks failed; please report this as a bug of kiln");
+                       " checks failed; please report this as a kiln bug");
 }
 
 Status Driver::repeatOps() {
@@ -566,7 +568,7 @@ Status Driver::drive() {
        {&Driver::checkOptions, &Driver::openOutputs, &Driver::openInputs,
         &Driver::startEngine}) {
     Status status = (this->*phase)();
-    // A stop may have made it fail.
+    // A stop signal may have caused the failure.
     if (stopRequested())
       return checkStop();
     if (!status.ok())

@@ -1,4 +1,4 @@
-//===- Engine.cpp - What engines have in common ---------------------------===//
+//===- Engine.cpp - Default implementations of Engine ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -29,8 +29,9 @@ Status Engine::runTraced(size_t program, std::vector<TraceEvent> &events) {
 
 Status Engine::stressCopies(uint64_t) {
   return Status(ExitCode::Usage,
-                "--stress-copies: only an executable for a cpu stresses its "
-                "copies; that of an emulated GPU shuffles them by --emu-seed");
+                "--stress-copies: only an executable that was compiled with "
+                "--target=cpu has this flag; with --target=cuda-emu, use "
+                "--emu-seed");
 }
 
 Status Engine::shuffle(uint64_t) {
@@ -42,13 +43,13 @@ Status Engine::shuffle(uint64_t) {
 Status Engine::syncOps() {
   return Status(ExitCode::Usage,
                 "--sync-ops: only an executable that was compiled with "
-                "--target=cuda leaves its commands to a GPU");
+                "--target=cuda runs on a GPU");
 }
 
 Status Engine::keepAlgorithms(const std::string &) {
   return Status(ExitCode::Usage,
                 "--gpu-algorithms: only an executable that was compiled with "
-                "--target=cuda has products of a GPU's library");
+                "--target=cuda calls cuBLASLt");
 }
 
 Status Engine::checkPlan(const std::function<Status(size_t)> &,
@@ -65,8 +66,8 @@ Status Engine::traceOps(const std::function<Status(size_t)> &,
 
 Status Engine::repeatOps(const std::string &, std::vector<MemoryCheckLine> &) {
   return Status(ExitCode::Usage,
-                "--check-trace: ops are repeated by an executable that was "
-                "compiled with --target=cpu or --target=cuda-emu");
+                "--check-trace: only an executable that was compiled with "
+                "--target=cpu or --target=cuda-emu can repeat ops");
 }
 
 Status copyMirrors(Engine &engine) {

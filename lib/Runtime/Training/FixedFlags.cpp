@@ -1,4 +1,4 @@
-//===- FixedFlags.cpp - Flags that were fixed when compiling --------------===//
+//===- FixedFlags.cpp - Values of compile-time flags ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,8 +27,7 @@ static bool keepsGradients(const Description &description) {
   return false;
 }
 
-/// Splits a command line that kilnc recorded, whose words are quoted as for a
-/// shell.
+/// Splits a command line that kilnc recorded with shell quoting into words.
 static std::vector<std::string> splitWords(const std::string &line) {
   std::vector<std::string> words;
   bool isQuoted = false, isEscaped = false, isInside = false;
@@ -52,7 +51,7 @@ static std::vector<std::string> splitWords(const std::string &line) {
   return words;
 }
 
-/// Finds the value of a flag on the command line of kilnc.
+/// Returns the value of a flag on kilnc's recorded command line, or nullopt.
 static std::optional<std::string> recordedValue(const Flag &flag,
                                                 const std::string &line) {
   std::vector<std::string> words = splitWords(line);
@@ -99,7 +98,8 @@ std::optional<std::string> fixedValue(const Flag &flag,
   return value.empty() ? std::nullopt : std::optional(value);
 }
 
-/// True for flags that say what kilnc writes and do not change an executable.
+/// Returns true for flags that control the outputs of kilnc and do not affect
+/// the executable.
 static bool isAboutOutputs(const Flag &flag) {
   static const char *const names[] = {"emit", "measure-machine", "o", "remarks",
                                       "report"};
@@ -110,8 +110,8 @@ static bool isAboutOutputs(const Flag &flag) {
 std::string explainFixedFlag(const Flag &flag, const Description *description) {
   if (isAboutOutputs(flag))
     return flag.dashed() +
-           " is a flag of kilnc and says what compiling writes; an executable "
-           "has no such flag";
+           " is a flag of kilnc that controls its outputs; an executable does "
+           "not accept it";
   std::optional<std::string> value;
   if (description)
     value = fixedValue(flag, *description);

@@ -1,4 +1,4 @@
-//===- FixedFlags.h - Flags that were fixed when compiling ------*- C++ -*-===//
+//===- FixedFlags.h - Values of compile-time flags --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,13 +17,13 @@ namespace kiln::runtime {
 
 struct Description;
 
-/// Returns the value that a flag of kilnc had when the model was compiled, as
-/// text for people; nothing if the description does not have it.
+/// Returns the value of a kilnc flag at compile time as text for users, or
+/// nullopt if the description does not record it.
 std::optional<std::string> fixedValue(const support::Flag &flag,
                                       const Description &description);
 
-/// Answers a flag of kilnc on the command line of an executable: a sentence
-/// that starts with the flag. `description` may be null.
+/// Returns the error text for a kilnc flag on the command line of an
+/// executable: a sentence that starts with the flag. `description` may be null.
 std::string explainFixedFlag(const support::Flag &flag,
                              const Description *description);
 

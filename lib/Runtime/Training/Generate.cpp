@@ -1,4 +1,4 @@
-//===- Generate.cpp - Text from a trained model ---------------------------===//
+//===- Generate.cpp - Text generation -------------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Keys the draws apart from all other uses of the seed.
+/// Stream constant that separates sampling from all other uses of the seed.
 static constexpr uint64_t generationKey = 0x67656e6572617465;
 
 int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
@@ -53,7 +53,7 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
                     const InputTensors *tensors,
                     const std::function<Status(const std::string &)> &emit) {
   int64_t vocabulary = inputs.vocabulary();
-  // Without a prompt the text starts as a new line does.
+  // Without a prompt, the text starts after a line break.
   std::string prompt = options.prompt.empty() ? "\n" : options.prompt;
   std::vector<int32_t> tokens;
   for (unsigned char byte : prompt) {

@@ -1,4 +1,4 @@
-//===- Generate.h - Text from a trained model -------------------*- C++ -*-===//
+//===- Generate.h - Text generation -----------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,17 +20,17 @@ namespace kiln::runtime {
 
 class InputTensors;
 
-/// Draws from the softmax of logits / temperature over the `topK` largest (0:
-/// all) with `uniform` in [0, 1); temperature 0 takes the largest, the first
-/// one among equals. `logits` is reordered.
+/// Samples from the softmax of logits / temperature over the `topK` largest
+/// logits (0: all), with `uniform` in [0, 1). Temperature 0 selects the largest
+/// logit and, among equals, the first. Reorders `logits`.
 int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
                     double temperature, int64_t topK, double uniform);
 
-/// Continues options.prompt by options.generate tokens, byte by byte, and hands
-/// each piece of text to `emit`. Token ids above 255, which are no bytes, come
-/// as <|id|>. `tensors` has the values of declared inputs, or is null. The same
-/// seed gives the same text. Ends with ExitCode::Stopped after a signal, and
-/// when `emit` fails.
+/// Extends options.prompt by options.generate tokens, where each byte is one
+/// token, and passes each piece of text to `emit`. Token ids above 255 are
+/// printed as <|id|>. `tensors` provides the values of declared inputs and may
+/// be null. Equal seeds give equal text. Fails with ExitCode::Stopped after a
+/// signal, and with the error of `emit` if that fails.
 Status generateText(Engine &engine, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
                     const InputTensors *tensors,

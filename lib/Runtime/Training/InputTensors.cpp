@@ -1,4 +1,4 @@
-//===- InputTensors.cpp - Inputs that a model declares --------------------===//
+//===- InputTensors.cpp - Tensors of declared inputs ----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,8 +16,8 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// True if one tensor of a file serves both inputs. The batches of two programs
-/// may differ.
+/// Returns true if the same tensor of a file can provide both inputs. Their
+/// batch sizes may differ, because they may belong to different programs.
 static bool haveOneTensor(const InputInfo &a, const InputInfo &b) {
   std::size_t first = a.isBatched ? 1 : 0;
   return a.type == b.type && a.isBatched == b.isBatched &&

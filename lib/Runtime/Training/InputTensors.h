@@ -1,13 +1,14 @@
-//===- InputTensors.h - Inputs that a model declares ------------*- C++ -*-===//
+//===- InputTensors.h - Tensors of declared inputs --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A model may declare inputs besides tokens (see #kiln.input): a file in the
-// safetensors format has a tensor for each of them. A batched input has a row
-// per sequence of the data; any other is the same in every step.
+// A model may declare inputs besides tokens (see #kiln.input). A safetensors
+// file provides one tensor per declared input. The tensor of a batched input
+// has one row per sequence of the data; any other tensor is the same in every
+// step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,9 @@
 
 namespace kiln::runtime {
 
-/// The inputs that the named programs of a description declare, by name. Fails
-/// if two programs declare one name differently.
+/// Returns the inputs that the named programs of a description declare, without
+/// duplicates. Fails if two programs declare the same name with different types
+/// or shapes.
 Result<std::vector<InputInfo>>
 declaredInputs(const Description &description,
                const std::vector<std::string> &programs);
@@ -34,19 +36,20 @@ declaredInputs(const Description &description,
 class InputTensors {
 public:
   /// Opens a file and checks the shapes and types of the tensors of `inputs`.
-  /// `flag` is the flag that named it. A batched input must have `sequences`
-  /// rows, unless that is not known because there is no data.
+  /// `flag` is the flag that specified the file, for messages. A batched input
+  /// must have `sequences` rows; nullopt accepts any number of rows, for a run
+  /// without data.
   static Result<InputTensors> open(const std::string &path,
                                    const std::string &flag,
                                    const std::vector<InputInfo> &inputs,
                                    std::optional<int64_t> sequences);
 
-  /// Copies an input that is not batched.
+  /// Copies the tensor of an unbatched input to `data`.
   void copy(const InputInfo &input, char *data) const;
   /// Reads the row of a sequence, 0 <= sequence < sequences.
   Status readRow(const InputInfo &input, int64_t sequence, char *data) const;
-  /// Hashes the names, types and shapes of all tensors of the file and some of
-  /// their elements.
+  /// Returns a hash of the names, types and shapes of all tensors of the file
+  /// and of a sample of their elements.
   Result<std::string> identity() const;
 
 private:
@@ -59,16 +62,17 @@ private:
   std::map<std::string, std::vector<char>> constants_;
 };
 
-/// Opens the values of the inputs that the named programs declare. Leaves
-/// `file` empty if there are none; an empty `path` is an error that names
-/// `flag` if there are some. `data` has the sequences, if it is given.
+/// Opens the tensors of the inputs that the named programs declare. Leaves
+/// `file` empty if they declare none; if they declare some and `path` is empty,
+/// returns an error that names `flag`. `data`, if set, determines the number of
+/// sequences.
 Status openInputTensors(const std::string &path, const std::string &flag,
                         const Description &description,
                         const std::vector<std::string> &programs,
                         const std::optional<TokenFile> &data, int64_t length,
                         std::optional<InputTensors> &file);
 
-/// Elements of one row of a batched input.
+/// Returns the number of elements in one row of a batched input.
 int64_t rowElements(const InputInfo &input);
 
 } // namespace kiln::runtime

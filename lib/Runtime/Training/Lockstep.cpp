@@ -1,4 +1,4 @@
-//===- Lockstep.cpp - One step at a time, told from outside ---------------===//
+//===- Lockstep.cpp - Server of the lockstep protocol ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -29,7 +29,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Hashes what every command writes, and notes when every tensor is written.
+/// Hashes the results of every command and records the order of tensor writes.
 class OpRecorder {
 public:
   explicit OpRecorder(const StepTensors &tensors)
@@ -44,14 +44,14 @@ private:
     std::string buffer;
     int64_t bytes;
     int64_t iterations = 0;
-    StreamHash all;   ///< Of all iterations, one after the other.
-    std::string last; ///< Of the last one.
+    StreamHash all;   ///< Hash over all iterations in order.
+    std::string last; ///< Hash of the last iteration.
   };
 
   const StepTensors &tensors_;
-  std::vector<Entry> entries_; ///< In order of the first iteration.
+  std::vector<Entry> entries_; ///< Ordered by first iteration.
   std::map<std::pair<size_t, const char *>, size_t> index_;
-  std::vector<int64_t> order_; ///< Position of the last write, per tensor.
+  std::vector<int64_t> order_; ///< Position of each tensor's last write, or -1.
   int64_t writes_ = 0;
 };
 
@@ -72,7 +72,7 @@ private:
                  Json &reply);
   Status send(const Json &reply);
   Json model() const;
-  /// Adds the hashes of all tensors.
+  /// Adds the hashes of all tensors to `reply`.
   Status addHashes(Json &reply) const;
   void addRecord(const StepRecord &record, Json &reply) const;
 
@@ -132,7 +132,8 @@ void OpRecorder::describe(Json &reply) const {
   reply["order"] = order_;
 }
 
-/// The bits of a number, which JSON's decimals and lack of NaN would lose.
+/// Returns the bits of a number in hexadecimal: JSON cannot represent NaN, and
+/// its decimal numbers may lose bits.
 static std::string bitsOf(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -188,7 +189,7 @@ void Server::addRecord(const StepRecord &record, Json &reply) const {
     reply["grad_norm"] = bitsOf(*record.gradNorm);
 }
 
-/// A member of a command, or nothing when it is of another type.
+/// Returns a string member of a command, or "" if it has another type.
 static std::string textOf(const Json &command, const char *key) {
   auto found = command.find(key);
   return found != command.end() && found->is_string()
@@ -201,7 +202,7 @@ static bool flagOf(const Json &command, const char *key) {
   return found != command.end() && found->is_boolean() && found->get<bool>();
 }
 
-/// {"do":"step", "ops":bool, "keep":bool}
+/// Handles {"do":"step", "ops":bool, "keep":bool}.
 Status Server::step(const Json &command, Json &reply) {
   if (run_.progress().step >= options_.steps)
     return Status(ExitCode::Usage, "--lockstep: no step is left");
@@ -224,8 +225,8 @@ Status Server::step(const Json &command, Json &reply) {
   return addHashes(reply);
 }
 
-/// Does the last step once more, from weights that are off by rounding, and
-/// saves what came out; then once more as it was.
+/// Repeats the last step from weights perturbed by rounding and saves the
+/// tensors at `indexes`; then repeats the step from the original states.
 Status Server::perturb(const std::string &file,
                        const std::vector<size_t> &indexes, Json &reply) {
   if (!tensors_.kept())
@@ -285,7 +286,8 @@ Status Server::send(const Json &reply) {
   line += '\n';
   if (std::fwrite(line.data(), 1, line.size(), out_) != line.size() ||
       std::fflush(out_) != 0)
-    return Status::error("--lockstep: cannot answer: " + errnoText(errno));
+    return Status::error("--lockstep: cannot write a reply: " +
+                         errnoText(errno));
   return Status();
 }
 

@@ -1,14 +1,14 @@
-//===- Lockstep.h - One step at a time, told from outside -------*- C++ -*-===//
+//===- Lockstep.h - Server of the lockstep protocol -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// --lockstep=FD: the executable's side of kiln-diff. It reads one JSON object
-// per line on stdin ("step", "save", ...) and answers each with one line on FD;
-// docs/reference/lockstep-protocol.md lists them. The steps are those of
-// training, computed by the same TrainingRun.
+// Implements --lockstep=FD, the executable's side of kiln-diff. The server
+// reads one JSON object per line from stdin ("step", "save", ...) and writes
+// one reply line per command to FD; docs/reference/lockstep-protocol.md lists
+// the commands. TrainingRun computes the steps as in a training run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 
 namespace kiln::runtime {
 
-/// Serves until stdin ends. The states have their initial values; `run` is
-/// bound.
+/// Serves commands until stdin ends. The states must have their initial values,
+/// and `run` must be bound.
 Status serveLockstep(Engine &engine, TrainingRun &run, const Options &options);
 
 } // namespace kiln::runtime

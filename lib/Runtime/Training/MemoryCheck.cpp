@@ -1,4 +1,4 @@
-//===- MemoryCheck.cpp - --check-memory -----------------------------------===//
+//===- MemoryCheck.cpp - Checks of --check-memory -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,11 +13,11 @@
 
 namespace kiln::runtime {
 
-/// Steps of every program; the first may still allocate.
+/// Number of checked steps per program; the first step may still allocate.
 static constexpr int64_t checkedSteps = 4;
 
-/// What thread stacks, the C library, the description and the log may hold
-/// beside the arena, and the pools of libraries.
+/// Upper bound of the memory outside the arena and outside the vendor library:
+/// thread stacks, the C library, the description, the log and memory pools.
 static constexpr int64_t explainedBytes = int64_t(64) << 20;
 
 static Status checkAllocations(Engine &engine, const MemoryCheckHooks &hooks,
@@ -61,8 +61,8 @@ static void checkResident(Engine &engine, std::vector<MemoryCheckLine> &lines) {
   std::optional<AllocationCounts> counts = engine.allocations();
   if (process.anonymous == 0 || !counts)
     return;
-  // The peak does not say how much of it was anonymous; files that are mapped
-  // (code) do not come and go.
+  // The kernel reports no peak for anonymous memory alone. The file-backed part
+  // (code) is constant, so it is subtracted from the resident peak.
   int64_t files = process.resident - process.anonymous;
   int64_t anonymous = process.peakResident - files;
   int64_t rest = anonymous - facts.touchedArenaBytes - facts.libraryBytes;
@@ -85,7 +85,7 @@ Status checkMemory(Engine &engine, const MemoryCheckHooks &hooks,
     status = checkAllocations(engine, hooks, program, lines);
   if (!status.ok())
     return status;
-  // Before the checks below take copies.
+  // Measures resident memory before the checks below copy states.
   checkResident(engine, lines);
   return engine.checkPlan(
       [&](size_t program) {

@@ -1,13 +1,13 @@
-//===- MemoryCheck.h - --check-memory ---------------------------*- C++ -*-===//
+//===- MemoryCheck.h - Checks of --check-memory -----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Shows that memory is used as planned: no allocation inside a step, the same
-// heap after every step, little memory beside the arena, and what the Engine
-// can prove about its own plan.
+// Checks that memory is used as planned: no allocation within a step, the same
+// live heap after every step, little memory outside the arena, and the Engine's
+// own checks of its plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,19 +23,19 @@
 
 namespace kiln::runtime {
 
-/// `restore` gives all states their initial values; `load` writes the inputs of
-/// a program for its run number `step`, which counts from 0.
+/// `restore` sets all states to their initial values. `load` writes the inputs
+/// of run `step` of a program, where `step` counts from 0.
 struct MemoryCheckHooks {
   std::function<Status()> restore;
   std::function<Status(size_t program, int64_t step)> load;
 };
 
-/// Runs all checks. Fails when a program cannot run; a check that does not hold
-/// is a line that is not ok.
+/// Runs all checks and adds one line per check. Returns an error only if a
+/// program cannot run; a failed check is a line with ok = false.
 Status checkMemory(Engine &engine, const MemoryCheckHooks &hooks,
                    std::vector<MemoryCheckLine> &lines);
 
-/// The lines as a table.
+/// Formats the lines as a table.
 std::string memoryCheckTable(const std::vector<MemoryCheckLine> &lines);
 
 } // namespace kiln::runtime

@@ -26,7 +26,7 @@ namespace kiln::runtime {
 
 namespace {
 
-/// The flags, and what was said about them.
+/// Declares the flags, parses the command line and checks the result.
 class FlagParser {
 public:
   FlagParser();
@@ -41,7 +41,8 @@ private:
   Status readChanging();
   Status checkLockstep() const;
   bool given(const char *flag) const { return app_.count(flag) > 0; }
-  /// An error unless `flag` comes with `other`.
+  /// Returns an error if `flag` is given and `present` is false; the message
+  /// names `other`.
   Status needs(const char *flag, const char *other, bool present) const;
 
   CLI::App app_;
@@ -61,7 +62,7 @@ static Status usage(const std::string &message) {
 
 using Check = std::function<std::string(const std::string &)>;
 
-/// A check of CLI11: a whole number from `least` to `most`, in decimal digits.
+/// Returns a CLI11 check for a decimal integer from `least` to `most`.
 template <typename T> static Check wholeNumber(T least, T most) {
   return [=](const std::string &text) {
     T value = 0;
@@ -87,7 +88,8 @@ static Check seed() {
   return wholeNumber<uint64_t>(0, std::numeric_limits<uint64_t>::max());
 }
 
-/// A check of CLI11: a finite number of at least 0, or above 0 and at most 1.
+/// Returns a CLI11 check for a finite number of at least 0 or, for a share,
+/// above 0 and at most 1.
 static Check number(bool isShare = false) {
   return [=](const std::string &text) {
     double value = 0;
@@ -99,7 +101,7 @@ static Check number(bool isShare = false) {
   };
 }
 
-/// A check of CLI11: one of the keys of `names`.
+/// Returns a CLI11 check for one of the keys of `names`.
 template <typename Map> static Check oneOf(const Map &names) {
   return [&names](const std::string &text) {
     if (names.count(text))
@@ -124,10 +126,11 @@ void FlagParser::addDataFlags() {
       "--data", options_.data,
       "Training tokens: .bin of llm.c or nanoGPT, or .txt as bytes");
   app_.add_option("--val-data", options_.valData, "Validation tokens");
-  app_.add_option("--inputs", options_.inputs,
-                  "Values of the inputs that the model declares, .safetensors");
+  app_.add_option(
+      "--inputs", options_.inputs,
+      "Tensors of the inputs that the model declares, .safetensors");
   app_.add_option("--val-inputs", options_.valInputs,
-                  "The same for the validation tokens");
+                  "Tensors of these inputs for the validation tokens");
   app_.add_option("--val-every", options_.valEvery,
                   "Validate after every N steps (default: after the last)")
       ->check(atLeast(1));
@@ -138,23 +141,23 @@ void FlagParser::addDataFlags() {
                   "Shuffle the sequences of every epoch with this seed")
       ->check(seed());
   app_.add_option("--steps", options_.steps,
-                  "Updates in total; 0 only evaluates")
+                  "Total number of updates; 0 only evaluates")
       ->check(atLeast(0));
   app_.add_option("--seed", options_.seed,
                   "Seed of initial values and dropout (default 0)")
       ->check(seed());
-  app_.add_option("--threads", options_.threads, "Threads to use")
+  app_.add_option("--threads", options_.threads, "Number of threads")
       ->check(atLeast(1, std::numeric_limits<int>::max()));
   app_.add_option("--init", options_.init,
                   "Start from these weights: .safetensors or a directory");
   app_.add_option("--init-ignore", options_.initIgnore,
-                  "Names of tensors in --init that the model may leave unused, "
-                  "with commas between")
+                  "Comma-separated names of tensors in --init that the model "
+                  "may leave unused")
       ->delimiter(',')
       ->allow_extra_args(false);
   app_.add_flag(
       "--from-scratch", options_.fromScratch,
-      "Start from random weights although the model has trained ones");
+      "Start from random weights, even if the model has trained weights");
   app_.add_option("--save", options_.save,
                   "Save checkpoints in this directory");
   app_.add_option("--save-every", options_.saveEvery,
@@ -165,10 +168,11 @@ void FlagParser::addDataFlags() {
       ->check(atLeast(1));
   app_.add_option("--resume", options_.resume,
                   "Continue from a checkpoint, or the newest in a directory; "
-                  "what is not given is as it was");
+                  "flags that are not given keep their values");
   app_.add_option("--resume-changing", resumeChanging_,
-                  "What may differ from the run that is resumed: some of "
-                  "optimizer, dropout, lossy, batch, seq, clip, frozen, data");
+                  "Comma-separated facts that may differ from the resumed "
+                  "run: optimizer, dropout, lossy, batch, seq, clip, frozen, "
+                  "data");
 }
 
 void FlagParser::addRateFlags() {
@@ -183,16 +187,16 @@ void FlagParser::addRateFlags() {
           "constant (default), linear, cosine, wsd or exponential")
       ->check(oneOf(scheduleKinds()));
   app_.add_option("--min-lr", schedule.minRate,
-                  "Smallest rate of a decay (default 0)")
+                  "Minimum rate of a decay (default 0)")
       ->check(number());
   app_.add_option("--cooldown-steps", schedule.cooldownSteps,
                   "wsd: decay linearly over the last N steps")
       ->check(atLeast(1));
   app_.add_option("--lr-gamma", schedule.gamma,
-                  "exponential: factor of the rate per step")
+                  "exponential: multiply the rate by this factor per step")
       ->check(number(/*isShare=*/true));
   app_.add_option("--warmup-steps", schedule.warmupSteps,
-                  "Steps before the schedule starts")
+                  "Number of steps before the schedule starts")
       ->check(atLeast(0));
   app_.add_option_function<std::string>(
           "--warmup",
@@ -210,55 +214,57 @@ void FlagParser::addRateFlags() {
           "sqrt")
       ->check(oneOf(rateScalings()));
   app_.add_option("--base-batch", schedule.baseBatch,
-                  "Batch that --lr was chosen for")
+                  "Batch size for which --lr was chosen")
       ->check(atLeast(1));
   app_.add_option("--grad-clip", options_.gradClip,
-                  "Largest norm of all gradients (default 1, 0: no clipping)")
+                  "Maximum global gradient norm (default 1, 0: no clipping)")
       ->check(number());
 }
 
 void FlagParser::addRecordFlags() {
   app_.add_option("--log", options_.log,
-                  "Write one JSON object per event here");
+                  "Write a log to this file, one JSON object per event");
   app_.add_option("--tensorboard", options_.tensorboard,
-                  "Write TensorBoard events into this directory");
+                  "Write TensorBoard events to this directory");
   app_.add_option("--trace", options_.trace,
-                  "Write a Perfetto trace of the last step here");
+                  "Write a Perfetto trace of the last step to this file");
   app_.add_option("--dump-gradients", options_.dumpGradients,
-                  "Write the gradients of the first step here (.safetensors)");
+                  "Write the gradients of the first step to this file "
+                  "(.safetensors)");
   app_.add_flag("--describe", options_.describe,
-                "Print what the executable was built with, and leave");
+                "Print the options of compilation and the plan, and exit");
   app_.add_flag("--check-memory", options_.checkMemory,
-                "Prove that memory is used as planned, and leave");
+                "Check that memory is used as planned, and exit");
   app_.add_option("--check-ops", options_.checkOps,
-                  "Run every program once and write what each op computed "
-                  "here, for --check-trace; then leave");
+                  "Run every program once, write the results of every op to "
+                  "this file for --check-trace, and exit");
   app_.add_option("--check-trace", options_.checkTrace,
-                  "Repeat every op that another executable of the same plan "
-                  "wrote with --check-ops, compare, and leave");
+                  "Repeat every op in a file of --check-ops from another "
+                  "executable of the same plan, compare, and exit");
   app_.add_option("--stress-copies", stressSeed_,
-                  "Copy to and from host memory at random points of this seed, "
-                  "to see that results stay the same")
+                  "Start copies to and from host memory at random points "
+                  "drawn from this seed, to test that results are unchanged")
       ->check(seed());
   app_.add_option("--emu-seed", emuSeed_,
-                  "On an emulated GPU: shuffle by this seed whatever the "
+                  "On an emulated GPU: seed that shuffles everything the "
                   "program leaves unordered (default 0)")
       ->check(seed());
   app_.add_flag("--sync-ops", options_.syncOps,
-                "On a GPU: wait for every command before the next; slow, but "
-                "what fails is named");
+                "On a GPU: wait for each command before starting the next; "
+                "slow, but an error names the failed command");
   app_.add_option("--gpu-algorithms", gpuAlgorithms_,
-                  "On a GPU: keep the fastest algorithms of matrix products, "
-                  "which the first start searches for, in this file (default: "
-                  "in the user's cache); none: do not search");
-  // For kiln-diff only: docs/reference/lockstep-protocol.md.
+                  "On a GPU: file of the fastest GEMM algorithms, which the "
+                  "first start searches for (default: in the user's cache); "
+                  "none: do not search");
+  // Used by kiln-diff only; see docs/reference/lockstep-protocol.md.
   app_.add_option("--lockstep", options_.lockstep)->group("");
   app_.add_option("--generate", options_.generate,
                   "Generate N tokens (after training, if any)")
       ->check(atLeast(1));
   app_.add_option("--prompt", options_.prompt, "Text to continue");
   app_.add_option("--temperature", options_.temperature,
-                  "Of sampling (default 1); 0 takes the most likely token")
+                  "Sampling temperature (default 1); 0 selects the most likely "
+                  "token")
       ->check(number());
   app_.add_option("--top-k", options_.topK,
                   "Sample from the K most likely tokens (default: all)")
@@ -275,7 +281,7 @@ Status FlagParser::needs(const char *flag, const char *other,
                (known ? known->spelling() : other));
 }
 
-/// Reads the list of --resume-changing.
+/// Parses the list of --resume-changing.
 Status FlagParser::readChanging() {
   if (!given("--resume-changing"))
     return Status();
@@ -296,7 +302,8 @@ Status FlagParser::readChanging() {
   return Status();
 }
 
-/// kiln-diff asks for every step itself, and for nothing else.
+/// Rejects flags that kiln-diff does not support: it requests every step
+/// itself.
 Status FlagParser::checkLockstep() const {
   if (options_.lockstep < 0)
     return usage("--lockstep is not a file descriptor");
@@ -307,7 +314,7 @@ Status FlagParser::checkLockstep() const {
         "--val-data", "--describe", "--check-memory", "--check-ops",
         "--check-trace", "--generate"})
     if (given(flag))
-      return usage(std::string(flag) + " cannot be compared step by step");
+      return usage(std::string(flag) + " is not supported with --lockstep");
   return Status();
 }
 
@@ -330,7 +337,7 @@ Status FlagParser::check() const {
   if (given("--init") && options_.fromScratch)
     return usage("--init and --from-scratch contradict each other");
   if (given("--resume") && (given("--init") || options_.fromScratch))
-    return usage("--resume takes the weights from the checkpoint; it "
+    return usage("--resume loads the weights of the checkpoint; it "
                  "contradicts --init and --from-scratch");
   if (options_.steps > 0 && !given("--data"))
     return usage("--steps needs --data=FILE: which tokens should it train on?");
@@ -353,14 +360,14 @@ Status FlagParser::check() const {
     if (!status.ok())
       return status;
   }
-  // The checkpoint completes the options of a run that continues.
+  // The rates are checked after the checkpoint has completed the options.
   if (options_.continues())
     return Status();
   return checkRates(options_.schedule, options_.gradClip, options_.steps,
                     options_.given);
 }
 
-/// Checks the names of all flags before CLI11 reads their values.
+/// Checks the names of all flags before CLI11 parses their values.
 static Status checkNames(int argc, const char *const *argv,
                          const Description *description) {
   CommandLineRules rules;

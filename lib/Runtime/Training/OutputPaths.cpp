@@ -1,4 +1,4 @@
-//===- OutputPaths.cpp - Where a run will write ---------------------------===//
+//===- OutputPaths.cpp - Checks of output paths ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -58,7 +58,7 @@ Status tryOutputs(const Options &options) {
     if (!path->empty())
       if (Status status = tryOutputFile(*path); !status.ok())
         return status;
-  // A file of algorithms that is there may have all that is needed.
+  // An existing algorithm file may be complete, in which case it is only read.
   std::error_code error;
   if (!algorithms.empty() && !std::filesystem::exists(algorithms, error))
     return tryOutputFile(algorithms);

@@ -1,4 +1,4 @@
-//===- OutputPaths.h - Where a run will write -------------------*- C++ -*-===//
+//===- OutputPaths.h - Checks of output paths -------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,9 +13,9 @@
 
 namespace kiln::runtime {
 
-/// Fails if a file that the run writes as a whole, at its end or in between,
-/// could not be written, or if two flags name one file and one of them writes
-/// it. Changes nothing. Logs and checkpoints are tried by opening them.
+/// Fails if an output file that the run writes in one piece cannot be written,
+/// or if an output flag names the same file as another flag. Changes no file.
+/// Logs and checkpoints are checked separately, when they are opened.
 Status tryOutputs(const Options &options);
 
 } // namespace kiln::runtime

@@ -14,7 +14,7 @@
 
 namespace kiln::runtime {
 
-/// The value of a line "key:   123 kB".
+/// Returns the value of the line "key:   123 kB" in bytes, or 0.
 static int64_t findBytes(const char *text, const char *key) {
   const char *line = std::strstr(text, key);
   return line ? std::strtoll(line + std::strlen(key), nullptr, 10) * 1024 : 0;

@@ -12,14 +12,14 @@
 
 namespace kiln::runtime {
 
-/// Bytes, from /proc/self/status; 0 where the kernel does not say.
+/// Sizes in bytes from /proc/self/status; 0 if the kernel does not report them.
 struct ProcessMemory {
-  int64_t peakResident = 0; ///< Of the program since its start.
+  int64_t peakResident = 0; ///< Peak since the start of the process.
   int64_t resident = 0;
-  int64_t anonymous = 0; ///< Part of `resident` that no file holds.
+  int64_t anonymous = 0; ///< Part of `resident` without a backing file.
 };
 
-/// Allocates nothing.
+/// Reads the sizes without allocating memory.
 ProcessMemory readProcessMemory();
 
 } // namespace kiln::runtime

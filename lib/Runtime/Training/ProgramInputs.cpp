@@ -1,4 +1,4 @@
-//===- ProgramInputs.cpp - Inputs and outputs by name ---------------------===//
+//===- ProgramInputs.cpp - Named program inputs and outputs ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -71,7 +71,9 @@ Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
   if (value.name == "position")
     return bindTo(position_, ElementType::I64, 0, "[] of i64");
   return Status::error("program " + inQuotes(info.name) + " has an input " +
-                       inQuotes(value.name) + ", which training does not know");
+                       inQuotes(value.name) +
+                       ", expected tokens, targets, rng, loss_scale, lr, step, "
+                       "clip, position or an input that the model declares");
 }
 
 Status ProgramInputs::bindOutput(const ProgramInfo &info, size_t index,

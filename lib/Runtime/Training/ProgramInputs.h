@@ -1,14 +1,14 @@
-//===- ProgramInputs.h - Inputs and outputs by name -------------*- C++ -*-===//
+//===- ProgramInputs.h - Named program inputs and outputs -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds a program's inputs and outputs by the names of
-// docs/reference/program-format.md once, checks their types and shapes, and
-// gives typed pointers. A program has only the inputs that it uses; the others
-// are null and writing them does nothing.
+// Looks up the inputs and outputs of a program once, by the names of
+// docs/reference/program-format.md, checks their types and shapes, and keeps
+// typed pointers. A program has only the inputs that it uses; the pointers of
+// the others are null, and writes to them are ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,17 +26,17 @@ namespace kiln::runtime {
 
 /// An endless stream of sequences.
 struct SequenceSource {
-  /// Reads sequence `index`: `length` tokens and targets.
+  /// Reads `length` tokens and targets of sequence `index`.
   std::function<Status(int64_t index, int64_t length, int32_t *tokens,
                        int32_t *targets)>
       read;
-  /// The number of sequence `index` among those of its file.
+  /// Returns the position of sequence `index` in its file.
   std::function<int64_t(int64_t index, int64_t length)> number;
-  /// The values of inputs that the model declares; null: zeros.
+  /// Values of the inputs that the model declares; null: zeros.
   const InputTensors *inputs = nullptr;
 };
 
-/// The value of a target that does not count.
+/// Target value that is excluded from the loss.
 constexpr int32_t ignoredTarget = -100;
 
 class ProgramInputs {
@@ -48,19 +48,20 @@ public:
   int64_t batch() const { return batch_; }
   int64_t length() const { return length_; }
 
-  /// Reads sequences first, first + 1, ... into tokens and targets and what the
-  /// model declares, and writes the loss scale and the random keys. Rows at and
-  /// beyond `rows` are blank: their targets do not count. Returns the number of
-  /// targets that count.
+  /// Reads the sequences first, first + 1, ... into the tokens, targets and
+  /// declared inputs, and writes the loss scale and the random keys. Rows
+  /// `rows` and above are padding, and their targets are ignored. Returns the
+  /// number of targets that are not ignored.
   Result<int64_t> writeBatch(const SequenceSource &source, int64_t first,
                              int64_t rows, uint64_t seed, int64_t step);
 
   void writeUpdate(double rate, int64_t step, double clip);
-  /// One sequence of `count` <= length() tokens; wants the last one's logits.
+  /// Writes one sequence of `count` <= length() tokens and requests the logits
+  /// of its last token.
   void writePrompt(const int32_t *tokens, int64_t count,
                    const InputTensors *inputs);
 
-  /// The row whose logits are wanted.
+  /// Selects the token position whose logits are computed.
   void writePosition(int64_t position);
 
   bool hasGradNorm() const { return gradNorm_ != nullptr; }
@@ -72,7 +73,7 @@ public:
   }
 
 private:
-  /// An input that the model declares, and its place.
+  /// An input that the model declares, and its address.
   struct DataInput {
     InputInfo info;
     char *data;
@@ -100,7 +101,8 @@ private:
   const float *logits32_ = nullptr;
   const double *logits64_ = nullptr;
   std::vector<DataInput> dataInputs_;
-  std::vector<int32_t> sink_; ///< Where an unused tensor of a sequence goes.
+  /// Destination of the targets if the program does not use them.
+  std::vector<int32_t> sink_;
 };
 
 } // namespace kiln::runtime

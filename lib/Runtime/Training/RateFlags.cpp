@@ -1,4 +1,4 @@
-//===- RateFlags.cpp - Contradictions between flags of the rate -----------===//
+//===- RateFlags.cpp - Validation of learning rate flags ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RateFlags.h - Contradictions between flags of the rate ---*- C++ -*-===//
+//===- RateFlags.h - Validation of learning rate flags ----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,9 +16,9 @@
 
 namespace kiln::runtime {
 
-/// Checks the values of the flags that decide rates and clipping, and that
-/// those in `given`, on the command line or from a checkpoint, go together. A
-/// failure has ExitCode::Usage.
+/// Checks the values of the flags of learning rate and clipping, and that the
+/// flags in `given`, from the command line or from a checkpoint, are
+/// compatible. A failure has ExitCode::Usage.
 Status checkRates(const ScheduleOptions &schedule, double gradClip,
                   int64_t steps, const std::set<std::string> &given);
 

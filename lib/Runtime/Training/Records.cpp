@@ -1,4 +1,4 @@
-//===- Records.cpp - What a run writes down as it goes --------------------===//
+//===- Records.cpp - Progress output and logs of a run --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,8 +46,8 @@ Result<Records> Records::open(const Options &options) {
   return records;
 }
 
-/// Progress is worth less than the run: where nobody reads it, it does not keep
-/// the run from stopping, and it may be lost.
+/// Progress output must not block the run: if stdout is not read and the run
+/// has to stop, the output is dropped.
 void Records::show(const std::string &text) {
   std::string all = (barDrawn_ ? "\r\x1b[K" : "") + text;
   barDrawn_ = false;
@@ -84,7 +84,7 @@ void Records::end(const LogLine &line) {
 void Records::drawBar(const StepRecord &record) {
   auto now = std::chrono::steady_clock::now();
   bool last = record.step >= totalSteps_;
-  // Ten frames a second are enough.
+  // Limits the bar to ten updates per second.
   if (barDrawn_ && !last && now - lastBar_ < std::chrono::milliseconds(100))
     return;
   lastBar_ = now;
@@ -104,7 +104,7 @@ void Records::drawBar(const StepRecord &record) {
                 (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
                 (long long)(seconds % 60), last ? "\n" : "");
   show(text);
-  // The last state of the bar stays on the screen.
+  // The bar of the last step stays on the screen.
   barDrawn_ = !last;
 }
 

@@ -1,12 +1,12 @@
-//===- Records.h - What a run writes down as it goes ------------*- C++ -*-===//
+//===- Records.h - Progress output and logs of a run ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One call per event, sent to the JSONL log, to TensorBoard and to the screen:
-// a progress bar on a terminal, one line per step otherwise.
+// Each event is one call, which writes to the JSONL log, to TensorBoard and to
+// stdout: a progress bar on a terminal, one line per step otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,9 @@
 
 namespace kiln::runtime {
 
-/// Prints a line to stderr, clearing a progress bar first.
+/// Prints a line to stderr after clearing a progress bar.
 void printToStderr(const std::string &line);
-/// The same with "warning: " before it.
+/// Prints a line that starts with "warning: " to stderr.
 void warn(const std::string &message);
 
 struct StepRecord {
@@ -36,26 +36,26 @@ struct StepRecord {
   std::optional<double> gradNorm;
   double tokensPerSecond = 0;
   double milliseconds = 0;
-  /// Of those, spent waiting for copies between the arenas; empty: there are
-  /// none.
+  /// The part of `milliseconds` spent waiting for copies between the arenas;
+  /// nullopt if there are no such copies.
   std::optional<double> copyWaitMilliseconds;
 };
 
 class Records {
 public:
-  /// Opens the files and changes none: without a start(), those that open()
-  /// created go away with the object.
+  /// Opens the files without changing them: unless start() is called, the
+  /// destructor removes the files that open() created.
   static Result<Records> open(const Options &options);
 
-  /// `resumedStep`: the log continues after that step.
+  /// If `resumedStep` is set, the log continues after that step.
   Status start(const LogLine &line, int64_t totalSteps,
                std::optional<int64_t> resumedStep);
   void step(const StepRecord &record);
   void evaluation(int64_t step, double loss, int64_t targets);
   void end(const LogLine &line);
-  /// A line for the reader.
+  /// Prints a line for the user to stdout.
   void say(const std::string &line);
-  /// Fails if a part of the log or of the TensorBoard file is lost.
+  /// Fails if part of the log or of the TensorBoard file was lost.
   Status outcome() const;
 
 private:

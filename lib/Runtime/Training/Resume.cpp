@@ -1,4 +1,4 @@
-//===- Resume.cpp - Going on with the run of a checkpoint -----------------===//
+//===- Resume.cpp - Resuming from a checkpoint ----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,10 +28,10 @@ struct ChoiceFlag {
   void (*copy)(const RunChoices &from, RunChoices &to);
 };
 
-/// A fact of the executable or of the data that is not as it was.
+/// A changed fact of the executable or of the data.
 struct Difference {
-  const char *name; ///< In --resume-changing.
-  const char *what; ///< In messages.
+  const char *name; ///< Name in --resume-changing.
+  const char *what; ///< Name in messages.
   std::string then;
   std::string now;
 };
@@ -125,8 +125,8 @@ std::string unknownTrajectory(const ResumePoint &point) {
   return "checkpoint " + inQuotes(point.found.path) +
          " was saved by an earlier version of kiln: the schedule, clipping, "
          "options of the optimizer, dropout, lossy encodings, batch, sequence "
-         "length and data of its run are unknown and cannot be compared; give "
-         "the same flags, executable and data as then";
+         "length and data of its run are unknown and cannot be compared; use "
+         "the flags, the executable and the data of that run";
 }
 
 TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
@@ -139,7 +139,8 @@ TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
     record.trajectory->built.frozenParameters = frozen;
     point.loadsStates = false;
   }
-  // Before the first update there is nothing to keep.
+  // Before the first update, the optimizer states still have their initial
+  // values, so they need no replacement.
   if (point.loadsStates || point.progress.step == 0)
     return record;
   point.progress.optimizerStart = point.progress.step;
@@ -160,7 +161,7 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message);
 }
 
-/// What a change of --steps does to rates that depend on the total.
+/// Describes how a change of --steps affects rates that depend on it.
 static std::string effectOfSteps(const RunChoices &choices) {
   ScheduleKind kind = choices.schedule.kind;
   if (kind == ScheduleKind::Constant || kind == ScheduleKind::Exponential)
@@ -180,7 +181,7 @@ Status adoptChoices(const ResumePoint &point, Options &options,
   else if (!options.stepsGiven)
     return usage(std::string("--steps is required: checkpoint ") + checkpoint +
                  (point.record.isKnown
-                      ? " is of a run that has not trained yet"
+                      ? " belongs to a run that has not trained yet"
                       : " was saved by an earlier version of kiln, which did "
                         "not record it"));
   std::vector<const ChoiceFlag *> changed;
@@ -199,8 +200,8 @@ Status adoptChoices(const ResumePoint &point, Options &options,
                     (choice == &choiceFlags[0] ? effectOfSteps(merged) : ""));
   if (options.stepsGiven && options.steps < point.progress.step)
     return usage("--steps=" + std::to_string(options.steps) +
-                 " is the total and less than what is done: checkpoint " +
-                 checkpoint + " is of step " +
+                 " is the total number of updates, but checkpoint " +
+                 checkpoint + " has already done " +
                  std::to_string(point.progress.step));
   std::set<std::string> flags = flagsInUse(merged.schedule);
   flags.insert(options.given.begin(), options.given.end());
@@ -212,7 +213,7 @@ Status adoptChoices(const ResumePoint &point, Options &options,
   if (rates.ok() || !point.record.trajectory)
     return rates;
   return usage(rates.message() +
-               "; flags that are not given are those of checkpoint " +
+               "; flags that are not given have the values of checkpoint " +
                checkpoint);
 }
 
@@ -227,7 +228,7 @@ static std::string clipText(double clip) {
   return clip > 0 ? "at norm " + numberText(clip) : std::string("off");
 }
 
-/// The facts of `then` that differ from those of `now`.
+/// Returns the facts that differ between `then` and `now`.
 static std::vector<Difference> findDifferences(const Trajectory &then,
                                                const Trajectory &now) {
   const BuiltFacts &a = then.built, &b = now.built;
@@ -258,9 +259,9 @@ static std::vector<Difference> findDifferences(const Trajectory &then,
   return list;
 }
 
-/// The sequence of the new length that begins at or after the first token of
-/// sequence `index` of the old length, in the same epoch or at the start of the
-/// next. Empty: out of range.
+/// Returns the sequence of the new length that starts at or after the first
+/// token of sequence `index` of the old length, in the same epoch or at the
+/// start of the next. Returns nullopt if the result exceeds mostCount.
 static std::optional<int64_t> convertSequence(int64_t index, int64_t oldLength,
                                               int64_t newLength,
                                               int64_t tokens) {
@@ -278,7 +279,7 @@ static std::optional<int64_t> convertSequence(int64_t index, int64_t oldLength,
   return result && *result <= mostCount ? result : std::nullopt;
 }
 
-/// Applies an allowed difference to the run. Returns what it does, for a note.
+/// Applies an allowed difference to the run. Returns its effect, for a note.
 static Result<std::string> applyDifference(const std::string &name,
                                            const Trajectory &then,
                                            const Trajectory &now,
@@ -289,7 +290,7 @@ static Result<std::string> applyDifference(const std::string &name,
   if (name == "optimizer" || name == "frozen") {
     point.loadsStates = false;
     progress.optimizerStart = progress.step;
-    return std::string("; the states of the optimizer start afresh");
+    return std::string("; the optimizer states are reset");
   }
   if (name == "data") {
     progress.sequence = 0;
@@ -302,15 +303,15 @@ static Result<std::string> applyDifference(const std::string &name,
                       now.built.sequenceLength, now.data.tokens);
   if (!moved)
     return Status::badInput("checkpoint " + inQuotes(point.found.path) +
-                            ": its place in the data, sequence " +
+                            ": its position in the data, sequence " +
                             std::to_string(progress.sequence) +
                             ", is out of range");
   progress.sequence = *moved;
-  return "; reading goes on at the same token, in sequence " +
+  return "; reading continues at the same token, in sequence " +
          std::to_string(progress.sequence);
 }
 
-/// The one line for differences that are not allowed.
+/// Returns the one-line error for differences that are not allowed.
 static Status refuse(const ResumePoint &point,
                      const std::vector<Difference> &differences,
                      const std::set<std::string> &allowed) {
@@ -331,12 +332,12 @@ static Status refuse(const ResumePoint &point,
 Status compareTrajectories(const Trajectory &now, const Options &options,
                            ResumePoint &point,
                            std::vector<std::string> &notes) {
-  // What a checkpoint does not know cannot differ.
+  // Facts that the checkpoint does not record are not compared.
   Trajectory then = point.record.trajectory.value_or(now);
   if (!point.record.isKnown && !point.loadsStates)
     then.built.training.updates = {{point.optimizerName, {}, "matrices"}};
   std::vector<Difference> differences = findDifferences(then, now);
-  // A flag that is given wins, which adoptChoices has reported.
+  // A given --grad-clip takes precedence, and adoptChoices has reported it.
   if (options.gradClipGiven)
     differences.erase(std::remove_if(differences.begin(), differences.end(),
                                      [](const Difference &difference) {
@@ -347,7 +348,7 @@ Status compareTrajectories(const Trajectory &now, const Options &options,
   for (const Difference &difference : differences)
     if (!options.resumeChanging.count(difference.name))
       return refuse(point, differences, options.resumeChanging);
-  // The states of the optimizer are not kept, whatever else differs.
+  // If the frozen parameters differ, no optimizer state can be kept.
   for (const Difference &difference : differences)
     if (difference.name == std::string_view("frozen"))
       point.loadsStates = false;

@@ -1,15 +1,15 @@
-//===- Resume.h - Going on with the run of a checkpoint ---------*- C++ -*-===//
+//===- Resume.h - Resuming from a checkpoint --------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A run that trains on from a checkpoint follows the trajectory of the run that
-// saved it. What flags decide is taken from the checkpoint unless it is given;
-// what the executable and the data decide must be the same, unless
-// --resume-changing names it. Every change is reported in one line, with the
-// old and the new value.
+// A resumed training run follows the trajectory of the run that saved the
+// checkpoint. Choices that flags control are taken from the checkpoint unless
+// the flag is given. Facts of the executable and of the data must be unchanged
+// unless --resume-changing names them. Every change is reported in one line
+// with the old and the new value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,38 +25,40 @@
 
 namespace kiln::runtime {
 
-/// The choices in complete options; `clips`: the executable computes the norm
-/// of the gradients.
+/// Returns the choices of complete options. `clips` is true if the executable
+/// computes the gradient norm.
 RunChoices choicesOf(const Options &options, bool clips);
 
-/// Completes `options`, of which continues() is true, with the choices of the
-/// checkpoint, and checks that they go together. `notes` gets the changes.
+/// Completes `options`, for which continues() is true, with the choices of the
+/// checkpoint, and checks that the result is consistent. Adds the changes to
+/// `notes`.
 Status adoptChoices(const ResumePoint &point, Options &options,
                     std::vector<std::string> &notes);
 
-/// The first line of a resumed run, which names the checkpoint and its step.
+/// Returns the first line of a resumed run: the checkpoint and its step.
 std::string resumeLine(const ResumePoint &point, const Options &options);
 
-/// What cannot be compared with a checkpoint of an earlier format.
+/// Returns the warning that a checkpoint of an earlier format cannot be
+/// compared.
 std::string unknownTrajectory(const ResumePoint &point);
 
-/// The record for the checkpoints of a run that does not train: that of the
-/// checkpoint it reads. If the states of its optimizer mean nothing to this
-/// executable, they and the record's optimizer are replaced by those of the
-/// executable; `notes` then says so.
+/// Returns the trajectory record for the checkpoints of a run that does not
+/// train, which is the record of the checkpoint it reads. If this executable
+/// cannot use the checkpoint's optimizer states, it keeps its own initial
+/// states, the record names its own optimizer, and `notes` reports this.
 TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
                             std::vector<std::string> &notes);
 
 /// Compares the facts of the executable and of the data with those of the
-/// checkpoint. Fails with one line that names all differences that `options` do
-/// not allow. Otherwise `notes` gets the differences, and `point.progress` is
-/// moved to the place in the data where the run goes on:
+/// checkpoint. Fails with a one-line error that names all differences if
+/// `options` does not allow one of them. Otherwise adds the differences to
+/// `notes` and moves `point.progress` to the position where reading resumes:
 ///   another batch             the next sequence, as before
 ///   another sequence length   the same token of the same epoch, rounded up to
 ///                             a whole sequence
 ///   other data                the beginning
-///   another optimizer         the same place; its states start afresh unless
-///                             they mean the same to both
+///   another optimizer         the same position; its states are reset unless
+///                             both optimizers use the same states
 Status compareTrajectories(const Trajectory &now, const Options &options,
                            ResumePoint &point, std::vector<std::string> &notes);
 

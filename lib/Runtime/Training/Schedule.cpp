@@ -1,4 +1,4 @@
-//===- Schedule.cpp - Learning rate of a step -----------------------------===//
+//===- Schedule.cpp - Learning rate schedules -----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

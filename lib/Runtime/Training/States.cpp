@@ -18,7 +18,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Elements that one thread computes at a time.
+/// Number of elements that a thread initialises per chunk.
 static constexpr int64_t initialChunk = 1 << 16;
 
 static Status initialiseState(Engine &engine, const StateInfo &state,

@@ -16,18 +16,18 @@
 
 namespace kiln::runtime {
 
-/// Gives every state the value that its declaration says, mirrors excepted.
+/// Sets every state except mirrors to its declared initial value.
 Status initialiseStates(Engine &engine, uint64_t seed);
 
 /// Reads every parameter and buffer from `path`, a .safetensors file or a model
-/// directory, under the model's own names. Other states are left as they are.
-/// Further tensors are an error, except those that UnusedTensors.h lists and
-/// those named in `ignored`. `notes` gets what is worth a line.
+/// directory, by the tensor names of the source model. Other states are
+/// unchanged. Any other tensor in the file is an error, unless UnusedTensors.h
+/// lists it or `ignored` names it. Adds warnings to `notes`.
 Status loadWeights(Engine &engine, const std::string &path,
                    const std::vector<std::string> &ignored,
                    std::vector<std::string> &notes);
 
-/// Whether a state is part of the saved model.
+/// Returns true if the state is part of the saved model.
 inline bool isWeight(const StateInfo &state) {
   return state.role == StateRole::Parameter || state.role == StateRole::Buffer;
 }

@@ -1,4 +1,4 @@
-//===- StepTensors.cpp - What a step leaves behind, by name ---------------===//
+//===- StepTensors.cpp - Tensors of a step by name ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -157,7 +157,7 @@ Status StepTensors::restore() {
   return copyMirrors(engine_);
 }
 
-/// Moves every element of a tensor of floats.
+/// Perturbs every element of an f32 or f64 tensor.
 template <typename T>
 static void perturbElements(char *data, int64_t count, T eps) {
   T *values = reinterpret_cast<T *>(data);
@@ -168,7 +168,7 @@ static void perturbElements(char *data, int64_t count, T eps) {
   }
 }
 
-/// The same for a type that C++ does not have.
+/// Perturbs every element of a tensor of a 16-bit float type.
 static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
   for (int64_t i = 0; i < tensor.elements(); ++i) {
     char *element = data + 2 * i;
@@ -179,8 +179,8 @@ static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
   }
 }
 
-/// What rounding does to a weight: in its own type, or when it is cast to the
-/// narrower one that a program of mixed precision computes in.
+/// Returns the relative rounding error of a weight: in its own type or, with
+/// mixed precision, in the narrower type that it is cast to.
 static double roundingOf(ElementType type, const std::string &precision) {
   double eps = infoOf(type).spacingAtOne;
   if (eps > 0 && precision == "bf16")

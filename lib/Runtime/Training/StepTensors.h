@@ -1,15 +1,16 @@
-//===- StepTensors.h - What a step leaves behind, by name -------*- C++ -*-===//
+//===- StepTensors.h - Tensors of a step by name ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The states of an engine, and the gradients that its training program keeps,
-// as one list of tensors that can be hashed, written, read, kept and moved a
-// little. Two engines of one model have the same list, whatever their plans:
-// mirrors of parameters are left out, and follow what is done to parameters.
-// The gradients are those of the last run of the training program: any run of
+// Lists the states of an engine and the gradients that its training program
+// keeps as named tensors that can be hashed, saved, loaded, copied and
+// perturbed. Two engines of one model have the same list, whatever their plans:
+// mirrors of parameters are not listed and are updated with their parameters.
+// The gradients are those of the last run of the training program; running
+// another program overwrites them.
 // another program destroys them.
 //
 //===----------------------------------------------------------------------===//
@@ -29,9 +30,9 @@
 namespace kiln::runtime {
 
 struct StepTensor : ValueInfo {
-  const char *role = "gradient"; ///< Or that of a state, such as "parameter".
-  const char *data = nullptr;    ///< Where a watched run shows it, or null.
-  std::size_t index = 0;         ///< Of the state, or of the program's output.
+  const char *role = "gradient"; ///< Or a state's role, such as "parameter".
+  const char *data = nullptr;    ///< Address in an observed run, or null.
+  std::size_t index = 0;         ///< Index of the state or program output.
   bool isState() const { return std::string_view(role) != "gradient"; }
 };
 
@@ -42,32 +43,33 @@ public:
 
   const std::vector<StepTensor> &list() const { return tensors_; }
 
-  /// The tensor that begins at `data`, or list().size().
+  /// Returns the index of the tensor that starts at `data`, or list().size() if
+  /// there is none.
   size_t at(const char *data) const;
 
-  /// XXH3-128 of every tensor.
+  /// Returns the XXH3-128 hash of every tensor.
   Result<std::vector<std::string>> hashes() const;
 
-  /// Writes some tensors to a safetensors file, under their names.
+  /// Writes the tensors at `indexes` to a safetensors file under their names.
   Status save(const std::string &path,
               const std::vector<size_t> &indexes) const;
 
-  /// Reads some states from a file that save() wrote.
+  /// Reads the states at `indexes` from a file that save() wrote.
   Status load(const std::string &path, const std::vector<size_t> &indexes);
 
-  /// Copies all states, for restore().
+  /// Copies all states for restore().
   Status keep();
   bool kept() const { return !copies_.empty(); }
   Status restore();
   void forget() { copies_.clear(); }
 
-  /// Multiplies every element of the weights by 1 + eps or 1 - eps, as a hash
-  /// of its place says, where eps is the spacing at 1 of its type or, with
-  /// mixed precision, of the narrower type.
+  /// Multiplies every element of the weights by 1 + eps or 1 - eps, where a
+  /// hash of the element's index selects the sign. eps is the spacing at 1 of
+  /// the element type or, with mixed precision, of the narrower compute type.
   Status perturb();
 
 private:
-  /// Calls body(data) with the bytes of a tensor.
+  /// Calls body(data) with the contents of a tensor.
   Status read(const StepTensor &tensor,
               const std::function<Status(const char *)> &body) const;
 
@@ -75,7 +77,7 @@ private:
   std::size_t program_;
   std::vector<StepTensor> tensors_;
   std::unordered_map<const char *, size_t> places_;
-  std::vector<std::vector<char>> copies_; ///< Of the states, or empty.
+  std::vector<std::vector<char>> copies_; ///< Copies of the states, or empty.
 };
 
 } // namespace kiln::runtime

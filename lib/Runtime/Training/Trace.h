@@ -16,9 +16,9 @@
 
 namespace kiln::runtime {
 
-/// The events as a trace that Perfetto and chrome://tracing read: one bar per
-/// command, bars on tracks of their own for the copies between the arenas, and
-/// a counter of the live bytes of every class.
+/// Returns the events as a JSON trace for Perfetto and chrome://tracing: one
+/// slice per command, separate tracks for the copies between the arenas, and a
+/// counter of the live bytes of every buffer class.
 std::string traceJson(const std::string &processName,
                       const std::vector<TraceEvent> &events);
 

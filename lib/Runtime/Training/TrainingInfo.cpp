@@ -21,10 +21,10 @@ namespace kiln::runtime {
 
 using Json = nlohmann::json;
 
-/// More entries than any program has; a list beyond it is damage.
+/// Upper bound of list lengths; a longer list indicates a damaged file.
 static constexpr std::size_t mostEntries = 1000;
 
-/// Size of a list that is not unreasonably long.
+/// Returns the size of a list; fails above mostEntries.
 static std::size_t sizeOf(const Node &list) {
   std::size_t size = list.size();
   if (size <= mostEntries)
@@ -34,11 +34,11 @@ static std::size_t sizeOf(const Node &list) {
   return 0;
 }
 
-/// Reads a name that is shown to users.
+/// Reads a name that appears in messages.
 static std::string readName(const Node &node) {
   std::string name = node.text();
   if (!node.failed() && (name.empty() || name.size() > 64))
-    node.fail("is " + inQuotes(name) + ", expected a name");
+    node.fail("is " + inQuotes(name) + ", expected 1 to 64 characters");
   return name;
 }
 
@@ -53,7 +53,8 @@ static UpdateRule readUpdate(const Node &node) {
   else
     for (auto &[name, value] : options.json().items()) {
       if (!value.is_number())
-        options.fail("has a member " + inQuotes(name) + " that is no number");
+        options.fail("has a member " + inQuotes(name) +
+                     " that is not a number");
       else
         rule.options[name] = value.get<double>();
     }
@@ -120,7 +121,7 @@ std::string numberText(double value) {
   return text;
 }
 
-/// Adds `part` to a list with commas.
+/// Appends `part` to a comma-separated list.
 static void append(std::string &list, const std::string &part) {
   list += (list.empty() ? "" : ", ") + part;
 }
@@ -163,7 +164,8 @@ std::string lossyText(const TrainingInfo &info) {
   return text.empty() ? "none" : text;
 }
 
-/// The names of all optimizers; one name for those with the same states.
+/// Returns the names of all optimizers, where optimizers with the same states
+/// share one name.
 static std::set<std::string> stateKinds(const TrainingInfo &info) {
   std::set<std::string> kinds;
   for (const UpdateRule &rule : info.updates)

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The program description and the manifest of a checkpoint hold the same
-// members "optimizer", "dropout" and "lossy": docs/reference/program-format.md.
+// The program description and the manifest of a checkpoint contain the same
+// members "optimizer", "dropout" and "lossy"; see
+// docs/reference/program-format.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,26 +22,28 @@
 
 namespace kiln::runtime {
 
-/// Reads the three members of `object`. Problems go to the node's failure.
+/// Reads the three members of `object`. Errors are recorded in the node's
+/// failure.
 abi::TrainingInfo readTrainingInfo(const support::Node &object);
 
 /// Adds the three members to `object`.
 void addTrainingInfo(const abi::TrainingInfo &info, nlohmann::json &object);
 
-/// The shortest decimal number that reads back as `value`.
+/// Returns the shortest decimal text that parses back to `value`.
 std::string numberText(double value);
 
-/// "adamw (beta1=0.9, ...)"; "none" without updates.
+/// Returns "adamw (beta1=0.9, ...)", or "none" for a program without updates.
 std::string optimizerText(const abi::TrainingInfo &info);
-/// "0.1", "0.1, of attention 0.2" or "none".
+/// Returns "0.1", "0.1, of attention 0.2" or "none".
 std::string dropoutText(const abi::TrainingInfo &info);
-/// "fewbit:3 of 12 residuals" or "none".
+/// Returns "fewbit:3 of 12 residuals" or "none".
 std::string lossyText(const abi::TrainingInfo &info);
 
-/// True if the optimizer states of `then` mean the same to `now`: adam and
-/// adamw keep running averages of the gradient and of its square, momentum and
-/// nesterov the same velocity. Options such as beta1 do not matter: an average
-/// forgets those that it was made with as fast as it forgets gradients.
+/// Returns true if the optimizers of `then` and `now` use the same states: adam
+/// and adamw both keep running averages of the gradient and of its square, and
+/// momentum and nesterov keep the same velocity. Options such as beta1 are not
+/// compared, because their effect on a running average decays with later
+/// gradients.
 bool haveSameStates(const abi::TrainingInfo &then,
                     const abi::TrainingInfo &now);
 

@@ -89,7 +89,8 @@ RunFacts TrainingRun::facts() const {
   return facts;
 }
 
-/// What may keep training from diverging: a lower rate, and what is off.
+/// Suggests options that may prevent divergence: a lower rate, and warmup and
+/// clipping if they are off.
 std::string TrainingRun::advice() const {
   std::string text = "lower --lr";
   if (options_.schedule.warmupSteps == 0)
@@ -132,10 +133,10 @@ Status TrainingRun::runTraced() {
 }
 
 void TrainingRun::missing(const char *flag, const Status &status) {
-  warn(std::string(flag) + ": " + status.message() + "; the run goes on");
+  warn(std::string(flag) + ": " + status.message() + "; the run continues");
   if (diagnostics_.ok())
     diagnostics_ =
-        Status(status.code(), "the run is complete but for " +
+        Status(status.code(), "the run is complete except for " +
                                   std::string(flag) + ": " + status.message());
 }
 
@@ -224,7 +225,7 @@ Status TrainingRun::validate() {
     return Status();
   int64_t sequences = files_.valData->sequencesPerEpoch(evaluate_->length());
   if (options_.valBatches > 0)
-    // A limit that does not fit is no limit.
+    // A limit that overflows does not restrict the batches.
     sequences = std::min(sequences,
                          checkedMul<int64_t>(options_.valBatches,
                                              engine_.description().model.batch)
@@ -245,7 +246,7 @@ Status TrainingRun::validate() {
     sum += evaluate_->loss() * double(*counted);
     targets += *counted;
   }
-  // A mean over a part of the data would look like a result.
+  // A mean over part of the data could be mistaken for a result.
   if (stopRequested())
     return Status();
   double loss = sum / double(std::max<int64_t>(targets, 1));
@@ -258,7 +259,7 @@ Status TrainingRun::validate() {
   return Status();
 }
 
-/// Whether any element is infinite or not a number.
+/// Returns true if any element is infinite or NaN.
 template <typename T>
 static bool hasNonFinite(const char *data, int64_t count) {
   auto *values = reinterpret_cast<const T *>(data);
@@ -268,7 +269,7 @@ static bool hasNonFinite(const char *data, int64_t count) {
   return sum != 0;
 }
 
-/// The same for any type.
+/// Returns true if any element of a tensor of any type is infinite or NaN.
 static bool hasNonFinite(const ValueInfo &value, const char *data) {
   int64_t count = value.elements();
   if (value.type == ElementType::F32)
@@ -292,8 +293,8 @@ Status TrainingRun::checkStatesFinite() const {
   const std::vector<StateInfo> &states = engine_.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
     const StateInfo &state = states[i];
-    // What no program writes is what the model came with, such as the -inf of
-    // an additive mask.
+    // A state that no program writes keeps its initial values, which may be
+    // infinite, such as the -inf of an additive mask.
     if (!state.written || state.role == StateRole::Constant ||
         state.role == StateRole::Mirror)
       continue;
@@ -336,7 +337,7 @@ Status TrainingRun::save() {
 }
 
 Status TrainingRun::run() {
-  // Before the first step there is nothing new to save.
+  // A run that is stopped before its first step has nothing new to save.
   if (Status status = checkStop(); !status.ok())
     return status;
   while (progress_.step < options_.steps && !stopRequested()) {
@@ -354,7 +355,7 @@ Status TrainingRun::run() {
       status = save();
       if (status.code() == ExitCode::Diverged)
         return status;
-      // Training is worth more than one checkpoint: older ones are intact.
+      // A failed save does not end training: older checkpoints are intact.
       if (!status.ok())
         warn("checkpoint of step " + std::to_string(progress_.step) +
              " was not saved: " + status.message());

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One run over an engine that has been started: where training stands, and the
-// loop that moves it on. The states belong to `progress` at every moment
-// outside of a step, so that a checkpoint between two steps is always
-// consistent.
+// Drives one training run on a started engine: the progress of the run and the
+// loop that advances it. Between steps, the states always correspond to
+// `progress`, so a checkpoint is consistent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +27,11 @@
 
 namespace kiln::runtime {
 
-/// Files and devices of a run, opened before it starts; empty: not wanted.
+/// Files of a run, opened before it starts; nullopt: not requested.
 struct RunFiles {
   std::optional<TokenFile> data;
   std::optional<TokenFile> valData;
-  /// The inputs that the model declares, for either.
+  /// Tensors of the inputs that the model declares.
   std::optional<InputTensors> inputs;
   std::optional<InputTensors> valInputs;
   std::optional<CheckpointDir> save;
@@ -40,36 +39,36 @@ struct RunFiles {
 
 class TrainingRun {
 public:
-  /// All references must outlive the run; `progress` is where it starts, and
-  /// `record` what its checkpoints say of the trajectory.
+  /// All references must outlive the run. `progress` is its starting point, and
+  /// `record` is the trajectory record of its checkpoints.
   TrainingRun(Engine &engine, const Options &options, RunFiles &files,
               Records &records, const TrajectoryRecord &record,
               const Progress &progress);
 
-  /// Finds the programs that the options need.
+  /// Binds the programs that the options require.
   Status bind();
 
-  /// Trains up to options.steps, validates and saves as the options say. Ends
-  /// with ExitCode::Stopped after a signal, ExitCode::Diverged when a loss or
-  /// norm is not finite.
+  /// Trains up to options.steps, and validates and saves as the options
+  /// request. Fails with ExitCode::Stopped after a signal and with
+  /// ExitCode::Diverged if a loss or gradient norm is not finite.
   Status run();
 
-  /// Fails if the trace or the gradients could not be written, which keeps no
-  /// run from its end.
+  /// Returns an error if the trace or the gradients could not be written. Such
+  /// an error does not end the run early.
   const Status &diagnostics() const { return diagnostics_; }
 
   const Progress &progress() const { return progress_; }
 
-  /// One update: writes the inputs of the step that `progress` stands before,
-  /// calls `compute` with the training program, and moves `progress` on. Says
-  /// what came out, finite or not.
+  /// Computes one update: writes the inputs of the next step, calls `compute`
+  /// with the training program, and advances `progress`. Returns the record of
+  /// the step, whether or not its loss is finite.
   Result<StepRecord>
   computeStep(const std::function<Status(size_t program)> &compute);
 
-  /// Makes the next step that of `progress`; the states are the caller's.
+  /// Sets the progress of the next step. The caller restores the states.
   void moveTo(const Progress &progress) { progress_ = progress; }
 
-  /// Fails when the loss or norm of a step is not finite.
+  /// Fails if the loss or the gradient norm of a step is not finite.
   Status checkFinite(const StepRecord &record) const;
 
 private:
@@ -79,7 +78,7 @@ private:
   Status checkStatesFinite() const;
   Status dumpGradients();
   Status runTraced();
-  /// Notes that `flag` has no file.
+  /// Records that the output file of `flag` could not be written.
   void missing(const char *flag, const Status &status);
   std::string advice() const;
   RunFacts facts() const;
@@ -99,11 +98,11 @@ private:
   std::optional<int64_t> validatedStep_;
 };
 
-/// Index of the program of that name, if the executable has it.
+/// Returns the index of the program with that name, or nullopt.
 std::optional<size_t> findProgram(const Description &description,
                                   const std::string &name);
 
-/// Reads sequences from a token file.
+/// Returns a source that reads sequences from a token file.
 SequenceSource sourceOf(TokenFile &file,
                         const std::optional<InputTensors> &inputs);
 

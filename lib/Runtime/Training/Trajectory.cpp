@@ -1,4 +1,4 @@
-//===- Trajectory.cpp - The facts that decide a training run --------------===//
+//===- Trajectory.cpp - Facts that determine a training run ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

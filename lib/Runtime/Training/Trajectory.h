@@ -1,16 +1,16 @@
-//===- Trajectory.h - The facts that decide a training run ------*- C++ -*-===//
+//===- Trajectory.h - Facts that determine a training run -------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Together with the seeds and the states, these facts decide every later loss
-// of a run, up to rounding: two runs with equal facts follow one trajectory.
-// The manifest of a checkpoint holds them, so that a resumed run takes from
-// there what its command line does not give, and notices when its executable or
-// its data is another one. What changes rounding at most (plan, budget,
-// threads, target, micro-batches) is none of them.
+// Together with the seeds and the states, these facts determine every later
+// loss of a run up to rounding: two runs with equal facts follow the same
+// trajectory. They are saved in the manifest of a checkpoint, so that a resumed
+// run uses them for flags that are not given and detects a different executable
+// or different data. Facts that affect rounding only (plan, budget, threads,
+// target, micro-batches) are excluded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,19 +29,19 @@
 
 namespace kiln::runtime {
 
-/// What flags of the executable decide.
+/// Choices that flags of the executable control.
 struct RunChoices {
   int64_t totalSteps = 0;
   ScheduleOptions schedule;
-  double gradClip = 0; ///< 0: gradients are not scaled.
+  double gradClip = 0; ///< Maximum gradient norm; 0: no clipping.
 };
 
-/// What the compiler decided.
+/// Facts that are fixed at compile time.
 struct BuiltFacts {
   abi::TrainingInfo training;
   int64_t sequencesPerUpdate = 0; ///< Over all micro-batches.
   int64_t sequenceLength = 0;
-  int64_t frozenParameters = 0; ///< Elements that no update touches.
+  int64_t frozenParameters = 0; ///< Number of elements that no update changes.
 };
 
 struct Trajectory {
@@ -52,16 +52,16 @@ struct Trajectory {
 
 BuiltFacts builtFactsOf(const Description &description);
 
-/// Replaces what the kind of schedule does not use by its default.
+/// Resets the options that the schedule does not use to their defaults.
 void dropUnused(ScheduleOptions &schedule);
 
-/// The flags of the rate that say more than the default, such as "--min-lr".
+/// Returns the rate flags that differ from their defaults, such as "--min-lr".
 std::set<std::string> flagsInUse(const ScheduleOptions &schedule);
 
 nlohmann::json trajectoryJson(const Trajectory &trajectory);
 
-/// Checks types, ranges and that the choices go together. `source` names the
-/// checkpoint in messages. Entry for fuzzers: touches nothing but its input.
+/// Checks the types, ranges and consistency of the choices. `source` names the
+/// checkpoint in messages. Entry point of fuzzers: accesses only its arguments.
 Result<Trajectory> parseTrajectory(const nlohmann::json &json,
                                    const std::string &source);
 

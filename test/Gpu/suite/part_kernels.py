@@ -73,7 +73,7 @@ def side_by_side(context, case):
     lines = done.out.splitlines() or [""]
     if "error: " in done.err:
         raise process.Failed(process.first_line(done.err))
-    found = [line for line in lines if line.startswith("first op to differ")]
+    found = [line for line in lines if line.startswith("first differing op")]
     return Outcome({}, done.code == 0, "alike", "; ".join([lines[-1], *found]), done.command)
 
 

@@ -1,17 +1,16 @@
-# ===- library_keys.py - kiln's tables of keys against transformers ----------=== #
+# ===- library_keys.py - kiln's key tables against transformers --------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""library_keys.py TABLES: compares what `kilnc --list-config-keys` wrote with
-the transformers library of this Python.
+"""library_keys.py TABLES: compares the output of `kilnc --list-config-keys` with the
+transformers library of this Python.
 
-Every key that the library's configuration class declares must be in kiln's
-table with the same default, and every default in the table must be declared.
-Then a model of each family is built and trained for one step, and the keys that
-the table calls unread must not be read by it, except by the code that only
-concerns text generation."""
+Every key that the library's configuration class declares must be in kiln's table with the
+same default, and every default in the table must be declared. Then a model of each family is
+built and trained for one step, during which the library must not read any key with use
+unread, except in code for text generation only."""
 
 import dataclasses
 import json
@@ -22,7 +21,7 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, CONFIG_MAPPING
 
-# Values of no type that the library could use by accident.
+# A value whose type no code of the library can handle.
 STRANGE = {"a value": ["that nothing understands"]}
 SMALL = {
     "gpt2": {"n_positions": 8, "n_embd": 16, "n_layer": 2, "n_head": 2},
@@ -41,7 +40,7 @@ problems = []
 
 
 def declared_defaults(config_class):
-    """Name to default of every field that a config.json may set."""
+    """Returns the default of every field that a config.json may set, by name."""
     defaults = {}
     for field in dataclasses.fields(config_class):
         if field.default is not dataclasses.MISSING:
@@ -66,13 +65,13 @@ def compare_defaults(family, rows, version):
     for key, row in rows.items():
         if "default" in row and key not in declared:
             problems.append(f"{family}: key '{key}': kiln's table has a default, transformers does not declare it")
-    # These are not declared, but kiln has a default for them.
+    # These keys are not declared, but kiln has a default for them.
     if "rope_theta" in rows and config_class.default_theta != 10000.0:
         problems.append(f"{family}: rope_theta is {config_class.default_theta} when absent, not 10000.0")
 
 
 def watch(config, keys, reads):
-    """From now on reading one of `keys` of `config` is recorded."""
+    """Records all subsequent reads of `keys` of `config`."""
     base = type(config)
 
     def read(self, name):
@@ -86,7 +85,7 @@ def watch(config, keys, reads):
                 reads.setdefault(name, f"{place.name}:{frame.f_lineno}")
         return base.__getattribute__(self, name)
 
-    # The class is replaced, not wrapped: the library asks for isinstance.
+    # The class is replaced, not wrapped, because the library uses isinstance.
     config.__class__ = type(base.__name__, (base,), {"__getattribute__": read})
 
 

@@ -1,11 +1,11 @@
-# ===- accumulate_fault.py - A product that adds to what was there -----------=== #
+# ===- accumulate_fault.py - A GEMM that accumulates wrongly -----------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""accumulate_fault.py EXECUTABLE COPY NAME: a copy of an executable in which the first
-matrix product NAME of the training program is added to the memory of its result."""
+"""accumulate_fault.py EXECUTABLE COPY NAME: copies an executable and makes the first matmul
+NAME of the training program accumulate into the memory of its result."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ import harness
 
 executable, copy, name = sys.argv[1:]
 content = bytearray(pathlib.Path(executable).read_bytes())
-# The description holds the plan for readers too; it precedes what is run.
+# The description also contains a plan for readers, which precedes the programs.
 start = content.index(b'"train":{"inputs":[')
 product = re.compile(rb'"beta":(0),(?:(?!"beta":).)*?"name":"' + re.escape(name.encode()) + b'","op":"gemm"')
 found = product.search(content, start)

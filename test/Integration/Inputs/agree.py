@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""agree.py TOLERANCE A.jsonl B.jsonl [steps|eval]: the losses of two logs differ by at
-most TOLERANCE, relative; 0 asks for the same bits."""
+"""agree.py TOLERANCE A.jsonl B.jsonl [steps|eval]: checks that the losses of two logs differ
+by a relative error of at most TOLERANCE; 0 requires equal bits."""
 
 import sys
 

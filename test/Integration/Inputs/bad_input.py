@@ -1,12 +1,12 @@
-# ===- bad_input.py - Inputs that must be refused in one line ----------------=== #
+# ===- bad_input.py - Inputs that cause a one-line error ---------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""bad_input.py EXECUTABLE MODEL WORK: gives an executable of the model (compiled
-with --batch=2 --seq=24) broken inputs, and places that cannot be written. Each
-must end with its exit code and exactly one line, and leave no file behind."""
+"""bad_input.py EXECUTABLE MODEL WORK: runs an executable of the model (compiled with
+--batch=2 --seq=24) with broken inputs and with output paths that cannot be written. Each run
+must end with the expected exit code and exactly one line, and must leave no file."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ def write(name, content):
 
 
 def refuse(code, message, *flags, **options):
-    """Flags replace those of a run that would succeed."""
+    """Runs a valid command whose flags are replaced by `flags`, and expects an error."""
     given = {flag.split("=")[0] for flag in flags}
     usual = [f for f in ("--steps=2", "--data=train.bin") if f.split("=")[0] not in given]
     before = set(os.listdir("."))
@@ -134,7 +134,7 @@ refuse(USAGE, "--steps: 'many' is not a whole number of at least 0 (see --help)"
 refuse(USAGE, "unknown flag '--step=2': did you mean --steps=N? (see --help)", "--step=2")
 refuse(
     USAGE,
-    "--threads=77 is more than this executable was compiled for, 2; compile with a larger --max-threads",
+    "--threads=77 exceeds the maximum of 2 that this executable was compiled for; compile with a larger --max-threads",
     "--threads=77",
 )
 refuse(
@@ -156,10 +156,10 @@ refuse(
     "--lr=1e30",
 )
 
-# Places that cannot be written. Root may write anywhere but in /sys.
+# Paths that cannot be written. Root may write anywhere except in /sys.
 refuse(
     ERROR,
-    "cannot open the log '/sys/kiln.jsonl': Permission denied; choose a place where you may write",
+    "cannot open the log '/sys/kiln.jsonl': Permission denied; choose a writable path",
     "--log=/sys/kiln.jsonl",
 )
 if os.geteuid() == 0:
@@ -185,7 +185,7 @@ for flag in ("--save", "--tensorboard"):
         f"{flag}=typo/folder",
     )
 
-# What a run would write stays as it was when another flag is wrong.
+# Output files are unchanged if another flag is wrong.
 write("kept.jsonl", b'{"step": 1}\n')
 for log in ("kept.jsonl", "new.jsonl"):
     refuse(
@@ -205,8 +205,8 @@ refuse(
     "--log=train.bin",
 )
 
-# A disk that fills up: no file may grow beyond the limit. A checkpoint in the
-# middle of a run is given up with a warning, the last one is an error.
+# A disk that fills up: no file may exceed the limit. A checkpoint during the run fails with a
+# warning, and the last one with an error.
 os.mkdir("full")
 limit = len(WEIGHTS) + 20000
 
@@ -221,13 +221,13 @@ done = harness.run(
     preexec_fn=limit_files,
 )
 lines = [line.split(" for 'full/")[0] for line in done.stderr.splitlines()]
-moments = harness.re.findall(r"set aside (\d+) bytes", done.stderr)[0]
+moments = harness.re.findall(r"reserve (\d+) bytes", done.stderr)[0]
 expected = [
-    f"warning: checkpoint of step {step} was not saved: cannot set aside {moments} bytes" for step in (1, 2)
-] + [f"error: cannot set aside {moments} bytes"]
+    f"warning: checkpoint of step {step} was not saved: cannot reserve {moments} bytes" for step in (1, 2)
+] + [f"error: cannot reserve {moments} bytes"]
 if lines != expected or "File too large" not in done.stderr:
     harness.fail(f"said {done.stderr}, expected {expected}")
-# The lock that keeps two runs from one directory stays.
+# The lock file of the directory is kept.
 if os.listdir("full") != [".lock"]:
     harness.fail(f"left {os.listdir('full')} in the full directory")
 done = harness.run(

@@ -1,11 +1,11 @@
-# ===- beside_pruning.py - Reading checkpoints that another run prunes -------=== #
+# ===- beside_pruning.py - Readers of checkpoints that are pruned ------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""beside_pruning.py EXE TEXT WORK READERS: one run saves after every step and keeps the
-newest checkpoint alone; READERS runs beside it start from whatever is the newest."""
+"""beside_pruning.py EXE TEXT WORK READERS: one run saves after every step and keeps only the
+newest checkpoint, while READERS runs start from the newest checkpoint that they find."""
 
 import re
 import subprocess

@@ -4,12 +4,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""break_schedule.py SCHEDULE.mlir WORK.mlir KILN-OPT: in copies of a scheduled program
-that kilnc made, one thing is wrong: a wait is after the next command that touches what
-its transfer writes; a queue that touches it does not wait; nothing waits for a transfer;
-a command is no longer after those of another queue; a slot is at the bytes of another
-one; a slot's life is a command too short. --kiln-verify-schedule must refuse each. A
-few of each kind are tried."""
+"""break_schedule.py SCHEDULE.mlir WORK.mlir KILN-OPT: introduces one fault into each copy of
+a scheduled program: a wait is moved after the next command that accesses the destination of
+its transfer; a queue that accesses it does not wait; no wait exists for a transfer; a
+command is no longer ordered after those of another queue; a slot overlaps another one; the
+lifetime of a slot is one command too short. --kiln-verify-schedule must reject each copy. A
+few faults of each kind are tested."""
 
 import pathlib
 import re
@@ -18,7 +18,7 @@ import sys
 
 import harness
 
-TRIED = 4  # Of each kind.
+TRIED = 4  # Number of faults of each kind.
 
 schedule, work, opt = sys.argv[1:]
 lines = pathlib.Path(schedule).read_text().splitlines()
@@ -54,8 +54,8 @@ def queue_of(line):
 
 
 def waits():
-    """Of each transfer: its beginning, the wait for it, and the next command of the
-    wait's block that touches what it writes."""
+    """Returns, for each transfer, its start, its wait, and the next command in the wait's
+    block that accesses its destination."""
     for at, token, to in transfers:
         wait = next(i for i in range(at, len(lines)) if re.match(rf" +kilnrt\.wait {re.escape(token)} ", lines[i]))
         for i in range(wait + 1, len(lines)):
@@ -68,14 +68,14 @@ def waits():
 
 
 def late_waits():
-    """The wait is after the next command that touches the destination."""
+    """Moves a wait after the next command that accesses the destination."""
     for _, wait, i in waits():
         yield [*lines[:wait], *lines[wait + 1 : i + 1], lines[wait], *lines[i + 1 :]]
 
 
 def other_queue_waits():
-    """The queue of the next command that touches the destination does not wait, neither
-    for this transfer nor for a later one of the same link."""
+    """Removes the wait of the queue whose next command accesses the destination, for this
+    transfer and for later ones on the same link."""
     for at, wait, i in waits():
         queues = re.findall(r"@\w+", lines[wait])
         queue = queue_of(lines[i])
@@ -86,7 +86,7 @@ def other_queue_waits():
 
 
 def unawaited():
-    """The wait is for an earlier transfer, so that commands keep their numbers."""
+    """Waits for an earlier transfer instead, so that the commands keep their numbers."""
     earlier = None
     for i in range(start + 1, len(lines)):
         wait = re.match(r" +kilnrt\.wait (%\S+) on ", lines[i])
@@ -96,16 +96,16 @@ def unawaited():
 
 
 def unordered():
-    """A command begins before another queue's commands are over, one of which writes
-    what it touches."""
+    """Starts a command before the commands of another queue are complete, one of which
+    writes bytes that it accesses."""
     for i in range(start + 1, len(lines)):
         if re.search(r" after \[.*?\]", lines[i]) and needs_order(i):
             yield changed(i, re.sub(r" after \[.*?\]", "", lines[i]))
 
 
 def needs_order(index):
-    """Whether another queue's command writes what this one touches, and nothing between
-    the two orders their queues."""
+    """Returns true if a command of another queue writes bytes that this command accesses,
+    and no other synchronization orders the two queues."""
     touched = {slot_of[place] for place in re.findall(r"(?:ro|wo|rw) (%[^\s,)]+)", lines[index])}
     for line in reversed(lines[start:index]):
         if "kilnrt.wait" in line or is_border(line) or " on " in line and queue_of(line) == queue_of(lines[index]):
@@ -116,7 +116,7 @@ def needs_order(index):
 
 
 def moved_slots():
-    """A slot at the bytes of one that lives at the same time."""
+    """Moves a slot to the bytes of a slot with an overlapping lifetime."""
     transient = [fields for fields in slots.values() if fields[3] and fields[1] in ("activation", "gradient")]
     for (i, _, offset, _, first, last, host), (_, _, other, _, start, end, away) in zip(transient, transient[1:]):
         if host == away and first <= end and start <= last and offset != other:

@@ -1,14 +1,14 @@
-# ===- budgets.py - Every budget is kept, and changes no bit -----------------=== #
+# ===- budgets.py - Memory budgets and unchanged bits ------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""budgets.py [--steps=20] KILNC MODEL WORK COUNT "flags": compiles the model for COUNT memory
-budgets between what it takes without a plan and the smallest that is feasible.
-For each of them the arena is at most the budget and what the plan predicts,
---check-memory finds it so, the predicted time does not fall with a smaller
-budget, and all steps give the same bits as without a plan."""
+"""budgets.py [--steps=20] KILNC MODEL WORK COUNT "flags": compiles the model for COUNT
+memory budgets between its memory without a plan and the smallest feasible budget. For each
+budget, the arena must not exceed the budget and must equal the predicted size,
+--check-memory must pass, the predicted time must not decrease with a smaller budget, and all
+steps must give the same bits as without a plan."""
 
 import json
 import re

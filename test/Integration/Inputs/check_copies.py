@@ -1,4 +1,4 @@
-# ===- check_copies.py - What a plan says is copied is copied ----------------=== #
+# ===- check_copies.py - Planned and actual copies ---------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,8 @@
 # ===-----------------------------------------------------------------------=== #
 """check_copies.py KILNC MODEL WORK FLAGS...
 
-The bytes that a step copies to the host and back are those that the plan of the
-executable has, whether there are micro-batches or not.
+Checks that the bytes that a step copies to the host and back equal those in the plan of the
+executable, with and without micro-batches.
 """
 
 import json

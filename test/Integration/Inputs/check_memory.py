@@ -1,13 +1,12 @@
-# ===- check_memory.py - Plans against what executables do -------------------=== #
+# ===- check_memory.py - Memory checks of executables ------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""check_memory.py KILNC MODEL WORK COMMON [FLAGS...]: the model is compiled with
-the flags COMMON and, in turn, with each of FLAGS (quoted lists, "" for none). Each
-executable must pass --check-memory, and must have checked every program that it
-has for everything."""
+"""check_memory.py KILNC MODEL WORK COMMON [FLAGS...]: compiles the model with the flags
+COMMON and with each of FLAGS in turn (quoted lists, "" for none). Each executable must pass
+--check-memory and must have run all checks for all of its programs."""
 
 import shlex
 import subprocess
@@ -15,14 +14,14 @@ import sys
 
 import harness
 
-# Of each program, on every target.
+# Checks of each program on every target.
 CHECKS = [
     "end of the highest byte written",
     "results do not depend on what memory held before",
     "each command changes only its results",
     "slots destroyed after their last use",
 ]
-# The emulated GPU allocates as it likes, but looks at every access.
+# The emulated GPU may allocate memory, but it checks every access.
 BY_TARGET = {
     "cpu": [
         "allocator calls in a step",

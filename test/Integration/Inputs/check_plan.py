@@ -1,10 +1,10 @@
-# ===- check_plan.py - What a plan says, and that it adds up -----------------=== #
+# ===- check_plan.py - Consistency of a plan's figures -----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""check_plan.py PLAN.json: the figures of a plan are there and agree."""
+"""check_plan.py PLAN.json: checks that the figures of a plan exist and are consistent."""
 
 import json
 import pathlib
@@ -46,7 +46,7 @@ if plan["predicted_peak_bytes"] != plan["device_arena_bytes"]:
 if plan["program"] == "train" and plan["host_arena_bytes"] != plan["programs"]["train"]["host_height"]:
     harness.fail("the host's arena is not as high as the training program needs")
 
-# What is copied to the host has a buffer there, and so does what comes back.
+# Copied values have a buffer on the host.
 copied = [plan[f"copied_{way}_bytes_per_step"] for way in ("out", "in")]
 if any(copied) != bool(plan["host_arena_bytes"]) or any(copied) != ("link" in plan):
     harness.fail(f"{copied} bytes are copied and the host has {plan['host_arena_bytes']}")

@@ -1,4 +1,4 @@
-# ===- check_remarks.py - Remarks say what the plan says ---------------------=== #
+# ===- check_remarks.py - Remarks against the plan ---------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 # ===-----------------------------------------------------------------------=== #
 """check_remarks.py PLAN.json REMARKS.yaml
 
-Every stage of the plan has the remarks that its choice calls for and no others,
-with the plan's bytes and times; so have the whole plan and the states. Prints
-the remarks, one a line.
+Checks that every stage of the plan has exactly the remarks for its choice, with the bytes
+and times of the plan, and that the plan and the states have theirs. Prints the remarks, one
+per line.
 """
 
 import json
@@ -22,7 +22,7 @@ plan = json.loads(pathlib.Path(sys.argv[1]).read_text())
 
 
 def read(text: str) -> list[dict]:
-    """The little of YAML that remarks are written in."""
+    """Parses the subset of YAML that remarks use."""
     remarks = []
     for document in text.split("--- !")[1:]:
         kind, *lines = document.splitlines()

@@ -1,4 +1,4 @@
-# ===- check_report.py - Reports of a plan say what the plan says ------------=== #
+# ===- check_report.py - Reports against the plan ----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 # ===-----------------------------------------------------------------------=== #
 """check_report.py PLAN.json SUMMARY.txt PAGE.html SNAPSHOT.snapshot.json
 
-The figures of the summary and of the page are those of the plan, the page is
-well-formed and loads nothing, and the snapshot, replayed as PyTorch's viewer
-does, has the plan's bytes.
+Checks that the summary and the page show the figures of the plan, that the page is
+well-formed and loads no files, and that the snapshot contains the bytes of the plan when it
+is replayed like in PyTorch's viewer.
 """
 
 import html.parser
@@ -34,7 +34,7 @@ for text in [f"({arena:,} bytes)", f"peak: command {peak} of {worst['commands']}
 if plan["choices"] and "choices" not in summary:
     harness.fail("the summary has no choices")
 
-# Of the host: its arena, when most of it is in use, and what is copied.
+# The host: its arena, the time of its peak, and the copies.
 hosted = [buffer for buffer in plan["buffers"] if buffer.get("arena") == "host"]
 names = {"parameter": "parameters", "gradient": "gradients", "activation": "activations"}
 
@@ -59,7 +59,7 @@ if not hosted and "host" in summary:
 
 # The page.
 class Page(html.parser.HTMLParser):
-    """What is open, and the text of elements with an id."""
+    """Tracks the open elements, and the text of elements with an id."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ if sum(highest[2:]) != most or highest[0] != peak:
 if highest[1] != plan["command_names"][peak]:
     harness.fail(f"the peak is at '{highest[1]}' in the page, '{plan['command_names'][peak]}' in the plan")
 
-# The snapshot, forwards from nothing.
+# The snapshot, replayed forwards from an empty arena.
 (segment,), (trace,) = snapshot["segments"], snapshot["device_traces"]
 reserved = allocated = highest = 0
 live: dict[int, int] = {}

@@ -1,12 +1,12 @@
-# ===- compile_time.py - Seconds from a model to its executable --------------=== #
+# ===- compile_time.py - Compile time of a model -----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""compile_time.py KILNC LIMIT MODEL OUTPUT [flags]: fails if compiling takes more
-than LIMIT seconds. Compile time grows with the number of different kernels, so a
-deep model must not be slow; the limit is generous, for a machine under load."""
+"""compile_time.py KILNC LIMIT MODEL OUTPUT [flags]: fails if compiling takes more than LIMIT
+seconds. The compile time depends on the number of different kernels, so a deep model must
+not be slow; the limit allows for a loaded machine."""
 
 import sys
 import time

@@ -1,19 +1,19 @@
-# ===- copies_in_disorder.py - Copies at wrong moments are noticed -----------=== #
+# ===- copies_in_disorder.py - Misordered copies are detected ----------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""copies_in_disorder.py EXECUTABLE WORK EVERY: copies between device and host that
-kilnc would refuse to plan. In copies of an executable with --offload, one command of
-the training program stands elsewhere:
+"""copies_in_disorder.py EXECUTABLE WORK EVERY: tests orders of copies that kilnc never
+plans. In each copy of an executable with --offload, one command of the training program is
+moved:
 
-- a copy_wait behind the next command that touches what the copy writes, or that
-  writes what it reads: the place is used too early;
-- a copy_start in front of the last command that wrote what it reads.
+- a copy_wait after the next command that accesses the destination of the copy, or that
+  writes its source: the memory is used too early;
+- a copy_start before the last command that wrote its source.
 
-None may start: one line names the copy and the command that is in its way. One of
-EVERY such faults is tried."""
+None of the executables may start: one line must name the copy and the conflicting command.
+One of EVERY such faults is tested."""
 
 import json
 import os
@@ -30,8 +30,7 @@ content, begin, end = description.find(executable)
 
 
 def elements(text, at):
-    """Where the elements of the array that begins at `at` begin and end, and what
-    they are."""
+    """Returns the begin, end and value of the elements of the array that begins at `at`."""
     decoder, found = json.JSONDecoder(), []
     while text[at] != "]":
         value, stop = decoder.raw_decode(text, at + 1)
@@ -41,14 +40,14 @@ def elements(text, at):
 
 
 def overlap(ref, size, other, other_size):
-    """Whether two places share bytes in the first iteration."""
+    """Returns true if two places share bytes in the first iteration."""
     return (
         ref[2:] == other[2:] and ref[0] < other[0] + other_size and other[0] < ref[0] + size
     )
 
 
 def touches(command, ref, size, writes):
-    """Whether a command reads or writes any of these bytes, or only whether it writes."""
+    """Returns true if a command accesses any of these bytes or, with `writes`, writes them."""
     for item in command.get("items", [command]):
         for i, (arg, extent) in enumerate(zip(item.get("args", []), item.get("extents", []))):
             if overlap(arg, extent, ref, size) and (not writes or i in item["writes"]):
@@ -61,7 +60,7 @@ at = text.index('"train":{"inputs":[')
 for marker in ('"segments":[', '"commands":['):
     at = text.index(marker, at) + len(marker) - 1
 commands = elements(text, at)
-faults = []  # (what it is, a command, the place in front of which it stands then)
+faults = []  # (description, command, new position before which it is inserted)
 for i, (_, _, copy) in enumerate(commands):
     if copy["op"] != "copy_start":
         continue
@@ -87,7 +86,7 @@ for i, (_, _, copy) in enumerate(commands):
 
 
 def moved(index, to):
-    """The executable with one command elsewhere: as many bytes as before."""
+    """Returns the executable with one command moved; its size is unchanged."""
     order = [k for k in range(len(commands)) if k != index]
     order.insert(to - (to > index), index)
     array = ",".join(text[commands[k][0] : commands[k][1]] for k in order)

@@ -1,12 +1,12 @@
-# ===- declared_inputs.py - Inputs that a model declares ----------------------=== #
+# ===- declared_inputs.py - Inputs that a model declares ---------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
 """declared_inputs.py KILNC KILN_RUN MODEL WORK: trains the model of
-usage/Inputs/declared.mlir in several ways, which must agree with each other and with a
-loss that is computed here, and checks the messages for wrong files."""
+usage/Inputs/declared.mlir in several ways, whose losses must agree with each other and with
+a loss computed in this script, and checks the errors for wrong files."""
 
 import array
 import math
@@ -62,7 +62,7 @@ def close(what, first, second, tolerance):
 
 first = train("first", [executable], f"--inputs={inputs}")
 
-# The loss of the first step, computed here from the initial weights.
+# The loss of the first step, computed from the initial weights.
 harness.run([executable, "--steps=0", "--seed=3", f"--save={work / 'initial'}"])
 weights = read_safetensors(work / "initial/checkpoint-0/model.safetensors")
 table, head = (list(weights[name]) for name in ("table", "head"))
@@ -76,7 +76,7 @@ expected, found = total / (BATCH * LENGTH), losses(first[0])[0]
 if not abs(found - expected) < 1e-5 * expected:
     harness.fail(f"the first loss is {found}, expected {expected}")
 
-# Plans, micro-batches and the interpreter learn the same.
+# Plans, micro-batches and the interpreter have the same losses.
 step = work / "step.mlir"
 harness.run([kilnc, model, "--optimizer=sgd", "--clip=off", "--emit=step", "-o", step])
 close("interpreted", first[0], train("step", [kiln_run, step], f"--inputs={inputs}")[0], 1e-5)
@@ -88,7 +88,7 @@ for name, *flags in (["full", "--recompute=full"], ["emu", "--target=cuda-emu"])
         kilnc, model, work / f"train-{name}", "--max-threads=2", "--optimizer=sgd", "--clip=off", *flags
     )
     harness.require_equal_runs(name, *first, *train(name, [other], f"--inputs={inputs}"))
-# As two micro-batches of two sequences.
+# Two micro-batches of two sequences.
 small = work / "small.mlir"
 with open(model, encoding="utf-8") as file:
     text = file.read()
@@ -100,7 +100,7 @@ split = harness.compile_model(
 )
 close("micro-batches", first[0], train("split", [split], f"--inputs={inputs}")[0], 1e-6)
 
-# A resumed run goes on with the same rows, also of shuffled sequences.
+# A resumed run continues with the same rows, also for shuffled sequences.
 whole = train("whole", [executable], f"--inputs={inputs}", "--shuffle=9", "--save-every=2")
 part = work / "part.jsonl"
 shutil.copy(whole[0], part)

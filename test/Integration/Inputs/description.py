@@ -1,11 +1,11 @@
-# ===- description.py - The description inside an executable -----------------=== #
+# ===- description.py - Program description of an executable -----------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""description.py EXECUTABLE FILE.json: writes the program description that kilnc put
-into an executable (docs/reference/program-format.md)."""
+"""description.py EXECUTABLE FILE.json: writes the program description in an executable
+(docs/reference/program-format.md) to a file."""
 
 import json
 import pathlib
@@ -15,18 +15,18 @@ import harness
 
 
 def find(executable):
-    """The bytes of the file, and where in them the description begins and ends."""
+    """Returns the bytes of the file, and the begin and end of the description in them."""
     content = pathlib.Path(executable).read_bytes()
     begin = content.find(b'{"arena":{"bytes":')
     if begin < 0:
         harness.fail(f"{executable} has no description")
-    # One character for each byte, so that the decoder counts bytes.
+    # latin-1 maps each byte to one character, so the decoder counts bytes.
     _, length = json.JSONDecoder().raw_decode(content[begin:].decode("latin-1"))
     return content, begin, begin + length
 
 
 def commands(program):
-    """The commands of a program of the description, along its order."""
+    """Returns the commands of a program of the description in execution order."""
     segments = {segment["name"]: segment["commands"] for segment in program["segments"]}
     return [command for name in program["order"] for command in segments[name]]
 

@@ -1,13 +1,13 @@
-# ===- determinism.py - The same bits, whatever the threads ------------------=== #
+# ===- determinism.py - Equal bits for all thread counts ---------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""determinism.py KILNC MODEL WORK [compile flags]: an executable for up to three
-threads is run twice with two, then with one and with three, and with three that
-share one processor, where they do other parts of the work. Losses, norms and all
-that is saved must be equal to the last bit."""
+"""determinism.py KILNC MODEL WORK [compile flags]: runs an executable for up to three
+threads twice with two threads, then with one, with three, and with three that share one
+processor, where they compute other parts of the work. Losses, norms and all saved tensors
+must be equal to the last bit."""
 
 import os
 import sys

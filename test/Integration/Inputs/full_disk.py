@@ -1,15 +1,15 @@
-# ===- full_disk.py - Outputs of kilnc where there is no room ----------------=== #
+# ===- full_disk.py - kilnc with a full disk ---------------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""full_disk.py MODEL WORK: compiles with every kind of output onto a disk that is
-full, and into files that may not grow. Each must end with exit code 1 and exactly
-one line. What was there stays whole, and nothing else is left behind.
+"""full_disk.py MODEL WORK: compiles with every kind of output to a full disk and with a
+limit of the file size. Each command must end with exit code 1 and exactly one line. Existing
+files must be unchanged, and no other file may remain.
 
-A full disk is a small tmpfs in a mount namespace of its own. Where the system
-allows no such thing, the limit of file sizes is all."""
+The full disk is a small tmpfs in a separate mount namespace. If the system does not permit
+that, only the limit of file sizes is tested."""
 
 import os
 import pathlib
@@ -56,7 +56,7 @@ def refuse(directory, saying, kinds=tuple(OUTPUTS), preexec_fn=None, reason="Fil
 
 
 def on_full_disk(directory):
-    """In a mount namespace: a disk with a page that is free."""
+    """In a mount namespace: creates a disk with one free page."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", directory], check=True)
     (directory / "filler").touch()
     with open(directory / "filler", "wb", buffering=0) as filler:
@@ -77,11 +77,11 @@ def main():
     work = harness.fresh_directory(work)
     limited = work / "limited"
     limited.mkdir()
-    # What the linker reads and writes is as large as the executable.
+    # The linker's inputs and outputs are as large as the executable.
     texts = [kind for kind in OUTPUTS if kind != "executable"]
     refuse(limited, "cannot ", texts, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)))
     linker = (200 << 10, 200 << 10)
-    # The linker words the reason itself, or the signal ends it.
+    # The linker reports the error in its own words, or a signal ends it.
     refuse(
         limited,
         "linking ",

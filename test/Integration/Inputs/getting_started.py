@@ -1,15 +1,14 @@
-# ===- getting_started.py - The page's training, stopped ten times -----------=== #
+# ===- getting_started.py - The documented training run, interrupted ---------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""getting_started.py KILNC SOURCE WORK STOPS [TRAIN VAL]: does what
-docs/use/getting-started.md says, to the letter. The page's commands compile and train a model; the same training is
-then stopped by SIGINT at STOPS random steps, and continued each time by the command that
-the page gives. The last checkpoint must have the bits of the run that was left alone.
-Then the run goes on beyond its end, also by the page's command. The texts default to the
-documentation of kiln."""
+"""getting_started.py KILNC SOURCE WORK STOPS [TRAIN VAL]: runs the commands of
+docs/use/getting-started.md, which compile and train a model. The same training is then
+stopped by SIGINT at STOPS random steps and continued each time with the page's command. The
+last checkpoint must have the bits of the uninterrupted run. Then the run is extended with
+the page's command. The default texts are the documentation of kiln."""
 
 import json
 import pathlib
@@ -24,7 +23,7 @@ import harness
 
 
 def commands_of(page, section):
-    """The commands of all blocks of a section, a list of words each."""
+    """Returns the commands of all blocks of a section as lists of words."""
     text = page.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
     blocks = text.split("\n```\n")[1::2]
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
@@ -39,12 +38,12 @@ def one(commands, what, test):
 
 
 def steps_done(directory):
-    """The newest step in the directory of checkpoints."""
+    """Returns the newest step in the checkpoint directory."""
     return int(harness.newest_checkpoint(directory / "checkpoints").name[11:])
 
 
 def stop_at(command, directory, step):
-    """Runs `command` until it has printed `step`, then presses Ctrl-C."""
+    """Runs `command` until it has printed `step`, then sends SIGINT."""
     harness.show(command)
     process = subprocess.Popen(
         command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -60,7 +59,7 @@ def stop_at(command, directory, step):
 
 
 def prepare(directory, work, source):
-    """What the page's commands name, in a directory of their own."""
+    """Creates the files that the page's commands use in a separate directory."""
     directory.mkdir()
     for name in ("train.txt", "val.txt", "train"):
         (directory / name).symlink_to(work / name)
@@ -105,7 +104,7 @@ def main(kilnc, source, work, stops, train=None, val=None):
     parts = prepare(work / "parts", work, source)
     command, done = start, 0
     for place in places:
-        # A stop arrives a step or more late, and may have passed the next place.
+        # A stop takes effect one or more steps late, possibly after the next planned stop.
         message = stop_at(command, parts, max(place, done + 1))
         if done and message.splitlines()[0] != (
             f"resuming from checkpoints/checkpoint-{done} at step {done} of {steps}"

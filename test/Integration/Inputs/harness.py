@@ -1,12 +1,12 @@
-# ===- harness.py - Compile and run executables in tests ---------------------=== #
+# ===- harness.py - Compiles and runs executables in tests -------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""What the tests of executables share. Every failure ends the test with one line
-that says what was expected; commands are printed, so that a person can repeat
-them. Only the standard library is used."""
+"""Functions that the tests of executables share. Every failure ends the test with one line
+that describes the expected result. Commands are printed, so that they can be repeated. Only
+the standard library is used."""
 
 import json
 import pathlib
@@ -23,8 +23,8 @@ sys.dont_write_bytecode = True
 
 import make_weights  # noqa: E402  (its folder is on the path only now)
 
-# A shell without job control starts what runs in the background with SIGINT ignored,
-# nohup does so with SIGHUP, and an executable leaves such a signal ignored.
+# A shell without job control starts background processes with SIGINT ignored, nohup starts them
+# with SIGHUP ignored, and an executable does not change an ignored signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -46,7 +46,7 @@ def show(command):
 
 
 def run(command, expect=0, **options):
-    """Runs to the end; the exit code must be `expect`. Returns the process."""
+    """Runs a command to its end and returns the process; the exit code must be `expect`."""
     show(command)
     done = subprocess.run(
         [str(c) for c in command], capture_output=True, text=True, **options
@@ -58,8 +58,8 @@ def run(command, expect=0, **options):
 
 
 def leading_options(arguments, **defaults):
-    """Values of the `--name=value` in front of `arguments`, by name and of the type
-    of their defaults; and the arguments behind them."""
+    """Returns the values of the leading `--name=value` arguments by name, converted to the
+    types of their defaults, and the remaining arguments."""
     values = dict(defaults)
     while arguments and arguments[0].startswith("--"):
         name, _, value = arguments[0][2:].partition("=")
@@ -76,7 +76,7 @@ def compile_model(kilnc, model, executable, *flags):
 
 
 def write_inputs(model, directory):
-    """train.bin, validation.bin and, for a model directory, model.safetensors."""
+    """Writes train.bin, validation.bin and, for a model directory, model.safetensors."""
     if str(model).endswith(".mlir"):
         sizes = re.search(r"vocab_size = (\d+)", pathlib.Path(model).read_text())
         config = {"vocab_size": int(sizes[1])}
@@ -88,13 +88,14 @@ def write_inputs(model, directory):
 
 
 def events(log, kind):
-    """Objects of one kind of a JSONL log; a step has no "event"."""
+    """Returns the objects of one kind in a JSONL log; a step has no "event"."""
     lines = [json.loads(line) for line in pathlib.Path(log).read_text().splitlines()]
     return [line for line in lines if line.get("event", "step") == kind]
 
 
 def losses(log):
-    """What must not depend on how a run was made, as text: 17 digits are exact."""
+    """Returns the values of a run that must be reproducible as text, because 17 digits are
+    exact."""
     names = ("step", "loss", "lr", "grad_norm")
     return [
         tuple(re.search(rf'"{name}":[^,}}]*', line).group() for name in names if name in line)
@@ -111,7 +112,7 @@ def newest_checkpoint(directory):
 
 
 def require_equal_runs(what, log, saved, other_log, other_saved):
-    """Losses of all steps and every saved tensor are equal to the last bit."""
+    """Checks that the losses of all steps and every saved tensor are equal to the last bit."""
     one, other = losses(log), losses(other_log)
     if not one:
         fail(f"{log} has no steps")

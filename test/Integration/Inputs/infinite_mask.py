@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""infinite_mask.py FROM TO NAME: a copy of a safetensors file in which the second half
-of the f32 tensor NAME is -inf."""
+"""infinite_mask.py FROM TO NAME: copies a safetensors file and sets the second half of the
+f32 tensor NAME to -inf."""
 
 import json
 import struct

@@ -1,11 +1,12 @@
-# ===- launch_groups.py - Equal kernels of a step are one launch -------------=== #
+# ===- launch_groups.py - Launches of equal kernels are grouped --------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""launch_groups.py EXECUTABLE: the launches of `train` that update states are one launch
-for each of their kernels, or as many as the 4 KiB of a kernel's parameters take."""
+"""launch_groups.py EXECUTABLE: checks that the launches of `train` that update states are
+grouped into one launch per kernel, or into as many as the 4 KiB limit of kernel parameters
+requires."""
 
 import json
 import math

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""lion.py KILNC MODEL WORK: trains with --optimizer=lion and repeats every step by the
-formula of the paper, from the gradients that the executable writes."""
+"""lion.py KILNC MODEL WORK: trains with --optimizer=lion and recomputes every step with the
+formula of the paper from the gradients that the executable writes."""
 
 import sys
 

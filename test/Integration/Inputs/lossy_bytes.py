@@ -1,19 +1,19 @@
-# ===- lossy_bytes.py - What encodings of residuals save ----------------------=== #
+# ===- lossy_bytes.py - Bytes saved by residual encodings --------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
 """lossy_bytes.py KILNC MODEL WORK BITS RHO [FLAGS...]: plans the model exactly, with
-fewbit:BITS, with rmm:RHO and with both, and compares the bytes of activations that
-are alive from before the head and loss to behind it.
+fewbit:BITS, with rmm:RHO and with both, and compares the bytes of activations that are live
+across the head and the loss.
 
-With --rebuild=off all that the backward pass reads is kept. Then every code must
-have ceil(BITS * elements / 8) bytes and every sketch RHO times those of its value;
-the bytes alive must fall by exactly what the encodings of each plan save, and those
-of both by the sum. What the arena saves must be at least 98 % of the sum where
-activations are most of it (--peak). Without --rebuild=off no plan may keep more
-than the exact one, and both must save as least as much as the two alone."""
+With --rebuild=off, every value that the backward pass reads is kept. Then every code must
+have ceil(BITS * elements / 8) bytes, and every sketch RHO times the bytes of its value. The
+live bytes must decrease by exactly the savings of the encodings in each plan, and with both
+techniques by the sum. The reduction of the arena must be at least 98 % of the sum if
+activations dominate it (--peak). Without --rebuild=off, no plan may keep more bytes than the
+exact one, and both techniques together must save at least as much as either one."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def plan(*extra):
 
 
 def kept(plan):
-    """Bytes of the buffers that live across the head and the loss."""
+    """Returns the bytes of the buffers that are live across the head and the loss."""
     head = [i for i, name in enumerate(plan["command_names"]) if name == HEAD]
     if not head:
         harness.fail(f"{model} has no command '{HEAD}'")
@@ -48,7 +48,7 @@ def kept(plan):
 
 
 def check_encodings(plan):
-    """Every encoding has the bytes that it should, and a buffer of that size."""
+    """Checks that every encoding has the expected size and a buffer of that size."""
     sizes = [(buffer["name"], buffer["bytes"]) for buffer in kept(plan)]
     for entry in plan.get("compressed", []):
         elements = entry["bytes"] // width

@@ -5,9 +5,9 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """lossy_training.py KILNC MODEL WORK DATA.txt STEPS TOLERANCE "flags" "lossy flags"...:
-trains with the flags alone and with each of the lossy flags. The mean loss of the
-last tenth of the steps may differ by the share TOLERANCE; the loss must have
-fallen to 60 %, so that there was something to learn."""
+trains with the flags alone and with each of the lossy flags. The mean losses of the last
+tenth of the steps may differ by the relative error TOLERANCE. The loss must have decreased
+to 60 %, which shows that the model has learned."""
 
 import shlex
 import sys

@@ -1,17 +1,16 @@
-# ===- mistakes.py - Mistakes of new users and their answers -----------------=== #
+# ===- mistakes.py - Errors for mistakes of new users ------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""mistakes.py TABLE EXAMPLES WORK: makes the directory WORK, in which a new user would
-work, and runs every command of the table there. Each must end with its exit code, print
-nothing to stdout and exactly one line, which is in the table, to stderr, and leave the
-directory as it was. `<...>` in the table matches any text.
+"""mistakes.py TABLE EXAMPLES WORK: creates the working directory WORK of a new user and runs
+every command of the table in it. Each command must end with its exit code, print nothing to
+stdout and exactly the line of the table to stderr, and leave the directory unchanged.
+`<...>` in the table matches any text.
 
 An entry of the table is
-
-    # What the user does wrong.
+    # The mistake of the user.
     $ COMMAND
     EXIT CODE: MESSAGE
 """
@@ -32,7 +31,7 @@ SMALL = ["--batch=2", "--seq=16", "--max-threads=2"]
 
 
 def read_table(path):
-    """The entries as (number of the line, command, exit code, message)."""
+    """Returns the entries as (line number, command, exit code, message)."""
     entries = []
     lines = [line for line in enumerate(pathlib.Path(path).read_text().splitlines(), 1) if line[1]]
     if len(lines) % 3:
@@ -46,13 +45,14 @@ def read_table(path):
 
 
 def write_tokens(path, ids):
-    """A token file of llm.c."""
+    """Writes an llm.c token file."""
     header = struct.pack("<256i", 20240520, 1, len(ids), *[0] * 253)
     pathlib.Path(path).write_bytes(header + struct.pack(f"<{len(ids)}H", *ids))
 
 
 def write_model(path, example, **changes):
-    """A model directory: the example's configuration with some keys changed or left out."""
+    """Writes a model directory: the example's configuration with some keys changed or
+    removed."""
     config = json.loads((example / "config.json").read_text())
     config.update(changes)
     os.mkdir(path)
@@ -61,7 +61,7 @@ def write_model(path, example, **changes):
 
 
 def write_workplace(examples):
-    """What a user may have: models, text, an executable, a checkpoint, and broken ones."""
+    """Creates a user's files: models, text, an executable, a checkpoint, and broken ones."""
     gpt2, llama = pathlib.Path(examples, "tiny-gpt2"), pathlib.Path(examples, "tiny-llama")
     write_model("model", gpt2)
     write_model("wider", gpt2, n_embd=256)
@@ -103,7 +103,7 @@ def snapshot():
     found = {}
     for path in sorted(pathlib.Path(".").rglob("*")):
         facts = path.lstat()
-        # A directory's time changes with a file that comes and goes.
+        # The time of a directory changes when a temporary file is created and removed.
         is_file = path.is_file()
         found[str(path)] = (facts.st_mode, facts.st_size, facts.st_mtime_ns) if is_file else facts.st_mode
     return found

@@ -1,15 +1,15 @@
-# ===- optimizer_on_host.py - What --offload=optimizer promises --------------=== #
+# ===- optimizer_on_host.py - Guarantees of --offload=optimizer --------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""optimizer_on_host.py KILNC MODEL WORK [FLAGS...]: for each of FLAGS (quoted lists)
-the model is compiled with and without --offload=optimizer. Losses, norms and
-what is saved have the same bits, also where copies happen at odd moments
-(--stress-copies, --emu-seed). The device has no byte of the optimizer's, so that with clipping
-its arena is smaller by all of them. A step copies every gradient out and every
-parameter back, and nothing else."""
+"""optimizer_on_host.py KILNC MODEL WORK [FLAGS...]: compiles the model with and without
+--offload=optimizer for each of FLAGS (quoted lists). Losses, norms and saved tensors must
+have the same bits, even if copies run at unusual times (--stress-copies, --emu-seed). The
+device must not store any optimizer state, so with clipping its arena must be smaller by the
+size of these states. A step must copy every gradient out and every parameter back, and
+nothing else."""
 
 import shlex
 import sys
@@ -56,7 +56,8 @@ for number, flags in enumerate(variants):
     start, end = harness.events(reference[0], "start")[0], harness.events(reference[0], "end")[0]
     moments = start["declared"]["optimizer"]
     moved_end = harness.events(runs["on the host"][0], "end")[0]
-    # Without clipping gradients die at once; then those on their way cost more.
+    # Without clipping, gradients are freed immediately, so gradients in transfer need
+    # additional memory.
     most = end["arena_bytes"] - (1 if "--clip=off" in flags else moments)
     if moments and moved_end["arena_bytes"] > most:
         harness.fail(f"{flags}: the arena has {moved_end['arena_bytes']} bytes, expected {most}")

@@ -1,12 +1,12 @@
-# ===- own_forward.py - A directory and its forward file plan alike -----------=== #
+# ===- own_forward.py - Equal plans of a directory and its graph -------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""own_forward.py KILNC MODEL FOLDER FLAGS...: compiled from the forward graph that kilnc
-writes of it, a model has the schedule and the plan that it has from its directory, under
-each policy of --recompute. Layers have names in both."""
+"""own_forward.py KILNC MODEL FOLDER FLAGS...: checks that a model compiled from the forward
+graph that kilnc writes has the same schedule and plan as the model compiled from its
+directory, with each policy of --recompute and the same layer names."""
 
 import json
 import pathlib

@@ -1,16 +1,16 @@
-# ===- planted_faults.py - Wrong plans are noticed ---------------------------=== #
+# ===- planted_faults.py - Wrong plans are detected --------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""planted_faults.py EXECUTABLE WORK EVERY: a check that cannot fail shows nothing. In
-copies of an executable the plan is wrong for one slot: it is a byte too small, or its
-life a command too short. --check-memory must refuse each; one fault of EVERY is tried.
+"""planted_faults.py EXECUTABLE WORK EVERY: tests the checks themselves. In each copy of an
+executable, the plan is wrong for one slot: it is one byte too small, or its lifetime is one
+command too short. --check-memory must reject each copy; one of EVERY faults is tested.
 
-The last byte of a result may happen to be what the memory held before; then a slot
-that is an element too small must be refused. A workspace may be larger than its use,
-and inputs are written by the driver, not by commands."""
+The last byte of a result may happen to equal the previous contents of the memory. In that
+case a slot that is one element too small must be rejected. Workspaces may be larger than
+needed, and inputs are written by the driver instead of commands, so neither is tested."""
 
 import os
 import pathlib
@@ -27,13 +27,13 @@ content = pathlib.Path(executable).read_bytes()
 slot_pattern = re.compile(
     rb'\{"alignment":\d+,"bytes":(\d+),"class":"(\w+)",(?:"dtype":"\w+",)?"first":(\d+),"last":(\d+),"name":"([^"]*)"'
 )
-# States live for the whole run: nothing can take their memory.
+# States are live during the whole run, so their memory cannot be reused.
 STATES = (b"parameter", b"optimizer", b"constant")
 SIZE_UNCHECKED = (b"workspace", b"input")
 
 
 def caught(span, value):
-    """Whether the executable with another number at a place is refused."""
+    """Returns true if the executable with another number at this position is rejected."""
     begin, end = span
     changed = str(value).encode().ljust(end - begin)
     copy = work / "faulty"
@@ -48,7 +48,7 @@ def caught(span, value):
 if subprocess.run([executable, "--check-memory"], capture_output=True).returncode:
     harness.fail("the plan is refused although nothing was changed")
 faults = []
-# The description holds the plan for readers too; it precedes what is run.
+# The description also contains a plan for readers, which precedes the programs.
 start = content.index(b'"programs":{"evaluate":{"inputs":[')
 for slot in slot_pattern.finditer(content, start):
     size, kind, first, last, name = slot.groups()
@@ -57,7 +57,7 @@ for slot in slot_pattern.finditer(content, start):
         continue
     if kind not in SIZE_UNCHECKED:
         faults.append((slot.span(1), [int(size) - 1, int(size) - 4], f"{what} is too small"))
-    # The last use of an output is the reader's, after the last command.
+    # An output is last used by its reader, after the last command.
     if kind != b"output" and int(last) > int(first):
         faults.append((slot.span(4), [int(last) - 1], f"{what} does not live long enough"))
 missed = [what for span, values, what in faults[:: int(every)] if not any(caught(span, v) for v in values)]

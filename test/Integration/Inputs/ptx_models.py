@@ -1,13 +1,14 @@
-# ===- ptx_models.py - PTX of whole models, and what ptxas reports of it ------=== #
+# ===- ptx_models.py - PTX of whole models, checked with ptxas ---------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""ptx_models.py GROUP KILNC MODELS WORK [PTXAS]: compiles a group of models to PTX for
-each architecture. The text is for that architecture, and so many row kernels, at
-least, read 16 bytes at a time. With PTXAS, it assembles, and no kernel spills a
-register or has a stack frame; the registers of each are printed."""
+"""ptx_models.py GROUP KILNC MODELS WORK [PTXAS]: compiles a group of models to PTX for each
+architecture. Checks that the text is for that architecture and that at least the expected
+number of row kernels use 16-byte loads. With PTXAS, the text must assemble, no kernel may
+spill a register or have a stack frame, and the number of registers of each kernel is
+printed."""
 
 import pathlib
 import re
@@ -15,7 +16,7 @@ import sys
 
 import harness
 
-# (row kernels that read 16 bytes at a time, architectures, flags of kilnc)
+# (number of row kernels with 16-byte loads, architectures, flags of kilnc)
 BOTH = ("sm_80", "sm_90")
 REAL = "gpt2-124m --batch=4 --seq=256"
 GROUPS = {
@@ -23,8 +24,7 @@ GROUPS = {
         (20, BOTH, "gpt2-awkward --batch=4 --seq=16 --dropout=0.1 --microbatches=2 --lossy=fewbit:3,rmm:0.5 --rebuild=off"),
         (20, BOTH, "llama-gqa --batch=2 --seq=16 --dropout=0.1"),
         (17, BOTH, "llama-tied-bias --batch=2 --seq=16 --clip=off --optimizer=nesterov --offload=activations,optimizer,parameters"),
-        # Half of what is moved is bf16, 8 bytes of four columns; attention runs on
-        # tensor cores.
+        # Half of the data is bf16, 8 bytes for four columns; attention uses tensor cores.
         (15, BOTH, "gpt2-awkward --batch=4 --seq=16 --dropout=0.1 --precision=bf16"),
         (15, BOTH, "llama-gqa --batch=2 --seq=16 --precision=bf16"),
         # Rows of 42 columns are not multiples of 16 bytes.
@@ -33,8 +33,7 @@ GROUPS = {
     "124m": [
         (19, BOTH, REAL),
         (20, ("sm_90",), f"{REAL} --precision=bf16 --dropout=0"),
-        # Norms that compute random numbers and sums down columns have the most
-        # values at a time.
+        # Norms that compute random numbers and column sums have the highest register pressure.
         (19, BOTH, f"{REAL} --dropout=0.1"),
         (20, BOTH, f"{REAL} --precision=bf16 --dropout=0.1"),
     ],
@@ -42,7 +41,7 @@ GROUPS = {
 
 
 def check_text(path, chip, wide):
-    """The kernels of the text, by name."""
+    """Checks a PTX text and returns its kernels by name."""
     text = path.read_text()
     if not re.search(rf"^\.target {chip}$", text, re.M):
         harness.fail(f"{path} is not for {chip}")

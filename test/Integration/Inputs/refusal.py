@@ -1,11 +1,11 @@
-# ===- refusal.py - A command that must fail in one line ---------------------=== #
+# ===- refusal.py - A command that must fail with one line -------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""refusal.py CODE COMMAND...: the command must end with this exit code, print nothing to
-stdout and one line to stderr, which is printed."""
+"""refusal.py CODE COMMAND...: runs a command that must end with this exit code, print
+nothing to stdout and exactly one line to stderr. Prints that line."""
 
 import sys
 

@@ -1,11 +1,11 @@
-# ===- runtime_archives.py - What kilnc links is built with it -----------------=== #
+# ===- runtime_archives.py - Runtime archives are built with kilnc -----------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""runtime_archives.py SOURCE BUILD: building the target kilnc alone builds every archive
-that kilnc links into executables, for all of its targets."""
+"""runtime_archives.py SOURCE BUILD: checks that building the target kilnc also builds every
+archive that kilnc links into executables, for all targets."""
 
 import pathlib
 import re

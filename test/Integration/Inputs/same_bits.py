@@ -1,19 +1,19 @@
-# ===- same_bits.py - Plans that must not change what is learned -------------=== #
+# ===- same_bits.py - Plans do not change results ----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""same_bits.py [--steps=20] [--target=cpu] [--seeds=1] [--epilogues=off] KILNC MODEL WORK "common flags"
-"plan flags"...: compiles the model with the common flags alone and once more with
-each of the plan flags. Over all steps every loss, norm and saved tensor of every
-plan must equal those of the first, to the last bit, and what --check-memory finds
-must be as planned. What stands behind " -- " are flags of the executable.
+"""same_bits.py [--steps=20] [--target=cpu] [--seeds=1] [--epilogues=off] KILNC MODEL WORK
+"common flags" "plan flags"...: compiles the model with the common flags alone and with each
+of the plan flags. In all steps, the losses, norms and saved tensors of every plan must equal
+those of the first executable to the last bit, and --check-memory must pass. Arguments after
+" -- " are flags of the executable.
 
-The first is for the cpu, the plans are for the target. That of cuda-emu
-shuffles what the program leaves unordered: every plan is run with so many seeds.
-With --epilogues=on its library rounds less often than the cpu: then the first is for
-the target, too."""
+The first executable is compiled for the cpu, the plans for the target. The target cuda-emu
+shuffles everything that the program leaves unordered, and every plan is run with --seeds
+seeds. With --epilogues=on, its vendor library rounds less often than the cpu, so the first
+executable is also compiled for the target."""
 
 import shlex
 import sys

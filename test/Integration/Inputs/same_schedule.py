@@ -1,13 +1,13 @@
-# ===- same_schedule.py - kiln-opt gives kilnc's schedules --------------------=== #
+# ===- same_schedule.py - Equal schedules of kiln-opt and kilnc --------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""same_schedule.py KILNC KILN-OPT FOLDER LINES: for each command line of the file LINES, the
-schedule that kilnc writes is, byte for byte, what kiln-opt makes of the forward graph that
-kilnc writes, by the pipeline that kilnc prints. The file says `{models}` and `{examples}`;
-`#` begins a comment."""
+"""same_schedule.py KILNC KILN-OPT FOLDER LINES: for each command line of the file LINES,
+checks that kiln-opt produces the schedule of kilnc byte for byte from the forward graph that
+kilnc writes, with the pipeline that kilnc prints. The file may contain `{models}` and
+`{examples}`; `#` starts a comment."""
 
 import pathlib
 import subprocess

@@ -1,14 +1,13 @@
-# ===- stop_resume.py - A stopped run goes on with the same bits -------------=== #
+# ===- stop_resume.py - Stopped and resumed runs -----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""stop_resume.py [--steps=300] KILNC MODEL WORK STOPS [compile flags]: one run is left
-alone, another gets SIGTERM or SIGINT in turns at STOPS random steps and is resumed after
-each. A resume gives none of the flags that decide the trajectory, all of which differ
-from their defaults. Losses and all that is saved at the end must be equal to the last
-bit."""
+"""stop_resume.py [--steps=300] KILNC MODEL WORK STOPS [compile flags]: one run is
+uninterrupted; another run is stopped by SIGTERM and SIGINT alternately at STOPS random
+steps, and resumed each time. No flag that affects the trajectory is given again, and all of
+them differ from their defaults. Losses and all saved tensors must be equal to the last bit."""
 
 import random
 import signal
@@ -20,7 +19,8 @@ import harness
 
 
 def run_until(command, log, lines, stop):
-    """Starts a run, sends the signal `stop` when its log has so many lines; the exit code."""
+    """Starts a run and sends the signal `stop` after this many log lines; returns the exit
+    code."""
     harness.show(command)
     process = subprocess.Popen(
         [str(c) for c in command],
@@ -41,7 +41,7 @@ def main(steps, kilnc, model, work, stops, *flags):
     work = harness.fresh_directory(work)
     harness.write_inputs(model, work)
     executable = harness.compile_model(kilnc, model, work / "train", "--max-threads=2", *flags)
-    # What a resume repeats: nothing of it changes the trajectory.
+    # Flags that a resume repeats, which do not affect the trajectory.
     common = [
         executable,
         f"--data={work / 'train.bin'}",
@@ -68,7 +68,7 @@ def main(steps, kilnc, model, work, stops, *flags):
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed of the random steps: {seed}")
     chance = random.Random(seed)
-    # Stops arrive a step or more late: half of the steps is left for that.
+    # Stops take effect one or more steps late, so half of the steps is reserved for that.
     longest = steps // 2 // int(stops)
     command = [*common, *trajectory, f"--log={parts}", f"--save={work / 'parts'}"]
     done = 0

@@ -1,12 +1,12 @@
-# ===- stored_types.py - States of every stored type --------------------------=== #
+# ===- stored_types.py - States of every stored type -------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""stored_types.py KILNC MODEL WORK: trains the model of usage/Inputs/stored.mlir and
-checks the types, shapes and values of what is saved, and that a resumed run has the
-bits of an uninterrupted one."""
+"""stored_types.py KILNC MODEL WORK: trains the model of usage/Inputs/stored.mlir and checks
+the types, shapes and values of the saved tensors, and that a resumed run has the bits of an
+uninterrupted one."""
 
 import json
 import shutil

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""tensor_names.py FILE: name, type and shape of each tensor, by name."""
+"""tensor_names.py FILE: prints the name, type and shape of each tensor, sorted by name."""
 
 import json
 import pathlib

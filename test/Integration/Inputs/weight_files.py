@@ -1,12 +1,12 @@
-# ===- weight_files.py - Weight files with more than the model needs ---------=== #
+# ===- weight_files.py - Weight files with additional tensors ----------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""weight_files.py KILNC MODEL WORK: MODEL is a tied GPT-2. Compiles it beside a
-weight file with further tensors, starts from such files, and looks at what the
-saved directory says about its tensors."""
+"""weight_files.py KILNC MODEL WORK: MODEL is a tied GPT-2. Compiles it with a weight file
+that has additional tensors, starts training from such files, and checks the tensor type in
+the configuration of the saved directory."""
 
 import array
 import json
@@ -23,7 +23,7 @@ model = pathlib.Path(model).resolve()
 work = harness.fresh_directory(work)
 os.chdir(work)
 config = json.loads((model / "config.json").read_text())
-# Formatted by hand, with the key that matters twice: once inside another object.
+# Formatted by hand, with the key `dtype` twice: once inside another object.
 CONFIG = '{"dtype" : "bfloat16",\n  "task_specific_params": {"dtype": "bfloat16", "x": 1e-05},\n '
 CONFIG += ",\n ".join(f'"{key}":{json.dumps(value)}' for key, value in config.items()) + "  }\n"
 
@@ -69,13 +69,13 @@ write_model("plain", mask, equal_head)
 done = harness.run([kilnc, "plain", "--batch=2", "--seq=24", "--max-threads=1", "-o", "train"])
 expect(done.stderr, "")
 
-# What passes silently, whatever the shape of the file.
+# Accepted without a warning, for every file layout.
 usual = train("--init=model.safetensors")
 expect(train("--init=plain"), usual)
 write_model("head-alone", equal_head, drop="transformer.wte.weight")
 expect(train("--init=head-alone"), usual)
 
-# A tied pair that differs.
+# Tied tensors with different values.
 write_model("differs", mask, other_head)
 expect(
     train("--init=differs", expect=BAD_INPUT),
@@ -100,7 +100,7 @@ expect(
     "executable refuses them unless --init-ignore names them\n",
 )
 
-# Names that are not there, or needed.
+# Names that are not in the file, or that the model needs.
 expect(
     train("--init=plain", "--init-ignore=lm_head", expect=USAGE),
     "error: --init-ignore names 'lm_head', but 'plain' has no such tensor",
@@ -114,7 +114,7 @@ expect(
     "error: --init-ignore needs --init=FILE|DIR (see --help)",
 )
 
-# The saved directory names the type of its tensors, and changes nothing else.
+# The saved configuration contains the tensor type and is otherwise unchanged.
 expect(train("--init=plain", "--save=saved", "--save-every=1"), usual)
 saved = pathlib.Path("saved/checkpoint-2/config.json").read_text()
 expect(saved, CONFIG.replace('"dtype" : "bfloat16"', '"dtype" : "float32"'))

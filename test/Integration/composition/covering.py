@@ -1,12 +1,13 @@
-# ===- covering.py - Few programs that have every pair ------------------------=== #
+# ===- covering.py - Few programs that cover every pair ----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Covering arrays: programs of many techniques each, so that any two levels of any
-two factors (a technique used or not, one optimizer or another) are together in one
-of them. Greedy, from a fixed seed: the same programs everywhere."""
+"""Generates covering arrays: programs with many techniques each, such that any two levels of
+any two factors (a technique used or not, one optimizer or another) occur together in one of
+them. The algorithm is greedy with a fixed seed, so the programs are the same on all
+machines."""
 
 import itertools
 import random
@@ -14,8 +15,8 @@ import random
 import techniques
 from techniques import LEARNING_RATES, LOSSY, NAMED, PLANNED, POLICIES, Program
 
-# Levels: the techniques that a factor adds. Meanings come first, for few of them
-# need few references.
+# Levels are sets of techniques that a factor adds. The factors that determine the meaning come
+# first, because few meanings need few reference runs.
 MEANING = {
     "update": [(name,) for name in LEARNING_RATES],
     **{
@@ -39,9 +40,9 @@ def pairs(row):
 
 
 def allowed(row):
-    """A planner with a budget has no use for what is lossy where the peak has other
-    reasons, and would make an exact program: micro-batches of one sequence leave few
-    activations, and with clipping all gradients are there at once."""
+    """Returns false for programs whose lossy techniques a planner with a budget would not
+    use, because other buffers dominate the peak: micro-batches of one sequence leave few
+    activations, and with clipping all gradients are live at once."""
     has = set(names(row))
     exact = has & set(LOSSY) and (
         (has & set(PLANNED) and "micro-batches" in has) or {"budget, auto", "clipping"} <= has
@@ -50,8 +51,8 @@ def allowed(row):
 
 
 def extend(bases, factors, wanted, chance):
-    """The row that covers most of `wanted`, of 200 random ones: one of `bases`, with
-    a level of each factor."""
+    """Returns the row that covers most of `wanted` among 200 random rows: one of `bases`
+    with a level of each factor."""
     best, gain = None, 0
     for _ in range(200 if wanted else 0):
         row = dict(chance.choice(bases))
@@ -63,8 +64,8 @@ def extend(bases, factors, wanted, chance):
 
 
 def cover(bases, factors, chance):
-    """Rows over `bases` such that every pair of theirs, and with a level of `factors`,
-    is in one."""
+    """Returns rows over `bases` that cover every pair of levels, including the levels of
+    `factors`."""
     wanted = set().union(*map(pairs, bases))
     known = {item for row in bases for item in row.items()}
     levels = {(factor, level) for factor, all_ in factors.items() for level in all_}
@@ -87,7 +88,8 @@ def triples(chosen):
 
 
 def more_triples(rows, meanings, count, chance):
-    """`count` further rows, each with as many new triples of techniques as can be had."""
+    """Returns `count` additional rows, each with as many new triples of techniques as
+    possible."""
     seen = set().union(*(triples(names(row)) for row in rows))
     for _ in range(count):
         candidates = []
@@ -100,8 +102,8 @@ def more_triples(rows, meanings, count, chance):
 
 
 def covering_programs(seed, more):
-    """Programs in which every pair of techniques that is possible occurs, and every
-    technique without every other one; and `more` for the sake of triples."""
+    """Returns programs that cover every possible pair of techniques and every technique
+    without every other one, and `more` programs that cover triples."""
     chance = random.Random(seed)
     meanings = cover([{}], MEANING, chance)
     rows = cover(meanings, PLAN, chance)
@@ -118,8 +120,8 @@ def covering_programs(seed, more):
 
 
 def every(size):
-    """A program for every choice of `size` techniques, AdamW where none is an
-    optimizer. Pairs are tried with every policy of recompute."""
+    """Returns a program for every choice of `size` techniques, with AdamW if none is an
+    optimizer. Pairs are tested with every recomputation policy."""
     for chosen in itertools.combinations(NAMED, size):
         if not techniques.possible(chosen):
             continue

@@ -1,4 +1,4 @@
-# ===- matrix.py - Techniques train together as they train alone ---------------=== #
+# ===- matrix.py - Training with combined techniques -------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,25 +7,23 @@
 """matrix.py --kilnc=FILE --model=DIR --work=DIR [--programs=covering|pairs|triples]
             [--page=FILE [--write]] [--target=cuda-emu [--seeds=N]]
 
-Compiles a model with combinations of techniques and compares what they learn:
+Compiles a model with combinations of techniques and compares the training results:
 
-- a program with exact techniques has the bits of the one without them: every loss,
-  norm and saved tensor;
-- so it has when its copies happen at random moments (--stress-copies);
-- it uses its memory as planned (--check-memory);
-- a program with micro-batches is that without them, within rounding;
-- a program without exact techniques is what the interpreter makes of it, and learns.
+- A program with exact techniques has the same bits as without them: every loss, norm and
+  saved tensor.
+- This also holds if its copies run at random times (--stress-copies).
+- It uses memory as planned (--check-memory).
+- A program with micro-batches equals the program without them within rounding.
+- A program without exact techniques equals the interpreter's results, and its loss decreases.
 
-No combination may be refused. `covering` has every pair in few programs of many
-techniques, `pairs` and `triples` have a program for each.
+No combination may be rejected. `covering` tests every pair with few programs of many
+techniques each; `pairs` and `triples` have one program for each.
 
---page compares the table in a page with what this run found, --write writes it
-there.
+--page compares the table of a page with the results of this run; --write updates the table.
 
-With --target=cuda-emu every program is also compiled for the emulated GPU, in fp32
-or bf16 and for short sequences, and has the bits of the cpu's without exact techniques,
-with every one of N seeds of what the GPU shuffles. What the cpu's programs are, its
-own run says."""
+With --target=cuda-emu, every program is also compiled for the emulated GPU, in fp32 or bf16
+and for short sequences. It must have the bits of the cpu program without exact techniques,
+for each of N seeds of the GPU. The cpu programs are checked by a separate run."""
 
 import argparse
 import dataclasses
@@ -45,11 +43,11 @@ import page
 from techniques import LOSSY, ON_HOST, PLANNED, Program
 
 STEPS, INTERPRETED_STEPS, EMULATED_STEPS = 6, 4, 2
-# Tokens of a sequence.
+# Number of tokens per sequence.
 LENGTH, EMULATED_LENGTH = 40, 13
-# Of the covering programs: this seed needs few meanings.
+# Parameters of the covering programs; this seed gives few meanings.
 SEED, MORE = 7, 6
-# What rounding does to a loss in that many steps.
+# Maximum effect of rounding on a loss in this number of steps.
 ROUNDING = {"bf16": 4e-3, "fp32": 2e-6, "fp64": 1e-12}
 
 
@@ -61,17 +59,17 @@ class Matrix:
         self.tools = self.kilnc.parent
         self.work = harness.fresh_directory(work)
         harness.write_inputs(model, self.work)
-        self.references = {}  # of meanings: executable, log, saved
+        self.references = {}  # By meaning: executable, log, saved.
         self.plans = {}
         self.made = self.seed = 0
 
     def flags(self, program, target):
         length = LENGTH if self.target == "cpu" else EMULATED_LENGTH
-        # The library of a GPU would round less often than the cpu.
+        # The vendor library would round less often than the cpu.
         return [f"--target={target}", "--library-epilogues=off", *program.compiler_flags(length)]
 
     def plan(self, program):
-        """What the plan of a program that has no budget says."""
+        """Returns the plan of a program without a budget."""
         if program not in self.plans:
             path = self.work / "plan.json"
             flags = [*self.flags(program, self.target), "--emit=plan", "-o", path]
@@ -80,7 +78,7 @@ class Matrix:
         return self.plans[program]
 
     def encodes(self, program, technique):
-        """Whether a lossy technique finds anything to encode in this model."""
+        """Returns true if a lossy technique can encode values in this model."""
         if technique not in program.techniques:
             return False
         start = {"few-bit": "fewbit", "rmm": "rmm"}[technique]
@@ -88,9 +86,9 @@ class Matrix:
         return any(entry["as"].startswith(start) for entry in found)
 
     def budget_for(self, program, command):
-        """Less than without a budget: such a part of what lies above the states, or
-        the least that is possible. A lossy plan is chosen where the exact one is
-        slower; micro-batches leave little to save."""
+        """Returns a budget below the memory without one: a fraction of the memory above the
+        states, or the minimum feasible budget. A lossy plan is selected if the exact plan is
+        slower; micro-batches leave little memory to save."""
         without = self.plan(program.without(*PLANNED))
         states, peak = without["state_bytes"], without["predicted_peak_bytes"]
         percent = 80 if program.techniques & set(LOSSY) else 60
@@ -120,7 +118,7 @@ class Matrix:
         return log, saved
 
     def make(self, program, name, target):
-        """Compiles, proves the memory plan, and trains."""
+        """Compiles the program, checks its memory plan, and trains."""
         directory = harness.fresh_directory(self.work / name)
         executable = directory / "train"
         command = [self.kilnc, self.model, *self.flags(program, target), "-o", executable]
@@ -135,7 +133,7 @@ class Matrix:
         end = harness.events(log, "end")[0]
         if budget is not None and end["arena_bytes"] > budget:
             harness.fail(f"an arena of {end['arena_bytes']} bytes, {budget} are allowed")
-        # Where nothing is kept, nothing waits on the host.
+        # If the program keeps no activations, it offloads none.
         hosted = program.techniques & set(ON_HOST)
         if hosted and not (hosted == {"activations"} and program.policy == "poor"):
             if not end["copied_out_bytes_per_step"] or not end["copied_in_bytes_per_step"]:
@@ -143,7 +141,7 @@ class Matrix:
         return executable, log, saved
 
     def reference(self, meaning):
-        """The run of a program without exact techniques, checked when first needed."""
+        """Returns the run of a program without exact techniques, checked at its first use."""
         if meaning not in self.references:
             name = f"meaning{len(self.references)}"
             self.references[meaning] = self.make(meaning, name, "cpu")
@@ -162,7 +160,7 @@ class Matrix:
         if "micro-batches" in meaning.techniques:
             whole = meaning.without("micro-batches")
             allowed = ROUNDING[meaning.precision]
-            # Rounding may move a value across a border between two codes.
+            # Rounding may change a code near a boundary.
             if "few-bit" in meaning.techniques and meaning.precision == "fp32":
                 allowed *= 10
             self.compare_losses(allowed, self.reference(whole)[1], log)
@@ -177,7 +175,7 @@ class Matrix:
         path, other = directory / "planned.mlir", directory / "interpreted.jsonl"
         flags = [*self.flags(meaning, "cpu"), "--emit=planned", "-o", path]
         harness.run([self.kilnc, self.model, *flags])
-        # In f64 nothing would be rounded to bf16.
+        # f64 evaluation would not round to bf16.
         evaluation = "f32" if meaning.precision == "bf16" else "f64"
         harness.run(
             [self.tools / "kiln-run", path, f"--data={self.work / 'train.bin'}"]
@@ -194,8 +192,8 @@ class Matrix:
             harness.fail(f"losses of {one} and {other} differ by {worst:.2e}")
 
     def chosen(self, program, executable):
-        """The program without what the planner did without: with a budget, it may
-        leave out what is lossy, and says so."""
+        """Returns the program without the lossy techniques that the planner did not use,
+        which it may do with a budget and reports."""
         has = program.techniques.intersection
         if has(LOSSY) and has(PLANNED):
             described = harness.run([executable, "--describe"]).stdout
@@ -205,7 +203,7 @@ class Matrix:
         return program
 
     def check(self, program, seeds):
-        """Every promise about one program, with `seeds` stressed runs if it copies or
+        """Checks all properties of one program, with `seeds` stressed runs if it copies or
         is emulated. Returns the techniques that were used."""
         if program == program.meaning and self.target == "cpu":
             self.reference(program)
@@ -215,7 +213,7 @@ class Matrix:
         _, *reference = self.reference(program.meaning)
         harness.require_equal_runs("with and without exact techniques", *reference, *run)
         if self.target != "cpu":
-            # The run above had seed 0.
+            # The run above used seed 0.
             for seed in range(1, seeds):
                 flag = f"--emu-seed={seed}"
                 shuffled = self.train(executable, program, f"shuffled{seed}", flag)
@@ -254,7 +252,7 @@ def main():
         seeds = args.seeds
         programs = [dataclasses.replace(each, full_precision="fp32") for each in programs]
         if args.programs == "covering":
-            # Of short sequences the others with both have an exact plan.
+            # With short sequences, other programs with both techniques have an exact plan.
             programs.append(Program(frozenset({"budget", "few-bit", "adamw"})))
     matrix = Matrix(args.kilnc, args.model, args.work, args.target)
     passed, failed = [], []

@@ -1,12 +1,12 @@
-# ===- page.py - The table of a page ------------------------------------------=== #
+# ===- page.py - The composition table of a page -----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The table of composition in Markdown, between two comments of a page. A program
-that passed makes a cell of each pair of techniques in it; what kind of techniques
-they are says how it was judged."""
+"""Formats the table of composition in Markdown, which is between two comments of a page.
+Each passing program fills the cell of every pair of its techniques; the kinds of the two
+techniques determine how the program was judged."""
 
 import itertools
 
@@ -29,7 +29,7 @@ def explained():
 
 
 def split(path, what):
-    """The page's text up to `what`, its lines, and the text behind it."""
+    """Returns the page's text up to `what`, its lines, and the remaining text."""
     text = path.read_text()
     begin, end = f"<!-- {what} -->\n", f"<!-- end of {what} -->"
     if text.count(begin) != 1 or text.count(end) != 1:
@@ -45,7 +45,7 @@ def between(path, what):
 
 
 def replace(path, what, lines):
-    """Returns what is wrong."""
+    """Replaces the lines and returns an error message, if any."""
     parts = split(path, what)
     if not parts:
         return f"{path} has no place for '{what}'"
@@ -54,8 +54,8 @@ def replace(path, what, lines):
 
 
 class Table:
-    """Of programs that passed, each a set of techniques, and of the techniques that
-    do nothing to this model."""
+    """The table of passing programs, which are sets of techniques, and of the techniques
+    that have no effect on this model."""
 
     def __init__(self, model, programs, idle):
         self.model, self.cells = model, {}
@@ -67,8 +67,8 @@ class Table:
                 self.cells[one, other] = NO_EFFECT if nothing else verdict(one, other)
 
     def untried(self):
-        """What is wrong if every pair should be there: the planner may have left out
-        what is lossy."""
+        """Returns an error if pairs are missing although all were expected; the planner may
+        have omitted lossy techniques."""
         every = itertools.combinations_with_replacement(NAMED, 2)
         missing = [" and ".join(pair) for pair in every if pair not in self.cells]
         return f"no program has {', '.join(missing)}" if missing else None
@@ -82,14 +82,14 @@ class Table:
             yield f"| **{name}** | " + " | ".join(cells + [""] * (len(names) - row - 1)) + " |"
 
     def write(self, path):
-        """Returns what is wrong."""
+        """Updates the page and returns an error message, if any."""
         return replace(path, TECHNIQUES, explained()) or replace(
             path, f"table {self.model}", list(self.lines())
         )
 
     def compare(self, path):
-        """The page must have every cell that these programs made, and only techniques
-        that exist."""
+        """Checks that the page has every cell that these programs fill, and only existing
+        techniques."""
         written = between(path, f"table {self.model}")
         if not written or between(path, TECHNIQUES) != explained():
             return f"{path} has no table of {self.model}, or an old one of techniques"

@@ -1,20 +1,21 @@
-# ===- techniques.py - What is composed with what -----------------------------=== #
+# ===- techniques.py - Techniques and their kinds ----------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Techniques by kind, which says what a program that uses one must equal:
+"""Defines the techniques. The kind of a technique determines what a program that uses it
+must equal:
 
 exact       the same program without it, to the last bit
 reordering  the same program without it, within rounding
-lossy       nothing: its gradients are estimates. With exact techniques beside it
-            it is still the same lossy program
-program     nothing: another optimizer, dropout and clipping learn something else,
-            bf16 the same with other rounding
+lossy       nothing: its gradients are estimates. Adding exact techniques does not change
+            the bits of a lossy program
+program     nothing: other optimizers, dropout and clipping train differently, and bf16
+            rounds differently
 
-So a program without its exact techniques is its *meaning*; programs of one meaning
-have the same bits. Meanings are compared with the reference interpreter."""
+A program without its exact techniques is its *meaning*; programs with the same meaning have
+the same bits. Meanings are compared with the reference interpreter."""
 
 import dataclasses
 import itertools
@@ -26,9 +27,9 @@ POLICIES = ("full", "sqrt", "blocks", "poor")
 class Technique:
     name: str
     kind: str
-    # Of techniques that answer the same question a program has at most one.
+    # A program has at most one of the techniques that share an answer.
     answers: frozenset
-    flags: str  # as the table's page shows them
+    flags: str  # As shown in the table of the page.
 
 
 def technique(name, kind, flags, *answers):
@@ -67,7 +68,7 @@ LEARNING_RATES = {"adamw": 0.003, "adam": 0.003, "sgd": 0.1, "momentum": 0.03, "
 
 
 def exclude(one, other):
-    """Whether no program can have both."""
+    """Returns true if no program can have both."""
     return bool(NAMED[one].answers & NAMED[other].answers)
 
 
@@ -77,10 +78,10 @@ def possible(names):
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A choice of techniques, one of them an optimizer."""
+    """A set of techniques, one of which is an optimizer."""
 
     techniques: frozenset
-    full_precision: str = "fp32"  # or fp64; of what is not bf16
+    full_precision: str = "fp32"  # Or fp64; used unless bf16 applies.
     policy: str = "full"
 
     def __post_init__(self):
@@ -115,8 +116,8 @@ class Program:
         return f"{self.precision} " + " + ".join(names)
 
     def compiler_flags(self, length):
-        """For sequences of such a length. All but the budget, which depends on what the
-        program takes without one."""
+        """Returns the flags for sequences of this length, without the budget, which depends
+        on the memory of the program without one."""
         has = self.techniques.__contains__
         flags = ["--batch=4", f"--seq={length}", "--max-threads=2", "--eval=off"]
         flags += [f"--precision={self.precision}", f"--optimizer={self.optimizer}"]
@@ -128,7 +129,7 @@ class Program:
         hosted = [name for name in ON_HOST if has(name)]
         flags += ["--offload=" + ",".join(hosted)] if hosted else []
         flags += ["--offload=auto", "--simulate-link=200MB/s"] if has("budget, auto") else []
-        # Where the backward pass makes cheap values again, one of the two alone
+        # If the backward pass recomputes cheap values, one of the two lossy techniques alone
         # finds nothing to encode in a transformer.
         lossy = [{"few-bit": "fewbit:3", "rmm": "rmm:0.5"}[name] for name in LOSSY if has(name)]
         flags += ["--lossy=" + ",".join(lossy), "--rebuild=off"] if lossy else []

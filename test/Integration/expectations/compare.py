@@ -1,26 +1,25 @@
 #!/usr/bin/env python3
-# ===- compare.py - A training run against an expectation -------------------=== #
+# ===- compare.py - Training runs against expectations -----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Compares what a kiln executable wrote with an expectation.
+"""Compares the output of a kiln executable with an expectation.
 
     compare.py cases/CASE.json [--log=F.jsonl] [--gradients=F.safetensors]
                [--weights=F.safetensors|DIR] [tolerances]
 
-The log's losses, learning rates, gradient norms and last evaluation, the first
-step's gradients before clipping (--dump-gradients) and the final weights
-(--save) are compared, whichever are given. It prints the worst figure of each
-kind as a multiple of its tolerance and exits with 1 if one is above 1, 2 if an
-input cannot be used. Only the standard library is used.
+Compares the losses, learning rates, gradient norms and last evaluation of the log, the
+gradients of the first step before clipping (--dump-gradients) and the final weights
+(--save), if they are given. Prints the worst value of each kind as a multiple of its
+tolerance. The exit code is 1 if one is above 1, and 2 if an input cannot be used. Only the
+standard library is used.
 
-A tensor agrees when the norm of its whole difference, estimated from its
-projections (digest.py), is within rtol of its norm, and every sampled entry
-within rtol of its size or of the tensor's root mean square, times 4; both have
-an absolute floor, --floor times the norm of all tensors together. The defaults
-are what a run in f32 must keep.
+A tensor agrees if the norm of its difference, estimated from its projections (digest.py), is
+at most rtol times its norm, and if every sampled entry is within 4 rtol of the larger of its
+magnitude and the tensor's root mean square; both have an absolute floor, --floor times the
+norm of all tensors. The defaults are the tolerances of f32 runs.
 """
 
 import argparse
@@ -34,7 +33,7 @@ import sys
 
 import digest
 
-# How far, in units of the tensor's error, one of some 1000 samples may be off.
+# Maximum error of about 1000 samples, in units of the tensor's error.
 SAMPLE_SPREAD = 4.0
 
 
@@ -43,14 +42,14 @@ class BadInput(Exception):
 
 
 def plain_name(name):
-    """The name in the model's file, whatever a writer puts before it."""
+    """Returns the name in the model's file, without prefixes that writers add."""
     for prefix in ("gradient:", "transformer."):
         name = name.removeprefix(prefix)
     return name
 
 
 def read_safetensors(path):
-    """Tensors of a file as flat arrays of floats, by plain name."""
+    """Returns the tensors of a file as flat arrays of floats, by plain name."""
     raw = pathlib.Path(path).read_bytes()
     if len(raw) < 8:
         raise BadInput(f"{path}: {len(raw)} bytes are no safetensors file")
@@ -81,7 +80,7 @@ def read_safetensors(path):
 
 
 def newest_model(path):
-    """A file itself, or the model.safetensors of a directory's last checkpoint."""
+    """Returns a file itself, or model.safetensors of a directory's last checkpoint."""
     path = pathlib.Path(path)
     if path.is_file():
         return path
@@ -95,7 +94,7 @@ def newest_model(path):
 
 
 def read_log(path):
-    """(step lines, evaluation lines) of a JSONL log."""
+    """Returns (step lines, evaluation lines) of a JSONL log."""
     steps, evaluations = [], []
     for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
         try:
@@ -111,7 +110,7 @@ def read_log(path):
 
 
 class Table:
-    """Figures as multiples of their tolerance, and the worst of each kind."""
+    """Values as multiples of their tolerance, and the worst of each kind."""
 
     def __init__(self):
         self.worst = {}
@@ -138,7 +137,8 @@ class Table:
 
 
 def number(entry, key):
-    """A number of a log line; null, as a non-finite one is written, is NaN."""
+    """Returns a number of a log line; null, which represents non-finite numbers, becomes
+    NaN."""
     value = entry.get(key)
     return math.nan if value is None else float(value)
 
@@ -173,7 +173,7 @@ def compare_tensors(table, kind, expected, path, rtol, floor):
             )
             continue
         allowed = rtol * want["norm"] + floor * total
-        # The vectors of the projections follow from the expectation's name.
+        # The projection vectors are derived from the name in the expectation.
         table.add(kind, name, digest.difference(want, name, data), allowed)
         norm_error = abs(digest.norm(data) - want["norm"])
         table.add(kind + " norm", name, norm_error, allowed)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# ===- compare_test.py - compare.py finds what it should ---------------------=== #
+# ===- compare_test.py - Faults that compare.py must detect ------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""A comparison that cannot fail shows nothing: faults are planted here."""
+"""Tests compare.py by introducing faults that it must detect."""
 
 import array
 import contextlib

@@ -4,13 +4,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""A tensor's digest: its norm, its sum, samples, and projections.
+"""Computes digests of tensors: norm, sum, samples and projections.
 
-The projections are dot products with four vectors of independent entries,
-uniform in (-1, 1), that follow from the tensor's name. If two tensors differ by
-e, their projections differ by p.e, whose mean square is |e|^2 / 3: so two
-digests tell |e|, the norm of the whole difference, to about 40 %, and an error
-in any part of the tensor shows.
+The projections are dot products with four vectors of independent entries, uniform in (-1,
+1), that are derived from the tensor's name. If two tensors differ by e, their projections
+differ by p.e, whose mean square is |e|^2 / 3. Two digests therefore determine |e|, the norm
+of the difference, to about 40 %, and an error in any part of the tensor is detected.
 """
 
 import math
@@ -22,14 +21,14 @@ PROJECTIONS = 4
 
 
 def sample_positions(name, count, samples):
-    """Positions whose values a digest keeps: all of a small tensor."""
+    """Returns the positions whose values a digest contains: all positions of a small tensor."""
     if count <= samples:
         return list(range(count))
     return sorted({h % count for h in hashes(name + "#samples", samples)})
 
 
 def projections(name, data):
-    """Dot products with the four vectors: 16 bits of one hash per entry."""
+    """Returns the dot products with the four vectors: 16 bits of one hash per entry."""
     parts = [0.0] * PROJECTIONS
     scale, half = 2.0**-15, 32767.5
     unpack, pack = struct.unpack, struct.pack
@@ -47,7 +46,7 @@ def norm(data):
 
 
 def digest(name, data, samples):
-    """The digest of a flat sequence of floats."""
+    """Returns the digest of a flat sequence of floats."""
     positions = sample_positions(name, len(data), samples)
     return {
         "count": len(data),
@@ -60,6 +59,6 @@ def digest(name, data, samples):
 
 
 def difference(expected, name, data):
-    """Estimated norm of the difference of the digest's tensor and `data`."""
+    """Estimates the norm of the difference between the digest's tensor and `data`."""
     pairs = zip(expected["projections"], projections(name, data))
     return math.sqrt(3.0 * sum((a - b) ** 2 for a, b in pairs) / PROJECTIONS)

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-# ===- generate.py - What PyTorch says a training run should give -----------=== #
+# ===- generate.py - Expectations of training runs from PyTorch --------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Trains small models with PyTorch in f64 and writes what tests compare with.
+"""Trains small models with PyTorch in f64 and writes the expectations of tests.
 
     generate.py [CASE...]          (default: every case; needs PyTorch)
 
-writes, beside this file, cases/CASE.json (flags, per-step loss, gradient norm
-and learning rate, evaluation losses, digests of the final weights; for cases
-with bf16, how far PyTorch's own mixed precision is from all that) and
-gradients/MODEL.json (digests of the first step's gradients, before clipping).
-Weights and tokens come from make_weights.py, batches are read as kiln reads
-them: sequence number j of step s is sequence s * batch + j of the file, modulo
-the number of whole sequences in it.
+Writes two kinds of files to the folder of this file. cases/CASE.json contains flags,
+per-step loss, gradient norm and learning rate, evaluation losses, digests of the final
+weights and, for cases with bf16, the error of PyTorch's own mixed precision.
+gradients/MODEL.json contains digests of the gradients of the first step, before clipping.
+Weights and tokens come from make_weights.py. Batches are read as in kiln: sequence j of step
+s is sequence s * batch + j of the file, modulo the number of whole sequences in it.
 """
 
 import dataclasses
@@ -33,25 +32,25 @@ HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE.parent / "models"
 BATCH, LENGTH, STEPS, VALIDATION_BATCHES = 4, 40, 20, 2
 GRADIENT_SAMPLES, WEIGHT_SAMPLES = 64, 16
-# Of the norm of all gradients: what a gradient smaller than that may be off by.
+# Allowed error of small gradients, relative to the norm of all gradients.
 BF16_FLOOR = 1e-3
 
 
 @dataclasses.dataclass
 class Case:
     model: str
-    # Name and options in kiln's spelling. The default eps of 1e-8 would compare
-    # rounding noise: GPT-2's key bias has no gradient but noise of that size,
-    # and the update divides the one by the other.
+    # Name and options in kiln's format. The default eps of 1e-8 would compare rounding noise:
+    # the gradient of GPT-2's key bias consists of noise of that magnitude, and the update
+    # divides one by the other.
     optimizer: str = "adamw:eps=1e-6,weight_decay=0.1"
     lr: float = 1e-3
     schedule: str = "constant"
     warmup: int = 0
     min_lr: float = 0.0
-    clip: float = 1.0  # 0: the norm is reported, nothing scaled; -1: --clip=off
-    microbatches: tuple = (1,)  # every one of these must give the same
+    clip: float = 1.0  # 0: the norm is reported, but nothing is scaled; -1: --clip=off.
+    microbatches: tuple = (1,)  # All of these must give the same results.
     compare_weights: bool = True
-    bf16: bool = False  # tests run it in mixed precision, too
+    bf16: bool = False  # Tests also run the case in mixed precision.
 
 
 CASES = {
@@ -104,7 +103,7 @@ def make_optimizer(case, weights):
     options = dict(item.split("=") for item in text.split(",")) if text else {}
     every = options.pop("decay", "") == "all"
     options = {key: float(value) for key, value in options.items()}
-    # PyTorch's defaults are kiln's.
+    # PyTorch's defaults equal kiln's.
     decay = options.pop("weight_decay", 0.01 if name == "adamw" else 0.0)
     decayed = [w for w in weights.values() if every or w.dim() >= 2]
     others = [w for w in weights.values() if not every and w.dim() < 2]
@@ -150,9 +149,9 @@ def digests(tensors, samples):
 
 
 def train(case, mixed=False):
-    """Runs a case; returns its expectation and the first step's gradients.
+    """Runs a case in f64, or with PyTorch's autocast to bf16 and weights in f32.
 
-    In f64, or with PyTorch's autocast to bf16 and weights in f32.
+    Returns its expectation and the gradients of the first step.
     """
     config = json.loads((MODELS / case.model / "config.json").read_text())
     weights = load(config, torch.float32 if mixed else torch.float64)
@@ -191,7 +190,7 @@ def train(case, mixed=False):
 
 
 def own_error(case, result, gradients):
-    """What PyTorch's mixed precision is off by, as compare.py has it."""
+    """Returns the error of PyTorch's mixed precision, as defined by compare.py."""
     mixed, mixed_gradients = train(case, mixed=True)
 
     def worst(key):
@@ -213,7 +212,7 @@ def own_error(case, result, gradients):
 
 
 def flags(case):
-    """The flags that make kiln do what the case says."""
+    """Returns the flags with which kiln runs the case."""
     compile_flags = [
         f"--batch={BATCH}",
         f"--seq={LENGTH}",
@@ -237,7 +236,7 @@ def flags(case):
 
 
 def dump(path, value):
-    """JSON with a line for each step and each tensor."""
+    """Writes JSON with one line per step and tensor."""
 
     def entries(part):
         if isinstance(part, dict):

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-# ===- make_weights.py - Weights and tokens from closed formulas -----------=== #
+# ===- make_weights.py - Weights and tokens from formulas --------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""Writes the weights and the tokens that the expectations were made with.
+"""Writes the weights and tokens that the expectations use.
 
     make_weights.py MODEL_DIR OUT_DIR
 
-writes OUT_DIR/model.safetensors (f32), train.bin and validation.bin (llm.c
-token files). Every value is a function of its name and index, computed with
-integers, so the files have the same bytes everywhere and none is committed.
-Only the standard library is used: tests run it without PyTorch.
+Writes OUT_DIR/model.safetensors (f32), train.bin and validation.bin (llm.c token files).
+Every value is a function of its name and index that is computed with integers, so the files
+have the same bytes on all machines and need not be committed. Only the standard library is
+used, because tests run this script without PyTorch.
 """
 
 import array
@@ -26,7 +26,7 @@ MASK = 2**64 - 1
 
 
 def key_of(name):
-    """FNV-1a of the name."""
+    """Returns the FNV-1a hash of the name."""
     h = 0xCBF29CE484222325
     for byte in name.encode():
         h = ((h ^ byte) * 0x100000001B3) & MASK
@@ -34,7 +34,7 @@ def key_of(name):
 
 
 def hashes(name, count):
-    """`count` 64-bit hashes: splitmix64 at key + index."""
+    """Returns `count` 64-bit hashes: splitmix64 at key + index."""
     state = key_of(name)
     for _ in range(count):
         state = (state + 0x9E3779B97F4A7C15) & MASK
@@ -43,13 +43,13 @@ def hashes(name, count):
         yield z ^ (z >> 31)
 
 
-# Standard deviations. They are larger than those of a real initialisation, so
-# that attention is far from uniform and a wrong scale or mask cannot hide.
+# Standard deviations. They are larger than in a real initialisation, so that attention is far
+# from uniform and a wrong scale or mask is detected.
 SPREAD = {"weight": 0.06, "bias": 0.02, "scale": 0.1}
 
 
 def values(name, kind, count):
-    """f32 values of a parameter: uniform around 0, or around 1 for a scale."""
+    """Returns f32 values of a parameter: uniform around 0, or around 1 for a scale."""
     width = SPREAD[kind] * math.sqrt(3.0)
     middle = 1.0 if kind == "scale" else 0.0
     return array.array(
@@ -58,7 +58,7 @@ def values(name, kind, count):
 
 
 def gpt2_parameters(c):
-    """(name, shape, kind) of each parameter, names and layouts as in files."""
+    """Returns (name, shape, kind) of each parameter, with names and layouts as in files."""
     width = c["n_embd"]
     inner = c.get("n_inner") or 4 * width
     yield "transformer.wte.weight", (c["vocab_size"], width), "weight"
@@ -80,7 +80,7 @@ def gpt2_parameters(c):
 
 
 def llama_parameters(c):
-    """(name, shape, kind) of each parameter, names and layouts as in files."""
+    """Returns (name, shape, kind) of each parameter, with names and layouts as in files."""
     width, inner = c["hidden_size"], c["intermediate_size"]
     heads = c["num_attention_heads"]
     kv_heads = c.get("num_key_value_heads") or heads
@@ -116,12 +116,13 @@ def parameters(config):
 
 
 def tokens(name, vocab, count):
-    """Token ids, small ones more often, so that rows of an embedding repeat."""
+    """Returns token ids in which small ids are more frequent, so rows of an embedding
+    repeat."""
     return [int(vocab * ((h >> 11) * 2.0**-53) ** 2) for h in hashes(name, count)]
 
 
-# The training file holds 25 sequences of 40 tokens and a tail of 9, which no
-# batch of 4 divides: 20 steps wrap around the file in the middle of a batch.
+# The training file contains 25 sequences of 40 tokens and a remainder of 9 tokens. 25 is not a
+# multiple of the batch size 4, so 20 steps wrap around the file in the middle of a batch.
 TRAIN_TOKENS, VALIDATION_TOKENS = 1010, 500
 
 
@@ -134,7 +135,7 @@ def validation_tokens(config):
 
 
 def write_safetensors(path, tensors):
-    """tensors: (name, shape, array of f32)."""
+    """Writes tensors given as (name, shape, array of f32)."""
     header, offset = {"__metadata__": {"format": "pt"}}, 0
     for name, shape, data in tensors:
         end = offset + 4 * len(data)
@@ -151,7 +152,7 @@ def write_safetensors(path, tensors):
 
 
 def write_tokens(path, ids):
-    """The llm.c layout: 256 i32 of header, then u16 tokens."""
+    """Writes the llm.c format: a header of 256 i32, then u16 tokens."""
     header = [20240520, 1, len(ids)] + [0] * 253
     path.write_bytes(struct.pack("<256i", *header) + struct.pack(f"<{len(ids)}H", *ids))
 

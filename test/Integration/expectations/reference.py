@@ -4,12 +4,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""The mean cross-entropy of a model directory's config.json, written out.
+"""Computes the mean cross-entropy of the model described by a config.json.
 
-Each function takes the configuration, the parameters by their names in the
-file, and tokens and targets of shape [batch, sequence]. Nothing here comes from
-a model library: the formulas are those of the published models, so that they
-can be read next to kiln's own.
+Each function takes the configuration, the parameters by their names in the file, and tokens
+and targets of shape [batch, sequence]. No model library is used: the formulas are those of
+the published models, so they can be compared with kiln's.
 """
 
 import math
@@ -19,7 +18,8 @@ import torch.nn.functional as F
 
 
 def attention(q, k, v):
-    """Causal attention; q [B, H, T, d], k and v [B, G, T, d], G divides H."""
+    """Computes causal attention; q is [B, H, T, d], k and v are [B, G, T, d], and G divides
+    H."""
     repeat = q.shape[1] // k.shape[1]
     k = k.repeat_interleave(repeat, dim=1)
     v = v.repeat_interleave(repeat, dim=1)
@@ -50,7 +50,7 @@ def gpt2_loss(c, w, tokens, targets):
     def norm(x, name):
         return F.layer_norm(x, (width,), w[name + ".weight"], w[name + ".bias"], eps)
 
-    def linear(x, name):  # stored [in, out]
+    def linear(x, name):  # Stored as [in, out].
         return x @ w[name + ".weight"] + w[name + ".bias"]
 
     wte, wpe = w["transformer.wte.weight"], w["transformer.wpe.weight"]
@@ -66,7 +66,7 @@ def gpt2_loss(c, w, tokens, targets):
 
 
 def rope_frequencies(c, head):
-    """Angle per position of each pair of dimensions."""
+    """Returns the angle per position of each pair of dimensions."""
     rope = dict(c.get("rope_parameters") or c.get("rope_scaling") or {})
     kind = rope.get("rope_type", rope.get("type", "default"))
     theta = rope.get("rope_theta", c.get("rope_theta", 10000.0))
@@ -109,7 +109,7 @@ def llama_loss(c, w, tokens, targets):
     def norm(x, name):
         return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * w[name]
 
-    def linear(x, name):  # stored [out, in]
+    def linear(x, name):  # Stored as [out, in].
         return F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
 
     positions = torch.arange(tokens.shape[1], dtype=embedding.dtype)

@@ -11,10 +11,10 @@
                 [--interpreter=PATH] [--compile-flag=F]... [--run-flag=F]...
                 [--tolerance=--loss-rtol=X]...
 
-Extra compile flags may add any technique that promises the same training: the
-expectation stays. Every micro-batch count of the case is run in every precision
-that is given. With --interpreter the step graph is interpreted, not compiled.
-Only the standard library is used.
+Additional compile flags may enable any technique that preserves the training results,
+because the expectation does not change. Every micro-batch count of the case is run in every
+given precision. With --interpreter, the step graph is interpreted instead of compiled. Only
+the standard library is used.
 """
 
 import argparse
@@ -32,10 +32,9 @@ import make_weights
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-# What a run in each precision must keep; compare.py has the meaning. For bf16 it
-# is twice what PyTorch's own mixed precision is off by; weights are not compared,
-# because an optimizer that divides by a gradient's size doubles every doubt
-# about its sign.
+# Tolerances of each precision; compare.py defines their meaning. Those of bf16 are twice the
+# error of PyTorch's own mixed precision. For bf16, weights are not compared, because an
+# optimizer that divides by the magnitude of a gradient amplifies uncertainty about its sign.
 TOLERANCES = {
     "bf16": None,
     "fp32": [],
@@ -54,7 +53,7 @@ def run(command):
 
 
 def trainer(case, arguments, work, microbatches, precision):
-    """The command that trains, or None: an executable or the interpreter."""
+    """Returns the command that trains, an executable or the interpreter, or None."""
     flags = [*case["compile_flags"], f"--microbatches={microbatches}", "--emit-gradients"]
     flags.append(f"--precision={precision}")
     if arguments.interpreter:
@@ -81,7 +80,7 @@ def tolerances(case, precision):
 
 
 def run_once(case, name, arguments, work, microbatches, precision):
-    """One micro-batch count and precision, in a directory beside its inputs."""
+    """Runs one micro-batch count and precision in a separate directory."""
     inputs = work.parent
     work.mkdir()
     command = trainer(case, arguments, work, microbatches, precision)

@@ -1,6 +1,6 @@
 """Compares the tensors of two safetensors files: compare_safetensors.py A B TOLERANCE.
 
-The difference of a tensor is the norm of the difference over the norm of B's.
+The difference of a tensor is the norm of the difference divided by the norm of B's tensor.
 """
 
 import json

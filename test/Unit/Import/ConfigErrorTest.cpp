@@ -1,11 +1,11 @@
-//===- ConfigErrorTest.cpp - Configurations that are refused --------------===//
+//===- ConfigErrorTest.cpp - Tests of rejected configurations -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Each message names the file, the key, its value, and what is expected.
+// Each message names the file, the key, its value and the expected values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,9 @@ using nlohmann::json;
 namespace {
 
 struct Case {
-  const char *patch;   ///< JSON, merged into the configuration; null removes
-  const char *message; ///< the message from the key on
+  /// JSON merged into the configuration; null removes a key.
+  const char *patch;
+  const char *message; ///< Message from the key on.
 };
 
 void check(const json &base, llvm::ArrayRef<Case> cases,
@@ -62,8 +63,8 @@ TEST(ConfigError, Common) {
           "'architectures' is [1], expected an array of strings"},
          {R"({"auto_map": {"AutoModel": "modeling.Own"}})",
           "'auto_map' is {\"AutoModel\":\"modeling.Own\"}, which kiln does not "
-          "support; supported: none, since code of a model directory is never "
-          "run"},
+          "support; supported: none, because code of a model directory is "
+          "never run"},
          {R"({"quantization_config": {"bits": 4}})",
           "'quantization_config' is {\"bits\":4}, which kiln does not support; "
           "supported: weights that are not quantized"},
@@ -273,7 +274,7 @@ TEST(ConfigError, FixedKeys) {
                        "attention to later tokens is not implemented";
   for (const json &base :
        {gpt2Config(), llamaConfig(), mistralConfig(), qwen2Config()}) {
-    // The library reads null as false.
+    // The library treats null as false.
     for (const char *value : {"false", "null", "0"}) {
       std::string patch = std::string("{\"is_causal\": ") + value + "}";
       std::string message = std::string("'is_causal' is ") + value + causal;
@@ -306,7 +307,7 @@ TEST(ConfigError, FixedKeys) {
   }
 }
 
-/// Keys that pass with any value.
+/// Keys that are accepted with any value.
 TEST(ConfigError, KeysWithoutInfluence) {
   json common;
   common["torch_dtype"] = "bfloat16";
@@ -335,7 +336,7 @@ TEST(ConfigError, KeysWithoutInfluence) {
       config["layer_types"] = {"full_attention", "full_attention"};
     }
     EXPECT_EQ(importConfig(config).error, "");
-    // Biases are a choice in Llama's files alone.
+    // Only Llama configurations specify biases.
     if (!gpt2 && config["model_type"] != "llama") {
       ModelDirectory directory(config);
       std::string without = print(*importDirectory(directory.path()).module);
@@ -414,8 +415,8 @@ TEST(ConfigError, Options) {
             "'n_positions' is 16 in " +
                 directory.path() + "/config.json");
   EXPECT_EQ(message([](ImportOptions &o) { o.batch = 1 << 30; }),
-            "batch 1073741824 times sequence length 16 is more than the "
-            "2147483647 tokens that one step can have");
+            "batch 1073741824 times sequence length 16 exceeds the maximum of "
+            "2147483647 tokens per step");
   EXPECT_EQ(message([](ImportOptions &o) { o.dropout = 1.0; }),
             "dropout is 1.000000, expected at least 0 and below 1");
 }

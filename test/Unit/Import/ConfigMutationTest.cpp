@@ -1,12 +1,12 @@
-//===- ConfigMutationTest.cpp - Damaged configurations --------------------===//
+//===- ConfigMutationTest.cpp - Tests of damaged configurations -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Whatever the bytes of config.json: the import gives a module that verifies,
-// or one line that names the file.
+// For any contents of config.json, the import must return a module that
+// verifies or a one-line error that names the file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,15 +45,15 @@ protected:
   }
 
   void mutate(nlohmann::json config) {
-    // One layer, so that an import takes little time.
+    // A single layer keeps the imports fast.
     for (const char *key : {"n_layer", "num_hidden_layers"})
       if (config.contains(key))
         config[key] = 1;
     const std::string text = config.dump();
     for (std::size_t length = 0; length < text.size(); ++length)
       expectSound(text.substr(0, length));
-    // Bytes that are likely to change the meaning: digits, punctuation of JSON,
-    // a control character, a byte that is never UTF-8.
+    // Bytes that are likely to change the meaning: digits, JSON punctuation, a
+    // control character, and a byte that never occurs in UTF-8.
     const std::string bytes = "09-.eE\"{}[],:\\ntfx \x01\xff";
     std::mt19937 random(17);
     for (int round = 0; round < 700; ++round) {
@@ -94,7 +94,7 @@ TEST_F(ConfigMutation, Llama) {
   mutate(config);
 }
 
-/// Every key with every kind of value.
+/// Replaces every key by values of every type.
 TEST_F(ConfigMutation, WrongTypes) {
   const nlohmann::json values[] = {
       nullptr,

@@ -1,4 +1,4 @@
-//===- ExamplesTest.cpp - The models in examples/ -------------------------===//
+//===- ExamplesTest.cpp - Tests of the models in examples/ ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,7 @@ int64_t countParameters(ModuleOp module) {
   return elements;
 }
 
-/// Small enough to train in a minute or two, and bytes in, bytes out.
+/// Expects a byte-level model that is small enough to train in two minutes.
 void expectExample(ModuleOp module) {
   EXPECT_TRUE(succeeded(verify(module)));
   auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
@@ -57,7 +57,7 @@ TEST(Examples, Mlp) {
   expectExample(*module);
 }
 
-/// What is printed parses again and prints the same.
+/// Printed modules must parse and print identically.
 TEST(Examples, RoundTrip) {
   for (const char *path :
        {KILN_EXAMPLES "/tiny-gpt2", KILN_EXAMPLES "/tiny-llama"}) {

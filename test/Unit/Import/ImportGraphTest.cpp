@@ -1,4 +1,4 @@
-//===- ImportGraphTest.cpp - What imported graphs look like ---------------===//
+//===- ImportGraphTest.cpp - Tests of imported graphs ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,7 @@ namespace {
 
 class ImportGraph : public testing::Test {
 protected:
-  /// Imports, and expects a module that verifies.
+  /// Imports a configuration and expects a module that verifies.
   void load(const json &config, const ImportOptions &options = {}) {
     imported = importConfig(config, options);
     ASSERT_EQ(imported.error, "");
@@ -49,7 +49,7 @@ protected:
     program.walk([&](OpT op) { ops.push_back(op); });
     return ops;
   }
-  /// The location names of all ops of a type.
+  /// Returns the location names of all ops of a type.
   template <typename OpT> std::vector<std::string> names() {
     std::vector<std::string> result;
     for (OpT op : all<OpT>())
@@ -121,7 +121,7 @@ TEST_F(ImportGraph, Gpt2StartsAsItsAuthorsDo) {
 
 TEST_F(ImportGraph, RandomOpsHaveKeysInOrder) {
   load(gpt2Config());
-  // embedding, then per layer: attention, projection, MLP
+  // Embedding, then per layer: attention, projection and MLP.
   EXPECT_EQ(keys(), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
   ImportOptions options;
   options.batch = 3;
@@ -139,7 +139,7 @@ TEST_F(ImportGraph, NoDropoutMeansNoRandomOp) {
   EXPECT_TRUE(keys().empty());
   EXPECT_TRUE(all<DropoutOp>().empty());
   EXPECT_EQ(all<AttentionOp>().front().getP().convertToDouble(), 0.0);
-  // The program keeps the argument all the same.
+  // The program keeps its argument although no op uses it.
   EXPECT_EQ(program.getInputName(2), "rng");
 }
 

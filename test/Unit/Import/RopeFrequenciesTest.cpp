@@ -1,4 +1,4 @@
-//===- RopeFrequenciesTest.cpp - Angles of rotary embeddings --------------===//
+//===- RopeFrequenciesTest.cpp - Tests of rotary embedding frequencies ----===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ TEST(RopeFrequencies, Linear) {
   EXPECT_DOUBLE_EQ(ropeInverseFrequencies(rope, 4)[1], 0.0025);
 }
 
-/// Llama 3.1's scaling by its published formula, over wave lengths.
+/// Evaluates the published formula of Llama 3.1's scaling over wavelengths.
 TEST(RopeFrequencies, Llama3) {
   RopeConfig rope;
   rope.kind = RopeConfig::Kind::Llama3;

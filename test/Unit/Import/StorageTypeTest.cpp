@@ -1,4 +1,4 @@
-//===- StorageTypeTest.cpp - The type that a config.json names ------------===//
+//===- StorageTypeTest.cpp - Tests of the type in config.json -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

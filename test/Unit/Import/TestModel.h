@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Small configurations that import without complaint, and a directory on disk
-// that lives as long as a test.
+// Provides small configurations that can be imported, and a model directory
+// that exists for the duration of a test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ nlohmann::json llamaConfig();
 nlohmann::json mistralConfig();
 nlohmann::json qwen2Config();
 
-/// A temporary directory, removed at the end.
+/// A temporary directory that the destructor removes.
 class ModelDirectory {
 public:
   ModelDirectory();
@@ -38,11 +38,11 @@ private:
   std::string directory;
 };
 
-/// What one import gave: a module, or a message and an exit code.
+/// The result of an import: a module, or an error message and its exit code.
 struct Imported {
   Imported() = default;
   Imported(Imported &&) = default;
-  /// The module goes before the context that it lives in.
+  /// Destroys the module before its context.
   Imported &operator=(Imported &&other) {
     module = nullptr;
     context = std::move(other.context);
@@ -62,10 +62,10 @@ Imported importDirectory(llvm::StringRef directory,
 Imported importConfig(const nlohmann::json &config,
                       const ImportOptions &options = {});
 
-/// The text of an Error, which is consumed.
+/// Consumes an Error and returns its text.
 std::string takeMessage(llvm::Error error);
 
-/// Custom assembly of a module, with locations if asked for.
+/// Returns the custom assembly of a module, optionally with locations.
 std::string print(mlir::ModuleOp module, bool locations = false);
 
 } // namespace kiln::test

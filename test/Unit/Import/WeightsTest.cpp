@@ -1,4 +1,4 @@
-//===- WeightsTest.cpp - Weights on disk against a graph ------------------===//
+//===- WeightsTest.cpp - Tests of the validation of weights ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,8 +18,8 @@ using namespace kiln;
 
 namespace {
 
-/// Writes the parameters of `module` under the name that `rename` gives, and
-/// `more` tensors.
+/// Writes the parameters of `module` for which `rename` returns true, under the
+/// names that it sets, and the tensors in `more`.
 template <typename RenameFn>
 void writeWeights(mlir::ModuleOp module, const ModelDirectory &directory,
                   RenameFn rename, const std::vector<TensorDeclaration> &more) {
@@ -112,7 +112,8 @@ TEST_F(Weights, WrongShape) {
   EXPECT_NE(message.find("72, 24"), std::string::npos) << message;
 }
 
-/// What the executable lets pass, and what it does not.
+/// Tests additional tensors that are accepted and additional tensors that cause
+/// a warning.
 TEST_F(Weights, FurtherTensors) {
   auto all = [](TensorDeclaration &) { return true; };
   auto f32 = [](const char *name, std::vector<int64_t> shape) {
@@ -140,7 +141,7 @@ TEST_F(Weights, FurtherTensors) {
       << warnings[0];
 }
 
-/// A file may have the classifier alone where both are tied.
+/// A file may contain only the classifier of two tied tensors.
 TEST_F(Weights, TiedClassifierAlone) {
   EXPECT_EQ(check([](TensorDeclaration &tensor) {
               if (isNamed(tensor, "transformer.wte.weight"))

@@ -1,4 +1,4 @@
-//===- PlanReportTest.cpp - Views of a small plan ---------------*- C++ -*-===//
+//===- PlanReportTest.cpp - Tests of plan reports ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,8 +26,8 @@ Object stage(int64_t index, StringRef layer, const Names &keeps,
                 {"keeps", keeps},       {"repeats", repeats}};
 }
 
-/// Three commands over two states of 1 KiB: the second command has both
-/// activations, 3 KiB, alive.
+/// A plan with three commands and two states of 1 KiB. Both activations, 3 KiB
+/// together, are live during the second command.
 Object smallPlan() {
   return *llvm::json::parse(R"json({
     "predicted_peak_bytes": 5120, "device_arena_bytes": 5120,
@@ -56,8 +56,8 @@ Object smallPlan() {
               ->getAsObject();
 }
 
-/// The same with a state of 512 bytes on the host and a value of 1 KiB that
-/// waits there during the second command.
+/// The same plan with a state of 512 bytes on the host and a value of 1 KiB
+/// that is on the host during the second command.
 Object offloadedPlan() {
   Object plan = smallPlan();
   plan["host_arena_bytes"] = 1600;
@@ -100,9 +100,10 @@ TEST(PlanSummary, SaysWhatThePlanSays) {
         "  activations           3.00 KiB      3.00 KiB\n",
         "  gradients                  0 B        1000 B\n",
         "  arena                 5.00 KiB\n",
-        "peak: command 1 of 3 in @train, 'h.0.<b>\"&'', on top of 2.00 KiB"})
+        "peak: command 1 of 3 in @train, 'h.0.<b>\"&'', in addition to 2.00 "
+        "KiB"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
-  // The larger buffer comes first; neither states nor the gradient live there.
+  // The larger buffer comes first; states and the gradient are not live there.
   EXPECT_LT(text.find("  y "), text.find("  </script>"));
   EXPECT_EQ(text.find("  g "), std::string::npos);
   EXPECT_EQ(text.find("  w.m "), std::string::npos);
@@ -215,7 +216,7 @@ TEST(PlanPage, HasBothArenas) {
         "A step copies 1.95 KiB to the host (2.00 ms at 1.00 MB/s)",
         "<th>on the host</th>",
         "<td>attn</td><td class=\"n\">1.00 KiB</td><td class=\"n\">0.50 ms<",
-        // The device's timeline is what it was.
+        // The device timeline is unchanged.
         "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,3072,0,0,0,0,0]"})
     EXPECT_TRUE(text.contains(figure)) << figure;
   EXPECT_EQ(text.count("<svg "), 3u);
@@ -228,7 +229,7 @@ TEST(PlanPage, KeepsPeaksOfLongPrograms) {
   (*plan.getObject("programs")->getObject("train"))["commands"] = 5000;
   std::string page = planPage(plan, {"m", "1.0", "kilnc m"});
   EXPECT_TRUE(StringRef(page).contains("1024,1024,0,0,3072,0,0,0,0,0]"));
-  EXPECT_TRUE(StringRef(page).contains("the most of about every 7"));
+  EXPECT_TRUE(StringRef(page).contains("the maximum of about every 7"));
 }
 
 TEST(PlanSnapshot, IsTheDeviceAlone) {

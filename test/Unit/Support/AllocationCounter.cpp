@@ -1,11 +1,11 @@
-//===- AllocationCounter.cpp - What the code under test allocates ---------===//
+//===- AllocationCounter.cpp - Counter of allocations in tests ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// See AllocationCounter.h. The nothrow and array forms come down to this one.
+// See AllocationCounter.h. The nothrow and array forms call this operator.
 //
 //===----------------------------------------------------------------------===//
 

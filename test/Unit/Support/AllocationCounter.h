@@ -1,12 +1,12 @@
-//===- AllocationCounter.h - What the code under test allocates -*- C++ -*-===//
+//===- AllocationCounter.h - Counter of allocations in tests ----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Replaces operator new of the test program, to see the number and the largest
-// size of allocations of this thread.
+// Replaces operator new of the test program to count the allocations of the
+// current thread and to record the largest one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ struct Allocations {
   std::size_t largest = 0;
 };
 
-/// Since the last call of resetAllocations().
+/// Returns the allocations since the last call of resetAllocations().
 Allocations allocations();
 void resetAllocations();
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The values are those that made other readers' size checks wrap.
+// Uses values that overflow the size checks of other safetensors readers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,8 @@ TEST(CheckedMath, Elements) {
   EXPECT_EQ(checkedElements(std::vector<int64_t>{2, 3}), 6);
   EXPECT_EQ(checkedElements(std::vector<int64_t>{0, 3}), 0);
   EXPECT_EQ(checkedElements(std::vector<int64_t>{2, -3}), std::nullopt);
-  // Zero elements, but the other dimensions do not multiply.
+  // The tensor has no elements, but the product of its other dimensions
+  // overflows.
   EXPECT_EQ(checkedElements(std::vector<int64_t>{INT64_MAX, 2, 0}),
             std::nullopt);
 }

@@ -1,11 +1,11 @@
-//===- ElementTypeTest.cpp - Tests of element types and conversion --------===//
+//===- ElementTypeTest.cpp - Tests of element types and conversions -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The narrow types are checked over all their values.
+// Checks the narrow types over all of their values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ TEST(ElementType, HalfValuesRoundTrip) {
   EXPECT_EQ(bfloatToFloat(0x3f80), 1.0f);
 }
 
-// Just above and below a midpoint, by less than a double can say.
+// Integers just above and below a midpoint, closer than a double can represent.
 TEST(ElementType, RoundsIntegersOnce) {
   constexpr int64_t one = int64_t(1) << 60, half = one >> 8;
   const int64_t values[] = {one + half + 1,  one + half, one + 3 * half - 1,
@@ -71,8 +71,8 @@ TEST(ElementType, RoundsIntegersOnce) {
   EXPECT_EQ(double(bfloatToFloat(bits)), 0x1.02p63);
 }
 
-// Midpoints between neighbours go to the even one; anything off the midpoint to
-// the nearer one, however little.
+// Midpoints round to the even neighbour, and all other values to the nearest
+// one.
 TEST(ElementType, RoundsToNearestEven) {
   auto check = [](auto toDouble, auto fromDouble, uint32_t infinity) {
     for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {
@@ -95,7 +95,7 @@ TEST(ElementType, RoundsToNearestEven) {
 }
 
 template <typename S> void expectConverts(ElementType from, S value) {
-  // Unaligned on purpose.
+  // Unaligned addresses must work.
   std::vector<char> source(1 + sizeof value), out(1 + 8);
   std::memcpy(source.data() + 1, &value, sizeof value);
   convertElements(from, source.data() + 1, ElementType::F64, out.data() + 1, 1);

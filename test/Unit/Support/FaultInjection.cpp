@@ -1,4 +1,4 @@
-//===- FaultInjection.cpp - Failing system calls --------------------------===//
+//===- FaultInjection.cpp - Fault injection for system calls --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,19 +33,19 @@ struct {
   bool fired = false;
 } onOpen;
 
-/// Runs the action of an OnOpen whose path this is.
+/// Runs the pending OnOpen action if `path` matches its suffix.
 void notifyOpen(const std::string &path) {
   if (!onOpen.action || path.size() < onOpen.suffix.size() ||
       path.substr(path.size() - onOpen.suffix.size()) != onOpen.suffix)
     return;
-  // The action opens files itself.
+  // The action itself opens files.
   std::function<void()> action = std::move(onOpen.action);
   onOpen.action = nullptr;
   onOpen.fired = true;
   action();
 }
 
-/// Counts one call; whether it has to fail now (errno is set then).
+/// Counts one call. Returns true, with errno set, if this call must fail.
 bool failsNow() {
   if (!state.armed || --state.countdown != 0)
     return false;
@@ -56,7 +56,8 @@ bool failsNow() {
   return true;
 }
 
-/// As failsNow, but a write that dies or fails has stored half of its bytes.
+/// Like failsNow, for a write that stores half of its bytes before it fails or
+/// the process exits.
 template <typename Store> bool writeFailsNow(Store storeHalf) {
   if (state.armed && state.countdown == 1)
     storeHalf();
@@ -111,8 +112,8 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t at) {
 }
 int __wrap_fsync(int fd) { return failsNow() ? -1 : __real_fsync(fd); }
 int __wrap_close(int fd) {
-  // What was only read does not count: nothing depends on its close. A failing
-  // close has closed the descriptor all the same.
+  // Closing a file that was opened for reading is not counted, because its
+  // result is ignored. A failing close still closes the descriptor.
   bool fails = (::fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY && failsNow();
   int saved = errno;
   int result = __real_close(fd);

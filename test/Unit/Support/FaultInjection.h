@@ -1,14 +1,14 @@
-//===- FaultInjection.h - Failing system calls ------------------*- C++ -*-===//
+//===- FaultInjection.h - Fault injection for system calls ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The test program is linked with --wrap for the calls by which the library
-// changes files. A test arms a fault for the K-th such call: it fails with an
-// error, or the process dies there. Sweeping K until the fault does not fire
-// any more visits every point of an operation.
+// The test program is linked with --wrap for the system calls by which the
+// library changes files. A test arms a fault for the K-th such call, which then
+// fails with an error or ends the process. Incrementing K until the fault does
+// not fire covers every point of an operation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace kiln {
 
-/// Calls `action` once, right before the first open of a path that ends in
-/// `suffix`: another process does something in between.
+/// Calls `action` once, directly before the first open of a path that ends in
+/// `suffix`, to simulate a concurrent change by another process.
 class OnOpen {
 public:
   OnOpen(std::string suffix, std::function<void()> action);
@@ -29,11 +29,12 @@ public:
   bool fired() const;
 };
 
-/// Injects one fault while it lives.
+/// Injects one fault during its lifetime.
 class Fault {
 public:
-  /// The call number `call` (from 1) fails with errno `error`; a write stores
-  /// half of its bytes first. With `kill`, the process exits instead.
+  /// Lets call number `call` (counted from 1) fail with errno `error`; a
+  /// failing write first stores half of its bytes. If `kill` is true, the
+  /// process exits instead.
   Fault(int call, int error, bool kill = false);
   ~Fault();
   bool fired() const;

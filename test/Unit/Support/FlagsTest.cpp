@@ -1,4 +1,4 @@
-//===- FlagsTest.cpp - The nearest flag, and flags of other programs ------===//
+//===- FlagsTest.cpp - Tests of flag names and suggestions ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,7 +35,7 @@ TEST(FlagsTest, CompletesAndShortensWords) {
   EXPECT_EQ(nearest(compilerFlags(), "micro"), "microbatches");
   EXPECT_EQ(nearest(compilerFlags(), "batch-size"), "batch");
   EXPECT_EQ(nearest(executableFlags(), "save-"), "save");
-  // It could be --val-data, --val-every or --val-batches.
+  // The abbreviation is ambiguous: --val-data, --val-every or --val-batches.
   EXPECT_EQ(nearest(executableFlags(), "val"), "");
 }
 
@@ -48,7 +48,8 @@ TEST(FlagsTest, KnowsNamesOfOtherTrainers) {
 
 TEST(FlagsTest, NamesNothingForWhatIsFar) {
   EXPECT_EQ(nearest(executableFlags(), "frobnicate"), "");
-  EXPECT_EQ(nearest(executableFlags(), "locksteps"), ""); // Internal.
+  EXPECT_EQ(nearest(executableFlags(), "locksteps"), ""); // Internal flags are
+                                                          // not suggested.
   EXPECT_EQ(nearest(executableFlags(), ""), "");
   EXPECT_EQ(nearest(compilerFlags(), "x"), "");
   EXPECT_EQ(nearest(executableFlags(), std::string(1 << 20, 's')), "");
@@ -95,8 +96,9 @@ TEST(FlagsTest, RefusesInOneLine) {
             "'-steps=5' has one dash: write --steps=N (see --help)");
   EXPECT_EQ(refusal({"--steps=1", "--steps=2"}),
             "--steps is given twice: '--steps=1' and '--steps=2' (see --help)");
-  EXPECT_EQ(refusal({"--describe=yes"}),
-            "--describe has no value, found '--describe=yes' (see --help)");
+  EXPECT_EQ(
+      refusal({"--describe=yes"}),
+      "--describe does not take a value, found '--describe=yes' (see --help)");
 }
 
 TEST(FlagsTest, AsksForValues) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A reader notices every change of its file; a writer leaves the old file or
-// the new one, never something between.
+// Checks that a reader detects every change of its file, and that a writer
+// leaves either the old contents or the complete new contents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ TEST(InputFile, NoticesChanges) {
   ASSERT_EQ(::utimensat(AT_FDCWD, (directory / "w").c_str(), past, 0), 0);
   expectBadInput(written->read(0, buffer, 4), "was written to");
 
-  // A new file under the same name does not matter: the old one is still open.
+  // A new file under the same name has no effect: the old file is still open.
   Result<InputFile> replaced =
       InputFile::open(directory.put("r", "0123456789"));
   ASSERT_EQ(::rename(directory.put("other", "abc").c_str(),
@@ -94,7 +94,7 @@ TEST(InputFile, SiblingsStayInside) {
   expectBadInput(InputFile::openSibling(inner, "none").status(), "No such");
 }
 
-// snapshots/<revision>/ of a Hugging Face cache holds links into blobs/.
+// snapshots/<revision>/ of a Hugging Face cache contains links to blobs/.
 TEST(InputFile, SiblingsInAHuggingFaceCache) {
   TestDirectory directory;
   std::string snapshot = directory / "snapshots/abc";
@@ -115,7 +115,7 @@ TEST(OutputFile, ReplacesWhole) {
   {
     Result<OutputFile> file = OutputFile::create(path);
     ASSERT_TRUE(file.ok());
-    expectOk(file->reserve(1 << 20)); // more than is written
+    expectOk(file->reserve(1 << 20)); // More than is written.
     expectOk(file->write("new ", 4));
     expectOk(file->write("text", 4));
     EXPECT_EQ(readBytes(path), "old");
@@ -131,7 +131,7 @@ TEST(OutputFile, HashIsThatOfXxhsum) {
   TestDirectory directory;
   Result<OutputFile> file = OutputFile::create(directory / "f");
   ASSERT_TRUE(file.ok());
-  // The published XXH3-128 of no bytes under seed 0.
+  // Published XXH3-128 of the empty input with seed 0.
   EXPECT_EQ(file->hash(), "99aa06d3014798d86001c324468d497f");
 }
 
@@ -157,7 +157,7 @@ TEST(OutputFile, FollowsLinksAndSparesDevices) {
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.message().find("not a regular file"), std::string::npos);
   EXPECT_FALSE(writeFile(directory.path(), "x").ok());
-  // Even root cannot create a file below a file.
+  // Even root cannot create a file in a path below a regular file.
   EXPECT_FALSE(writeFile(directory / "target/x", "x").ok());
 }
 

@@ -1,12 +1,12 @@
-//===- JsonTest.cpp - Tests of JSON from untrusted text -------------------===//
+//===- JsonTest.cpp - Tests of the parser for untrusted JSON --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Valid documents keep their values and types; everything else is one line that
-// says where.
+// Checks that valid documents keep their values and types, and that invalid
+// documents cause a one-line error with the byte offset.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ TEST(Json, KeepsValuesAndTypes) {
 TEST(Json, RejectsWithPosition) {
   expectRejected("", "at byte 0");
   expectRejected("{\"a\": 1,}", "at byte 8");
-  expectRejected("[1 2]", "at byte 4"); // numbers end at the byte after them
+  expectRejected("[1 2]", "at byte 4"); // A number ends at the byte after it.
   expectRejected("{\"a\": NaN}", "at byte");
   expectRejected("// comment\n{}", "at byte 0");
   expectRejected("{} x", "at byte 3");

@@ -1,11 +1,11 @@
-//===- ModelWeightsTest.cpp - Tests of models in one file or many ---------===//
+//===- ModelWeightsTest.cpp - Tests of weights in one or more files -------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Entries S41 and S42 of the list of malformed files are here.
+// Includes the cases S41 and S42 of the malformed files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ std::string bytesTensor(std::string_view name, char value) {
 
 constexpr const char *kIndex = "model.safetensors.index.json";
 
-/// A model of two shards: "a" in one, "b" in two.
+/// Writes a model with two shards: tensor "a" in one file and "b" in the other.
 void putShards(const TestDirectory &directory,
                std::string_view index =
                    R"({"metadata":{"total_size":4},
@@ -118,7 +118,8 @@ TEST(ModelWeights, S42_ShardIndex) {
   expectRejected(R"({"weight_map":{"a":"../one.safetensors"}})",
                  "shard '../one.safetensors' of tensor 'a'");
   expectRejected(R"({"weight_map":{"a":".."}})", "shard '..' of tensor 'a'");
-  // Wrong shard; missing in its shard; in a shard, but not in the index.
+  // In the wrong shard; missing from its shard; in a shard but not in the
+  // index.
   expectRejected(
       R"({"weight_map":{"b":"one.safetensors","a":"two.safetensors"}})",
       "tensor 'a' should be in shard 'two.safetensors' but is in "

@@ -1,4 +1,4 @@
-//===- OutputPathTest.cpp - Trying paths ----------------------------------===//
+//===- OutputPathTest.cpp - Tests of output path checks -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,7 +30,7 @@ TEST(OutputPath, TryingFailsWhereWritingWould) {
   TestDirectory directory;
   EXPECT_FALSE(tryOutputFile(directory / "nowhere/file").ok());
   EXPECT_FALSE(tryOutputFile(directory.path()).ok());
-  // A FIFO is not opened: that would wait for a reader.
+  // A FIFO is not opened, because opening it would block.
   ASSERT_EQ(::mkfifo((directory / "fifo").c_str(), 0600), 0);
   EXPECT_FALSE(tryOutputFile(directory / "fifo").ok());
   for (int call : {1, 2}) {

@@ -1,12 +1,12 @@
-//===- RngTest.cpp - Known answers of the random generators ---------------===//
+//===- RngTest.cpp - Known answers of random generators -------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Philox: the vectors of Random123's kat_vectors. splitmix64: the reference
-// implementation from state 0.
+// The Philox vectors are from Random123's kat_vectors; those of splitmix64 are
+// from the reference implementation with state 0.
 //
 //===----------------------------------------------------------------------===//
 

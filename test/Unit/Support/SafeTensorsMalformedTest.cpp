@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One test for each entry of the list S01..S44 of ways to break the format
-// (those that must be accepted are in SafeTensorsTest, those about models of
-// many files in ModelWeightsTest). Each is rejected by a message of its own,
-// and no allocation is larger than a small multiple of the file.
+// Contains one test per case of S01 to S44, a list of malformed files. (Cases
+// that must be accepted are in SafeTensorsTest, and those about sharded models
+// are in ModelWeightsTest.) Each case must be rejected with its own message,
+// without an allocation larger than a small multiple of the file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ std::string entry(std::string_view name, std::string_view type,
          ",\"data_offsets\":" + std::string(offsets) + "}";
 }
 
-/// A file with the one tensor "x".
+/// Expects an error for a file with the single tensor "x".
 void expectTensorRejected(std::string_view type, std::string_view shape,
                           std::string_view offsets, std::string_view fragment,
                           std::string_view data = "abcdefgh") {
@@ -280,7 +280,7 @@ TEST(SafeTensorsMalformed, S30_Overlap) {
   expectHeaderRejected("{" + entry("a", "U8", "[5]", "[0,5]") + "," +
                            entry("b", "U8", "[4]", "[4,8]") + "}",
                        "data begins at 4 and overlaps", "abcdefgh");
-  // Nothing of its own, but inside of another.
+  // An empty tensor inside the data of another tensor.
   expectHeaderRejected("{" + entry("a", "U8", "[8]", "[0,8]") + "," +
                            entry("z", "U8", "[0]", "[3,3]") + "}",
                        "tensor 'z': data begins at 3 and overlaps", "abcdefgh");
@@ -288,7 +288,7 @@ TEST(SafeTensorsMalformed, S30_Overlap) {
 
 TEST(SafeTensorsMalformed, S31_TrailingBytes) {
   expectTensorRejected("U8", "[7]", "[0,7]",
-                       "1 bytes after the last tensor belong to none");
+                       "1 bytes after the last tensor belong to no tensor");
   expectHeaderRejected("{}", "3 bytes after the last tensor", "PK\x03");
 }
 
@@ -313,10 +313,10 @@ TEST(SafeTensorsMalformed, S34_Names) {
   };
   reject("", "tensor name '' is empty");
   reject(std::string(1 << 20, 'x'), "is too long");
-  reject("a\\u0000b", "holds a control character");
-  reject("a\\nb", "tensor name 'a\\x0ab' holds a control character");
-  reject("../../etc/passwd", "holds a '..' path component");
-  reject("a/..", "holds a '..' path component");
+  reject("a\\u0000b", "contains a control character");
+  reject("a\\nb", "tensor name 'a\\x0ab' contains a control character");
+  reject("../../etc/passwd", "contains a '..' path component");
+  reject("a/..", "contains a '..' path component");
   TestDirectory directory;
   EXPECT_TRUE(
       SafeTensorsFile::open(

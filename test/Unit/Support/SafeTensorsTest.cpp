@@ -1,12 +1,12 @@
-//===- SafeTensorsTest.cpp - Tests of reading and writing .safetensors ----===//
+//===- SafeTensorsTest.cpp - Tests of the safetensors reader and writer ---===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the writer writes, the reader reads; files of other writers that the
-// format allows are accepted; types convert on load.
+// Checks that the reader accepts the writer's files and valid files of other
+// writers, and that types are converted on load.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ TEST(SafeTensors, RoundTrip) {
                                    {"b", ElementType::F64, {}}},
                                   {{"step", "7\n"}});
     ASSERT_TRUE(writer.ok()) << writer.status().message();
-    // In pieces that do not follow the tensors.
+    // Writes pieces that do not coincide with the tensors.
     std::string all(reinterpret_cast<char *>(a.data()), 24);
     all.append(reinterpret_cast<char *>(b.data()), 8);
     expectOk(writer->write(all.data(), 1));
@@ -229,7 +229,7 @@ TEST(SafeTensorsWriter, EveryFaultLeavesNothing) {
       fired = fault.fired();
     }
     EXPECT_EQ(status.ok(), !fired) << call;
-    // Only the sync of the directory fails after the file is in place.
+    // Only a failing sync of the directory leaves the complete file in place.
     bool whole = std::filesystem::exists(directory / "t") &&
                  SafeTensorsFile::open(directory / "t").ok();
     EXPECT_EQ(directory.names().size(), whole ? 1u : 0u) << call;

@@ -1,11 +1,12 @@
-//===- TestFiles.h - Files for tests ----------------------------*- C++ -*-===//
+//===- TestFiles.h - Temporary files for tests ------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A directory that goes away with its owner, and bytes in and out of files.
+// Provides a temporary directory that is removed with its owner, and functions
+// that read and write files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,7 @@ namespace kiln {
 class TestDirectory {
 public:
   TestDirectory() {
-    // In memory where possible: thousands of syncs take minutes on a disk.
+    // Prefers memory, because thousands of syncs take minutes on a disk.
     for (std::string parent : {"/dev/shm", "/tmp"}) {
       std::string pattern = parent + "/kiln-test-XXXXXX";
       if (::mkdtemp(pattern.data())) {
@@ -50,13 +51,13 @@ public:
   std::string operator/(std::string_view name) const {
     return path_ + "/" + std::string(name);
   }
-  /// Writes a file; returns its path.
+  /// Writes a file and returns its path.
   std::string put(std::string_view name, std::string_view bytes) const {
     std::string path = *this / name;
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
-  /// Names in the directory, sorted.
+  /// Returns the sorted names of the files in the directory.
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto &entry : std::filesystem::directory_iterator(path_))
@@ -76,7 +77,7 @@ inline std::string readBytes(const std::string &path) {
   return text.str();
 }
 
-/// `count` bytes of `value`, little-endian.
+/// Returns the low `count` bytes of `value` in little-endian order.
 inline std::string littleEndian(uint64_t value, int count) {
   std::string bytes;
   for (int i = 0; i < count; ++i)
@@ -84,14 +85,15 @@ inline std::string littleEndian(uint64_t value, int count) {
   return bytes;
 }
 
-/// A .safetensors file: length, header, data.
+/// Returns the bytes of a .safetensors file: length, header and data.
 inline std::string safeTensors(std::string_view header,
                                std::string_view data = "") {
   return littleEndian(header.size(), 8) + std::string(header) +
          std::string(data);
 }
 
-/// Expects a failure with exit code 3 whose one-line message holds `fragment`.
+/// Expects a failure with ExitCode::BadInput and a one-line message that
+/// contains `fragment`.
 inline void expectBadInput(const Status &status, std::string_view fragment) {
   ASSERT_FALSE(status.ok()) << "expected: " << fragment;
   EXPECT_EQ(status.code(), ExitCode::BadInput) << status.message();

@@ -1,4 +1,4 @@
-//===- UnusedTensorsTest.cpp - Tensors of a file that a model lacks -------===//
+//===- UnusedTensorsTest.cpp - Tests of unused tensors --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -41,7 +41,7 @@ protected:
     expectOk(writer->finish());
   }
 
-  /// The model has 'wte', tied with 'head', and 'b'.
+  /// Checks a model with the tensors 'wte', which is tied to 'head', and 'b'.
   Status check(const std::vector<std::string> &ignored = {},
                const char *file = "model.safetensors") {
     Result<ModelWeights> weights = ModelWeights::open(directory / file);
@@ -76,14 +76,15 @@ TEST_F(UnusedTensors, EqualCopiesAndKnownTensorsPass) {
   write("model.safetensors",
         {wte, b, {"head", {1, 2, -0.5}}, {"h.7.mask", {0, 0}}});
   expectOk(check());
-  // The same values in another type, and what no comparison calls equal.
+  // Equal values in another type, and values that compare unequal to
+  // themselves.
   write("model.safetensors",
         {wte, b, {"head", {1, 2, -0.5}, ElementType::BF16}});
   expectOk(check());
   write("model.safetensors",
         {{"wte", {NAN, 0, 1}}, b, {"head", {NAN, -0.0f, 1}}});
   expectOk(check());
-  // The copy alone.
+  // Only the tied copy is in the file.
   write("model.safetensors", {{"head", {1, 2, 3}}, b});
   expectOk(check());
 }
@@ -101,7 +102,7 @@ TEST_F(UnusedTensors, CopiesThatDiffer) {
   write("model.safetensors", {wte, b, {"head", {1, 2}}});
   expectBadInput(check(), "two that differ: shapes [3] and [2];");
   expectOk(check({"head"}));
-  // In f32 they differ, in bf16 they would not.
+  // The values differ in f32 and are equal when rounded to bf16.
   write("model.safetensors", {{"wte", {1.0001f, 2, 3}},
                               b,
                               {"head", {1.0001f, 2, 3}, ElementType::BF16}});

@@ -1,13 +1,14 @@
-//===- Diff.h - Do two executables train alike? -----------------*- C++ -*-===//
+//===- Diff.h - Lockstep comparison of executables --------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// kiln-diff as a function: runs two executables of one model step by step on
-// the same data, and compares loss, gradient norm and the bits of every state
-// after every step. What it prints and how it judges: docs/use/kiln-diff.md.
+// Implements kiln-diff: runs two executables of one model step by step on the
+// same data and compares the loss, the gradient norm and the bits of every
+// state after every step. docs/use/kiln-diff.md describes the report and the
+// verdict.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +24,13 @@ namespace kiln::runtime {
 
 struct DiffOptions {
   std::string pathA, pathB;
-  std::vector<std::string> flagsA, flagsB; ///< Of a training run.
-  /// Go on behind differences that rounding explains, B from the states of A.
+  std::vector<std::string> flagsA, flagsB; ///< Flags of the training runs.
+  /// Continue after differences that rounding explains, where B starts every
+  /// step from the states of A.
   bool allowRounding = false;
 };
 
-/// The command line of kiln-diff.
+/// The parsed command line of kiln-diff.
 struct DiffArguments {
   DiffOptions options;
   bool help = false;
@@ -37,11 +39,12 @@ struct DiffArguments {
 /// Parses argv[1..argc). A failure has ExitCode::Usage.
 Result<DiffArguments> parseDiffArguments(int argc, const char *const *argv);
 
-/// The text of --help.
+/// Returns the text of --help.
 std::string diffHelp();
 
-/// Prints a report to stdout. Done: alike; Error: not alike; Diverged: alike
-/// until the loss of both was no longer finite. A failure: not compared.
+/// Prints a report to stdout. Returns Done if the executables train alike,
+/// Error if they do not, and Diverged if they train alike until both losses are
+/// not finite. A failure status means that they could not be compared.
 Result<ExitCode> diffExecutables(const DiffOptions &options);
 
 } // namespace kiln::runtime

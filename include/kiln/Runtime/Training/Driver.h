@@ -1,14 +1,15 @@
-//===- Driver.h - Train, evaluate or generate -------------------*- C++ -*-===//
+//===- Driver.h - Entry point of training executables -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The whole life of a training executable after its Engine exists: flags,
-// initial values, batches, steps, schedules, logs, checkpoints, signals. It
-// knows nothing about how the Engine computes, so that the reference
-// interpreter trains with the same flags and writes the same files.
+// Runs a training executable once its Engine exists: parses the flags and
+// handles initial values, batches, steps, learning rate schedules, logs,
+// checkpoints and signals. The driver calls the Engine only through its
+// interface, so the reference interpreter accepts the same flags and writes the
+// same files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +20,9 @@ namespace kiln::runtime {
 
 class Engine;
 
-/// Parses the flags in `argv` (argv[0] is the program's name), does what they
-/// ask, and returns the exit code of the process. Results go to stdout,
-/// progress and errors to stderr; an error is one line.
+/// Parses the flags in `argv` (argv[0] is the program name), executes the run
+/// that they request, and returns the exit code of the process. Results are
+/// written to stdout, progress and errors to stderr; an error is one line.
 int runTraining(Engine &engine, int argc, char **argv);
 
 } // namespace kiln::runtime

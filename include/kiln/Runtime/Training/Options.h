@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The flags of every training executable as one struct. parseOptions rejects
-// unknown flags and combinations that contradict each other with one line, so
-// that the rest of the driver may assume that what is set makes sense.
+// Holds the flags of every training executable in one struct. parseOptions
+// rejects unknown flags and contradictory combinations with a one-line error,
+// so the rest of the driver relies on consistent options.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,10 +31,10 @@ struct Options {
   // Data.
   std::string data;
   std::string valData;
-  std::string inputs;     ///< Values of inputs that the model declares.
-  std::string valInputs;  ///< The same for the validation data.
-  int64_t valEvery = 0;   ///< 0: only after the last step.
-  int64_t valBatches = 0; ///< 0: every whole batch of the file.
+  std::string inputs;     ///< Tensors of the inputs that the model declares.
+  std::string valInputs;  ///< Their values for the validation data.
+  int64_t valEvery = 0;   ///< 0: after the last step only.
+  int64_t valBatches = 0; ///< 0: the whole file.
   std::optional<uint64_t> shuffle;
 
   // Run.
@@ -42,9 +42,9 @@ struct Options {
   bool stepsGiven = false;
   uint64_t seed = 0;
   bool seedGiven = false;
-  int threads = 0;  ///< 0: what the executable was planned for.
-  std::string init; ///< File or directory; empty: none.
-  std::vector<std::string> initIgnore; ///< Tensors there that are not used.
+  int threads = 0;                     ///< 0: chosen by the engine.
+  std::string init;                    ///< File or directory; empty: none.
+  std::vector<std::string> initIgnore; ///< Unused tensors of `init`.
   bool fromScratch = false;
 
   // Learning rate and clipping.
@@ -54,10 +54,10 @@ struct Options {
 
   // Checkpoints.
   std::string save;
-  int64_t saveEvery = 0; ///< 0: only at the end.
-  int64_t keep = 0;      ///< 0: all.
+  int64_t saveEvery = 0; ///< 0: after the last step only.
+  int64_t keep = 0;      ///< Number of checkpoints to keep; 0: all.
   std::string resume;
-  /// What may differ from the run that is resumed: names of changeableFacts().
+  /// Names from changeableFacts() that may differ from the resumed run.
   std::set<std::string> resumeChanging;
 
   // Records.
@@ -66,49 +66,51 @@ struct Options {
   std::string trace;
   std::string dumpGradients;
 
-  // Instead of, or after, training.
+  // Actions that replace or follow training.
   bool describe = false;
   bool checkMemory = false;
-  std::optional<uint64_t> stressCopies; ///< Seed; empty: copy on threads.
-  std::optional<uint64_t> emuSeed;      ///< Of what an emulated GPU shuffles.
-  bool syncOps = false;                 ///< Wait for every command of a GPU.
-  std::optional<std::string> gpuAlgorithms; ///< A file; empty: none.
-  std::string checkOps;   ///< File for the trace; empty: no check.
-  std::string checkTrace; ///< File with a trace to repeat; empty: none.
-  int lockstep = -1;      ///< File descriptor that kiln-diff reads; -1: none.
+  std::optional<uint64_t> stressCopies; ///< Seed; nullopt: worker threads copy.
+  std::optional<uint64_t> emuSeed;      ///< Shuffle seed of an emulated GPU.
+  bool syncOps = false;                 ///< Waits for each command of a GPU.
+  /// File of GEMM algorithms; "": no search; nullopt: the default file.
+  std::optional<std::string> gpuAlgorithms;
+  std::string checkOps;   ///< Trace file to write; empty: none.
+  std::string checkTrace; ///< Trace file to repeat; empty: none.
+  int lockstep = -1;      ///< Descriptor of the replies to kiln-diff; -1: none.
   int64_t generate = 0;
   std::string prompt;
   double temperature = 1.0;
   int64_t topK = 0; ///< 0: the whole vocabulary.
 
-  /// All flags that the command line has, such as "--lr".
+  /// All flags on the command line, such as "--lr".
   std::set<std::string> given;
 
   bool isGiven(const std::string &flag) const { return given.count(flag) > 0; }
-  /// True if the run proves something instead of training.
+  /// Returns true if the run performs checks instead of training.
   bool onlyChecks() const {
     return describe || checkMemory || !checkOps.empty() || !checkTrace.empty();
   }
-  /// True if the run goes on with the training of a checkpoint, which then
-  /// decides all that was not given: `steps`, the schedule and the clipping
-  /// are complete only after adoptChoices (lib/Runtime/Training/Resume.h).
+  /// Returns true if the run continues the training of a checkpoint. The
+  /// checkpoint then provides the value of every flag that is not given:
+  /// `steps`, the schedule and the clipping are complete only after
+  /// adoptChoices (lib/Runtime/Training/Resume.h).
   bool continues() const {
     return !resume.empty() && !data.empty() && !onlyChecks() &&
            !(stepsGiven && steps == 0);
   }
 };
 
-/// The names that --resume-changing knows, in the order of the documentation.
+/// Returns the names that --resume-changing accepts, in documentation order.
 const std::vector<std::string> &changeableFacts();
 
-/// What parseOptions found: options, or text to print (--help) and leave.
+/// The result of parseOptions: the options, or the text of --help to print.
 struct ParsedOptions {
   Options options;
   std::optional<std::string> help;
 };
 
-/// Parses argv[1..argc). A failure has ExitCode::Usage. A flag of kilnc is
-/// answered with its value in `description`, if there is one.
+/// Parses argv[1..argc). A failure has ExitCode::Usage. The error for a flag of
+/// kilnc reports its compile-time value if `description` is not null.
 Result<ParsedOptions> parseOptions(int argc, const char *const *argv,
                                    const Description *description = nullptr);
 

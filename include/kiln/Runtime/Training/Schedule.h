@@ -1,23 +1,22 @@
-//===- Schedule.h - Learning rate of a step ---------------------*- C++ -*-===//
+//===- Schedule.h - Learning rate schedules ---------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The learning rate is a closed-form function of the step index alone, so that
-// a resumed run continues with exactly the rates of an uninterrupted one.
+// Computes the learning rate as a closed-form function of the step index, so a
+// resumed run uses exactly the rates of an uninterrupted run.
 //
-// A decay reaches m at step N, the step after the last one. The last step, N-1,
-// still has the rate that the formula gives there: for linear
-// m + (P - m) / (N - W), for wsd m + (P - m) / C. So no step is lost to a rate
-// of 0 when m is 0.
+// A decay reaches the minimum rate m at step N, one step after the last one.
+// The last step, N-1, therefore still has a positive rate when m is 0:
+// m + (P - m) / (N - W) for linear and m + (P - m) / C for wsd.
 //
-// Step s counts from 0; W = warmup steps, N = total steps, C = cooldown steps,
-// P = the scaled peak rate, m = the smallest rate.
+// Notation: s = step index, counted from 0; W = warmup steps; N = total steps;
+// C = cooldown steps; P = scaled peak rate; m = minimum rate.
 //
-//   s < W    gradual:  P * (s + 1) / W          constant:  the unscaled rate
-//   then, with t = (s - W) / (N - W), the fraction of the decay that is done:
+//   s < W    gradual:  P * (s + 1) / W        constant:  the unscaled rate
+//   s >= W, where t = (s - W) / (N - W):
 //   constant      P
 //   linear        m + (P - m) * (1 - t)
 //   cosine        m + (P - m) * (1 + cos(pi * t)) / 2
@@ -39,12 +38,12 @@ enum class ScheduleKind { Constant, Linear, Cosine, Wsd, Exponential };
 enum class WarmupKind { Gradual, Constant };
 enum class RateScaling { None, Linear, Sqrt };
 
-/// The names of the values of --lr-schedule, --warmup and --lr-scaling.
+/// Value names of --lr-schedule, --warmup and --lr-scaling.
 const std::map<std::string, ScheduleKind> &scheduleKinds();
 const std::map<std::string, WarmupKind> &warmupKinds();
 const std::map<std::string, RateScaling> &rateScalings();
 
-/// The name of an enumerator, from one of these maps.
+/// Returns the name of an enumerator in one of these maps.
 template <typename T>
 std::string nameOf(const std::map<std::string, T> &names, T value) {
   for (auto &[name, other] : names)
@@ -59,16 +58,17 @@ struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::Constant;
   int64_t warmupSteps = 0;
   WarmupKind warmup = WarmupKind::Gradual;
-  int64_t cooldownSteps = 0; ///< wsd only.
-  double gamma = 1.0;        ///< exponential only: factor per step.
+  int64_t cooldownSteps = 0; ///< Used by wsd only.
+  double gamma = 1.0;        ///< Factor per step; used by exponential only.
   RateScaling scaling = RateScaling::None;
-  int64_t baseBatch = 0; ///< Batch that `rate` was tuned for.
+  int64_t baseBatch = 0; ///< Global batch size for which `rate` was tuned.
 };
 
 class Schedule {
 public:
-  /// `totalSteps` is --steps; `batch` the number of sequences in a global
-  /// batch: with scaling the peak is rate * batch/baseBatch, or its root.
+  /// `totalSteps` is --steps. `batch` is the number of sequences in a global
+  /// batch: with scaling, the peak rate is rate * batch / baseBatch (linear) or
+  /// rate * sqrt(batch / baseBatch) (sqrt).
   Schedule(const ScheduleOptions &options, int64_t totalSteps, int64_t batch);
 
   double rate(int64_t step) const;

@@ -1,8 +1,8 @@
-"""Turns the examples in the ops' descriptions into a module that parses.
+"""Converts the examples in op descriptions into a module that parses.
 
-op_examples.py FOLDER: every op of the folder's .td files must have one. An example
-is a line of IR whose operands are not defined: they become arguments of a program
-around it.
+op_examples.py FOLDER: every op of the folder's .td files must have an example. An example is
+a line of IR whose operands are undefined; they become arguments of a program that contains
+the line.
 """
 
 import re
@@ -13,7 +13,7 @@ STATES = """\
 kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 """
 
-# A copy and its wait are valid together only: the other half of each example.
+# A copy and its wait are only valid together: this is the other half of each example.
 COPY_HALVES = {
     "copy_out": "{} %end = kiln.copy_wait %f, %x : tensor<4xf32>",
     "copy_in": "{} %end = kiln.copy_wait %f, %h : tensor<4xf32>",
@@ -22,24 +22,24 @@ COPY_HALVES = {
 
 
 def operand_names(head):
-    """Undefined values in the operand part of an op, in order."""
+    """Returns the undefined values in the operands of an op, in order."""
     return re.findall(r"%[\w#]+", head)
 
 
 def split_types(text):
-    """Types separated by commas that are outside of brackets."""
+    """Splits types at commas outside of brackets."""
     return re.findall(r"tensor<[^>]*>", text)
 
 
 def operand_types(op, count):
-    """Types of the operands: listed in a functional type, else all equal."""
+    """Returns the types of the operands: listed in a functional type, else all equal."""
     functional = re.search(r": \(([^()]*)\) ->", op)
     types = split_types(functional[1] if functional else op[op.rindex(" : "):])
     return types if functional else types[:1] * count
 
 
 def program(index, example):
-    """A program around one op."""
+    """Returns a program that contains one op."""
     body = example.split(" = ", 1)[1] if re.match(r"%[^=(]* = ", example) else example
     head = body.split(" : ", 1)[0]
     names = operand_names(head)
@@ -57,7 +57,7 @@ def main():
     modules = [STATES]
     for path in sorted(Path(sys.argv[1]).glob("*.td")):
         text = path.read_text()
-        # One block per op definition, from its name to the next definition.
+        # Splits the text into one block per op definition.
         for block in re.split(r"^(?=def )", text, flags=re.MULTILINE):
             match = re.match(r'def Kiln_\w+Op\s*:\s*(\w+)<\s*"(\w+)"', block)
             if not match:
@@ -68,7 +68,7 @@ def main():
                 operands = "%x" if base == "Kiln_UnaryOp" else "%a, %b"
                 examples = [f"%y = kiln.{mnemonic} {operands} : tensor<4x8xf32>"]
             if mnemonic in ("return", "yield"):
-                continue  # they end the examples of other ops
+                continue  # Terminators appear in the examples of other ops.
             if not any(f"kiln.{mnemonic}" in example for example in examples):
                 raise SystemExit(f"{path}: kiln.{mnemonic} has no example")
             for example in examples:

@@ -1,8 +1,8 @@
-"""Turns the examples in the descriptions of kilnrt's ops into modules that parse.
+"""Converts the examples in the descriptions of kilnrt ops into modules that parse.
 
 rt_examples.py FOLDER: every op of the folder's .td files must have an example, except
-for kernels and programs, which are made around the others. An example is a line of IR
-whose operands are not defined: they become tokens, slots, or views of slots."""
+kernels and programs, which are generated around the others. An example is a line of IR whose
+operands are undefined; they become tokens, slots, or views of slots."""
 
 import re
 import sys
@@ -28,7 +28,7 @@ def slot(name, number, memory=""):
 
 
 def definitions(mnemonic, example):
-    """Defines the operands of an example."""
+    """Returns the definitions of the operands of an example."""
     uses = example.split(" = ", 1)[1] if re.match(r"%\w+ = ", example) else example
     for i, name in enumerate(dict.fromkeys(re.findall(r"%\w+", uses))):
         if mnemonic in ("begin", "wait") and i == 0:
@@ -36,7 +36,7 @@ def definitions(mnemonic, example):
         elif mnemonic == "view" or f"scratch({name})" in uses:
             yield slot(name, i)
         else:
-            # A copy goes to the host.
+            # The destination of a copy is on the host.
             to_host = mnemonic == "begin" and f"wo {name}" in uses
             yield slot(f"{name}.slot", i, " in host" if to_host else "")
             space = ", #kiln.memory<host>" if to_host else ""

@@ -1,10 +1,10 @@
-# ===- edit.py - Machine files with one thing wrong --------------------------=== #
+# ===- edit.py - Machine files with one fault each ---------------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""edit.py GOOD FOLDER: writes variants of a machine file into a folder."""
+"""edit.py GOOD FOLDER: writes variants of a machine file with one fault each to a folder."""
 
 import copy
 import json

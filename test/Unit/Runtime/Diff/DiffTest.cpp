@@ -1,4 +1,4 @@
-//===- DiffTest.cpp - The tool on the toy model ---------------------------===//
+//===- DiffTest.cpp - Tests of kiln-diff on the toy model -----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,7 +46,7 @@ protected:
   std::string path(const std::string &name) const {
     return (directory_ / name).string();
   }
-  /// A program that is not the toy.
+  /// Writes a shell script, to be used instead of the toy executable.
   std::string script(const std::string &name, const std::string &body) {
     std::ofstream(path(name)) << "#!/bin/sh\n" << body << "\n";
     std::filesystem::permissions(path(name), std::filesystem::perms::owner_all);
@@ -92,15 +92,15 @@ TEST_F(DiffTest, OtherInitialValuesAreNamed) {
 }
 
 TEST_F(DiffTest, AHostArenaChangesNothing) {
-  // In the second mode steps are done once more from perturbed parameters,
-  // which a mirror has to follow.
+  // With "rounding", steps are repeated from perturbed parameters, whose
+  // mirrors must be updated.
   for (const char *mode : {"exact", "rounding"}) {
     Outcome outcome =
         diff(KILN_TOY, KILN_OFFLOADED_TOY,
              "--steps=3 --data=" + path("text.txt") + " --tolerance=" + mode);
     EXPECT_EQ(outcome.exitCode, 0) << outcome.text;
   }
-  // The same executable, with copies at other times.
+  // The same executable with copies at other points.
   Outcome outcome =
       diff(KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY,
            "--steps=3 --only-b=--stress-copies=4 --tolerance=exact --data=" +
@@ -109,7 +109,7 @@ TEST_F(DiffTest, AHostArenaChangesNothing) {
 }
 
 TEST_F(DiffTest, AHostArenaIsLoadedIntoAndPerturbed) {
-  // Training that differs, with a mirror on either side.
+  // Different training, with a mirror on either side.
   for (const char *pair :
        {KILN_TOY " " KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY " " KILN_TOY}) {
     std::string both = pair;
@@ -144,8 +144,8 @@ TEST_F(DiffTest, OtherDataIsFoundAtTheFirstOp) {
         toys("--steps=2 --only-b=--shuffle=3 --tolerance=" + std::string(mode));
     EXPECT_EQ(outcome.exitCode, 1);
     EXPECT_TRUE(contains(outcome, "different at step 1\nloss differs: A "));
-    EXPECT_TRUE(contains(outcome, "first op to differ, of those that both "
-                                  "have: launch 'gather'"))
+    EXPECT_TRUE(contains(outcome, "first differing op that both have: launch "
+                                  "'gather'"))
         << outcome.text;
   }
 }
@@ -193,7 +193,7 @@ TEST_F(DiffTest, ProgramsThatDoNotTrainAreRefused) {
   EXPECT_TRUE(contains(missing, "cannot run B")) << missing.text;
   Outcome silent = diff(KILN_TOY, "/bin/true", data);
   EXPECT_EQ(silent.exitCode, 1);
-  EXPECT_TRUE(contains(silent, "is it an executable that kilnc made?"));
+  EXPECT_TRUE(contains(silent, "is it an executable that kilnc compiled?"));
   Outcome killed = diff(script("killed", "kill -9 $$"), KILN_TOY, data);
   EXPECT_EQ(killed.exitCode, 1);
   EXPECT_TRUE(contains(killed, "was killed by signal 9")) << killed.text;
@@ -203,12 +203,12 @@ TEST_F(DiffTest, ProgramsThatDoNotTrainAreRefused) {
                        std::string(answer) + "\" >&${last#*=}\nread x";
     Outcome outcome = diff(script("liar", body), KILN_TOY, data);
     EXPECT_EQ(outcome.exitCode, 1);
-    EXPECT_TRUE(contains(outcome, "answered nonsense")) << outcome.text;
+    EXPECT_TRUE(contains(outcome, "sent an invalid reply")) << outcome.text;
     EXPECT_EQ(outcome.text.find('\n'), outcome.text.size() - 1);
   }
 }
 
-/// The executable's side, without kiln-diff.
+/// Tests the server of the lockstep protocol without kiln-diff.
 TEST_F(DiffTest, LockstepAnswersEveryCommandWithALine) {
   std::string toy =
       KILN_TOY " --lockstep=1 --threads=1 --steps=2 --data=" + path("text.txt");

@@ -1,4 +1,4 @@
-//===- ModelMatchTest.cpp - What can be compared --------------------------===//
+//===- ModelMatchTest.cpp - Tests of the compatibility check --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

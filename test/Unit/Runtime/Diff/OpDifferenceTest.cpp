@@ -1,4 +1,4 @@
-//===- OpDifferenceTest.cpp - Results are matched with care ---------------===//
+//===- OpDifferenceTest.cpp - Tests of the first differing op -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -51,7 +51,7 @@ TEST(OpDifferenceTest, RecomputedValuesAreTheSameValues) {
 }
 
 TEST(OpDifferenceTest, ValuesThatOnlyOneSideHasArePassedOver) {
-  // A has the matrix product before and behind its bias, B the sum alone.
+  // A writes the matmul and then its sum with the bias; B writes only the sum.
   auto found =
       firstDifferentOp({op("a", "product"), op("a", "sum"), op("b", "2")},
                        {op("a", "sum"), op("x", "4"), op("b", "3")});
@@ -68,7 +68,7 @@ TEST(OpDifferenceTest, OpsOfOneBufferMustHaveOneName) {
 }
 
 TEST(OpDifferenceTest, MicrobatchesAreRowsOrSums) {
-  // Rows of two micro-batches, one after the other, and a sum over them.
+  // Concatenated rows of two micro-batches, and a sum over them.
   EXPECT_FALSE(firstDifferentOp(
       {op("rows", "r", 64), op("sum", "s", 16)},
       {looped("rows", 32, 2, "r", "half"), looped("sum", 16, 2, "x", "s")}));

@@ -1,4 +1,4 @@
-//===- TensorDifferenceTest.cpp - Elements, norms, ulps, bounds -----------===//
+//===- TensorDifferenceTest.cpp - Tests of tensor differences and bounds --===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -89,7 +89,7 @@ TEST(TensorDifferenceTest, TheBoundGrowsWithEveryTerm) {
   EXPECT_EQ(roundingBound(0, 16, 3, 0), 0);
 }
 
-/// What the bound is for: one sum in two orders.
+/// Checks the rounding bound on sums that are evaluated in two orders.
 TEST(TensorDifferenceTest, ReorderedSumsLieWithinTheBound) {
   constexpr int sums = 64, terms = 1000;
   std::vector<float> forward(sums), backward(sums);

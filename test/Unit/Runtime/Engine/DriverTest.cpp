@@ -376,7 +376,8 @@ TEST_F(DriverTest, WarnsWhenBytesAreNotTheModelsTokens) {
                     "--val-data=" + path("text.txt"), "--generate=1"});
   EXPECT_EQ(outcome.err,
             "warning: the model's vocabulary has 50257 tokens, but each byte "
-            "of a text is taken as one token, not as its tokenizer would: '" +
+            "of a text is used as one token, because the executable has no "
+            "tokenizer: '" +
                 path("text.txt") + "', '" + path("text.txt") +
                 "', --prompt, the text of --generate\n");
 }

@@ -130,14 +130,15 @@ TEST_F(ResumeTest, FlagsMustGoWithThoseOfTheCheckpoint) {
   };
   refuse({"--min-lr=0.6"}, "--min-lr is above --lr");
   refuse({"--min-lr=0.6"},
-         "flags that are not given are those of checkpoint '" +
+         "flags that are not given have the values of checkpoint '" +
              path("save/checkpoint-4") + "'");
   refuse({"--lr-schedule=wsd"}, "--lr-schedule=wsd needs --cooldown-steps");
   refuse({"--lr-schedule=wsd", "--cooldown-steps=5"}, "more than --steps");
   refuse({"--lr-schedule=constant", "--min-lr=0.1"},
          "--min-lr needs an --lr-schedule that decays");
   refuse({"--cooldown-steps=2"}, "--cooldown-steps needs --lr-schedule=wsd");
-  refuse({"--steps=3"}, "--steps=3 is the total and less than what is done");
+  refuse({"--steps=3"},
+         "--steps=3 is the total number of updates, but checkpoint ");
   refuse({"--seed=3"}, "--seed=3 contradicts the checkpoint");
   refuse({"--shuffle=3"}, "--shuffle=3 contradicts the checkpoint");
   refuse({"--resume-changing=optimiser"},
@@ -155,7 +156,7 @@ TEST_F(ResumeTest, AFinishedRunSaysSo) {
   EXPECT_EQ(outcome.err, "resuming from " + path("save/checkpoint-4") +
                              " at step 4 of 4\n"
                              "note: this run is finished: its 4 steps are "
-                             "done; a larger --steps=N goes on\n");
+                             "done; to continue it, give a larger --steps=N\n");
 }
 
 struct OtherExecutable {
@@ -248,9 +249,8 @@ TEST_F(ResumeTest, StatesOfAnotherOptimizerStartAfresh) {
     all.push_back("--save=" + path(name));
     Outcome outcome = runToy(description, all);
     EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
-    expectSays(outcome, name == "fresh"
-                            ? "; the states of the optimizer start afresh\n"
-                            : "; its states are kept\n");
+    expectSays(outcome, name == "fresh" ? "; the optimizer states are reset\n"
+                                        : "; its states are kept\n");
     return readFile(path(name) + "/checkpoint-4/optimizer.safetensors");
   };
   std::string before =
@@ -305,7 +305,7 @@ TEST_F(ResumeTest, AnotherLengthGoesOnAtTheSameToken) {
   // 16 sequences of 8 tokens are complete, which are 8.53 sequences of 15
   // tokens.
   expectSays(outcome, "note: the sequence length changes from 8 to 15; reading "
-                      "goes on at the same token, in sequence 9\n");
+                      "continues at the same token, in sequence 9\n");
 }
 
 TEST_F(ResumeTest, ACheckpointOfAnEarlierFormatIsReadWithOneWarning) {
@@ -396,7 +396,7 @@ TEST_F(ResumeTest, InitialWeightsHaveNoTrajectory) {
   other["model"]["batch"] = 8;
   Outcome outcome = runToy(other, {data(), resume()});
   EXPECT_EQ(outcome.exitCode, 2);
-  expectSays(outcome, "is of a run that has not trained yet");
+  expectSays(outcome, "belongs to a run that has not trained yet");
   outcome = runToy(other, {data(), resume(), "--steps=3", "--lr=0.5"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
   EXPECT_EQ(outcome.err,

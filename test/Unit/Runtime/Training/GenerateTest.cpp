@@ -1,4 +1,4 @@
-//===- GenerateTest.cpp - Sampling ----------------------------------------===//
+//===- GenerateTest.cpp - Tests of token sampling -------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ProgramInputsTest.cpp - Inputs by name -----------------------------===//
+//===- ProgramInputsTest.cpp - Tests of named program inputs --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ using namespace kiln;
 
 namespace {
 
-/// Holds tensors and computes nothing.
+/// An engine that provides tensors and computes nothing.
 class StorageEngine final : public Engine {
 public:
   explicit StorageEngine(ProgramInfo program) {

@@ -1,4 +1,4 @@
-//===- ScheduleTest.cpp - Learning rates against closed forms -------------===//
+//===- ScheduleTest.cpp - Tests of learning rate schedules ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -94,7 +94,7 @@ TEST(ScheduleTest, SqrtScalingTakesTheRoot) {
   EXPECT_DOUBLE_EQ(Schedule(scaled, 10, 32).rate(0), 0.2);
 }
 
-// docs/use/user-guide.md, "The rate of the last step".
+// See "The rate of the last step" in docs/use/user-guide.md.
 TEST(ScheduleTest, ADecayReachesItsEndOneStepAfterTheLast) {
   auto rates = [](ScheduleKind kind) {
     ScheduleOptions decay = options(kind);

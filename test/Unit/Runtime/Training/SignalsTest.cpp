@@ -1,4 +1,4 @@
-//===- SignalsTest.cpp - Stopping -----------------------------------------===//
+//===- SignalsTest.cpp - Tests of stop signals ----------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ namespace {
 TEST(SignalsDeathTest, FirstSignalAsksTheSecondInterruptEnds) {
   EXPECT_EXIT(
       {
-        // A shell without job control ignores it in background jobs.
+        // A shell without job control ignores SIGINT in background jobs.
         std::signal(SIGINT, SIG_DFL);
         installStopSignals();
         if (stopRequested())

@@ -1,4 +1,4 @@
-//===- TraceTest.cpp - Perfetto traces ------------------------------------===//
+//===- TraceTest.cpp - Tests of Perfetto traces ---------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

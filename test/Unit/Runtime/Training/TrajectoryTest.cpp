@@ -1,12 +1,12 @@
-//===- TrajectoryTest.cpp - Facts of a run in a manifest ------------------===//
+//===- TrajectoryTest.cpp - Tests of trajectories in manifests ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A trajectory survives the way through a manifest, and nothing that a manifest
-// can hold is accepted unless it has the type and range of its field.
+// Checks that a trajectory is unchanged after being written to a manifest and
+// read back, and that fields with a wrong type or range are rejected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +95,7 @@ struct BadField {
 
 TEST(TrajectoryTest, EveryFieldHasATypeAndARange) {
   const BadField fields[] = {
-      {"", Json::array(), "has no object around it"},
+      {"", Json::array(), "its parent is not an object"},
       {"/steps", 0, "'steps' is 0, expected at least 1"},
       {"/steps", 1.5, "'steps' is not a 64-bit integer"},
       {"/steps", uint64_t(1) << 63, "'steps' is not a 64-bit integer"},
@@ -123,11 +123,12 @@ TEST(TrajectoryTest, EveryFieldHasATypeAndARange) {
       {"/frozen_parameters", -1, "expected at least 0"},
       {"/optimizer", "adamw", "'optimizer' is not an array but string"},
       {"/optimizer", std::vector<int>(1001, 1), "expected at most 1000"},
-      {"/optimizer/0", 3, "'optimizer[0].name' has no object around it"},
-      {"/optimizer/0/name", "", "'optimizer[0].name' is '', expected a name"},
-      {"/optimizer/0/name", std::string(65, 'a'), "expected a name"},
+      {"/optimizer/0", 3, "'optimizer[0].name' is missing"},
+      {"/optimizer/0/name", "",
+       "'optimizer[0].name' is '', expected 1 to 64 characters"},
+      {"/optimizer/0/name", std::string(65, 'a'), "expected 1 to 64"},
       {"/optimizer/0/options", 3, "'optimizer[0].options' is not an object"},
-      {"/optimizer/0/options/beta1", "x", "'beta1' that is no number"},
+      {"/optimizer/0/options/beta1", "x", "'beta1' that is not a number"},
       {"/optimizer/0/decay", "some", "expected matrices, all or vectors"},
       {"/dropout/activations", 0.1, "is not an array but number"},
       {"/dropout/activations/0", 1.5, "is 1.5, expected 0 to 1"},
@@ -148,7 +149,7 @@ TEST(TrajectoryTest, EveryFieldHasATypeAndARange) {
   }
 }
 
-/// Pointers to all values of a document.
+/// Adds the JSON pointers of all values of a document to `list`.
 void listPointers(const Json &json, const std::string &path,
                   std::vector<std::string> &list) {
   list.push_back(path);
@@ -157,7 +158,7 @@ void listPointers(const Json &json, const std::string &path,
       listPointers(value, path + "/" + key, list);
 }
 
-/// Values of every type and from the ends of every range.
+/// Returns values of every type, including the limits of every range.
 std::vector<Json> hostileValues() {
   Json nested;
   for (int i = 0; i < 60; ++i)
@@ -192,7 +193,7 @@ TEST(TrajectoryTest, NoValueInAnyPlaceIsMoreThanAnError) {
   auto parse = [&](const Json &json) {
     Result<Trajectory> parsed = parseTrajectory(json, "checkpoint 'c'");
     if (parsed.ok()) {
-      // Whatever is accepted can be written and compared.
+      // An accepted trajectory can be written and formatted.
       EXPECT_EQ(trajectoryJson(*parsed).size(), good.size());
       EXPECT_FALSE(optimizerText(parsed->built.training).empty());
       return;
@@ -251,7 +252,8 @@ TEST(TrajectoryTest, ProgressIsCheckedToo) {
                       {"seed", UINT64_MAX},
                       {"shuffle", 3},
                       {"optimizer_start", 2}}}};
-  // Only in parsed text are numbers without a sign unsigned.
+  // JSON parses nonnegative integers as unsigned, unlike values set by the
+  // test.
   manifest.extra = Json::parse(manifest.extra.dump());
   std::optional<Progress> progress = readProgress(manifest);
   ASSERT_TRUE(progress);
@@ -279,7 +281,7 @@ TEST(TrajectoryTest, ProgressIsCheckedToo) {
     damaged.extra = Json::parse(damaged.extra.dump());
     EXPECT_FALSE(readProgress(damaged)) << pointer << " " << value;
   }
-  // Formats before the optimizer could start later.
+  // Earlier formats lack optimizer_start.
   manifest.extra["training"].erase("optimizer_start");
   ASSERT_TRUE(readProgress(manifest));
   EXPECT_EQ(readProgress(manifest)->optimizerStart, 0);

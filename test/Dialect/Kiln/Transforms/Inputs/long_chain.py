@@ -1,11 +1,11 @@
-# ===- long_chain.py - A parameter that is transposed very often -------------=== #
+# ===- long_chain.py - A parameter with many transposes ----------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""long_chain.py COUNT: prints a forward program that transposes its weight COUNT
-times, an even number, before it multiplies by it."""
+"""long_chain.py COUNT: prints a forward program that transposes its weight COUNT times, an
+even number, before the matmul."""
 
 import sys
 
