@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// Inserts the copies of values that `kiln.offload` marks:
+//
 //   %x = dispatch ...                        %x = dispatch ...
 //                                            %f = copy_out %x
 //   ... lag commands                         ... lag commands
