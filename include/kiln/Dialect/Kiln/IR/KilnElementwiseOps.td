@@ -20,7 +20,7 @@ defvar ElementwiseBaseTraits = [Pure, SameOperandsAndResultType, PrecisionOpInte
 defvar ElementwiseTraits = ElementwiseBaseTraits # [SequenceOpInterface];
 defvar LinearTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>];
-defvar MatmulTraits = ElementwiseBaseTraits #
+defvar MultiplicativeTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>];
 // These ops run in full precision, because small relative errors in their
 // operands or results become large errors later.
@@ -74,8 +74,8 @@ def Kiln_TanhOp : Kiln_UnaryOp<"tanh", "tanh(x)">;
 def Kiln_SigmoidOp : Kiln_UnaryOp<"sigmoid", "1 / (1 + exp(-x))">;
 def Kiln_AddOp : Kiln_BinaryOp<"add", "a + b", LinearTraits>;
 def Kiln_SubOp : Kiln_BinaryOp<"sub", "a - b", LinearTraits>;
-def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b", MatmulTraits>;
-def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b", MatmulTraits>;
+def Kiln_MulOp : Kiln_BinaryOp<"mul", "a * b", MultiplicativeTraits>;
+def Kiln_DivOp : Kiln_BinaryOp<"div", "a / b", MultiplicativeTraits>;
 
 def Kiln_ScaleOp : Kiln_Op<"scale", LinearTraits> {
   let summary = "factor * x for a constant factor";
