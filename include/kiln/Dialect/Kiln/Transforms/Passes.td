@@ -14,11 +14,12 @@ def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
   let summary = "Run the forward program in mixed precision";
   let description = [{
     With `precision=bf16`, the tensors of the program of kind `forward` become
-    bf16 where their ops say so (`PrecisionOpInterface`): an op of precision low
-    gets bf16 operands and results, one of precision full f32 ones, any other
-    follows the widest of its operands. States stay f32: they are the masters, and
-    what an op reads of them in bf16 is a cast. Gains, tables and statistics stay
-    f32, too. With `fp32`, the default, nothing changes. f64 is left alone.
+    bf16 where `PrecisionOpInterface` of their ops allows it: an op of precision
+    low gets bf16 operands and results, an op of precision full gets f32 operands
+    and results, and any other op follows the widest of its operands. States remain
+    f32, because they are the master copies; an op that reads a state in bf16 reads
+    a cast of it. Gains, tables and statistics remain f32 as well. With `fp32`, the
+    default, the pass changes nothing. It never changes f64 tensors.
 
     ```
     %w = kiln.read @w : tensor<4x8xf32>      %w = kiln.read @w : tensor<4x8xf32>
@@ -33,10 +34,11 @@ def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
 def WidenGradients : Pass<"kiln-widen-gradients", "::mlir::ModuleOp"> {
   let summary = "Do not round the gradients of f32 parameters to bf16";
   let description = [{
-    The gradient of `kiln.cast` from f32 to bf16 is a cast back. It moves up through
-    sums and changes of shape, and into an op that adds up in f32 anyway
-    (`WideResultOpInterface`), whose result then is f32: so every contribution to the
-    gradient of a master reaches it in f32. Runs behind autodiff.
+    The gradient of `kiln.cast` from f32 to bf16 is a cast back to f32. The pass
+    moves this cast up through sums and changes of shape, and into ops that
+    accumulate in f32 (`WideResultOpInterface`), whose result type becomes f32.
+    Therefore every contribution to the gradient of a master copy reaches it in f32.
+    Runs after autodiff.
 
     ```
     %d = kiln.matmul %x, %dy trans_a : (..bf16) -> tensor<4x8xbf16>
@@ -51,9 +53,9 @@ def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
   let summary = "Build the program that returns the loss and its gradients";
   let description = [{
     Copies the program of kind `forward` to `@train` and appends its reverse-mode
-    derivative, driven by activity: only values that depend on a trainable state
-    and influence the loss get a gradient. A `kiln.phase backward` separates the
-    two. `@train` returns the loss and one gradient per trainable state (result
+    derivative. Activity analysis restricts it: only values that depend on a
+    trainable state and influence the loss get a gradient. A `kiln.phase backward`
+    separates the forward pass from the backward pass. `@train` returns the loss and one gradient per trainable state (result
     attribute `kiln.gradient`). A trainable state without a gradient is an error.
 
     Gradients of a value with several uses are added in the order in which the
@@ -73,7 +75,7 @@ def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
 }
 
 def CompressResiduals : Pass<"kiln-compress-residuals", "::mlir::ModuleOp"> {
-  let summary = "Keep small encodings of residuals instead of their values";
+  let summary = "Store encodings of residuals instead of their values";
   let description = [{
     In `@train`, a value that the backward pass reads only in one of these ways is
     replaced by an encoding that the forward pass makes of it:
@@ -81,17 +83,18 @@ def CompressResiduals : Pass<"kiln-compress-residuals", "::mlir::ModuleOp"> {
     - `relu_grad`: one bit per element, exactly; needs no `lossy`;
     - `gelu_grad`, `silu_grad`, with `fewbit:B`: B bits per element, the step of
       the best piecewise-constant derivative (`bucket_encode`, `bucket_decode`);
-    - weight gradients x^T dy, with `rmm:RHO`: the sketch s^T x, RHO times the
-      rows of x (`sketch_rows`); the backward pass sketches dy with the same random
-      signs and estimates the product by (s^T x)^T (s^T dy), which is right on
-      average. Rows are mixed within a sequence only, and the signs depend on what
-      dropout's mask depends on: the estimate does not depend on the number of
-      micro-batches.
+    - weight gradients x^T dy, with `rmm:RHO`: the sketch s^T x, which has RHO times
+      the rows of x (`sketch_rows`); the backward pass sketches dy with the same
+      random signs and estimates the gradient by (s^T x)^T (s^T dy), whose
+      expectation is x^T dy. A sketch combines only rows of the same sequence, and
+      its signs depend on the same inputs as dropout masks do, so the estimate does
+      not depend on the number of micro-batches.
 
-    Encodings are made only where fewer bytes are kept: with `rebuild`, a value that
-    `kiln-rebuild-activations` makes again from what is kept anyway costs nothing.
-    What was done is listed by the module's `kiln.encoded`. Runs between
-    autodiff and rebuild. Its cost is linear in the program.
+    A residual is encoded only if that reduces the bytes that are stored until the
+    backward pass. With `rebuild`, a value that `kiln-rebuild-activations` will
+    recompute from other stored values counts as no bytes. The module attribute
+    `kiln.encoded` lists the encoded residuals. Runs between autodiff and
+    `kiln-rebuild-activations`, in time linear in the size of the program.
 
     ```
     %h = kiln.matmul %x, %w                      %h = kiln.matmul %x, %w
@@ -111,10 +114,11 @@ def CompressResiduals : Pass<"kiln-compress-residuals", "::mlir::ModuleOp"> {
 def RebuildActivations : Pass<"kiln-rebuild-activations", "::mlir::ModuleOp"> {
   let summary = "Repeat cheap forward ops in the backward pass";
   let description = [{
-    The output of a norm or an activation is not kept when the backward pass
-    needs the op's input anyway: a `kiln.recompute` in front of the op that does
-    rebuilds it, bit for bit, and the weight gradients that want it move behind
-    that op, so that one kernel does both. Runs between autodiff and step.
+    If the backward pass reads both the input and the output of a norm or an
+    activation, only the input is stored. A `kiln.recompute` before the gradient op
+    that reads the input computes the output again, bit for bit, and the weight
+    gradients that read the output move after that gradient op, so that one kernel
+    computes both. Runs between autodiff and `kiln-build-step`.
   }];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
@@ -122,12 +126,12 @@ def RebuildActivations : Pass<"kiln-rebuild-activations", "::mlir::ModuleOp"> {
 def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
   let summary = "Turn gradients into state updates";
   let description = [{
-    Wraps the micro-batch into `kiln.accumulate`, adds clipping and the
-    optimizer's states and updates. `kiln-autodiff` must have run with the same
+    Wraps the ops of a micro-batch in `kiln.accumulate`, and adds clipping, the
+    states of the optimizer and its updates. `kiln-autodiff` must have run with the same
     `microbatches`: it proves that the losses of micro-batches add up to the loss
     of the batch and leaves their number on `@train` (`kiln.microbatches`). `@train`
     then returns the loss and, with clipping, the gradient norm. Without clipping
-    and with one micro-batch each update directly follows its gradient.
+    and with one micro-batch, each update immediately follows its gradient.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov, lion">,
@@ -153,12 +157,12 @@ def BuildEvaluation : Pass<"kiln-build-eval", "::mlir::ModuleOp"> {
 }
 
 def ExpandLoss : Pass<"kiln-expand-loss", "::mlir::ModuleOp"> {
-  let summary = "Expand head and loss into plain ops per chunk of rows";
+  let summary = "Expand the classifier and the loss into plain ops per chunk of rows";
   let description = [{
-    `linear_cross_entropy` works on `rows` rows at a time, so that the logits
-    never exist as a whole; weight gradients accumulate over the chunks. An op
-    without `rows` gets as many as make chunks of equal size with at most `logits`
-    elements, but 64 rows at least.
+    Expands `linear_cross_entropy` into ops on `rows` rows at a time, so that only
+    one chunk of the logits exists at any time; weight gradients accumulate over
+    the chunks. If an op has no `rows`, the pass chooses chunks of equal size with
+    at most `logits` elements of logits, but at least 64 rows.
   }];
   let options = [
     Option<"logits", "logits", "int64_t", "16777216", "elements of a chunk of logits: 64 MiB of f32">,
@@ -167,27 +171,29 @@ def ExpandLoss : Pass<"kiln-expand-loss", "::mlir::ModuleOp"> {
 }
 
 def SetNumerics : Pass<"kiln-set-numerics", "::mlir::ModuleOp"> {
-  let summary = "Fix everything that can change rounding";
+  let summary = "Set all attributes that affect rounding";
   let description = [{
-    From shapes and the number of threads alone: BLAS grids, attention's key tile,
-    chunks of column reductions, and which sums a matrix product
-    or scatter accumulates itself. No later pass changes any of these.
+    Sets the grids of GEMMs, the key tile of attention and the chunks of column
+    reductions, and decides which sums a matmul or a scatter accumulates itself.
+    All of these depend only on shapes and the number of threads, and no later pass
+    changes them.
   }];
   let options = [
-    Option<"maxThreads", "max-threads", "int64_t", "2", "threads the executable may use">,
+    Option<"maxThreads", "max-threads", "int64_t", "2", "maximum number of threads of the executable">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
 def Recompute : Pass<"kiln-recompute", "::mlir::ModuleOp"> {
-  let summary = "Repeat forward stages in the backward pass by a named policy";
+  let summary = "Recompute forward stages in the backward pass by a named policy";
   let description = [{
-    Cuts the forward pass of `@train` into a chain of stages and keeps only some
-    of the stages' inputs; what else the backward pass reads is repeated by a
-    `kiln.recompute` right in front of its reader. `full` keeps every stage's
-    input, `blocks` every layer's, `sqrt` those of about sqrt(n) segments, `poor`
-    the program's alone. The gradients keep every bit. Runs on the planned level,
-    where everything that can change rounding is an attribute of the op already.
+    Divides the forward pass of `@train` into a chain of stages and stores only some
+    of the stages' inputs; a `kiln.recompute` immediately before its reader computes
+    every other value that the backward pass reads. `full` stores the input of every
+    stage, `blocks` the input of every layer, `sqrt` the inputs of about sqrt(n)
+    segments, and `poor` only the input of the program. Gradients do not change by a
+    bit. Runs on the planned level, where every property that affects rounding is an
+    attribute of its op.
   }];
   let options = [
     Option<"policy", "policy", "std::string", "\"none\"", "none, full, blocks, sqrt or poor">,
@@ -198,48 +204,49 @@ def Recompute : Pass<"kiln-recompute", "::mlir::ModuleOp"> {
 def OffloadStates : Pass<"kiln-offload-states", "::mlir::ModuleOp"> {
   let summary = "Move states to host memory";
   let description = [{
-    `optimizer`: parameters and moments lie on the host and the updates run there,
-    after the method of ZeRO-Offload. A gradient is copied out as soon as it is
-    complete; a `mirror` state on the device, which all programs read, gets the
-    new parameter back. Two gradients may be under way before the first update
-    waits for its own.
+    `optimizer`: parameters and moments are stored on the host, and updates run
+    there, as in ZeRO-Offload. A gradient is copied to the host as soon as it is
+    complete. A `mirror` state on the device, which all programs read, receives the
+    new parameter. Two further gradients may be in flight when an update waits for
+    its own gradient.
 
-    `parameters`: parameters are stored on the host alone. Each group of readers
-    gets a copy (kiln-place-copies); an update on the device sends the result back.
-    Frozen parameters and buffers that no program writes move as well: they have no
-    update.
+    `parameters`: parameters are stored only on the host. `kiln-place-copies` copies
+    them to the device for each group of readers; an update on the device copies its
+    result back. Frozen parameters, and buffers that no program writes, move as
+    well.
 
-    Exact: every op computes what it did, on the same values.
+    Every op computes the same results from the same values as before.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "bool", "false", "moments and updates">,
-    Option<"parameters", "parameters", "bool", "false", "parameters">,
+    Option<"optimizer", "optimizer", "bool", "false", "store parameters and moments on the host and update them there">,
+    Option<"parameters", "parameters", "bool", "false", "store parameters on the host">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
 def OffloadActivations : Pass<"kiln-offload-activations", "::mlir::ModuleOp"> {
-  let summary = "Mark what the forward pass leaves to be moved to host memory";
+  let summary = "Mark residuals for copies to host memory";
   let description = [{
-    Gives every op of the forward pass of `@train` whose result waits for the
-    backward pass a `kiln.offload` that says so; kiln-place-copies acts on it.
-    What is small (statistics of rows) stays.
+    Adds a `kiln.offload` attribute to every op in the forward pass of `@train` whose
+    result the backward pass reads; `kiln-place-copies` inserts the copies. Small
+    results, such as statistics of rows, remain on the device.
   }];
   let options = [
     Option<"lag", "lag", "int64_t", "6", "commands that run before the copy to the host must be complete">,
-    Option<"lead", "lead", "int64_t", "6", "commands that run between the beginning of the copy back and its first reader">,
+    Option<"lead", "lead", "int64_t", "6", "commands that run between the begin of the copy back and its first reader">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
 def PlaceCopies : Pass<"kiln-place-copies", "::mlir::ModuleOp"> {
-  let summary = "Copy tensors between device and host where their marks say";
+  let summary = "Insert copies between device and host";
   let description = [{
-    Runs on the dispatched level, where values are what kernels really leave in
-    memory. A result that `kiln.offload` names is copied out when it is made, and
-    back across the longest stretch of commands without a reader. What reads a state on the
-    host from the device gets a copy of it, one for each group of readers that
-    are near each other; `kiln.prefetch` has the leads, 6 without.
+    Runs on the dispatched level, where every value is stored in memory. A result
+    that `kiln.offload` names is copied to the host after its definition, and back to
+    the device before the first reader after the longest run of commands that do not
+    read it. Readers on the device of a state on the host read a copy of the state;
+    readers that are close to each other share one. `kiln.prefetch` on the read has
+    the leads of these copies (default: 6).
   }];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
@@ -247,17 +254,17 @@ def PlaceCopies : Pass<"kiln-place-copies", "::mlir::ModuleOp"> {
 def FormDispatches : Pass<"kiln-form-dispatches", "::mlir::ModuleOp"> {
   let summary = "Group ops into dispatches";
   let description = [{
-    Every op ends in exactly one `kiln.dispatch`, stays as a library call
-    (`matmul`), or is a view. Row ops of one iteration space are fused where this
-    keeps the order of everything else; fusion never changes a bit.
+    After this pass, every op is in exactly one `kiln.dispatch`, is a call of a
+    library (`matmul`), or is a view. Row ops with the same iteration space are fused
+    if no other op has to move; fusion never changes a bit of any result.
 
-    With `epilogues`, a row dispatch that reads a matrix product and computes each
-    element from elements in the same place, row or column moves into a dispatch
-    of family gemm with the product, if all else that it reads exists by then.
+    With `epilogues`, a row dispatch that reads a matmul and computes each element
+    from elements at the same position, row or column is merged with the matmul into
+    a dispatch of family gemm, if its other operands are defined before the matmul.
   }];
   let options = [
     Option<"fuse", "fuse", "bool", "true", "fuse row ops; off gives one op per dispatch and no epilogues">,
-    Option<"epilogues", "epilogues", "bool", "true", "run row ops on the tiles of the matrix product that they read">,
+    Option<"epilogues", "epilogues", "bool", "true", "run row ops on the tiles of the matmul that they read">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
