@@ -40,18 +40,25 @@ def sources(root):
 
 
 def comments(name, text):
-    """Yields blocks of adjacent comment lines as (place, text)."""
+    """Yields comments as (place, text): adjacent lines that are comments, or one after code."""
     block, first = [], 0
-    for number, line in enumerate(text.splitlines() + [""], 1):
+    lines = text.splitlines() + [""]
+    for number, line in enumerate(lines, 1):
         found = COMMENT.match(line)
         words = found and (found.group(1) or found.group(2) or "").lstrip("/<! ").rstrip()
-        if words and not BOILERPLATE.search(words) and re.search(r"[A-Za-z]{3}", words):
-            first = first if block else number
-            block.append(words)
-        else:
-            if block and len(" ".join(block).split()) > 2:
-                yield f"{name}:{first}", " ".join(block)
-            block = []
+        # The titles of sections stand between two rulers.
+        title = number > 1 and all("//===---" in lines[n] for n in (number - 2, number % len(lines)))
+        after_code = words and not line.lstrip().startswith("//")
+        if words and not title and not BOILERPLATE.search(words) and re.search(r"[A-Za-z]{3}", words):
+            if not after_code:
+                first = first if block else number
+                block.append(words)
+                continue
+            if len(words.split()) > 2:
+                yield f"{name}:{number}", words
+        if block and len(" ".join(block).split()) > 2:
+            yield f"{name}:{first}", " ".join(block)
+        block = []
 
 
 def messages(name, text):
@@ -67,7 +74,7 @@ def messages(name, text):
             elif not code.isspace() and not code.startswith("//"):
                 end = re.search(r"[;{}]", code)
                 code = code[: end.start()] if end else code
-                words += "{}" if re.search(r"\w", code) else ""
+                words += "{}" if re.search(r"\w", code) else " | " if re.search("[,:]", code) else ""
                 place += len(code)
                 if end:
                     break
