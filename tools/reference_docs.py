@@ -29,6 +29,7 @@ PAGES = {
         ["-gen-op-interface-docs"],
         ["Dialect/Kiln/IR/KilnInterfaces.td", "Dialect/KilnRT/IR/KilnRTInterfaces.td"],
     ),
+    "tensor-encodings.md": (["-gen-attr-interface-docs"], ["Dialect/Kiln/IR/KilnEncodings.td"]),
     "passes.md": (
         ["-gen-pass-doc"],
         [

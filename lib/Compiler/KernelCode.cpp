@@ -27,8 +27,10 @@ LogicalResult KernelCode::emitForHost(rt::KernelOp kernel) {
   auto launch = cpu::emitKernel(*host, kernel);
   if (failed(launch))
     return failure();
-  std::string symbol = kernel.getSymName().str() + ".host";
-  TableEntry &entry = entries.host[kernel.getSymName()];
+  std::string symbol =
+      (kernel.getSymName() + "." + stringifyMemorySpace(MemorySpace::Host))
+          .str();
+  TableEntry &entry = entries.inMemory[MemorySpace::Host][kernel.getSymName()];
   entry.index = static_cast<int64_t>(table.size());
   entry.units = launch->units;
   entry.grain = launch->grain;
@@ -42,7 +44,8 @@ LogicalResult KernelCode::emitForDevice(rt::KernelOp kernel) {
   FailureOr<LaunchGeometry> geometry = generator.emitKernel(kernel, modules());
   if (failed(geometry))
     return failure();
-  TableEntry &entry = entries.device[kernel.getSymName()];
+  TableEntry &entry =
+      entries.inMemory[MemorySpace::Device][kernel.getSymName()];
   static_cast<LaunchGeometry &>(entry) = *geometry;
   entry.index = static_cast<int64_t>(table.size());
   table.push_back({kernel.getSymName().str(), traits.images});
@@ -50,22 +53,22 @@ LogicalResult KernelCode::emitForDevice(rt::KernelOp kernel) {
 }
 
 LogicalResult KernelCode::emit() {
-  llvm::StringSet<> onHost, onDevice;
+  llvm::EnumeratedArray<llvm::StringSet<>, MemorySpace, MemorySpace::Host>
+      launched;
   scheduled.walk([&](rt::LaunchOp launch) {
-    (rt::touchesHostMemory(launch) ? onHost : onDevice)
-        .insert(launch.getKernel());
+    launched[rt::memoryOf(launch)].insert(launch.getKernel());
   });
   for (rt::KernelOp kernel : scheduled.getOps<rt::KernelOp>()) {
     StringRef name = kernel.getSymName();
-    if ((traits.deviceIsHost || onDevice.contains(name)) &&
+    if ((traits.deviceIsHost || launched[MemorySpace::Device].contains(name)) &&
         failed(emitForDevice(kernel)))
       return failure();
-    if (!traits.deviceIsHost && onHost.contains(name) &&
+    if (!traits.deviceIsHost && launched[MemorySpace::Host].contains(name) &&
         failed(emitForHost(kernel)))
       return failure();
   }
   if (traits.deviceIsHost)
-    entries.host = entries.device;
+    entries.inMemory[MemorySpace::Host] = entries.inMemory[MemorySpace::Device];
   return success();
 }
 

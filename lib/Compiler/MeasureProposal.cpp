@@ -15,6 +15,8 @@
 
 #include "StepCost.h"
 
+#include "kiln/Dialect/Kiln/Transforms/Offload.h"
+
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -56,11 +58,10 @@ static LiveCurve followProgram(rt::ProgramOp program) {
 void kiln::markLeads(ModuleOp module, const Proposal &proposal) {
   if (!proposal.lead)
     return;
-  module.walk([&](ReadOp read) {
-    if (isOnHost(read.getResult()))
-      read->setAttr(kPrefetchAttr,
-                    DenseI64ArrayAttr::get(read.getContext(), *proposal.lead));
-  });
+  auto leads = DenseI64ArrayAttr::get(module.getContext(), *proposal.lead);
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    for (ReadOp read : readsAcross(program))
+      read->setAttr(kPrefetchAttr, leads);
 }
 
 MemoryPlanner::MemoryPlanner(ModuleOp module, const Machine &machine,

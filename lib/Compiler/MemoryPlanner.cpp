@@ -234,7 +234,8 @@ double MemoryPlanner::boundOf(const Ladder &ladder) {
 /// candidates. The best distance hardly depends on the other choices.
 Status MemoryPlanner::tuneLeads(const Proposal *&best) {
   if (llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
-        return state.getHost() && state.getRole() != Role::Optimizer;
+        return memoryOf(state.getType()) == MemorySpace::Host &&
+               state.getRole() != Role::Optimizer;
       }))
     return Status();
   for (int64_t lead : kLeads) {

@@ -14,6 +14,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
+#include "llvm/ADT/EnumeratedArray.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -133,22 +134,25 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
 
   OffloadModel model;
   auto commands = static_cast<int64_t>(plan.commands.size());
-  std::vector<int64_t> change(commands + 1, 0), hostChange(commands + 1, 0);
+  using Changes = std::vector<int64_t>; ///< of the bytes alive, by command
+  llvm::EnumeratedArray<Changes, MemorySpace, MemorySpace::Host> changes(
+      Changes(commands + 1, 0));
   for (const Buffer &buffer : plan.buffers) {
     auto bytes = static_cast<int64_t>(
         llvm::alignTo(buffer.bytes, target->getAlignment(buffer.slotClass)));
     if (buffer.state) {
-      (buffer.host ? model.hostBytes : model.stateBytes) += bytes;
+      (buffer.memory == MemorySpace::Host ? model.hostBytes
+                                          : model.stateBytes) += bytes;
       continue;
     }
-    std::vector<int64_t> &side = buffer.host ? hostChange : change;
+    Changes &change = changes[buffer.memory];
     int64_t first = std::max<int64_t>(buffer.first, 0);
-    side[std::min(first, commands)] += bytes;
+    change[std::min(first, commands)] += bytes;
     if (buffer.last >= 0)
-      side[buffer.last + 1] -= bytes;
+      change[buffer.last + 1] -= bytes;
   }
   int64_t onHost = 0, mostOnHost = 0;
-  for (int64_t delta : hostChange)
+  for (int64_t delta : changes[MemorySpace::Host])
     mostOnHost = std::max(mostOnHost, onHost += delta);
   model.hostBytes += mostOnHost;
 
@@ -160,7 +164,7 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   problem.live.assign(order.size(), 0);
   int64_t live = 0, between = 0;
   for (int64_t c = 0; c < commands; ++c) {
-    live += change[c];
+    live += changes[MemorySpace::Device][c];
     between = std::max(between, live);
     Operation *op = plan.commands[c].op;
     bool counts = plan.commands[c].kind == Command::Kind::Launch ||
@@ -182,8 +186,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     const Buffer &buffer = plan.buffers[place.buffer];
     auto gap = findGap(entry.value, order);
     if (bytes * kSmallShare <= largest || !gap || gap->back - gap->left < 2 ||
-        buffer.state || buffer.host || buffer.bytes != bytes ||
-        place.offset != 0 || place.loopStride != 0)
+        buffer.state || buffer.memory == MemorySpace::Host ||
+        buffer.bytes != bytes || place.offset != 0 || place.loopStride != 0)
       continue;
     int64_t alignment = target->getAlignment(buffer.slotClass);
     problem.items.push_back(

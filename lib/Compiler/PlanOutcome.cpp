@@ -56,8 +56,9 @@ Status MemoryPlanner::refuse() {
     hint += ", or split the batch with --microbatches=auto";
   leastBytes = least;
   // Determine the smallest arena that other permitted options would reach.
-  bool statesStay = llvm::none_of(
-      module.getOps<StateOp>(), [](StateOp state) { return state.getHost(); });
+  bool statesStay = llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
+    return memoryOf(state.getType()) == MemorySpace::Host;
+  });
   if (!request.offloadActivations && choosesRecompute(request) && statesStay) {
     if (Status status = measureLeast(); !status.ok())
       return status;

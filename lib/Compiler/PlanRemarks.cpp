@@ -241,7 +241,7 @@ void kiln::remarkStates(ModuleOp module) {
   bool hasMirrors = false;
   for (StateOp state : module.getOps<StateOp>()) {
     hasMirrors |= state.getRole() == Role::Mirror;
-    if (state.getHost()) {
+    if (memoryOf(state.getType()) == MemorySpace::Host) {
       auto &[count, bytes] = roles[state.getRole()];
       ++count;
       bytes += bytesOf(state.getTensorType());

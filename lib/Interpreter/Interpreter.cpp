@@ -194,8 +194,7 @@ LogicalResult Run::runIsolated(Operation &op) {
 RankedTensorType Interpreter::evaluationType(Type type) const {
   auto tensor = cast<RankedTensorType>(type);
   if (evalType == EvalType::F64 && isa<FloatType>(tensor.getElementType()))
-    return RankedTensorType::get(tensor.getShape(),
-                                 Float64Type::get(type.getContext()));
+    return tensor.clone(Float64Type::get(type.getContext()));
   return tensor;
 }
 

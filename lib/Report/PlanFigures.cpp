@@ -208,21 +208,22 @@ PlanFigures::PlanFigures(const Object &plan)
     commands = number(*worst, "commands");
     peakCommand = number(*worst, "peak_command");
   }
-  host.arena = number(plan, "host_arena_bytes");
-  host.states = number(plan, "host_state_bytes");
-  host.budget = number(plan, "host_budget_bytes");
-  host.copiedOut = number(plan, "copied_out_bytes_per_step");
-  host.copiedIn = number(plan, "copied_in_bytes_per_step");
+  hostFigures.arena = number(plan, "host_arena_bytes");
+  hostFigures.states = number(plan, "host_state_bytes");
+  hostFigures.budget = number(plan, "host_budget_bytes");
+  hostFigures.copiedOut = number(plan, "copied_out_bytes_per_step");
+  hostFigures.copiedIn = number(plan, "copied_in_bytes_per_step");
   if (const Object *link = plan.getObject("link")) {
-    host.outRate = real(*link, "out_bytes_per_second");
-    host.inRate = real(*link, "in_bytes_per_second");
+    hostFigures.outRate = real(*link, "out_bytes_per_second");
+    hostFigures.inRate = real(*link, "in_bytes_per_second");
   }
   if (const Array *list = plan.getArray("buffers"))
     for (const llvm::json::Value &value : *list)
       if (const Object *object = value.getAsObject()) {
         bool onHost = object->getString("arena").value_or("") == "host";
-        (onHost ? host.buffers : buffers)
-            .push_back(readBuffer(*object, onHost ? host.states : states));
+        (onHost ? hostFigures.buffers : buffers)
+            .push_back(
+                readBuffer(*object, onHost ? hostFigures.states : states));
       }
   sumHost();
 }
@@ -235,11 +236,11 @@ void PlanFigures::sumHost() {
       moments.begin(), moments.end(),
       [](const Moment &a, const Moment &b) { return a.total < b.total; });
   if (most != moments.end())
-    host.peakCommand = most->command;
-  for (const PlanBuffer &buffer : host.buffers) {
-    host.declared[buffer.slotClass] += buffer.bytes;
-    if (buffer.isState || buffer.livesAt(host.peakCommand))
-      host.atPeak[buffer.slotClass] += buffer.bytes;
+    hostFigures.peakCommand = most->command;
+  for (const PlanBuffer &buffer : hostFigures.buffers) {
+    hostFigures.declared[buffer.slotClass] += buffer.bytes;
+    if (buffer.isState || buffer.livesAt(hostFigures.peakCommand))
+      hostFigures.atPeak[buffer.slotClass] += buffer.bytes;
   }
 }
 
@@ -369,7 +370,7 @@ std::string kiln::report::priceText(const PlanFigures &plan) {
 }
 
 std::string kiln::report::copiesText(const PlanFigures &plan) {
-  const HostFigures &host = plan.host;
+  const HostFigures &host = plan.hostFigures;
   if (host.copiedOut <= 0 && host.copiedIn <= 0)
     return "";
   auto direction = [](int64_t bytes, StringRef where, double rate) {

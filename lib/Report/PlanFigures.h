@@ -106,7 +106,7 @@ struct PlanFigures {
   std::string program;
   int64_t commands = 0, peakCommand = 0;
   std::vector<PlanBuffer> buffers; ///< Buffers of the device.
-  HostFigures host;
+  HostFigures hostFigures;
   std::vector<ChoiceGroup> choices;
   /// Requested lossy techniques, and the encoded values.
   std::string lossy;
@@ -120,7 +120,9 @@ struct PlanFigures {
   /// Returns the live bytes of the device at each command, including states.
   std::vector<Moment> timeline() const { return follow(buffers); }
   /// Returns the live bytes of the host at each command.
-  std::vector<Moment> hostTimeline() const { return follow(host.buffers); }
+  std::vector<Moment> hostTimeline() const {
+    return follow(hostFigures.buffers);
+  }
   /// Returns the bytes of the device arena that are unused at the peak.
   int64_t unused() const;
   /// Returns by how many percent `a` exceeds `b`, or nullopt if undefined.

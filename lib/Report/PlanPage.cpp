@@ -139,7 +139,7 @@ static void writeHead(const PlanFigures &plan, const ReportTitle &title,
     writeCard(percentText(*memory),
               "memory; keeping everything: " + bytesText(plan.unplannedPeak),
               os);
-  const HostFigures &host = plan.host;
+  const HostFigures &host = plan.hostFigures;
   if (host.arena > 0)
     writeCard(bytesText(host.arena),
               "on the host: " + withCommas(host.arena) + " bytes", os);
@@ -205,7 +205,7 @@ static void writeCopies(const PlanFigures &plan, llvm::raw_ostream &os) {
 
 /// Writes the host arena, if there is one.
 static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
-  const HostFigures &host = plan.host;
+  const HostFigures &host = plan.hostFigures;
   if (host.arena <= 0)
     return;
   Timeline timeline;

@@ -22,7 +22,7 @@ static constexpr size_t kLargest = 10;
 
 /// Writes the table of classes, with a column for the host if it has an arena.
 static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
-  bool hasHost = plan.host.arena > 0;
+  bool hasHost = plan.hostFigures.arena > 0;
   auto row = [&](StringRef name, StringRef atPeak, StringRef inTotal,
                  StringRef onHost) {
     os << formatv("  {0,-16}{1,14}", name, atPeak);
@@ -34,11 +34,12 @@ static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
   };
   row("class", "at the peak", "in total", "on the host");
   for (size_t i = 0; i < kClasses; ++i)
-    if (plan.atPeak[i] || plan.declared[i] || plan.host.declared[i])
+    if (plan.atPeak[i] || plan.declared[i] || plan.hostFigures.declared[i])
       row(bufferClasses[i].key, bytesText(plan.atPeak[i]),
-          bytesText(plan.declared[i]), bytesText(plan.host.atPeak[i]));
-  row("unused", bytesText(plan.unused()), "", bytesText(plan.host.unused()));
-  row("arena", bytesText(plan.arena), "", bytesText(plan.host.arena));
+          bytesText(plan.declared[i]), bytesText(plan.hostFigures.atPeak[i]));
+  row("unused", bytesText(plan.unused()), "",
+      bytesText(plan.hostFigures.unused()));
+  row("arena", bytesText(plan.arena), "", bytesText(plan.hostFigures.arena));
 }
 
 static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
@@ -80,12 +81,12 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
   if (plan.budget > 0)
     os << ", budget " << bytesText(plan.budget) << " ("
        << withCommas(plan.budget) << " bytes)";
-  if (plan.host.arena > 0) {
-    os << "\nhost: " << bytesText(plan.host.arena) << " ("
-       << withCommas(plan.host.arena) << " bytes)";
-    if (plan.host.budget > 0)
-      os << ", budget " << bytesText(plan.host.budget) << " ("
-         << withCommas(plan.host.budget) << " bytes)";
+  if (plan.hostFigures.arena > 0) {
+    os << "\nhost: " << bytesText(plan.hostFigures.arena) << " ("
+       << withCommas(plan.hostFigures.arena) << " bytes)";
+    if (plan.hostFigures.budget > 0)
+      os << ", budget " << bytesText(plan.hostFigures.budget) << " ("
+         << withCommas(plan.hostFigures.budget) << " bytes)";
   }
   os << "\nstep: " << timeText(plan.stepMs) << " predicted";
   if (std::string bound = boundText(plan); !bound.empty())

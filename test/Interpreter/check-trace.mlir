@@ -52,7 +52,7 @@ module attributes {kiln.model = {batch = 4 : i64, files = [], has_weights = fals
     %q = kiln.slice %qkv [0, 0] : tensor<4x24xf32> to tensor<4x8xf32>
     %k = kiln.slice %qkv [0, 8] : tensor<4x24xf32> to tensor<4x8xf32>
     %v = kiln.slice %qkv [0, 16] : tensor<4x24xf32> to tensor<4x8xf32>
-    %o, %lse = kiln.attention %q, %k, %v {causal, heads = 2 : i64, kv_heads = 2 : i64, scale = 0.5 : f64, sequences = 4 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x1xf32>)
+    %o, %lse = kiln.attention %q, %k, %v causal {heads = 2 : i64, kv_heads = 2 : i64, scale = 0.5 : f64, sequences = 4 : i64} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8x1xf32>)
     %p = kiln.softmax %o : (tensor<4x8xf32>) -> tensor<4x8xf32>
     %eighth = kiln.constant dense<0.125> : tensor<4x8xf32> -> tensor<4x8xf32>
     %less = kiln.sub %p, %eighth : tensor<4x8xf32>

@@ -8,7 +8,7 @@
 // CHECK: sum [2] = 4, 4
 // CHECK: back [2] = 2, 2
 
-kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>, host}
+kiln.state @w : tensor<2xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 0 height 256 host states 64 height 128
 kilnrt.kernel @add family<row> space [1, 2] row_strides [2, 2, 2] {
 ^bb0(%x: tensor<2xf32>, %y: tensor<2xf32>):

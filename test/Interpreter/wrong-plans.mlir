@@ -283,7 +283,7 @@ kilnrt.program @train kind<train> {
 }
 
 //--- host-state.mlir
-kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>, host}
+kiln.state @w : tensor<2xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kilnrt.arena states 0 height 8 host states 0 height 8
 kilnrt.program @train kind<train> {
   %w = kilnrt.slot "w" class parameter in host offset 0 bytes 8 lifetime [0, 0] state @w

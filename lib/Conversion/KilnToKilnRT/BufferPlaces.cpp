@@ -28,6 +28,14 @@ int32_t PlanBuilder::newBuffer(std::string name, rt::SlotClass slotClass,
   return static_cast<int32_t>(plan.buffers.size()) - 1;
 }
 
+int32_t PlanBuilder::newBuffer(std::string name, rt::SlotClass slotClass,
+                               Type type, std::string why) {
+  int32_t index =
+      newBuffer(std::move(name), slotClass, bytesOf(type), std::move(why));
+  plan.buffers[index].memory = memoryOf(type);
+  return index;
+}
+
 Place PlanBuilder::densePlace(int32_t buffer, Type type) {
   Place place;
   place.buffer = buffer;
@@ -52,10 +60,9 @@ Place PlanBuilder::ownPlace(OpResult result, std::string name,
                             std::string why) {
   auto type = tensorTypeOf(result);
   int64_t stride = rowStrideOf(result), columns = getColumnCount(type);
-  int32_t index = newBuffer(std::move(name), rt::SlotClass::Activation,
-                            bytesOf(type), std::move(why));
+  int32_t index = newBuffer(std::move(name), rt::SlotClass::Activation, type,
+                            std::move(why));
   Buffer &buffer = plan.buffers[index];
-  buffer.host = result.getOwner()->hasAttr("host");
   Place place = densePlace(index, type);
   if (stride != columns) {
     int64_t width = elementBytes(type);
@@ -138,9 +145,8 @@ void PlanBuilder::placeConcats(Block &block) {
       continue;
     auto type = concat.getType();
     if (!places.contains(concat.getResult())) {
-      int32_t buffer =
-          newBuffer(describeOp(concat), rt::SlotClass::Activation,
-                    bytesOf(type), "operands written side by side");
+      int32_t buffer = newBuffer(describeOp(concat), rt::SlotClass::Activation,
+                                 type, "operands written side by side");
       setPlace(concat.getResult(), densePlace(buffer, type));
     }
     Place whole = places.lookup(concat.getResult());
@@ -179,7 +185,7 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
       Operation *maker = yield->getOperand(i).getDefiningOp();
       int32_t buffer =
           newBuffer(describeOp(maker ? maker : loop), rt::SlotClass::Gradient,
-                    bytesOf(sum.getType()), "sum over micro-batches");
+                    sum.getType(), "sum over micro-batches");
       setPlace(sum, densePlace(buffer, sum.getType()));
     }
     Place place = places.lookup(sum);
@@ -214,7 +220,7 @@ Place PlanBuilder::placeMatmul(DispatchOp dispatch) {
   };
   auto newPlace = [&](StringRef why) {
     return densePlace(newBuffer(describeOp(dispatch), rt::SlotClass::Activation,
-                                bytesOf(matmul.getType()), why.str()),
+                                matmul.getType(), why.str()),
                       matmul.getType());
   };
   if (dispatch.keepsMatmul()) {
@@ -285,11 +291,9 @@ void PlanBuilder::placeResults(Operation *op) {
       // The operand is wanted later, or the result must lie elsewhere: copy
       // first.
       if (existing == places.end()) {
-        int32_t buffer =
-            newBuffer(describeOp(op), rt::SlotClass::Activation,
-                      bytesOf(result.getType()),
-                      "copy of an accumulation operand used later");
-        plan.buffers[buffer].host = op->hasAttr("host");
+        int32_t buffer = newBuffer(
+            describeOp(op), rt::SlotClass::Activation, result.getType(),
+            "copy of an accumulation operand used later");
         setPlace(result, densePlace(buffer, result.getType()));
       }
       emitCopy(from, places.lookup(result), result.getType());
@@ -308,8 +312,8 @@ void PlanBuilder::placeResults(Operation *op) {
         const Buffer &buffer = plan.buffers[place.buffer];
         if (shared || buffer.state ||
             buffer.slotClass == rt::SlotClass::Input ||
-            buffer.host != dispatch.getHost() || taken.contains(place.buffer) ||
-            buffer.lastUse > order.lookup(op) ||
+            buffer.memory != memoryOf(dispatch) ||
+            taken.contains(place.buffer) || buffer.lastUse > order.lookup(op) ||
             !coversBuffer(place, input.getType()) ||
             bytesOf(input.getType()) != bytesOf(result.getType()) ||
             (hasPaddedRows(place) &&

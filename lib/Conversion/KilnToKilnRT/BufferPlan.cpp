@@ -101,14 +101,14 @@ void PlanBuilder::delayUpdates(Block &block) {
     SmallVector<Operation *> readers;
     for (Value input : update.getInputs())
       if (auto read = input.getDefiningOp<ReadOp>())
-        collectReaders(read.getResult(), readers);
+        for (ReadOp other : plan.program.getBlock().getOps<ReadOp>())
+          if (other.getStateAttr() == read.getStateAttr())
+            collectReaders(other.getResult(), readers);
     Operation *last = update;
-    for (Operation *reader : readers) {
-      while (reader->getBlock() != &block)
-        reader = reader->getParentOp();
-      if (last->isBeforeInBlock(reader))
-        last = reader;
-    }
+    for (Operation *reader : readers)
+      if (Operation *outer = block.findAncestorOpInBlock(*reader);
+          outer && last->isBeforeInBlock(outer))
+        last = outer;
     if (last == update)
       continue;
     // Nothing before the end reads an update's results (a fused one may also
@@ -164,25 +164,10 @@ void PlanBuilder::classifyGradients(Operation *op) {
   }
 }
 
-/// The device reads what lies on the device; the host reads scalars from there.
-LogicalResult PlanBuilder::checkResidency(Operation *op) {
-  bool host = op->hasAttr("host");
-  for (Value operand : op->getOperands()) {
-    bool onHost = plan.buffers[places.lookup(operand).buffer].host;
-    if (onHost != host && (onHost || tensorTypeOf(operand).getRank() > 0))
-      return op->emitOpError("runs on the ")
-             << (host ? "host" : "device") << " and reads a tensor on the "
-             << (onHost ? "host" : "device");
-  }
-  return success();
-}
-
 LogicalResult PlanBuilder::visitWork(Operation *op) {
   for (Value operand : op->getOperands())
     if (!places.contains(operand))
       return op->emitOpError("reads a value that has no place in memory");
-  if (failed(checkResidency(op)))
-    return failure();
   auto dispatch = dyn_cast<DispatchOp>(op);
   bool hasEpilogue = dispatch && dispatch.getFamily() == Family::Gemm;
   Place matmulPlace;
@@ -294,15 +279,12 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
   return success();
 }
 
-LogicalResult PlanBuilder::visitWrite(WriteOp write) {
+void PlanBuilder::visitWrite(WriteOp write) {
   Place from = places.lookup(write.getValue());
   int32_t index = stateBuffers.lookup(write.getStateAttr().getAttr());
   Type type = write.getValue().getType();
-  if (plan.buffers[from.buffer].host != plan.buffers[index].host)
-    return write.emitOpError("needs a copy: value and state lie on two sides");
   if (from.buffer != index)
     stateCopies.push_back({from, densePlace(index, type), type});
-  return success();
 }
 
 /// Whether an op behind `op` reads the entry value of a state.
@@ -320,8 +302,6 @@ LogicalResult PlanBuilder::visitCopy(Operation *copy) {
   Value source = copy->getOperand(0), token = copy->getResult(0);
   Place from = places.lookup(source);
   auto type = tensorTypeOf(source);
-  if (plan.buffers[from.buffer].host == isa<CopyOutOp>(copy))
-    return copy->emitOpError("copies from the side that it copies to");
   if (from.rowStride != getColumnCount(type) && getRowCount(type) > 1)
     return copy->emitOpError("copies rows with gaps between them");
   auto wait = cast<CopyWaitOp>(*token.user_begin());
@@ -333,9 +313,8 @@ LogicalResult PlanBuilder::visitCopy(Operation *copy) {
         densePlace(stateBuffers.lookup(write.getStateAttr().getAttr()), type));
   } else {
     int32_t buffer = newBuffer(
-        describeOp(copy), plan.buffers[from.buffer].slotClass, bytesOf(type),
+        describeOp(copy), plan.buffers[from.buffer].slotClass, token.getType(),
         isa<CopyOutOp>(copy) ? "copy on the host" : "copy on the device");
-    plan.buffers[buffer].host = isa<CopyOutOp>(copy);
     setPlace(token, densePlace(buffer, type));
   }
   Command command;
@@ -368,7 +347,7 @@ void PlanBuilder::keepReturnedStates() {
       continue;
     Place kept = densePlace(
         newBuffer(plan.buffers[place.buffer].name, rt::SlotClass::Activation,
-                  bytesOf(value.getType()), "entry value that is returned"),
+                  value.getType(), "entry value that is returned"),
         value.getType());
     emitCopy(place, kept, value.getType());
     places[value] = kept;
@@ -396,7 +375,7 @@ void PlanBuilder::writeStates() {
     Place entry = first.to, kept = entry;
     kept.buffer =
         newBuffer(plan.buffers[entry.buffer].name, rt::SlotClass::Activation,
-                  bytesOf(first.type), "entry value that another state gets");
+                  first.type, "entry value that another state gets");
     emitCopy(entry, kept, first.type);
     for (StateCopy &copy : stateCopies)
       if (copy.from.buffer == entry.buffer)
@@ -413,8 +392,10 @@ LogicalResult PlanBuilder::visit(Operation *op) {
   }
   if (auto loop = dyn_cast<AccumulateOp>(op))
     return visitLoop(loop);
-  if (auto write = dyn_cast<WriteOp>(op))
-    return visitWrite(write);
+  if (auto write = dyn_cast<WriteOp>(op)) {
+    visitWrite(write);
+    return success();
+  }
   if (isa<ReturnOp, YieldOp, ConcatOp>(op))
     return success();
   if (familyOf(op) == Family::View) {
@@ -488,15 +469,14 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
 
   for (StateOp state : states) {
     int32_t buffer = newBuffer(state.getSymName().str(), slotClassOf(state),
-                               bytesOf(state.getType()), "state");
+                               state.getType(), "state");
     plan.buffers[buffer].state = state;
-    plan.buffers[buffer].host = state.getHost();
     stateBuffers[state.getSymNameAttr()] = buffer;
   }
   for (BlockArgument argument : block.getArguments()) {
     std::string name = program.getInputName(argument.getArgNumber()).str();
-    int32_t buffer = newBuffer(name, rt::SlotClass::Input,
-                               bytesOf(argument.getType()), "input");
+    int32_t buffer =
+        newBuffer(name, rt::SlotClass::Input, argument.getType(), "input");
     setPlace(argument, densePlace(buffer, argument.getType()));
     plan.inputs.push_back({name, places.lookup(argument), argument.getType(),
                            program.getArgAttrOfType<InputAttr>(

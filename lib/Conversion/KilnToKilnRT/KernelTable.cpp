@@ -31,6 +31,20 @@ static void copyEpilogue(DispatchOp dispatch, Region &region) {
     to.getTerminator()->eraseOperand(to.getTerminator()->getNumOperands() - 1);
 }
 
+/// Moves all tensors of a body to the device: a kernel is the same in every
+/// memory, and the views of a launch say where it works.
+static void dropMemory(Region &region) {
+  region.walk([](Operation *op) {
+    for (Value result : op->getResults())
+      setMemory(result, MemorySpace::Device);
+    if (auto constant = dyn_cast<ConstantOp>(op))
+      if (auto value = dyn_cast<DenseElementsAttr>(constant.getValue()))
+        constant.setValueAttr(value.reshape(constant.getType()));
+  });
+  for (BlockArgument argument : region.getArguments())
+    setMemory(argument, MemorySpace::Device);
+}
+
 rt::KernelOp KernelTable::get(DispatchOp dispatch,
                               ArrayRef<int64_t> rowStrides) {
   // The plan asks for the scratch of a kernel that the schedule then launches.
@@ -55,6 +69,7 @@ rt::KernelOp KernelTable::make(DispatchOp dispatch,
     copyEpilogue(dispatch, kernel->getBody());
   else
     dispatch.getBody().cloneInto(&kernel->getBody(), mapping);
+  dropMemory(kernel->getBody());
   removeLaunchArguments(kernel->getBody().front());
 
   std::string key;

@@ -36,8 +36,10 @@ public:
 private:
   void order(rt::CommandOpInterface command);
 
-  bool isOnHost(rt::CommandOpInterface command) {
-    return command.getQueueAttr() == queues.getHost();
+  /// The memory that the queue of a command is for.
+  MemorySpace queueMemory(rt::CommandOpInterface command) {
+    bool onHost = command.getQueueAttr() == queues.lookup(MemorySpace::Host);
+    return onHost ? MemorySpace::Host : MemorySpace::Device;
   }
 
   rt::ProgramOp program;
@@ -61,7 +63,7 @@ static bool isOnDevice(const rt::MemoryAccess &access) {
 
 /// Between the device's commands and the host's that read its scalars.
 void WaitPlacer::order(rt::CommandOpInterface command) {
-  bool onHost = isOnHost(command);
+  bool onHost = queueMemory(command) == MemorySpace::Host;
   SmallVector<Scalar *> touched;
   for (const rt::MemoryAccess &access : command.getAccesses()) {
     if (!isOnDevice(access) || (!onHost && !access.writes()))
@@ -73,7 +75,8 @@ void WaitPlacer::order(rt::CommandOpInterface command) {
   if (llvm::any_of(touched, [&](Scalar *scalar) {
         return onHost ? scalar->isWritten : scalar->isRead;
       })) {
-    Attribute other = onHost ? queues.getCompute() : queues.getHost();
+    Attribute other =
+        queues.lookup(onHost ? MemorySpace::Device : MemorySpace::Host);
     command->setAttr("after", ArrayAttr::get(command.getContext(), other));
     // The queue now knows all that the other one did so far.
     for (Scalar &scalar : scalars)
@@ -87,7 +90,7 @@ void WaitPlacer::run() {
   SmallVector<Operation *> commands = rt::commandsOf(program);
   for (Operation *op : commands) {
     auto command = dyn_cast<rt::CommandOpInterface>(op);
-    if (!command || !isOnHost(command))
+    if (!command || queueMemory(command) != MemorySpace::Host)
       continue;
     for (const rt::MemoryAccess &access : command.getAccesses())
       if (isOnDevice(access) && access.view)
@@ -141,12 +144,12 @@ FlatSymbolRefAttr QueueTable::get(Kind kind) {
   return names[kind] = FlatSymbolRefAttr::get(queue.getSymNameAttr());
 }
 
-FlatSymbolRefAttr QueueTable::executing(bool inHostMemory) {
-  return get(inHostMemory && overlap ? Host : Compute);
+FlatSymbolRefAttr QueueTable::executing(MemorySpace memory) {
+  return get(memory == MemorySpace::Host && overlap ? Host : Compute);
 }
 
-FlatSymbolRefAttr QueueTable::copying(bool toHost) {
-  return get(toHost ? CopyOut : CopyIn);
+FlatSymbolRefAttr QueueTable::copyingTo(MemorySpace memory) {
+  return get(memory == MemorySpace::Host ? CopyOut : CopyIn);
 }
 
 ArrayAttr QueueTable::getExecuting() {

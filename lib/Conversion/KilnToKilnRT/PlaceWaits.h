@@ -20,14 +20,17 @@ class QueueTable {
 public:
   QueueTable(mlir::ModuleOp module, mlir::SymbolTable &symbols, bool overlap)
       : module(module), symbols(symbols), overlap(overlap) {}
-  /// The queue of a command that touches host memory or does not.
-  mlir::FlatSymbolRefAttr executing(bool inHostMemory);
-  /// The queue of copies to the host or from there.
-  mlir::FlatSymbolRefAttr copying(bool toHost);
+  /// The queue of a command that works on `memory`.
+  mlir::FlatSymbolRefAttr executing(MemorySpace memory);
+  /// The queue of copies to `memory` from the other one.
+  mlir::FlatSymbolRefAttr copyingTo(MemorySpace memory);
   /// All queues declared so far that execute other commands than transfers.
   mlir::ArrayAttr getExecuting();
-  mlir::FlatSymbolRefAttr getCompute() { return names[Compute]; }
-  mlir::FlatSymbolRefAttr getHost() { return names[Host]; }
+  /// The queue of the commands on `memory`, where each memory has its own; null
+  /// if it is not declared.
+  mlir::FlatSymbolRefAttr lookup(MemorySpace memory) {
+    return names[memory == MemorySpace::Host ? Host : Compute];
+  }
 
 private:
   enum Kind { Compute, Host, CopyOut, CopyIn };

@@ -39,6 +39,9 @@ private:
   void preplace(mlir::Value value, Place place);
   int32_t newBuffer(std::string name, rt::SlotClass slotClass, int64_t bytes,
                     std::string why);
+  /// A buffer for a tensor, in the memory of its type.
+  int32_t newBuffer(std::string name, rt::SlotClass slotClass, mlir::Type type,
+                    std::string why);
   Place densePlace(int32_t buffer, mlir::Type type);
   int64_t rowStrideOf(mlir::OpResult result);
   Place ownPlace(mlir::OpResult result, std::string name, std::string why);
@@ -51,10 +54,9 @@ private:
   llvm::LogicalResult visit(mlir::Operation *op);
   llvm::LogicalResult visitWork(mlir::Operation *op);
   llvm::LogicalResult visitLoop(AccumulateOp loop);
-  llvm::LogicalResult visitWrite(WriteOp write);
+  void visitWrite(WriteOp write);
   llvm::LogicalResult visitCopy(mlir::Operation *copy);
   void visitWait(CopyWaitOp wait);
-  llvm::LogicalResult checkResidency(mlir::Operation *op);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
   void placeResults(mlir::Operation *op);
   Place placeMatmul(DispatchOp dispatch);

@@ -19,6 +19,7 @@
 #include "kiln/Planner/Arena.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
+#include "llvm/ADT/EnumeratedArray.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace kiln {
@@ -40,6 +41,10 @@ static LogicalResult verifySchedules(ModuleOp module) {
 
 namespace {
 
+/// A number of bytes for each memory.
+using BytesOfMemory =
+    llvm::EnumeratedArray<int64_t, MemorySpace, MemorySpace::Host>;
+
 class Scheduler {
 public:
   Scheduler(ModuleOp module, const TargetBackend &target, int64_t maxThreads,
@@ -52,7 +57,7 @@ public:
 
 private:
   void placeStates();
-  int64_t assignArena(ProgramPlan &plan, bool host);
+  int64_t assignArena(ProgramPlan &plan, MemorySpace memory);
   void emit(ProgramPlan &plan);
   void emitCommands(ProgramPlan &plan);
   void emitLaunch(const Command &command);
@@ -77,7 +82,7 @@ private:
   OpBuilder builder;
   SmallVector<StateOp> states;
   SmallVector<int64_t> stateOffsets;
-  int64_t stateBytes[2] = {0, 0}; ///< of the device, of the host
+  BytesOfMemory stateBytes = BytesOfMemory(0);
   // Of the program being emitted:
   ProgramPlan *plan = nullptr;
   SmallVector<Value> slots;            ///< by buffer
@@ -91,7 +96,7 @@ private:
 
 void Scheduler::placeStates() {
   for (StateOp state : module.getOps<StateOp>()) {
-    int64_t &bytes = stateBytes[state.getHost()];
+    int64_t &bytes = stateBytes[memoryOf(state.getType())];
     int64_t alignment = target.getAlignment(slotClassOf(state));
     states.push_back(state);
     stateOffsets.push_back(llvm::alignTo(bytes, alignment));
@@ -106,11 +111,11 @@ void Scheduler::placeStates() {
 }
 
 /// Offsets of everything in one memory; returns the program's height there.
-int64_t Scheduler::assignArena(ProgramPlan &plan, bool host) {
+int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
   std::vector<ArenaBuffer> requests;
   std::vector<Buffer *> buffers;
   for (auto [i, buffer] : llvm::enumerate(plan.buffers)) {
-    if (buffer.host != host)
+    if (buffer.memory != memory)
       continue;
     if (i < states.size()) {
       buffer.offset = stateOffsets[i];
@@ -129,15 +134,14 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, bool host) {
   }
   ArenaPlan arena = assignOffsets(requests, ArenaOptions());
   for (auto [buffer, offset] : llvm::zip(buffers, arena.offsets))
-    buffer->offset = stateBytes[host] + offset;
-  return stateBytes[host] + arena.height;
+    buffer->offset = stateBytes[memory] + offset;
+  return stateBytes[memory] + arena.height;
 }
 
 /// The view of a tensor at a place, in the block that is being emitted.
 Value Scheduler::viewOf(const Place &place, RankedTensorType type) {
-  MemorySpace memory = plan->buffers[place.buffer].host ? MemorySpace::Host
-                                                        : MemorySpace::Device;
-  MemRefType viewed = rt::viewType(type, place.rowStride, memory);
+  MemRefType viewed =
+      rt::viewType(type, place.rowStride, plan->buffers[place.buffer].memory);
   Value slot = slots[place.buffer];
   Value &view = views[{slot, place.offset, place.loopStride, viewed}];
   if (!view)
@@ -147,10 +151,11 @@ Value Scheduler::viewOf(const Place &place, RankedTensorType type) {
 }
 
 StringRef Scheduler::queueOf(const Command &command) {
-  bool inHostMemory = llvm::any_of(command.places, [&](const Place &place) {
-    return plan->buffers[place.buffer].host;
-  });
-  return queues.executing(inHostMemory).getValue();
+  // A command that touches host memory runs there.
+  MemorySpace memory = MemorySpace::Device;
+  for (const Place &place : command.places)
+    memory = std::max(memory, plan->buffers[place.buffer].memory);
+  return queues.executing(memory).getValue();
 }
 
 /// What a launch of a dispatch passes, or null for nothing.
@@ -282,13 +287,13 @@ void Scheduler::emitCommands(ProgramPlan &plan) {
       Value from = view(0), to = view(1);
       rt::BeginOp::create(builder, command.op->getLoc(), rt::TransferKind::Copy,
                           tokens.at(command.op),
-                          queues.copying(isa<CopyOutOp>(command.op)).getValue(),
+                          queues.copyingTo(memoryOf(command.op)).getValue(),
                           /*after=*/ArrayAttr(), from, to);
       break;
     }
     case Command::Kind::CopyWait:
       rt::WaitOp::create(builder, command.op->getLoc(), tokens.at(command.op),
-                         queues.executing(/*inHostMemory=*/false).getValue(),
+                         queues.executing(MemorySpace::Device).getValue(),
                          /*too=*/ArrayAttr());
       break;
     case Command::Kind::LoopBegin: {
@@ -324,9 +329,7 @@ void Scheduler::emit(ProgramPlan &emitted) {
         builder, loc, rt::SlotType::get(builder.getContext()),
         builder.getStringAttr(buffer.name),
         rt::SlotClassAttr::get(builder.getContext(), buffer.slotClass),
-        MemorySpaceAttr::get(builder.getContext(), buffer.host
-                                                       ? MemorySpace::Host
-                                                       : MemorySpace::Device),
+        MemorySpaceAttr::get(builder.getContext(), buffer.memory),
         builder.getI64IntegerAttr(buffer.offset),
         builder.getI64IntegerAttr(buffer.bytes),
         builder.getI64IntegerAttr(buffer.first),
@@ -415,13 +418,15 @@ LogicalResult Scheduler::run() {
       ::planPrograms(module, target, states, maxThreads, kernels, rowPrograms);
   if (failed(plans))
     return failure();
-  int64_t heights[] = {stateBytes[0], stateBytes[1]};
+  BytesOfMemory heights = stateBytes;
   for (ProgramPlan &plan : *plans)
-    for (bool host : {false, true})
-      heights[host] = std::max(heights[host], assignArena(plan, host));
+    for (MemorySpace memory : {MemorySpace::Device, MemorySpace::Host})
+      heights[memory] = std::max(heights[memory], assignArena(plan, memory));
   builder.setInsertionPointToEnd(module.getBody());
-  rt::ArenaOp::create(builder, module.getLoc(), stateBytes[0], heights[0],
-                      stateBytes[1], heights[1]);
+  rt::ArenaOp::create(builder, module.getLoc(), stateBytes[MemorySpace::Device],
+                      heights[MemorySpace::Device],
+                      stateBytes[MemorySpace::Host],
+                      heights[MemorySpace::Host]);
   for (ProgramPlan &plan : *plans) {
     emit(plan);
     plan.program.erase();

@@ -259,9 +259,9 @@ CudaEngine::readGradient(size_t program, size_t output,
 Result<const Arenas *> CudaEngine::hostCopies() {
   if (!copies_) {
     auto arenas = std::make_unique<Arenas>();
-    Status status = arenas->device.map(file_.arenaBytes);
+    Status status = arenas->of(ArenaKind::Device).map(file_.arenaBytes);
     if (status.ok() && file_.hostArenaBytes > 0)
-      status = arenas->host.map(file_.hostArenaBytes);
+      status = arenas->of(ArenaKind::Host).map(file_.hostArenaBytes);
     if (!status.ok())
       return status;
     copies_ = std::move(arenas);

@@ -97,7 +97,7 @@ void CudaProgram::prepareHost(std::size_t index) {
   const StreamAction &action = streams_.actions[index];
   const Command &command = commandOf(action);
   int64_t iteration = action.iteration;
-  HostWork &work = prepared_[index].host;
+  HostWork &work = prepared_[index].hostWork;
   work.team = resources_->team;
   if (!command.call) {
     work.to = host(command.to.at(iteration));
@@ -288,7 +288,7 @@ Status CudaProgram::queueHost(std::size_t index) const {
       return status;
   }
   return driver().call(api().cuLaunchHostFunc, stream, &runHostWork,
-                       const_cast<HostWork *>(&prepared.host));
+                       const_cast<HostWork *>(&prepared.hostWork));
 }
 
 Status CudaProgram::queueGemm(std::size_t index) const {

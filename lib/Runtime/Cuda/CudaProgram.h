@@ -126,7 +126,7 @@ private:
   struct Prepared {
     std::size_t choice = 0;                  ///< The algorithm of a gemm.
     const DnnAttention *attention = nullptr; ///< Null: launch the kernel.
-    HostWork host;
+    HostWork hostWork;
     std::vector<HostRead> reads;
   };
 

@@ -18,7 +18,9 @@
 #include "kiln/Runtime/Engine/Program.h"
 #include "kiln/Support/Status.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 namespace kiln::runtime {
 
@@ -46,21 +48,21 @@ private:
   int64_t bytes_ = 0;
 };
 
-/// The memory of a program.
-struct Arenas {
-  Arena device;
-  Arena host; ///< Not mapped if the program has no host arena.
+inline constexpr ArenaKind arenaKinds[] = {ArenaKind::Device, ArenaKind::Host};
 
-  Arena &of(ArenaKind kind) { return kind == ArenaKind::Host ? host : device; }
-  const Arena &of(ArenaKind kind) const {
-    return kind == ArenaKind::Host ? host : device;
-  }
+/// Where the bytes of a program are. The host's arena is not mapped if nothing
+/// is stored on the host.
+class Arenas {
+public:
+  Arena &of(ArenaKind kind) { return arenas_[std::size_t(kind)]; }
+  const Arena &of(ArenaKind kind) const { return arenas_[std::size_t(kind)]; }
   char *at(const Place &place) const {
     return of(place.arena).data() + place.offset;
   }
-};
 
-inline constexpr ArenaKind arenaKinds[] = {ArenaKind::Device, ArenaKind::Host};
+private:
+  Arena arenas_[std::size(arenaKinds)]; ///< By ArenaKind.
+};
 
 } // namespace kiln::runtime
 

@@ -182,9 +182,9 @@ Status CommandEngine::start(int threads) {
     return status;
   if (threads == 0)
     threads = std::min(description.build.maxThreads, availableProcessors());
-  status = arenas_.device.map(file_.arenaBytes);
+  status = arenas_.of(ArenaKind::Device).map(file_.arenaBytes);
   if (status.ok() && file_.hostArenaBytes > 0)
-    status = arenas_.host.map(file_.hostArenaBytes);
+    status = arenas_.of(ArenaKind::Host).map(file_.hostArenaBytes);
   if (!status.ok())
     return status;
   team_.emplace(threads);
@@ -194,10 +194,7 @@ Status CommandEngine::start(int threads) {
   tables_.reserve(file_.programs.size());
   int64_t copies = 0;
   for (const Program &program : file_.programs) {
-    tables_.emplace_back(
-        program,
-        CommandTable::Bases{arenas_.device.data(), arenas_.host.data()}, *team_,
-        kernels_);
+    tables_.emplace_back(program, arenas_, *team_, kernels_);
     copies = std::max(copies, program.copies);
   }
   copyCounts_.resize(file_.programs.size());
@@ -254,10 +251,11 @@ MemoryFacts CommandEngine::memory() const {
   MemoryFacts facts;
   facts.arenaBytes = file_.arenaBytes;
   facts.hostArenaBytes = file_.hostArenaBytes;
-  facts.touchedArenaBytes =
-      arenas_.device.residentBytes() + arenas_.host.residentBytes();
+  facts.touchedArenaBytes = arenas_.of(ArenaKind::Device).residentBytes() +
+                            arenas_.of(ArenaKind::Host).residentBytes();
   facts.libraryBytes =
-      residentMappedBytes({arenas_.device.data(), arenas_.host.data()});
+      residentMappedBytes({arenas_.of(ArenaKind::Device).data(),
+                           arenas_.of(ArenaKind::Host).data()});
   return facts;
 }
 

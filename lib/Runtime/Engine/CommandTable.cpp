@@ -25,9 +25,11 @@ static bool isStrided(const KernelCall &call) {
                      [](const Immediate &imm) { return imm.stride != 0; });
 }
 
-CommandTable::CommandTable(const Program &program, const Bases &arenas,
+CommandTable::CommandTable(const Program &program, const Arenas &arenas,
                            ThreadTeam &team, const void *const *kernels)
-    : program_(program), arenas_(arenas), team_(team) {
+    : program_(program), team_(team) {
+  for (ArenaKind kind : arenaKinds)
+    bases_[std::size_t(kind)] = arenas.of(kind).data();
   steps_.reserve(program.commands.size());
   for (const Command &command : program.commands) {
     Step step;
@@ -128,7 +130,7 @@ void CommandTable::launch(const Step &step) {
   team_.forEachPart(step.chunks, [&](int64_t begin, int64_t end, int thread) {
     step.kernel(args, immediates, begin * command.grain,
                 std::min(command.call->units, end * command.grain),
-                arenas_.device + command.scratch.offset +
+                deviceAt(command.scratch.offset) +
                     command.scratch.bytesPerThread * thread);
   });
 }
@@ -139,7 +141,7 @@ void CommandTable::gemm(const Step &step, int64_t iteration) {
                        at(command.b.ref, iteration),
                        at(command.c.ref, iteration)};
   bool accumulate = accumulates(command, iteration);
-  char *workspace = arenas_.device + command.workspace.offset;
+  char *workspace = deviceAt(command.workspace.offset);
   int64_t scratchBytes = tileScratchBytes(command);
 
   auto runTile = [&](int64_t index, int thread) {
@@ -158,7 +160,7 @@ void CommandTable::gemm(const Step &step, int64_t iteration) {
                 command.call->immediates.size(), immediates + 2);
     step.kernel(args_.data() + step.firstArg, immediates, tile.rowBegin,
                 tile.rowEnd,
-                arenas_.device + command.scratch.offset +
+                deviceAt(command.scratch.offset) +
                     command.scratch.bytesPerThread * thread);
   };
   team_.forEachPart(gemmTiles(command),

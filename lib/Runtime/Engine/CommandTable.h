@@ -15,12 +15,14 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H
 #define KILN_LIB_RUNTIME_ENGINE_COMMANDTABLE_H
 
+#include "Arena.h"
 #include "CommandObserver.h"
 #include "Copier.h"
 #include "ThreadTeam.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Engine/Program.h"
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -28,14 +30,8 @@ namespace kiln::runtime {
 
 class CommandTable {
 public:
-  /// The base addresses of the arenas.
-  struct Bases {
-    char *device;
-    char *host = nullptr; ///< May be null if no reference is to the host arena.
-  };
-
   /// `program` must outlive the table.
-  CommandTable(const Program &program, const Bases &arenas, ThreadTeam &team,
+  CommandTable(const Program &program, const Arenas &arenas, ThreadTeam &team,
                const void *const *kernels);
 
   /// Executes all commands. `observer` may be null. If `copier` is null, copies
@@ -59,13 +55,16 @@ private:
   void gemm(const Step &step, int64_t iteration);
   void fill(const Step &step, int64_t iteration);
   void copy(const Step &step, int64_t iteration);
+  char *deviceAt(int64_t offset) const {
+    return bases_[std::size_t(ArenaKind::Device)] + offset;
+  }
   char *at(const Ref &ref, int64_t iteration) const {
-    char *base = ref.arena == ArenaKind::Host ? arenas_.host : arenas_.device;
-    return base + ref.offset + ref.stride * iteration;
+    return bases_[std::size_t(ref.arena)] + ref.offset + ref.stride * iteration;
   }
 
   const Program &program_;
-  Bases arenas_;
+  /// Where the arenas begin, by ArenaKind; null for one that is not mapped.
+  std::array<char *, std::size(arenaKinds)> bases_;
   ThreadTeam &team_;
   std::vector<Step> steps_;
   std::vector<char *> args_;

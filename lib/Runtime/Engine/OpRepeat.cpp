@@ -341,12 +341,14 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
       status = trace.expect(uint64_t(hostBegin + file.hostArenaBytes),
                             "the number of bytes of the arenas");
     if (status.ok())
-      status = trace.bytes(arenas.device.data(), file.arenaBytes);
+      status =
+          trace.bytes(arenas.of(ArenaKind::Device).data(), file.arenaBytes);
     char padding[64];
     if (status.ok())
       status = trace.bytes(padding, hostBegin - file.arenaBytes);
     if (status.ok() && file.hostArenaBytes > 0)
-      status = trace.bytes(arenas.host.data(), file.hostArenaBytes);
+      status =
+          trace.bytes(arenas.of(ArenaKind::Host).data(), file.hostArenaBytes);
     if (status.ok())
       status = checkIndices(file, i, arenas, path);
     if (!status.ok())

@@ -182,9 +182,9 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
     writer.number(name.size());
     writer.bytes(name.data(), int64_t(name.size()));
     writer.number(uint64_t(traceHostBegin(file) + file.hostArenaBytes));
-    writer.bytes(arenas.device.data(), file.arenaBytes);
+    writer.bytes(arenas.of(ArenaKind::Device).data(), file.arenaBytes);
     writer.bytes(padding, traceHostBegin(file) - file.arenaBytes);
-    writer.bytes(arenas.host.data(), file.hostArenaBytes);
+    writer.bytes(arenas.of(ArenaKind::Host).data(), file.hostArenaBytes);
     status = runner.runInOrder(i, &writer, SerialCopier::When::Start);
     if (!status.ok())
       return status;

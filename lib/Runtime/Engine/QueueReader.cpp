@@ -93,11 +93,11 @@ static QueueEngine expectedEngine(const Command &command, bool hasGpu) {
   if (command.call)
     return isDeviceLaunch(command) ? QueueEngine::Device : QueueEngine::Host;
   std::vector<MemoryAccess> accesses = accessesOf(command);
-  bool isOnHost = std::any_of(accesses.begin(), accesses.end(),
-                              [](const MemoryAccess &access) {
-                                return access.ref.arena == ArenaKind::Host;
-                              });
-  return isOnHost ? QueueEngine::Host : QueueEngine::Device;
+  bool touchesHostArena = std::any_of(
+      accesses.begin(), accesses.end(), [](const MemoryAccess &access) {
+        return access.ref.arena == ArenaKind::Host;
+      });
+  return touchesHostArena ? QueueEngine::Host : QueueEngine::Device;
 }
 
 /// Appends the queue that a node names to a list, which must not contain it

@@ -25,7 +25,8 @@ static int64_t pagesOf(const Arena &arena) {
 WriteWatch::WriteWatch(const ProgramFile &file, const Program &program,
                        const Arenas &arenas, int64_t pageBudget)
     : file_(file), program_(program), arenas_(arenas),
-      totalPages_(pagesOf(arenas.device) + pagesOf(arenas.host)) {
+      totalPages_(pagesOf(arenas.of(ArenaKind::Device)) +
+                  pagesOf(arenas.of(ArenaKind::Host))) {
   for (const Slot &slot : program.slots)
     if (slot.slotClass == SlotClass::Workspace &&
         slot.arena == ArenaKind::Device)

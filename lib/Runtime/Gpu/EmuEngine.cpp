@@ -232,13 +232,15 @@ Status OrderedRun::run() {
 }
 
 Status EmuEngine::mapArenas() {
-  Status status = arenas_.device.map(file_.arenaBytes);
+  Status status = arenas_.of(ArenaKind::Device).map(file_.arenaBytes);
   if (status.ok())
-    status = device_->addMemory(arenas_.device.data(), file_.arenaBytes);
+    status = device_->addMemory(arenas_.of(ArenaKind::Device).data(),
+                                file_.arenaBytes);
   if (status.ok() && file_.hostArenaBytes > 0) {
-    status = arenas_.host.map(file_.hostArenaBytes);
+    status = arenas_.of(ArenaKind::Host).map(file_.hostArenaBytes);
     if (status.ok())
-      status = device_->addMemory(arenas_.host.data(), file_.hostArenaBytes);
+      status = device_->addMemory(arenas_.of(ArenaKind::Host).data(),
+                                  file_.hostArenaBytes);
   }
   return status;
 }
@@ -318,8 +320,8 @@ MemoryFacts EmuEngine::memory() const {
   MemoryFacts facts;
   facts.arenaBytes = file_.arenaBytes;
   facts.hostArenaBytes = file_.hostArenaBytes;
-  facts.touchedArenaBytes =
-      arenas_.device.residentBytes() + arenas_.host.residentBytes();
+  facts.touchedArenaBytes = arenas_.of(ArenaKind::Device).residentBytes() +
+                            arenas_.of(ArenaKind::Host).residentBytes();
   return facts;
 }
 

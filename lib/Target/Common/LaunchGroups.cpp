@@ -173,8 +173,8 @@ void Grouping::findRuns(Block &block, int64_t iterations) {
     if (isa<rt::ViewOp>(op))
       continue;
     auto launch = dyn_cast<rt::LaunchOp>(op);
-    if (!launch || rt::touchesHostMemory(launch) || launch.getScratch() ||
-        launch.getAfterAttr()) {
+    if (!launch || rt::memoryOf(launch) != MemorySpace::Device ||
+        launch.getScratch() || launch.getAfterAttr()) {
       finish(run);
       if (auto loop = dyn_cast<rt::LoopOp>(op))
         findRuns(loop.getBody().front(), loop.getCount());
@@ -233,7 +233,7 @@ int64_t kiln::getLargestGroup(rt::KernelOp kernel) {
   int64_t largest = 0;
   kernel->getParentOfType<ModuleOp>().walk([&](rt::LaunchOp launch) {
     if (launch.getKernel() == kernel.getSymName() &&
-        !rt::touchesHostMemory(launch))
+        rt::memoryOf(launch) == MemorySpace::Device)
       largest = std::max(largest, getGroupSize(launch));
   });
   return largest > 1 ? largest : 0;

@@ -204,11 +204,13 @@ Object ProgramWriter::writeEpilogue(rt::GemmOp gemm) {
     writes.push_back(static_cast<int64_t>(args.size()));
     args.push_back(ref(place));
   }
-  return Object{{"kernel", kernels.device.at(*gemm.getEpilogue()).index},
-                {"args", std::move(args)},
-                {"writes", std::move(writes)},
-                {"imm", writeImmediates(immediatesOf(gemm))},
-                {"scratch", nullptr}};
+  return Object{
+      {"kernel",
+       kernels.inMemory[MemorySpace::Device].at(*gemm.getEpilogue()).index},
+      {"args", std::move(args)},
+      {"writes", std::move(writes)},
+      {"imm", writeImmediates(immediatesOf(gemm))},
+      {"scratch", nullptr}};
 }
 
 Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
@@ -430,7 +432,7 @@ static Array writeStates(ModuleOp module) {
       object["slot"] = *state.getSlot();
     if (ArrayAttr copies = state.getCopiesAttr())
       object["copies"] = writeNames(copies);
-    if (state.getHost())
+    if (memoryOf(state.getType()) == MemorySpace::Host)
       object["arena"] = "host";
     states.push_back(std::move(object));
   }

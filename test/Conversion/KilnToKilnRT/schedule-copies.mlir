@@ -24,12 +24,12 @@
 // CHECK-NEXT: kilnrt.gemm on @compute (ro {{%.+}}, ro [[YV]], wo {{%.+}})
 kiln.program @there_and_back(%a: tensor<4x4xf32> {kiln.name = "a", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %x = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %f = kiln.copy_out %x : tensor<4x4xf32>
+  %f = kiln.copy_out %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   %1 = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
+  %h = kiln.copy_wait %f, %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   %2 = kiln.matmul %a, %1 {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %g = kiln.copy_in %h : tensor<4x4xf32>
-  %y = kiln.copy_wait %g, %h : tensor<4x4xf32>
+  %g = kiln.copy_in %h : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
+  %y = kiln.copy_wait %g, %h : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
   %3 = kiln.matmul %2, %y {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   kiln.return %3 : tensor<4x4xf32>
 }
@@ -39,7 +39,7 @@ kiln.program @there_and_back(%a: tensor<4x4xf32> {kiln.name = "a", kiln.input = 
 // The optimizer on the host. States have places on both sides; a gradient that is
 // copied is one there too; the update writes over the state that it reads; and what
 // becomes the mirror's new value is copied straight into it.
-kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @w.device : tensor<4x4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 // CHECK: kilnrt.arena states 64 height {{[0-9]+}} host states 64 height 128
 // CHECK-LABEL: kilnrt.program @train
@@ -61,16 +61,16 @@ kiln.state @w.device : tensor<4x4xf32> {role = #kiln.role<mirror>, init = #kiln.
 // CHECK-NEXT: kilnrt.wait [[U]] on @compute
 // CHECK-NOT: kilnrt.copy
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
-  %w = kiln.read @w : tensor<4x4xf32>
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
   %d = kiln.read @w.device : tensor<4x4xf32>
   %y = kiln.matmul %x, %d {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %g = kiln.matmul %x, %y trans_a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %f = kiln.copy_out %g : tensor<4x4xf32>
-  %h = kiln.copy_wait %f, %g : tensor<4x4xf32>
-  %p = kiln.sgd %w, %h, %one, %lr {weight_decay = 0.0, host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
-  %i = kiln.copy_in %p : tensor<4x4xf32>
-  kiln.write @w, %p : tensor<4x4xf32>
-  %n = kiln.copy_wait %i, %p : tensor<4x4xf32>
+  %f = kiln.copy_out %g : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %h = kiln.copy_wait %f, %g : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %p = kiln.sgd %w, %h, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32, #kiln.memory<host>>
+  %i = kiln.copy_in %p : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
+  kiln.write @w, %p : tensor<4x4xf32, #kiln.memory<host>>
+  %n = kiln.copy_wait %i, %p : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
   kiln.write @w.device, %n : tensor<4x4xf32>
   kiln.return %y : tensor<4x4xf32>
 }
@@ -79,7 +79,7 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 
 // A state whose entry value is still wanted is not copied over: the new value
 // waits in a slot of its own, and is copied on its side at the end.
-kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // CHECK-LABEL: kilnrt.program @train
 // CHECK: [[W:%.+]] = kilnrt.slot "w"
 // CHECK: [[X:%.+]] = kilnrt.slot "matmul"
@@ -94,14 +94,14 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // CHECK: kilnrt.gemm on @compute (ro {{%.+}}, ro [[DV]],
 // CHECK-NEXT: kilnrt.copy on @compute (ro [[HV]], wo [[WV]])
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
-  %w = kiln.read @w : tensor<4x4xf32>
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
   %n = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %f = kiln.copy_out %n : tensor<4x4xf32>
-  %h = kiln.copy_wait %f, %n : tensor<4x4xf32>
-  %i = kiln.copy_in %w : tensor<4x4xf32>
-  %d = kiln.copy_wait %i, %w : tensor<4x4xf32>
+  %f = kiln.copy_out %n : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %h = kiln.copy_wait %f, %n : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %i = kiln.copy_in %w : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
+  %d = kiln.copy_wait %i, %w : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
   %y = kiln.matmul %x, %d {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  kiln.write @w, %h : tensor<4x4xf32>
+  kiln.write @w, %h : tensor<4x4xf32, #kiln.memory<host>>
   kiln.return %y : tensor<4x4xf32>
 }
 
@@ -109,7 +109,7 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 
 // An update on the host moves behind the copies that read the state, their waits
 // included.
-kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // CHECK-LABEL: kilnrt.program @train
 // CHECK: [[W:%.+]] = kilnrt.slot "w"
 // CHECK: [[WV:%.+]] = kilnrt.view [[W]][0]
@@ -119,14 +119,14 @@ kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // CHECK-NEXT: kilnrt.wait [[T]] on @compute
 // CHECK-NEXT: kilnrt.launch {{.*}} (ro [[WV]], {{.*}}, wo [[WV]])
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
-  %w = kiln.read @w : tensor<4x4xf32>
-  %f = kiln.copy_out %x : tensor<4x4xf32>
-  %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
-  %p = kiln.sgd %w, %h, %one, %lr {weight_decay = 0.0, host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
-  kiln.write @w, %p : tensor<4x4xf32>
-  %i = kiln.copy_in %w : tensor<4x4xf32>
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
+  %f = kiln.copy_out %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %h = kiln.copy_wait %f, %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %p = kiln.sgd %w, %h, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32, #kiln.memory<host>>
+  kiln.write @w, %p : tensor<4x4xf32, #kiln.memory<host>>
+  %i = kiln.copy_in %w : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
   %z = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %d = kiln.copy_wait %i, %w : tensor<4x4xf32>
+  %d = kiln.copy_wait %i, %w : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
   %y = kiln.matmul %z, %d {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   kiln.return %y : tensor<4x4xf32>
 }
@@ -145,16 +145,16 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 // CHECK: kilnrt.wait [[T]] on @compute
 kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
   %s = kiln.slice %x [4, 0] : tensor<8x4xf32> to tensor<4x4xf32>
-  %f = kiln.copy_out %s : tensor<4x4xf32>
-  %h = kiln.copy_wait %f, %s : tensor<4x4xf32>
-  %g = kiln.copy_in %h : tensor<4x4xf32>
-  %d = kiln.copy_wait %g, %h : tensor<4x4xf32>
+  %f = kiln.copy_out %s : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %h = kiln.copy_wait %f, %s : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %g = kiln.copy_in %h : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
+  %d = kiln.copy_wait %g, %h : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
   %sum = kiln.accumulate sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<4x4xf32>, %before: tensor<4x4xf32>):
-    %k = kiln.copy_out %part : tensor<4x4xf32>
-    %l = kiln.copy_wait %k, %part : tensor<4x4xf32>
-    %m = kiln.copy_in %l : tensor<4x4xf32>
-    %n = kiln.copy_wait %m, %l : tensor<4x4xf32>
+    %k = kiln.copy_out %part : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+    %l = kiln.copy_wait %k, %part : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+    %m = kiln.copy_in %l : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
+    %n = kiln.copy_wait %m, %l : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
     %t = kiln.matmul %n, %d accumulate %before {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     kiln.yield %t : tensor<4x4xf32>
   }
@@ -172,12 +172,12 @@ kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 // CHECK: }
 // CHECK-NEXT: kilnrt.wait [[T]] on @compute
 kiln.program @across_a_loop(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
-  %f = kiln.copy_out %x : tensor<4x4xf32>
+  %f = kiln.copy_out %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
     %t = kiln.matmul %part, %part accumulate %sum trans_a {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     kiln.yield %t : tensor<4x4xf32>
   }
-  %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
+  %h = kiln.copy_wait %f, %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   kiln.return %s : tensor<4x4xf32>
 }

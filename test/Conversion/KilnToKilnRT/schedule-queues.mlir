@@ -33,20 +33,20 @@
 // CPU: kilnrt.begin copy [[U:%.+]] on @copy_in after [@compute] (
 // CPU: kilnrt.wait [[U]] on @compute{{$}}
 module attributes {kiln.target = "cuda-emu"} {
-kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @w.device : tensor<4x4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
-  %w = kiln.read @w : tensor<4x4xf32>
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
   %d = kiln.read @w.device : tensor<4x4xf32>
   %y = kiln.matmul %x, %d {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %g = kiln.matmul %x, %y trans_a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %f = kiln.copy_out %g : tensor<4x4xf32>
+  %f = kiln.copy_out %g : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   %factor = kiln.exp %one : tensor<f64>
-  %h = kiln.copy_wait %f, %g : tensor<4x4xf32>
-  %p = kiln.sgd %w, %h, %factor, %lr {weight_decay = 0.0, host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
-  %i = kiln.copy_in %p : tensor<4x4xf32>
-  kiln.write @w, %p : tensor<4x4xf32>
-  %n = kiln.copy_wait %i, %p : tensor<4x4xf32>
+  %h = kiln.copy_wait %f, %g : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %p = kiln.sgd %w, %h, %factor, %lr {weight_decay = 0.0} : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32, #kiln.memory<host>>
+  %i = kiln.copy_in %p : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
+  kiln.write @w, %p : tensor<4x4xf32, #kiln.memory<host>>
+  %n = kiln.copy_wait %i, %p : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
   kiln.write @w.device, %n : tensor<4x4xf32>
   kiln.return %y : tensor<4x4xf32>
 }
@@ -66,21 +66,21 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 // CPU-LABEL: kilnrt.program @reuse
 // CPU: kilnrt.gemm on @compute (
 module attributes {kiln.target = "cuda-emu"} {
-kiln.state @v : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
-kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @v : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @reuse(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
-  %v = kiln.read @v : tensor<4x4xf32>
-  %w = kiln.read @w : tensor<4x4xf32>
-  %f = kiln.copy_out %x : tensor<4x4xf32>
-  %h = kiln.copy_wait %f, %x : tensor<4x4xf32>
-  %q = kiln.sgd %v, %h, %one, %lr {weight_decay = 0.0, host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  %v = kiln.read @v : tensor<4x4xf32, #kiln.memory<host>>
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
+  %f = kiln.copy_out %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %h = kiln.copy_wait %f, %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %q = kiln.sgd %v, %h, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32, #kiln.memory<host>>
   %factor = kiln.exp %one : tensor<f64>
-  %p = kiln.sgd %w, %h, %factor, %lr {weight_decay = 0.0, host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  %p = kiln.sgd %w, %h, %factor, %lr {weight_decay = 0.0} : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32, #kiln.memory<host>>
   %y = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %z = kiln.matmul %y, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %a = kiln.matmul %z, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  kiln.write @v, %q : tensor<4x4xf32>
-  kiln.write @w, %p : tensor<4x4xf32>
+  kiln.write @v, %q : tensor<4x4xf32, #kiln.memory<host>>
+  kiln.write @w, %p : tensor<4x4xf32, #kiln.memory<host>>
   kiln.return %a : tensor<4x4xf32>
 }
 }
@@ -93,14 +93,14 @@ kiln.program @reuse(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 // CHECK: kilnrt.launch @{{.+}} on @host (
 // CPU-LABEL: kilnrt.program @caller
 module attributes {kiln.target = "cuda-emu"} {
-kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @caller(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
-  %w = kiln.read @w : tensor<4x4xf32>
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
   %y = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %f = kiln.copy_out %y : tensor<4x4xf32>
-  %h = kiln.copy_wait %f, %y : tensor<4x4xf32>
-  %p = kiln.sgd %w, %h, %one, %lr {weight_decay = 0.0, host} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
-  kiln.write @w, %p : tensor<4x4xf32>
+  %f = kiln.copy_out %y : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %h = kiln.copy_wait %f, %y : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
+  %p = kiln.sgd %w, %h, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32, #kiln.memory<host>>
+  kiln.write @w, %p : tensor<4x4xf32, #kiln.memory<host>>
   kiln.return %y : tensor<4x4xf32>
 }
 }

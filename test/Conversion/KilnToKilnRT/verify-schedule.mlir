@@ -53,7 +53,7 @@ kilnrt.program @overlap kind<train> {
 // -----
 
 // A state lives for ever.
-kiln.state @w : tensor<16xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<16xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kilnrt.queue @compute engine host
 kilnrt.queue @copy_out engine link
 kilnrt.program @overlap_on_the_host kind<train> {

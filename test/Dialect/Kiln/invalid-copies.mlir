@@ -5,24 +5,24 @@
 // A mirror is a copy of a parameter in another memory or type (C2).
 
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{mirrors @w, which has the same type and is stored in the same memory}}
+// expected-error @below {{mirrors @w, which has the same type 'tensor<4xf32>'; expected another element type or memory}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
-kiln.state @w : tensor<5xf64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<5xf64, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // expected-error @below {{mirrors @w, expected a parameter of the same shape whose elements convert to those of the mirror}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
-kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
-// expected-error @below {{mirrors @w, which has the same type and is stored in the same memory}}
-kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w, host}
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{mirrors @w, which has the same type 'tensor<4xf32, #kiln.memory<host>>'}}
+kiln.state @w.device : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
-kiln.state @t : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @t : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 // expected-error @below {{mirrors @t, expected a parameter of the same shape whose elements convert to those of the mirror}}
 kiln.state @t.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @t}
 
@@ -38,13 +38,13 @@ kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.sp
 
 // -----
 
-kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // expected-error @below {{has role buffer and 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
 kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
-kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // A moment has a slot, a mirror has none (C1).
 // expected-error @below {{has role mirror and 'slot'; optimizer states must have a slot, and other states must not}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w, slot = "m"}
@@ -55,7 +55,7 @@ kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.sp
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
-  %f = kiln.copy_out %x : tensor<4xf32>
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
 
@@ -65,8 +65,8 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
-  %f = kiln.copy_in %x : tensor<4xf32>
-  %y = kiln.relu %f : tensor<4xf32>
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  %y = kiln.relu %f : tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
 
@@ -74,9 +74,9 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
-  %f = kiln.copy_out %x : tensor<4xf32>
-  %a = kiln.copy_wait %f, %x : tensor<4xf32>
-  %b = kiln.copy_wait %f, %x : tensor<4xf32>
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  %a = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  %b = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
 
@@ -84,8 +84,8 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
-  %f = kiln.copy_out %x : tensor<4xf32>
-  %a = kiln.copy_wait %f, %y : tensor<4xf32>
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  %a = kiln.copy_wait %f, %y : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
 
@@ -95,9 +95,9 @@ kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.p
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
-  %f = kiln.copy_out %x : tensor<4xf32>
-  %g = kiln.copy_in %f : tensor<4xf32>
-  %a = kiln.copy_wait %g, %f : tensor<4xf32>
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  %g = kiln.copy_in %f : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
+  %a = kiln.copy_wait %g, %f : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
   kiln.return
 }
 
@@ -105,11 +105,11 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
-  %f = kiln.copy_in %x : tensor<4xf32>
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%part: tensor<2xf32>, %sum: tensor<4xf32>):
-    %a = kiln.copy_wait %f, %x : tensor<4xf32>
-    kiln.yield %a : tensor<4xf32>
+    %a = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield %sum : tensor<4xf32>
   }
   kiln.return
 }
@@ -118,24 +118,24 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{has a token that is not the result of kiln.copy_out or kiln.copy_in}}
-  %a = kiln.copy_wait %x, %x : tensor<4xf32>
+  %a = kiln.copy_wait %x, %x : tensor<4xf32> to tensor<4xf32>
   kiln.return
 }
 
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  %f = kiln.copy_out %x : tensor<4xf32>
-  %a = kiln.copy_wait %f, %x : tensor<4xf32>
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  %a = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   // expected-error @below {{has a token that is not the result of kiln.copy_out or kiln.copy_in}}
-  %b = kiln.copy_wait %a, %x : tensor<4xf32>
+  %b = kiln.copy_wait %a, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
 
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{failed to verify that all of {flight, source, y} have same type}}
+  // expected-error @below {{failed to verify that all of {token, y} have same type}}
   %a = "kiln.copy_wait"(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<2xf32>
   kiln.return
 }
@@ -143,10 +143,187 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{requires the same type for all operands and results}}
-  %f = "kiln.copy_out"(%x) : (tensor<4xf32>) -> tensor<2xf32>
+  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<2xf32, #kiln.memory<host>>', expected a tensor on the device and the same tensor on the host}}
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<2xf32, #kiln.memory<host>>
   kiln.return
 }
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<4xf32>', expected a tensor on the device and the same tensor on the host}}
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<4xf32>', expected a tensor on the host and the same tensor on the device}}
+  %f = kiln.copy_in %x : tensor<4xf32> to tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<4xf32, #kiln.memory<host>>
+  // expected-error @below {{copies 'tensor<4xf32, #kiln.memory<host>>' to 'tensor<4xf32, #kiln.memory<host>>', expected a tensor on the device}}
+  %f = kiln.copy_out %w : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32, #kiln.memory<host>>
+  kiln.return
+}
+
+// -----
+
+// Reads and writes have the type of the state. A read may also yield a state on
+// the host as a tensor on the device, not the other way round.
+
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<4xf32>
+  %y = kiln.relu %w : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+// expected-note @below {{the state is declared here}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{has type 'tensor<4xf32, #kiln.memory<host>>', expected 'tensor<4xf32>'}}
+  %w = kiln.read @w : tensor<4xf32, #kiln.memory<host>>
+  kiln.return
+}
+
+// -----
+
+// expected-note @below {{the state is declared here}}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @train(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @below {{has type 'tensor<4x4xf32>', expected 'tensor<4x4xf32, #kiln.memory<host>>'}}
+  kiln.write @w, %x : tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+// An op finds what it reads in the memory of its results, except that the host
+// reads scalars on the device.
+
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
+  // expected-error @below {{runs on the device and reads a tensor on the host}}
+  %y = kiln.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32, #kiln.memory<host>>) -> tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
+  // expected-error @below {{runs on the host, expected the device: matmuls run there alone}}
+  %y = kiln.matmul %w, %w : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32, #kiln.memory<host>>) -> tensor<4x4xf32, #kiln.memory<host>>
+  kiln.return
+}
+
+// -----
+
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f(%g: tensor<4x4xf32>, %one: tensor<f64>, %lr: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
+  // expected-error @below {{runs on the host and reads a tensor on the device}}
+  %p = kiln.sgd %w, %g, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32, #kiln.memory<host>>
+  kiln.return
+}
+
+// -----
+
+// A scalar on the host is no exception.
+
+kiln.state @s : tensor<f64, #kiln.memory<host>> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+kiln.program @f(%w: tensor<4x4xf32>, %lr: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
+  %s = kiln.read @s : tensor<f64, #kiln.memory<host>>
+  // expected-error @below {{runs on the device and reads a tensor on the host}}
+  %p = kiln.sgd %w, %w, %s, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64, #kiln.memory<host>>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4xf32, #kiln.memory<host>>
+  // expected-error @below {{runs on the device and reads a tensor on the host}}
+  %d = kiln.dispatch row(%x, %w) space [1, 4] : (tensor<4xf32>, tensor<4xf32, #kiln.memory<host>>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32, #kiln.memory<host>>):
+    %c = kiln.relu %a : tensor<4xf32>
+    kiln.yield %c : tensor<4xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4xf32, #kiln.memory<host>>
+  // expected-error @below {{has results on the device and on the host, expected results in one memory}}
+  %d:2 = kiln.dispatch row(%x, %w) space [1, 4] : (tensor<4xf32>, tensor<4xf32, #kiln.memory<host>>) -> (tensor<4xf32>, tensor<4xf32, #kiln.memory<host>>) {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32, #kiln.memory<host>>):
+    %c = kiln.relu %a : tensor<4xf32>
+    %e = kiln.relu %b : tensor<4xf32, #kiln.memory<host>>
+    kiln.yield %c, %e : tensor<4xf32>, tensor<4xf32, #kiln.memory<host>>
+  }
+  kiln.return
+}
+
+// -----
+
+// Arguments and results of programs are on the device.
+
+// expected-error @below {{argument 0 has type 'tensor<4xf32, #kiln.memory<host>>', expected a tensor of bf16, f16, f32, f64, i8, i32 or i64 with static positive extents (at most 2^48 elements), on the device}}
+kiln.program @f(%x: tensor<4xf32, #kiln.memory<host>>) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.return
+}
+
+// -----
+
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// expected-error @below {{result 0 has type 'tensor<4xf32, #kiln.memory<host>>', expected a tensor on the device}}
+kiln.program @f() -> tensor<4xf32, #kiln.memory<host>> attributes {kind = #kiln.program_kind<forward>} {
+  %w = kiln.read @w : tensor<4xf32, #kiln.memory<host>>
+  kiln.return %w : tensor<4xf32, #kiln.memory<host>>
+}
+
+// -----
+
+// Encodings that the dialect does not know, and a second name for the device.
+
+// expected-error @below {{attribute 'type' failed to satisfy constraint: type attribute of tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host>}}
+kiln.state @w : tensor<4xf32, "nowhere"> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+
+// -----
+
+// expected-error @below {{argument 0 has type 'tensor<4xf32, "nowhere">', expected a tensor of bf16}}
+kiln.program @f(%x: tensor<4xf32, "nowhere">) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{result #0 must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of}}
+  %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, "nowhere">
+  kiln.return
+}
+
+// -----
+
+// expected-error @below {{tensor has the encoding #kiln.memory<device>, expected none: a tensor without an encoding is on the device}}
+kiln.state @w : tensor<4xf32, #kiln.memory<device>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
 // -----
 
@@ -176,7 +353,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 // -----
 
-kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{attribute 'kiln.prefetch' is array<i64: -2>, expected an array of leads}}
   %w = kiln.read @w {kiln.prefetch = array<i64: -2>} : tensor<4xf32>
@@ -185,7 +362,7 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 
 // -----
 
-kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{attribute 'kiln.prefetch' is 2 : i64, expected an array of leads}}
   %w = kiln.read @w {kiln.prefetch = 2} : tensor<4xf32>

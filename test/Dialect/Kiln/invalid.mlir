@@ -31,7 +31,7 @@ kiln.program @f(%a: tensor<2xf32>, %b: tensor<3xf32>) attributes {kind = #kiln.p
 // -----
 
 kiln.program @f(%a: tensor<2xi32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) of bfloat16 type or 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<2xi32>
   kiln.return
 }
@@ -39,7 +39,7 @@ kiln.program @f(%a: tensor<2xi32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%a: tensor<4x0xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) of bfloat16 type or 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<4x0xf32>
   kiln.return
 }
@@ -47,7 +47,7 @@ kiln.program @f(%a: tensor<4x0xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%a: tensor<?xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) of bfloat16 type or 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<?xf32>
   kiln.return
 }
@@ -773,7 +773,7 @@ kiln.program @f(%a: tensor<4x8xbf16>, %b: tensor<8x4xbf16>) attributes {kind = #
 
 // -----
 
-// expected-error @+1 {{type attribute of tensor with static positive extents (at most 2^48 elements) of bfloat16 type or 16-bit float or 32-bit float or 64-bit float or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer values}}
+// expected-error @+1 {{type attribute of tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 16-bit float or 32-bit float or 64-bit float or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer values}}
 kiln.state @w : tensor<4xi16> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
 // -----

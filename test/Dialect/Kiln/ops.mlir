@@ -78,8 +78,8 @@ kiln.program @optional_operands(%x: tensor<4x8xf32>, %c: tensor<8xf32>, %r: tens
   %dpadded = kiln.embedding_grad %t, %x {padding_index = 0} : (tensor<4xi32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   // CHECK: kiln.reduce_combine %{{.*}} accumulate %{{.*}} : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<8xf32>
   %5 = kiln.reduce_combine %x accumulate %c : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<8xf32>
-  // CHECK: kiln.attention {{.*}} rng %{{.*}} {causal, heads = 2 : i64, key = 3 : i64, kv_heads = 2 : i64, kv_tile = 64 : i64, p = 1.000000e-01 : f64
-  %o, %l = kiln.attention %x, %x, %x rng %rng {sequences = 1, heads = 2, kv_heads = 2, scale = 0.5, causal, p = 0.1, key = 3, kv_tile = 64}
+  // CHECK: kiln.attention {{.*}} rng %{{.*}} causal {heads = 2 : i64, key = 3 : i64, kv_heads = 2 : i64, kv_tile = 64 : i64, p = 1.000000e-01 : f64
+  %o, %l = kiln.attention %x, %x, %x rng %rng causal {sequences = 1, heads = 2, kv_heads = 2, scale = 0.5, p = 0.1, key = 3, kv_tile = 64}
       : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<1x3xi64>) -> (tensor<4x8xf32>, tensor<2x4xf32>)
   // CHECK: kiln.attention_grad {{.*}} rng %{{.*}} {heads = 2 : i64
   %6:3 = kiln.attention_grad %x, %x, %x, %o, %l, %x rng %rng {sequences = 1, heads = 2, kv_heads = 2, scale = 0.5, p = 0.1}
@@ -153,13 +153,13 @@ kiln.program @optimizers(%p: tensor<4xf32>, %s: tensor<f64>, %n: tensor<i64>) at
   // CHECK: kiln.adam {{.*}} {beta1 = 9.000000e-01 : f64, beta2 = {{.*}} : f64, eps = 1.000000e-08 : f64, weight_decay = 0.000000e+00 : f64}
   %0:3 = kiln.adam %p, %p, %p, %p, %s, %s, %n {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.0}
       : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  // CHECK: kiln.momentum {{.*}} {mu = 9.000000e-01 : f64, nesterov, weight_decay = 1.000000e-01 : f64}
-  %1:2 = kiln.momentum %p, %p, %p, %s, %s {mu = 0.9, weight_decay = 0.1, nesterov} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
+  // CHECK: kiln.momentum {{.*}} nesterov {mu = 9.000000e-01 : f64, weight_decay = 1.000000e-01 : f64}
+  %1:2 = kiln.momentum %p, %p, %p, %s, %s nesterov {mu = 0.9, weight_decay = 0.1} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
   kiln.return
 }
 
-// CHECK: kiln.state @far : tensor<4xf32> {host, init = #kiln.splat<value = 0.000000e+00 : f64>, role = #kiln.role<parameter>}
-kiln.state @far : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+// CHECK: kiln.state @far : tensor<4xf32, #kiln.memory<host>> {init = #kiln.splat<value = 0.000000e+00 : f64>, role = #kiln.role<parameter>}
+kiln.state @far : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // CHECK: kiln.state @far.device : tensor<4xf32> {init = {{.*}}, of = @far, role = #kiln.role<mirror>}
 kiln.state @far.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @far}
 
@@ -167,28 +167,30 @@ kiln.state @far.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.
 kiln.program @copies(%g: tensor<4xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<train>} {
   // CHECK: [[X:%.+]] = kiln.relu %{{.*}} {kiln.offload = array<i64: 0, 6, 4>} : tensor<4xf32>
   %x = kiln.relu %g {kiln.offload = array<i64: 0, 6, 4>} : tensor<4xf32>
-  // CHECK: [[P:%.+]] = kiln.read @far {kiln.prefetch = array<i64: 2, 3>} : tensor<4xf32>
-  %p = kiln.read @far {kiln.prefetch = array<i64: 2, 3>} : tensor<4xf32>
-  // CHECK: [[OUT:%.+]] = kiln.copy_out [[X]] : tensor<4xf32>
-  %out = kiln.copy_out %x : tensor<4xf32>
-  // CHECK: [[IN:%.+]] = kiln.copy_in [[P]] : tensor<4xf32>
-  %in = kiln.copy_in %p : tensor<4xf32>
-  // CHECK: [[H:%.+]] = kiln.copy_wait [[OUT]], [[X]] : tensor<4xf32>
-  %h = kiln.copy_wait %out, %x : tensor<4xf32>
-  // CHECK: kiln.copy_wait [[IN]], [[P]] : tensor<4xf32>
-  %d = kiln.copy_wait %in, %p : tensor<4xf32>
-  // CHECK: kiln.adam [[P]], [[P]], [[P]], [[H]], {{.*}}eps = 1.000000e-08 : f64, host, weight_decay
-  %0:3 = kiln.adam %p, %p, %p, %h, %s, %s, %n {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.0, host}
-      : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
-  // CHECK: kiln.momentum {{.*}} {host, mu = 9.000000e-01 : f64, weight_decay
-  %1:2 = kiln.momentum %p, %p, %h, %s, %s {mu = 0.9, weight_decay = 0.1, host} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
-  // CHECK: kiln.sgd {{.*}} {host, weight_decay
-  %2 = kiln.sgd %p, %h, %s, %s {weight_decay = 0.1, host} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> tensor<4xf32>
-  // CHECK: kiln.dispatch row({{.*}}) space [1, 4] {host} : (tensor<4xf32>) -> tensor<4xf32> {
-  %3 = kiln.dispatch row(%2) space [1, 4] {host} : (tensor<4xf32>) -> tensor<4xf32> {
-  ^bb0(%a: tensor<4xf32>):
-    %4 = kiln.relu %a : tensor<4xf32>
-    kiln.yield %4 : tensor<4xf32>
+  // CHECK: kiln.read @far {kiln.prefetch = array<i64: 2, 3>} : tensor<4xf32>{{$}}
+  %near = kiln.read @far {kiln.prefetch = array<i64: 2, 3>} : tensor<4xf32>
+  // CHECK: [[P:%.+]] = kiln.read @far : tensor<4xf32, #kiln.memory<host>>
+  %p = kiln.read @far : tensor<4xf32, #kiln.memory<host>>
+  // CHECK: [[OUT:%.+]] = kiln.copy_out [[X]] : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  %out = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  // CHECK: [[IN:%.+]] = kiln.copy_in [[P]] : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
+  %in = kiln.copy_in %p : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
+  // CHECK: [[H:%.+]] = kiln.copy_wait [[OUT]], [[X]] : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  %h = kiln.copy_wait %out, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+  // CHECK: kiln.copy_wait [[IN]], [[P]] : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
+  %d = kiln.copy_wait %in, %p : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
+  // CHECK: kiln.adam [[P]], [[P]], [[P]], [[H]], {{.*}}eps = 1.000000e-08 : f64, weight_decay = 0.000000e+00 : f64} : (tensor<4xf32, #kiln.memory<host>>, {{.*}} tensor<f64>, tensor<i64>) -> (tensor<4xf32, #kiln.memory<host>>,
+  %0:3 = kiln.adam %p, %p, %p, %h, %s, %s, %n {beta1 = 0.9, beta2 = 0.999, eps = 1.0e-8, weight_decay = 0.0}
+      : (tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>)
+  // CHECK: kiln.momentum {{.*}} -> (tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>)
+  %1:2 = kiln.momentum %p, %p, %h, %s, %s {mu = 0.9, weight_decay = 0.1} : (tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>) -> (tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>)
+  // CHECK: kiln.sgd {{.*}} -> tensor<4xf32, #kiln.memory<host>>
+  %2 = kiln.sgd %p, %h, %s, %s {weight_decay = 0.1} : (tensor<4xf32, #kiln.memory<host>>, tensor<4xf32, #kiln.memory<host>>, tensor<f64>, tensor<f64>) -> tensor<4xf32, #kiln.memory<host>>
+  // CHECK: kiln.dispatch row({{.*}}) space [1, 4] : (tensor<4xf32, #kiln.memory<host>>) -> tensor<4xf32, #kiln.memory<host>> {
+  %3 = kiln.dispatch row(%2) space [1, 4] : (tensor<4xf32, #kiln.memory<host>>) -> tensor<4xf32, #kiln.memory<host>> {
+  ^bb0(%a: tensor<4xf32, #kiln.memory<host>>):
+    %4 = kiln.relu %a : tensor<4xf32, #kiln.memory<host>>
+    kiln.yield %4 : tensor<4xf32, #kiln.memory<host>>
   }
   kiln.return
 }

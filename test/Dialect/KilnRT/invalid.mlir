@@ -310,7 +310,7 @@ kilnrt.program @train kind<train> {
 // An integer that names a real argument.
 kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4, 4, 3, 4, 1] {
 ^bb0(%q: tensor<1x4xf32>, %k: tensor<1x4xf32>, %v: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
-  %o, %l = kiln.attention %q, %k, %v {sequences = 1, heads = 1, kv_heads = 1, scale = 1.0e+00, causal} : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> (tensor<1x4xf32>, tensor<1x1xf32>)
+  %o, %l = kiln.attention %q, %k, %v causal {sequences = 1, heads = 1, kv_heads = 1, scale = 1.0e+00} : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> (tensor<1x4xf32>, tensor<1x1xf32>)
   // expected-error @below {{has the launch argument number 1 for key, expected an i64 argument, but this one is f64}}
   %y = kiln.dropout %o, %rng {p = 5.0e-01, key = 1, sequences = 1} : (tensor<1x4xf32>, tensor<1x3xi64>) -> tensor<1x4xf32>
   kiln.yield %y, %l : tensor<1x4xf32>, tensor<1x1xf32>

@@ -49,7 +49,7 @@
 "builtin.module"() ({
   "kiln.state"() <{init = #kiln.splat<value = 0.0>, of = @w, role = #kiln.role<mirror>, sym_name = "m", type = tensor<2xf32>}> : () -> ()
   // expected-error @below {{requires attribute 'role'}}
-  "kiln.state"() <{host, init = #kiln.splat<value = 0.0>, sym_name = "w", type = tensor<2xf32>}> : () -> ()
+  "kiln.state"() <{init = #kiln.splat<value = 0.0>, sym_name = "w", type = tensor<2xf32>}> : () -> ()
 }) : () -> ()
 
 // -----
@@ -58,8 +58,8 @@
   "kiln.program"() <{function_type = (tensor<4xf32>) -> (), kind = #kiln.program_kind<train>, sym_name = "train"}> ({
   ^bb0(%x: tensor<4xf32>):
     // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
-    %f = "kiln.copy_out"(%x) : (tensor<4xf32>) -> tensor<4xf32>
-    %h = "kiln.copy_wait"(%f) : (tensor<4xf32>) -> tensor<4xf32>
+    %f = "kiln.copy_out"(%x) : (tensor<4xf32>) -> tensor<4xf32, #kiln.memory<host>>
+    %h = "kiln.copy_wait"(%f) : (tensor<4xf32, #kiln.memory<host>>) -> tensor<4xf32, #kiln.memory<host>>
     "kiln.return"() : () -> ()
   }) : () -> ()
 }) : () -> ()

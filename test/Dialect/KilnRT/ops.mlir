@@ -37,7 +37,7 @@ kilnrt.kernel @epilogue family<row> epilogue space [4, 4] row_strides [4, 3, 4] 
 // CHECK: kilnrt.kernel @attention family<attention> row_strides [4, 4, 4, 4, 4] {
 kilnrt.kernel @attention family<attention> row_strides [4, 4, 4, 4, 4] {
 ^bb0(%q: tensor<4x4xf32>, %k: tensor<4x4xf32>, %v: tensor<4x4xf32>):
-  %o, %lse = kiln.attention %q, %k, %v {causal, heads = 1, kv_heads = 1, kv_tile = 64, scale = 1.0, sequences = 1} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<1x4xf32>)
+  %o, %lse = kiln.attention %q, %k, %v causal {heads = 1, kv_heads = 1, kv_tile = 64, scale = 1.0, sequences = 1} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<1x4xf32>)
   kiln.yield %o, %lse : tensor<4x4xf32>, tensor<1x4xf32>
 }
 // CHECK: kilnrt.kernel @scatter family<scatter> row_strides [4, 4, 4] {

@@ -150,7 +150,7 @@ kiln.program @gelu_dropout(%x: tensor<6x16xf32> {kiln.name = "x"}, %r: tensor<1x
 // CHECK-NEXT:   store %32, %res2[r, c] : f32                          in sweep 0
 // CHECK-NEXT: }
 kiln.program @adam(%p: tensor<4x8xf32> {kiln.name = "p"}, %m: tensor<4x8xf32> {kiln.name = "m"}, %v: tensor<4x8xf32> {kiln.name = "v"}, %g: tensor<4x8xf32> {kiln.name = "g"}, %f: tensor<f64> {kiln.name = "f"}, %lr: tensor<f64> {kiln.name = "lr"}, %t: tensor<i64> {kiln.name = "t"}) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  %p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %f, %lr, %t {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01, decoupled} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+  %p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %f, %lr, %t decoupled {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
   kiln.return %p1, %m1, %v1 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
 

@@ -44,8 +44,8 @@ struct Buffer {
   int64_t bytes = 0;
   /// Commands that touch it, loops included as wholes where it crosses them.
   int64_t first = INT64_MAX, last = -1;
-  StateOp state;       ///< null unless it is a state's
-  bool host = false;   ///< in host memory
+  StateOp state; ///< null unless it is a state's
+  MemorySpace memory = MemorySpace::Device;
   int64_t offset = -1; ///< in the arena, once assigned
   /// Of a matrix with padded rows: bytes of a row, and from one to the next.
   int64_t rowBytes = 0, rowPitch = 0;

@@ -15,6 +15,7 @@
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
 
+#include "llvm/ADT/EnumeratedArray.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 
@@ -30,11 +31,12 @@ struct TableEntry : LaunchGeometry {
 /// The kernels that the launches of a module call. With a GPU, a kernel may run
 /// both on the device and on the host.
 struct KernelIndex {
-  llvm::StringMap<TableEntry> device, host;
+  llvm::EnumeratedArray<llvm::StringMap<TableEntry>, MemorySpace,
+                        MemorySpace::Host>
+      inMemory;
 
   const TableEntry &of(rt::LaunchOp launch) const {
-    return (rt::touchesHostMemory(launch) ? host : device)
-        .at(launch.getKernel());
+    return inMemory[rt::memoryOf(launch)].at(launch.getKernel());
   }
 };
 

@@ -267,7 +267,7 @@ bool kiln::hasSaneExtents(RankedTensorType type) {
 
 bool kiln::isKilnTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !hasSaneExtents(tensor))
+  if (!tensor || !hasSaneExtents(tensor) || !hasKnownEncoding(tensor))
     return false;
   return isTensorElement(tensor.getElementType());
 }
@@ -331,19 +331,4 @@ Value kiln::viewedValue(Value value) {
     value = op->getOperand(0);
   }
   return value;
-}
-
-bool kiln::isOnHost(Value value) {
-  value = viewedValue(value);
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  if (auto read = dyn_cast<ReadOp>(op)) {
-    auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(
-        op->getParentOfType<ModuleOp>(), read.getStateAttr());
-    return state.getHost();
-  }
-  if (auto wait = dyn_cast<CopyWaitOp>(op))
-    return isOnHost(wait.getToken());
-  return isa<CopyOutOp>(op) || op->hasAttr("host");
 }

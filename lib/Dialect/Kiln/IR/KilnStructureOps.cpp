@@ -119,27 +119,30 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
     return success();
   if (!isParameter || // C2
       parameter.getTensorType().getShape() != getTensorType().getShape() ||
-      (parameter.getType() != getType() &&
+      (elementTypeOf(parameter.getType()) != elementTypeOf(getType()) &&
        !isConvertible(elementTypeOf(parameter.getType()),
                       elementTypeOf(getType()))))
     return emitOpError("mirrors ")
            << getOfAttr()
            << ", expected a parameter of the same shape whose elements convert "
               "to those of the mirror";
-  if (parameter.getType() == getType() && parameter.getHost() == getHost())
+  if (parameter.getType() == getType())
     return emitOpError("mirrors ")
-           << getOfAttr()
-           << ", which has the same type and is stored in the same memory";
+           << getOfAttr() << ", which has the same type " << getType()
+           << "; expected another element type or memory";
   return success();
 }
 
-/// Checks that a state with this name and type exists.
+/// Checks that a state with this name and type exists. If `device` is true, the
+/// type that the state would have on the device is accepted, too.
 static LogicalResult checkState(Operation *op, FlatSymbolRefAttr name,
-                                Type type, SymbolTableCollection &tables) {
+                                Type type, bool device,
+                                SymbolTableCollection &tables) {
   auto state = tables.lookupNearestSymbolFrom<StateOp>(op, name);
   if (!state)
     return op->emitOpError("names ") << name << ", which is not a kiln.state";
-  if (state.getType() != type) {
+  if (state.getType() != type &&
+      !(device && inMemory(state.getType(), MemorySpace::Device) == type)) {
     InFlightDiagnostic diagnostic = op->emitOpError("has type ")
                                     << type << ", expected " << state.getType();
     diagnostic.attachNote(state.getLoc()) << "the state is declared here";
@@ -149,11 +152,12 @@ static LogicalResult checkState(Operation *op, FlatSymbolRefAttr name,
 }
 
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkState(*this, getStateAttr(), getType(), tables);
+  return checkState(*this, getStateAttr(), getType(), /*device=*/true, tables);
 }
 
 LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return checkState(*this, getStateAttr(), getValue().getType(), tables);
+  return checkState(*this, getStateAttr(), getValue().getType(),
+                    /*device=*/false, tables);
 }
 
 void ProgramOp::build(OpBuilder &builder, OperationState &state, StringRef name,
@@ -241,12 +245,16 @@ static LogicalResult checkOps(Operation *parent) {
 
 LogicalResult ProgramOp::verifyRegions() {
   for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
-    if (!isKilnTensor(type)) // C1
+    if (!isKilnTensor(type) || memoryOf(type) != MemorySpace::Device) // C1
       return emitOpError("argument ") << i << " has type " << type
                                       << ", expected a tensor of bf16, f16, "
                                          "f32, f64, i8, i32 or i64 with static "
                                          "positive extents (at most 2^48 "
-                                         "elements)";
+                                         "elements), on the device";
+  for (auto [i, type] : llvm::enumerate(getResultTypes()))
+    if (isKilnTensor(type) && memoryOf(type) != MemorySpace::Device) // C1
+      return emitOpError("result ") << i << " has type " << type
+                                    << ", expected a tensor on the device";
   for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
     if (auto fact = getArgAttrOfType<InputAttr>(i, kInputAttr);
         fact && fact.getBatchDim() &&
@@ -476,9 +484,26 @@ static LogicalResult checkToken(Operation *copy) {
   return success();
 }
 
-LogicalResult CopyOutOp::verify() { return checkToken(*this); }
+/// C2: a tensor in memory `from`, and the same tensor in memory `to`.
+static LogicalResult checkCopy(Operation *copy, MemorySpace from,
+                               MemorySpace to) {
+  Type source = copy->getOperand(0).getType(),
+       result = copy->getResult(0).getType();
+  if (memoryOf(source) != from || result != inMemory(source, to))
+    return copy->emitOpError("copies ")
+           << source << " to " << result << ", expected a tensor on the "
+           << stringifyMemorySpace(from) << " and the same tensor on the "
+           << stringifyMemorySpace(to);
+  return checkToken(copy);
+}
 
-LogicalResult CopyInOp::verify() { return checkToken(*this); }
+LogicalResult CopyOutOp::verify() {
+  return checkCopy(*this, MemorySpace::Device, MemorySpace::Host);
+}
+
+LogicalResult CopyInOp::verify() {
+  return checkCopy(*this, MemorySpace::Host, MemorySpace::Device);
+}
 
 LogicalResult CopyWaitOp::verify() {
   Operation *copy = getToken().getDefiningOp();

@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace kiln;
 
 static RankedTensorType withShape(Value like, ArrayRef<int64_t> shape) {
-  return RankedTensorType::get(shape, tensorTypeOf(like).getElementType());
+  return tensorTypeOf(like).clone(shape);
 }
 
 void kiln::flattenConcats(Block &block) {
@@ -247,7 +247,7 @@ bool kiln::mayHavePaddedRows(OpResult value, RowPrograms &rowPrograms) {
   auto isKernel = [](Operation *op) {
     auto dispatch = dyn_cast<DispatchOp>(op);
     return dispatch && dispatch.getFamily() == Family::Row &&
-           !dispatch.getHost();
+           memoryOf(dispatch) == MemorySpace::Device;
   };
   bool meetsMatmul = isMatmul(value.getOwner());
   if ((meetsMatmul && value.getResultNumber() != 0) ||

@@ -32,7 +32,7 @@ struct Expansion {
   explicit Expansion(Operation *op) : builder(op), loc(op->getLoc()) {}
 
   RankedTensorType typeLike(Value like, ArrayRef<int64_t> shape) {
-    return RankedTensorType::get(shape, tensorTypeOf(like).getElementType());
+    return tensorTypeOf(like).clone(shape);
   }
   Value flatTargets(Value targets) {
     return ReshapeOp::create(

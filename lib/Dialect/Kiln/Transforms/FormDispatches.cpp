@@ -67,7 +67,7 @@ private:
   /// not, because a value that is recomputed for the backward pass would then
   /// be live from the forward pass on. Host and device ops may not either.
   bool mayFuse(Operation *a, Operation *b) {
-    if (a->hasAttr("host") != b->hasAttr("host"))
+    if (memoryOf(a) != memoryOf(b))
       return false;
     return !phase || phase->getBlock() != &block ||
            phase->isBeforeInBlock(a) == phase->isBeforeInBlock(b);
@@ -286,7 +286,6 @@ void DispatchFormer::emit(Group &group) {
       builder, loc, ValueRange(outputs).getTypes(), Family::Row,
       inputs.getArrayRef(),
       builder.getDenseI64ArrayAttr({group.space.rows, group.space.cols}));
-  dispatch.setHost(group.members.front()->hasAttr("host"));
   IRMapping mapping = openIsolatedBody(builder, dispatch, inputs.getArrayRef());
   for (Operation *op : group.members) {
     for (Value operand : op->getOperands())

@@ -303,7 +303,8 @@ LogicalResult ForwardVerifier::checkIntegers(Operation *op) {
 LogicalResult ForwardVerifier::checkOp(Operation *op) {
   if (failed(checkIntegers(op)))
     return failure();
-  if (isa<AccumulateOp, RecomputeOp, DispatchOp, PhaseOp>(op))
+  if (isa<AccumulateOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
+          CopyWaitOp>(op))
     return op->emitOpError(
         "is not allowed in a model; kilnc creates it at a later level");
   if (auto dropout = dyn_cast<DropoutOp>(op))
@@ -391,12 +392,12 @@ LogicalResult ForwardVerifier::run() {
              << ", which is not allowed in a model; kilnc creates it at a "
                 "later level";
   for (StateOp state : module.getOps<StateOp>())
-    if (state.getHost() || state.getRole() == Role::Mirror)
+    if (memoryOf(state.getType()) != MemorySpace::Device ||
+        state.getRole() == Role::Mirror)
       return state.emitOpError("is a mirror or in host memory, which is not "
                                "allowed in a model; kilnc creates such states");
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
-    for (StringRef name :
-         {StringRef("host"), StringRef(kOffloadAttr), StringRef(kPrefetchAttr)})
+    for (StringRef name : {kOffloadAttr, kPrefetchAttr})
       if (op->hasAttr(name))
         return op->emitOpError("has the attribute '")
                << name << "', which is not allowed in a model";

@@ -5,18 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Moves states to host memory, and inserts copies at their reads and writes.
+// Changes the types of states, and inserts copies at their reads and writes.
 // Other ops do not change. With the optimizer on the host:
 //
 //   %g            --> %f = copy_out %g  ...  %gh = copy_wait %f, %g
-//   update(%p, %m, %v, %g)   --> update {host} (%p, %m, %v, %gh)
+//   update(%p, %m, %v, %g)   --> update(%p, %m, %v, %gh), all on the host
 //   write @w, %p1            --> write @w, %p1
 //                                %c = copy_in %p1  ...  %d = copy_wait %c, %p1
 //                                write @w.device, %d
 //   other reads of @w        --> read @w.device
 //
 // Weights that no program writes, such as frozen parameters and buffers, also
-// move with the parameters. Only their reads need copies.
+// move with the parameters. A read whose result an op on the device uses keeps
+// its type; kiln-place-copies inserts the copies.
 //
 // An update is an op whose result is written to the state that its tied operand
 // reads.
@@ -56,11 +57,16 @@ public:
 
 private:
   void findUpdates();
-  Operation *beginOut(Value value);
+  void moveToHost(StateOp state);
+  CopyOutOp beginOut(Value value);
+  Value waitFor(Operation *copy);
+  void returnToDevice(Operation *update);
   void moveUpdates();
   void sendBack();
   void addMirrors();
   void moveReadOnlyWeights();
+  bool needsHost(OpOperand &use);
+  void assignReads();
   Operation *lastReader(StringAttr state);
 
   ModuleOp module;
@@ -68,6 +74,7 @@ private:
   bool optimizer, parameters;
   OpBuilder builder;
   std::vector<Update> updates; ///< Updates in program order.
+  llvm::DenseSet<StringAttr> movedStates;
 };
 
 } // namespace
@@ -91,10 +98,42 @@ void StateOffloader::findUpdates() {
   });
 }
 
+void StateOffloader::moveToHost(StateOp state) {
+  state.setType(inMemory(state.getType(), MemorySpace::Host));
+  movedStates.insert(state.getSymNameAttr());
+}
+
 /// Begins a copy of a value to the host directly after its definition.
-Operation *StateOffloader::beginOut(Value value) {
+CopyOutOp StateOffloader::beginOut(Value value) {
   builder.setInsertionPointAfterValue(value);
-  return CopyOutOp::create(builder, value.getLoc(), value.getType(), value);
+  return CopyOutOp::create(builder, value.getLoc(),
+                           inMemory(value.getType(), MemorySpace::Host), value);
+}
+
+/// Waits for a copy at the insertion point.
+Value StateOffloader::waitFor(Operation *copy) {
+  return CopyWaitOp::create(builder, copy->getLoc(),
+                            copy->getResult(0).getType(), copy->getResult(0),
+                            copy->getOperand(0));
+}
+
+/// Copies the results of an update on the host back to the device for all users
+/// except writes of states on the host.
+void StateOffloader::returnToDevice(Operation *update) {
+  for (Value result : update->getResults()) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : result.getUses())
+      if (!needsHost(use))
+        uses.push_back(&use);
+    if (uses.empty())
+      continue;
+    builder.setInsertionPointAfter(update);
+    Value there = waitFor(CopyInOp::create(
+        builder, result.getLoc(),
+        inMemory(result.getType(), MemorySpace::Device), result));
+    for (OpOperand *use : uses)
+      use->set(there);
+  }
 }
 
 /// Returns the last op of the train program that reads the entry value of a
@@ -127,12 +166,13 @@ void StateOffloader::moveUpdates() {
   for (auto [i, update] : llvm::enumerate(updates))
     for (OpOperand &operand : update.op->getOpOperands()) {
       Value value = operand.get();
-      if (tensorTypeOf(value).getRank() == 0 || value.getDefiningOp<ReadOp>())
+      auto read = value.getDefiningOp<ReadOp>();
+      if (tensorTypeOf(value).getRank() == 0 ||
+          (read && movedStates.contains(read.getStateAttr().getAttr())))
         continue;
       copies.push_back({beginOut(value), i});
       builder.setInsertionPoint(update.op);
-      operand.set(CopyWaitOp::create(builder, value.getLoc(), value.getType(),
-                                     copies.back().first->getResult(0), value));
+      operand.set(waitFor(copies.back().first));
     }
   llvm::sort(copies, [](const auto &a, const auto &b) {
     return a.first->isBeforeInBlock(b.first);
@@ -156,13 +196,10 @@ void StateOffloader::moveUpdates() {
       if (op->isBeforeInBlock(anchor))
         op->moveBefore(anchor);
   }
-  SymbolTable symbols(module);
   for (Update &update : updates) {
-    update.op->setAttr("host", builder.getUnitAttr());
-    for (StateOp state : module.getOps<StateOp>())
-      if (state.getOf() == update.parameter.getSymName() &&
-          state.getRole() == Role::Optimizer)
-        state.setHost(true);
+    for (Value result : update.op->getResults())
+      setMemory(result, MemorySpace::Host);
+    returnToDevice(update.op);
   }
 }
 
@@ -175,12 +212,9 @@ void StateOffloader::sendBack() {
     // Only one copy is in progress at a time, so that results can share a slot.
     if (before)
       before->moveBefore(update.op);
-    builder.setInsertionPointAfterValue(value);
-    auto copy =
-        CopyOutOp::create(builder, value.getLoc(), value.getType(), value);
+    CopyOutOp copy = beginOut(value);
     builder.setInsertionPoint(train.getReturn());
-    before = CopyWaitOp::create(builder, value.getLoc(), value.getType(),
-                                copy.getResult(), value);
+    before = waitFor(copy).getDefiningOp<CopyWaitOp>();
     update.write.getValueMutable().assign(before.getResult());
     update.write->moveBefore(train.getReturn());
   }
@@ -196,12 +230,12 @@ void StateOffloader::addMirrors() {
     builder.setInsertionPointAfter(parameter);
     auto mirror = StateOp::create(
         builder, loc, builder.getStringAttr(parameter.getSymName() + ".device"),
-        TypeAttr::get(parameter.getType()),
+        TypeAttr::get(inMemory(parameter.getType(), MemorySpace::Device)),
         RoleAttr::get(builder.getContext(), Role::Mirror), parameter.getInit(),
         FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
         /*slot=*/StringAttr(), /*source=*/StringAttr(),
-        /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(), /*frozen=*/UnitAttr(),
-        /*host=*/UnitAttr());
+        /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
+        /*frozen=*/UnitAttr());
     // If the model has a state of that name, the mirror gets another name.
     StringAttr name = symbols.insert(mirror);
     for (ProgramOp program : module.getOps<ProgramOp>())
@@ -224,11 +258,9 @@ void StateOffloader::addMirrors() {
     Value value = update.write.getValue();
     builder.setInsertionPointAfter(
         last && update.op->isBeforeInBlock(last) ? last : update.op);
-    auto copy = CopyInOp::create(builder, loc, value.getType(), value);
+    auto copy = CopyInOp::create(builder, loc, mirror.getType(), value);
     builder.setInsertionPoint(train.getReturn());
-    Value there = CopyWaitOp::create(builder, loc, value.getType(),
-                                     copy.getResult(), value);
-    WriteOp::create(builder, loc, name, there);
+    WriteOp::create(builder, loc, name, waitFor(copy));
   }
 }
 
@@ -252,13 +284,54 @@ void StateOffloader::moveReadOnlyWeights() {
     if ((state.getRole() == Role::Parameter ||
          state.getRole() == Role::Buffer) &&
         !staying.contains(state.getSymNameAttr()))
-      state.setHost(true);
+      moveToHost(state);
+}
+
+/// True if a use of a value needs it on the host: updates there, and states.
+bool StateOffloader::needsHost(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (auto write = dyn_cast<WriteOp>(user))
+    return movedStates.contains(write.getStateAttr().getAttr());
+  return optimizer && llvm::any_of(updates, [&](const Update &update) {
+           return update.op == user;
+         });
+}
+
+/// Gives each read of a state on the host the type that its users need; where
+/// both memories need it, the host's users get a read of their own.
+void StateOffloader::assignReads() {
+  for (ProgramOp program : module.getOps<ProgramOp>())
+    for (ReadOp read :
+         llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
+      if (!movedStates.contains(read.getStateAttr().getAttr()))
+        continue;
+      Value value = read.getResult();
+      bool isNeededOnDevice = !llvm::all_of(
+          value.getUses(), [&](OpOperand &use) { return needsHost(use); });
+      if (!isNeededOnDevice) {
+        setMemory(value, MemorySpace::Host);
+      } else if (llvm::any_of(value.getUses(),
+                              [&](OpOperand &use) { return needsHost(use); })) {
+        // At the beginning, the distances between other ops stay as they are.
+        builder.setInsertionPointToStart(&program.getBlock());
+        auto onHost = ReadOp::create(
+            builder, read.getLoc(),
+            inMemory(value.getType(), MemorySpace::Host), read.getState());
+        value.replaceUsesWithIf(onHost.getResult(),
+                                [&](OpOperand &use) { return needsHost(use); });
+      }
+    }
 }
 
 void StateOffloader::run() {
   findUpdates();
-  for (Update &update : updates)
-    update.parameter.setHost(true);
+  for (Update &update : updates) {
+    moveToHost(update.parameter);
+    for (StateOp state : module.getOps<StateOp>())
+      if (optimizer && state.getOf() == update.parameter.getSymName() &&
+          state.getRole() == Role::Optimizer)
+        moveToHost(state);
+  }
   if (optimizer)
     moveUpdates();
   else
@@ -267,6 +340,7 @@ void StateOffloader::run() {
     moveReadOnlyWeights();
   else
     addMirrors();
+  assignReads();
 }
 
 namespace {

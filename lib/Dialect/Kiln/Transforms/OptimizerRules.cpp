@@ -30,8 +30,7 @@ static UpdateOpInterface buildAdam(OpBuilder &builder, Location loc,
       builder, loc, TypeRange{p, m, s}, v.parameter, v.states[0], v.states[1],
       v.gradient, v.factor, v.rate, v.step, /*apply=*/Value(),
       real(spec.get("beta1")), real(spec.get("beta2")), real(spec.get("eps")),
-      real(v.weightDecay), unitIf(builder, spec.rule->name == "adamw"),
-      /*host=*/UnitAttr());
+      real(v.weightDecay), unitIf(builder, spec.rule->name == "adamw"));
 }
 
 static UpdateOpInterface buildMomentum(OpBuilder &builder, Location loc,
@@ -42,7 +41,7 @@ static UpdateOpInterface buildMomentum(OpBuilder &builder, Location loc,
       v.parameter, v.states[0], v.gradient, v.factor, v.rate,
       /*apply=*/Value(), builder.getF64FloatAttr(spec.get("momentum")),
       builder.getF64FloatAttr(v.weightDecay),
-      unitIf(builder, spec.rule->name == "nesterov"), /*host=*/UnitAttr());
+      unitIf(builder, spec.rule->name == "nesterov"));
 }
 
 static UpdateOpInterface buildSgd(OpBuilder &builder, Location loc,
@@ -50,8 +49,7 @@ static UpdateOpInterface buildSgd(OpBuilder &builder, Location loc,
                                   const UpdateValues &v) {
   return SgdOp::create(builder, loc, v.parameter.getType(), v.parameter,
                        v.gradient, v.factor, v.rate, /*apply=*/Value(),
-                       builder.getF64FloatAttr(v.weightDecay),
-                       /*host=*/UnitAttr());
+                       builder.getF64FloatAttr(v.weightDecay));
 }
 
 static UpdateOpInterface buildLion(OpBuilder &builder, Location loc,
@@ -62,7 +60,7 @@ static UpdateOpInterface buildLion(OpBuilder &builder, Location loc,
       v.parameter, v.states[0], v.gradient, v.factor, v.rate,
       /*apply=*/Value(), builder.getF64FloatAttr(spec.get("beta1")),
       builder.getF64FloatAttr(spec.get("beta2")),
-      builder.getF64FloatAttr(v.weightDecay), /*host=*/UnitAttr());
+      builder.getF64FloatAttr(v.weightDecay));
 }
 
 ArrayRef<OptimizerRule> kiln::optimizerRules() {

@@ -54,34 +54,36 @@ int64_t CommandOrder::of(Operation *op) const {
   return found == positions.end() ? -1 : found->second;
 }
 
+int64_t CommandOrder::readingPosition(Operation *op) const {
+  bool isAtEnd =
+      op == end || (isa<WriteOp>(op) && op->getBlock() == end->getBlock());
+  return isAtEnd ? size() : of(op);
+}
+
 Operation *CommandOrder::inFrontOf(int64_t position) const {
   return position < size() ? commands[std::max<int64_t>(position, 0)] : end;
 }
 
-static bool collectReaders(Value value, SmallVector<Operation *, 2> views,
-                           const CommandOrder &order, bool othersToo,
-                           SmallVectorImpl<Reader> &readers) {
+/// Visits each use of a value and, instead of a use by a view, those of the
+/// view.
+static void forEachReader(Value value, SmallVector<Operation *, 2> views,
+                          function_ref<void(const Reader &)> visit) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (familyOf(user) == Family::View) {
-      SmallVector<Operation *, 2> through = views;
-      through.push_back(user);
-      if (!collectReaders(user->getResult(0), through, order, othersToo,
-                          readers))
-        return false;
-    } else if (order.of(user) >= 0 && !isa<AccumulateOp>(user)) {
-      readers.push_back({&use, views});
-    } else if (!othersToo) {
-      return false;
+    if (familyOf(user) != Family::View) {
+      visit({&use, views});
+      continue;
     }
+    SmallVector<Operation *, 2> through = views;
+    through.push_back(user);
+    forEachReader(user->getResult(0), through, visit);
   }
-  return true;
 }
 
 static void sortReaders(SmallVectorImpl<Reader> &readers,
                         const CommandOrder &order) {
   auto key = [&](const Reader &reader) {
-    return std::pair(order.of(reader.operand->getOwner()),
+    return std::pair(order.readingPosition(reader.operand->getOwner()),
                      reader.operand->getOperandNumber());
   };
   llvm::sort(readers,
@@ -91,7 +93,13 @@ static void sortReaders(SmallVectorImpl<Reader> &readers,
 std::optional<SmallVector<Reader>> kiln::readersOf(Value value,
                                                    const CommandOrder &order) {
   SmallVector<Reader> readers;
-  if (!collectReaders(value, {}, order, /*othersToo=*/false, readers))
+  bool commandsAlone = true;
+  forEachReader(value, {}, [&](const Reader &reader) {
+    Operation *op = reader.operand->getOwner();
+    commandsAlone &= order.of(op) >= 0 && !isa<AccumulateOp>(op);
+    readers.push_back(reader);
+  });
+  if (!commandsAlone)
     return std::nullopt;
   sortReaders(readers, order);
   return readers;
@@ -149,18 +157,29 @@ SmallVector<MarkedValue> kiln::markedValues(Block &block) {
   return values;
 }
 
+SmallVector<ReadOp> kiln::readsAcross(ProgramOp program) {
+  SmallVector<ReadOp> reads;
+  for (ReadOp read : program.getBlock().getOps<ReadOp>()) {
+    auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(
+        read, read.getStateAttr());
+    if (memoryOf(state.getType()) != memoryOf(read.getType()))
+      reads.push_back(read);
+  }
+  return reads;
+}
+
 SmallVector<SmallVector<Reader>> kiln::readerGroups(ReadOp read,
                                                     const CommandOrder &order) {
   SmallVector<Reader> readers;
-  collectReaders(read.getResult(), {}, order, /*othersToo=*/true, readers);
-  llvm::erase_if(readers, [](const Reader &reader) {
-    return reader.operand->getOwner()->hasAttr("host");
+  forEachReader(read.getResult(), {}, [&](const Reader &reader) {
+    if (order.readingPosition(reader.operand->getOwner()) >= 0)
+      readers.push_back(reader);
   });
   sortReaders(readers, order);
   SmallVector<SmallVector<Reader>> groups;
   int64_t last = 0;
   for (Reader &reader : readers) {
-    int64_t position = order.of(reader.operand->getOwner());
+    int64_t position = order.readingPosition(reader.operand->getOwner());
     if (groups.empty() || position - last > kReach)
       groups.emplace_back();
     groups.back().push_back(std::move(reader));
@@ -182,7 +201,8 @@ class CopyPlacer {
 public:
   explicit CopyPlacer(Block &block)
       : block(block), order(block), builder(block.getParent()->getContext()) {}
-  void run(ArrayRef<ReadOp> hostReads);
+  /// `across`: reads of states on the host, and the same values on the host.
+  void run(ArrayRef<std::pair<ReadOp, Value>> across);
 
 private:
   void copyOut(const MarkedValue &marked);
@@ -224,11 +244,11 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
     return;
   Location loc = marked.marked->getLoc();
   builder.setInsertionPointAfterValue(marked.value);
-  auto copy =
-      CopyOutOp::create(builder, loc, marked.value.getType(), marked.value);
+  auto type = inMemory(marked.value.getType(), MemorySpace::Host);
+  auto copy = CopyOutOp::create(builder, loc, type, marked.value);
   builder.setInsertionPoint(order.inFrontOf(left));
-  auto wait = CopyWaitOp::create(builder, loc, marked.value.getType(),
-                                 copy.getResult(), marked.value);
+  auto wait =
+      CopyWaitOp::create(builder, loc, type, copy.getResult(), marked.value);
   int64_t begin =
       earliestBegin(std::max(left, gap->back - marked.lead), gap->back);
   copiesIn.push_back(
@@ -238,10 +258,11 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
 void CopyPlacer::copyIn(const CopyIn &in) {
   Location loc = in.source.getLoc();
   builder.setInsertionPoint(order.inFrontOf(in.begin));
-  auto copy = CopyInOp::create(builder, loc, in.source.getType(), in.source);
+  auto type = inMemory(in.source.getType(), MemorySpace::Device);
+  auto copy = CopyInOp::create(builder, loc, type, in.source);
   builder.setInsertionPoint(order.inFrontOf(in.end));
-  Value there = CopyWaitOp::create(builder, loc, in.source.getType(),
-                                   copy.getResult(), in.source);
+  Value there =
+      CopyWaitOp::create(builder, loc, type, copy.getResult(), in.source);
   // Views of the source become views of the copy.
   DenseMap<Operation *, Value> views;
   for (const Reader &reader : in.readers) {
@@ -257,21 +278,23 @@ void CopyPlacer::copyIn(const CopyIn &in) {
       value = copied;
     }
     reader.operand->set(value);
+    if (auto write = dyn_cast<WriteOp>(reader.operand->getOwner()))
+      write->moveBefore(order.inFrontOf(order.size()));
   }
 }
 
-void CopyPlacer::run(ArrayRef<ReadOp> hostReads) {
+void CopyPlacer::run(ArrayRef<std::pair<ReadOp, Value>> across) {
   for (const MarkedValue &marked : markedValues(block))
     copyOut(marked);
-  for (ReadOp read : hostReads) {
+  for (auto [read, onHost] : across) {
     auto leads = read->getAttrOfType<DenseI64ArrayAttr>(kPrefetchAttr);
     for (auto &&[i, group] : llvm::enumerate(readerGroups(read, order))) {
-      int64_t end = order.of(group.front().operand->getOwner());
+      int64_t end = order.readingPosition(group.front().operand->getOwner());
       int64_t lead = leads && !leads.empty()
                          ? leads[std::min<size_t>(i, leads.size() - 1)]
                          : kDefaultLead;
       int64_t begin = earliestBegin(std::max<int64_t>(0, end - lead), end);
-      copiesIn.push_back({read.getResult(), std::move(group), begin, end});
+      copiesIn.push_back({onHost, std::move(group), begin, end});
     }
   }
   auto sequence = llvm::to_vector(llvm::seq<size_t>(0, copiesIn.size()));
@@ -289,17 +312,21 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
   void runOnOperation() override {
     bool changed = false;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
-      SmallVector<ReadOp> hostReads;
-      for (ReadOp read : program.getBlock().getOps<ReadOp>())
-        if (isOnHost(read.getResult()))
-          hostReads.push_back(read);
       // A copy may begin before the original position of the read.
-      for (ReadOp read : hostReads)
-        read->moveBefore(&program.getBlock(), program.getBlock().begin());
+      auto builder = OpBuilder::atBlockBegin(&program.getBlock());
+      SmallVector<std::pair<ReadOp, Value>> across;
+      for (ReadOp read : readsAcross(program)) {
+        Type type = inMemory(read.getType(), MemorySpace::Host);
+        across.push_back({read, ReadOp::create(builder, read.getLoc(), type,
+                                               read.getState())});
+      }
       for (AccumulateOp loop : program.getBlock().getOps<AccumulateOp>())
-        CopyPlacer(loop.getBody().front()).run(hostReads);
-      CopyPlacer(program.getBlock()).run(hostReads);
-      changed |= !hostReads.empty();
+        CopyPlacer(loop.getBody().front()).run(across);
+      CopyPlacer(program.getBlock()).run(across);
+      for (auto [read, onHost] : across)
+        if (failed(eraseRead(read)))
+          return signalPassFailure();
+      changed |= !across.empty();
       program.walk([&](Operation *op) {
         for (StringRef mark : {kOffloadAttr, kPrefetchAttr})
           changed |= op->removeAttr(mark) != nullptr;
@@ -308,6 +335,23 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
     // Without marks and reads of host states, the pass changes nothing.
     if (!changed)
       markAllAnalysesPreserved();
+  }
+
+private:
+  /// Erases what is left of a read: views that nothing reads any more.
+  static LogicalResult eraseRead(ReadOp read) {
+    SmallVector<Operation *> left{read};
+    for (size_t i = 0; i < left.size(); ++i)
+      for (Operation *user : left[i]->getUsers()) {
+        if (familyOf(user) != Family::View)
+          return read.emitOpError("yields a state on the host for '")
+                 << user->getName()
+                 << "', expected a reader that a copy can be placed before";
+        left.push_back(user);
+      }
+    for (Operation *op : llvm::reverse(left))
+      op->erase();
+    return success();
   }
 };
 

@@ -29,7 +29,8 @@ namespace {
 
 class LevelVerifier {
 public:
-  LevelVerifier(ModuleOp module, Level level) : module(module), level(level) {}
+  LevelVerifier(ModuleOp module, Level level)
+      : module(module), symbols(module), level(level) {}
   LogicalResult run();
 
 private:
@@ -44,6 +45,7 @@ private:
   LogicalResult checkDispatched(Block &block);
 
   ModuleOp module;
+  SymbolTable symbols;
   Level level;
 };
 
@@ -119,6 +121,14 @@ LogicalResult LevelVerifier::checkDispatched(Block &block) {
   for (Operation &op : block) {
     if (isa<DispatchOp>(op))
       continue;
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      auto state = symbols.lookup<StateOp>(read.getState());
+      if (memoryOf(state.getType()) != memoryOf(read.getType()))
+        return reject(read,
+                      "yields a state on the host as a tensor on the "
+                      "device",
+                      "kiln-place-copies");
+    }
     if (auto loop = dyn_cast<AccumulateOp>(op)) {
       if (failed(checkDispatched(loop.getBody().front())))
         return failure();

@@ -52,7 +52,8 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
            << op.getQueueAttr() << ", whose engine is "
            << stringifyEngine(queue.getEngine()) << ": expected "
            << (isTransfer ? "link" : "device or host");
-  if (queue.getEngine() == Engine::Device && touchesHostMemory(op))
+  if (queue.getEngine() == Engine::Device &&
+      rt::memoryOf(op) != MemorySpace::Device)
     return command->emitOpError("is on ")
            << op.getQueueAttr()
            << ", whose engine is device, and accesses host memory: expected "

@@ -43,10 +43,12 @@ std::string rt::nameOf(Operation *command) {
   return command->getName().stripDialect().str();
 }
 
-bool rt::touchesHostMemory(CommandOpInterface command) {
-  return llvm::any_of(command.getAccesses(), [](const MemoryAccess &access) {
-    return slotOf(access.slot).getMemory() == MemorySpace::Host;
-  });
+MemorySpace rt::memoryOf(CommandOpInterface command) {
+  bool touchesHost =
+      llvm::any_of(command.getAccesses(), [](const MemoryAccess &access) {
+        return slotOf(access.slot).getMemory() == MemorySpace::Host;
+      });
+  return touchesHost ? MemorySpace::Host : MemorySpace::Device;
 }
 
 std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory) {

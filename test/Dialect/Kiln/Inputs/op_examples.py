@@ -15,9 +15,9 @@ kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 
 # A copy and its wait are only valid together: this is the other half of each example.
 COPY_HALVES = {
-    "copy_out": "{} %end = kiln.copy_wait %f, %x : tensor<4xf32>",
-    "copy_in": "{} %end = kiln.copy_wait %f, %h : tensor<4xf32>",
-    "copy_wait": "%f = kiln.copy_out %x : tensor<4xf32> {}",
+    "copy_out": "{} %end = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>",
+    "copy_in": "{} %end = kiln.copy_wait %f, %h : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>",
+    "copy_wait": "%f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>> {}",
 }
 
 
@@ -28,7 +28,7 @@ def operand_names(head):
 
 def split_types(text):
     """Splits types at commas outside of brackets."""
-    return re.findall(r"tensor<[^>]*>", text)
+    return re.findall(r"tensor<(?:[^<>]|<[^<>]*>)*>", text)
 
 
 def operand_types(op, count):

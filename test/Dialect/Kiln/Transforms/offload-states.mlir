@@ -7,18 +7,18 @@
 // it moves where parameters are stored on the host alone, as does a buffer, unless
 // a program writes it. Moments go with their updates. Where parameters are not
 // stored on the host alone, each has a mirror.
-// CHECK: kiln.state @a : {{.*}}{host, {{.*}}role<parameter>
+// CHECK: kiln.state @a : tensor<4x4xf32, #kiln.memory<host>> {{.*}}role<parameter>
 // OPT: kiln.state @a.device : tensor<4x4xf32> {{{.*}}of = @a, role = #kiln.role<mirror>}
 // CHECK: kiln.state @a.m
-// OPT-SAME: {host,
+// OPT-SAME: #kiln.memory<host>
 // PAR-NOT: host
-// BOTH-SAME: {host,
-// CHECK: kiln.state @b : {{.*}}{host,
-// CHECK: kiln.state @c : {{.*}}{host,
-// CHECK: kiln.state @d : {{.*}}{host,
+// BOTH-SAME: #kiln.memory<host>
+// CHECK: kiln.state @b : {{.*}}#kiln.memory<host>
+// CHECK: kiln.state @c : {{.*}}#kiln.memory<host>
+// CHECK: kiln.state @d : {{.*}}#kiln.memory<host>
 // OPT: kiln.state @table : tensor<4x4xf32> {frozen, init
-// PAR: kiln.state @table : tensor<4x4xf32> {frozen, host, init
-// BOTH: kiln.state @table : tensor<4x4xf32> {frozen, host, init
+// PAR: kiln.state @table : tensor<4x4xf32, #kiln.memory<host>> {frozen, init
+// BOTH: kiln.state @table : tensor<4x4xf32, #kiln.memory<host>> {frozen, init
 // CHECK-NOT: @table.device
 // NONE-NOT: host
 // NONE-NOT: kiln.copy
@@ -34,13 +34,13 @@ kiln.state @table : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.
 // host, when two more gradients are on their way, and no longer than the end. The
 // new value comes back behind the update, or behind the mirror's last reader.
 // OPT-LABEL: kiln.program @train
-// OPT-DAG: [[A:%.+]] = kiln.read @a : tensor
+// OPT-DAG: [[A:%.+]] = kiln.read @a : tensor<4x4xf32, #kiln.memory<host>>
 // OPT-DAG: [[AM:%.+]] = kiln.read @a.m
-// OPT-DAG: [[B:%.+]] = kiln.read @b : tensor
+// OPT-DAG: [[B:%.+]] = kiln.read @b : tensor<4x4xf32, #kiln.memory<host>>
 // OPT-DAG: [[BD:%.+]] = kiln.read @b.device
-// OPT-DAG: [[C:%.+]] = kiln.read @c : tensor
+// OPT-DAG: [[C:%.+]] = kiln.read @c : tensor<4x4xf32, #kiln.memory<host>>
 // OPT-DAG: [[CD:%.+]] = kiln.read @c.device
-// OPT-DAG: [[D:%.+]] = kiln.read @d : tensor
+// OPT-DAG: [[D:%.+]] = kiln.read @d : tensor<4x4xf32, #kiln.memory<host>>
 // OPT-DAG: [[DD:%.+]] = kiln.read @d.device
 // OPT-DAG: [[T:%.+]] = kiln.read @table
 // OPT: kiln.add {{%.+}}, [[T]]
@@ -52,24 +52,24 @@ kiln.state @table : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.
 // OPT-NEXT: kiln.matmul {{%.+}}, [[CD]] trans_b
 // OPT-NEXT: [[GB:%.+]] = kiln.matmul
 // OPT-NEXT: [[HD:%.+]] = kiln.copy_wait [[FD]], [[GD]]
-// OPT-NEXT: [[D1:%.+]] = kiln.sgd [[D]], [[HD]], {{.*}} {host,
+// OPT-NEXT: [[D1:%.+]] = kiln.sgd [[D]], [[HD]], {{.*}} -> {{.*}}#kiln.memory<host>
 // OPT-NEXT: kiln.write @d, [[D1]]
 // OPT-NEXT: [[FB:%.+]] = kiln.copy_out [[GB]]
 // OPT-NEXT: kiln.matmul {{%.+}}, [[BD]] trans_b
 // OPT-NEXT: [[GA:%.+]] = kiln.matmul
 // OPT-NEXT: [[HC:%.+]] = kiln.copy_wait [[FC]], [[GC]]
-// OPT-NEXT: [[C1:%.+]] = kiln.sgd [[C]], [[HC]], {{.*}} {host,
+// OPT-NEXT: [[C1:%.+]] = kiln.sgd [[C]], [[HC]], {{.*}} -> {{.*}}#kiln.memory<host>
 // OPT-NEXT: [[RC:%.+]] = kiln.copy_in [[C1]]
 // OPT-NEXT: kiln.write @c, [[C1]]
 // OPT-NEXT: [[FA:%.+]] = kiln.copy_out [[GA]]
 // OPT-NEXT: kiln.matmul {{%.+}}, [[DD]]
 // OPT-NEXT: [[RD:%.+]] = kiln.copy_in [[D1]]
 // OPT-NEXT: [[HB:%.+]] = kiln.copy_wait [[FB]], [[GB]]
-// OPT-NEXT: [[B1:%.+]] = kiln.sgd [[B]], [[HB]], {{.*}} {host,
+// OPT-NEXT: [[B1:%.+]] = kiln.sgd [[B]], [[HB]], {{.*}} -> {{.*}}#kiln.memory<host>
 // OPT-NEXT: [[RB:%.+]] = kiln.copy_in [[B1]]
 // OPT-NEXT: kiln.write @b, [[B1]]
 // OPT-NEXT: [[HA:%.+]] = kiln.copy_wait [[FA]], [[GA]]
-// OPT-NEXT: [[A1:%.+]], [[AM1:%.+]] = kiln.momentum [[A]], [[AM]], [[HA]], {{.*}} {host,
+// OPT-NEXT: [[A1:%.+]], [[AM1:%.+]] = kiln.momentum [[A]], [[AM]], [[HA]], {{.*}} -> {{.*}}#kiln.memory<host>
 // OPT-NEXT: [[RA:%.+]] = kiln.copy_in [[A1]]
 // OPT-NEXT: kiln.write @a, [[A1]]
 // OPT-NEXT: kiln.write @a.m, [[AM1]]
@@ -84,12 +84,11 @@ kiln.state @table : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.
 // OPT-NEXT: kiln.return
 
 // Updates stay on the device; their results go to the host, one at a time: a
-// wait stands in front of the next update. Reads stay as they are, for
-// kiln-place-copies.
+// wait stands in front of the next update. Reads keep the type that their readers
+// need; kiln-place-copies makes the copies.
 // PAR-LABEL: kiln.program @train
 // PAR-NOT: kiln.copy_in
-// PAR-NOT: {host
-// PAR: [[D1:%.+]] = kiln.sgd
+// PAR: [[D1:%.+]] = kiln.sgd {{.*}} -> tensor<4x4xf32>{{$}}
 // PAR-NEXT: [[FD:%.+]] = kiln.copy_out [[D1]]
 // PAR: kiln.matmul
 // PAR-NEXT: [[GC:%.+]] = kiln.matmul
@@ -110,16 +109,17 @@ kiln.state @table : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.
 // PAR-NEXT: kiln.write @a, [[HA]]
 // PAR-NEXT: kiln.return
 
-// Both: updates read and write the parameters where they lie; nothing comes back
-// but for the readers of the next step.
+// Both: updates read and write the parameters on the host, by reads of their own;
+// nothing comes back but for the readers of the next step.
 // BOTH-LABEL: kiln.program @train
 // BOTH-NOT: kiln.copy_in
-// BOTH: [[D:%.+]] = kiln.read @d
+// BOTH: [[DH:%.+]] = kiln.read @d : tensor<4x4xf32, #kiln.memory<host>>
+// BOTH: [[D:%.+]] = kiln.read @d : tensor<4x4xf32>{{$}}
 // BOTH: [[GD:%.+]] = kiln.matmul
 // BOTH-NEXT: [[FD:%.+]] = kiln.copy_out [[GD]]
 // BOTH-NEXT: kiln.matmul {{%.+}}, [[D]] trans_b
 // BOTH: [[HD:%.+]] = kiln.copy_wait [[FD]], [[GD]]
-// BOTH-NEXT: [[D1:%.+]] = kiln.sgd [[D]], [[HD]], {{.*}} {host,
+// BOTH-NEXT: [[D1:%.+]] = kiln.sgd [[DH]], [[HD]], {{.*}} -> {{.*}}#kiln.memory<host>
 // BOTH-NEXT: kiln.write @d, [[D1]]
 // BOTH: kiln.return
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
@@ -155,9 +155,9 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {ki
 // OPT-NOT: kiln.read @a :
 // OPT: kiln.read @a.device
 // PAR-LABEL: kiln.program @evaluate
-// PAR: kiln.read @a :
+// PAR: kiln.read @a : tensor<4x4xf32>{{$}}
 // BOTH-LABEL: kiln.program @evaluate
-// BOTH: kiln.read @a :
+// BOTH: kiln.read @a : tensor<4x4xf32>{{$}}
 kiln.program @evaluate(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
   %a = kiln.read @a : tensor<4x4xf32>
   %y = kiln.matmul %x, %a : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -167,7 +167,7 @@ kiln.program @evaluate(%x: tensor<4x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32
 // -----
 
 // What only forwards a state's value is no update.
-// CHECK: kiln.state @w : {{.*}} {init
+// CHECK: kiln.state @w : tensor<4xf32> {init
 // CHECK-LABEL: kiln.program @forwards
 // CHECK-NOT: kiln.copy
 // CHECK: kiln.return
@@ -188,7 +188,7 @@ kiln.program @forwards(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #
 // OPT-NEXT: }
 // OPT-NEXT: [[F:%.+]] = kiln.copy_out [[G]]
 // OPT-NEXT: [[H:%.+]] = kiln.copy_wait [[F]], [[G]]
-// OPT-NEXT: kiln.sgd {{%.+}}, [[H]], {{.*}} {host,
+// OPT-NEXT: kiln.sgd {{%.+}}, [[H]], {{.*}} -> {{.*}}#kiln.memory<host>
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @microbatches(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
@@ -232,8 +232,8 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {ki
 // A buffer moves like a frozen parameter. Constants stay, and so does what a
 // program writes.
 // OPT-NOT: kiln.state {{.*}}host
-// PAR: kiln.state @buffer : {{.*}}{host,
-// BOTH: kiln.state @buffer : {{.*}}{host,
+// PAR: kiln.state @buffer : tensor<4xf32, #kiln.memory<host>>
+// BOTH: kiln.state @buffer : tensor<4xf32, #kiln.memory<host>>
 // CHECK: kiln.state @written : tensor<4xf32> {init
 // CHECK: kiln.state @frozen : tensor<4xf32> {frozen, init
 // CHECK: kiln.state @constant : tensor<4xf32> {init
@@ -251,4 +251,21 @@ kiln.program @writes(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #ki
   kiln.write @written, %y : tensor<4xf32>
   kiln.write @frozen, %z : tensor<4xf32>
   kiln.return
+}
+
+// -----
+
+// What else reads the result of an update on the host gets it back.
+// OPT-LABEL: kiln.program @returned
+// OPT: [[P:%.+]] = kiln.sgd {{.*}} -> tensor<4x4xf32, #kiln.memory<host>>
+// OPT-NEXT: [[F:%.+]] = kiln.copy_in [[P]]
+// OPT-NEXT: [[D:%.+]] = kiln.copy_wait [[F]], [[P]]
+// OPT: kiln.write @w, [[P]] : tensor<4x4xf32, #kiln.memory<host>>
+// OPT: kiln.return [[D]]
+kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @returned(%g: tensor<4x4xf32> {kiln.name = "g"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4x4xf32>
+  %p = kiln.sgd %w, %g, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.write @w, %p : tensor<4x4xf32>
+  kiln.return %p : tensor<4x4xf32>
 }

@@ -6,14 +6,14 @@
 // CHECK-LABEL: kiln.program @lag_and_lead
 // CHECK: [[X:%.+]] = kiln.matmul
 // CHECK-NOT: kiln.offload
-// CHECK-NEXT: [[F:%.+]] = kiln.copy_out [[X]] : tensor<4x4xf32>
+// CHECK-NEXT: [[F:%.+]] = kiln.copy_out [[X]] : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
 // CHECK-NEXT: kiln.matmul
 // CHECK-NEXT: kiln.matmul
-// CHECK-NEXT: [[H:%.+]] = kiln.copy_wait [[F]], [[X]] : tensor<4x4xf32>
+// CHECK-NEXT: [[H:%.+]] = kiln.copy_wait [[F]], [[X]] : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
 // CHECK-NEXT: kiln.matmul
-// CHECK-NEXT: [[G:%.+]] = kiln.copy_in [[H]] : tensor<4x4xf32>
+// CHECK-NEXT: [[G:%.+]] = kiln.copy_in [[H]] : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
 // CHECK-NEXT: kiln.matmul
-// CHECK-NEXT: [[Y:%.+]] = kiln.copy_wait [[G]], [[H]] : tensor<4x4xf32>
+// CHECK-NEXT: [[Y:%.+]] = kiln.copy_wait [[G]], [[H]] : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
 // CHECK-NEXT: kiln.matmul {{%.+}}, [[Y]]
 // CHECK-NEXT: kiln.return
 kiln.program @lag_and_lead(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
@@ -159,12 +159,12 @@ kiln.program @order(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) 
 // -----
 
 // A state on the host: one copy per group of readers that are near each other,
-// with the lead of each group; none for readers on the host. The read itself
-// stands first.
-kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+// with the lead of each group. A read of the state on the host is the first op;
+// other reads stay as they are.
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @v : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // CHECK-LABEL: kiln.program @groups
-// CHECK: [[W:%.+]] = kiln.read @w : tensor<4x4xf32>
+// CHECK: [[W:%.+]] = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
 // CHECK-NEXT: [[F:%.+]] = kiln.copy_in [[W]]
 // CHECK-NEXT: kiln.matmul
 // CHECK-NEXT: kiln.read @v
@@ -180,7 +180,8 @@ kiln.state @v : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 // CHECK-NEXT: kiln.matmul
 // CHECK-NEXT: [[D:%.+]] = kiln.copy_wait [[G]], [[W]]
 // CHECK-NEXT: kiln.matmul {{%.+}}, [[D]]
-// CHECK-NEXT: kiln.dispatch row([[W]]) space [4, 4] {host}
+// CHECK-NEXT: [[R:%.+]] = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
+// CHECK-NEXT: kiln.dispatch row([[R]]) space [4, 4] :
 // CHECK-NOT: kiln.copy
 // CHECK: kiln.return
 kiln.program @groups(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
@@ -206,19 +207,20 @@ kiln.program @groups(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>,
   %16 = kiln.matmul %a, %15 {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %17 = kiln.matmul %a, %16 {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %18 = kiln.matmul %a, %w {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %19 = kiln.dispatch row(%w) space [4, 4] {host} : (tensor<4x4xf32>) -> tensor<4x4xf32> {
-  ^bb0(%b: tensor<4x4xf32>):
-    %r = kiln.relu %b : tensor<4x4xf32>
-    kiln.yield %r : tensor<4x4xf32>
+  %on_host = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
+  %19 = kiln.dispatch row(%on_host) space [4, 4] : (tensor<4x4xf32, #kiln.memory<host>>) -> tensor<4x4xf32, #kiln.memory<host>> {
+  ^bb0(%b: tensor<4x4xf32, #kiln.memory<host>>):
+    %r = kiln.relu %b : tensor<4x4xf32, #kiln.memory<host>>
+    kiln.yield %r : tensor<4x4xf32, #kiln.memory<host>>
   }
-  kiln.write @w, %19 : tensor<4x4xf32>
+  kiln.write @w, %19 : tensor<4x4xf32, #kiln.memory<host>>
   kiln.return %17, %18 : tensor<4x4xf32>, tensor<4x4xf32>
 }
 
 // -----
 
 // No copy crosses a loop, neither into it nor past it.
-kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, host}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // CHECK-LABEL: kiln.program @loop
 // CHECK: [[W:%.+]] = kiln.read @w
 // CHECK-NEXT: kiln.matmul
@@ -283,4 +285,31 @@ kiln.program @past_a_loop(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4x
   %5 = kiln.matmul %4, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %6 = kiln.matmul %5, %z {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   kiln.return %6 : tensor<4x4xf32>
+}
+
+// -----
+
+// The end of a program, a loop that slices the state, and a write of another state
+// get copies, too. Views of what only the host has disappear.
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @v : tensor<4x4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
+// CHECK-LABEL: kiln.program @other_readers
+// CHECK-NEXT: [[W:%.+]] = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
+// CHECK-NEXT: [[F:%.+]] = kiln.copy_in [[W]]
+// CHECK-NEXT: [[S:%.+]] = kiln.copy_wait [[F]], [[W]]
+// CHECK-NEXT: [[SUM:%.+]] = kiln.accumulate sliced([[S]])
+// CHECK: }
+// CHECK-NEXT: [[VIEW:%.+]] = kiln.reshape [[S]]
+// CHECK-NEXT: kiln.write @v, [[S]]
+// CHECK-NEXT: kiln.return [[SUM]], [[VIEW]]
+kiln.program @other_readers() -> (tensor<4x4xf32>, tensor<2x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4x4xf32>
+  kiln.write @v, %w : tensor<4x4xf32>
+  %view = kiln.reshape %w : tensor<4x4xf32> to tensor<2x8xf32>
+  %s = kiln.accumulate sliced(%w) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
+    %t = kiln.matmul %part, %part accumulate %sum trans_a {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    kiln.yield %t : tensor<4x4xf32>
+  }
+  kiln.return %s, %view : tensor<4x4xf32>, tensor<2x8xf32>
 }

@@ -223,7 +223,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   // expected-error @below {{'kiln.attention' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to that of the batch}}
-  %rows, %lse = kiln.attention %x, %x, %x {sequences = 1, heads = 2, kv_heads = 2, scale = 0.5, causal} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<2x8xf32>)
+  %rows, %lse = kiln.attention %x, %x, %x causal {sequences = 1, heads = 2, kv_heads = 2, scale = 0.5} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<2x8xf32>)
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
   %loss = kiln.mul %wide, %scale : tensor<f64>

@@ -111,7 +111,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %y = kiln.add %x, %places : tensor<8x8xf32>
   %g = kiln.constant dense<1.0> : tensor<8xf32> -> tensor<8xf32>
   %n, %rstd = kiln.rms_norm %y, %g {eps = 1.0e-06} : (tensor<8x8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>)
-  %o, %lse = kiln.attention %n, %n, %n rng %rng {sequences = 2, heads = 2, kv_heads = 2, scale = 0.5, causal, p = 0.1, key = 1} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<1x3xi64>) -> (tensor<8x8xf32>, tensor<4x4xf32>)
+  %o, %lse = kiln.attention %n, %n, %n rng %rng causal {sequences = 2, heads = 2, kv_heads = 2, scale = 0.5, p = 0.1, key = 1} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<1x3xi64>) -> (tensor<8x8xf32>, tensor<4x4xf32>)
   %d = kiln.dropout %o, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<8x8xf32>
   %logits = kiln.matmul %d, %w trans_b : (tensor<8x8xf32>, tensor<16x8xf32>) -> tensor<8x16xf32>
   %loss = kiln.cross_entropy %logits, %targets, %scale : (tensor<8x16xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>

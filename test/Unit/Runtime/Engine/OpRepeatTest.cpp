@@ -230,8 +230,8 @@ TEST(ResultDistanceTest, OfTensors) {
 /// The terms of [1 1] [1 -1]^T cancel.
 TEST(ResultDistanceTest, OfProducts) {
   Arenas arenas;
-  ASSERT_TRUE(arenas.device.map(256).ok());
-  auto *memory = reinterpret_cast<float *>(arenas.device.data());
+  ASSERT_TRUE(arenas.of(ArenaKind::Device).map(256).ok());
+  auto *memory = reinterpret_cast<float *>(arenas.of(ArenaKind::Device).data());
   float *a = memory, *b = memory + 16, *c = memory + 32;
   a[0] = a[1] = b[0] = 1;
   b[1] = -1;

@@ -23,6 +23,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/TensorEncoding.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -62,6 +63,10 @@ RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 
 #include "kiln/Dialect/Kiln/IR/KilnDialect.h.inc"
 #include "kiln/Dialect/Kiln/IR/KilnEnums.h.inc"
+
+// With the enums:
+#include "kiln/Dialect/Kiln/IR/KilnEncodings.h.inc"
+#include "kiln/Dialect/Kiln/IR/Memory.h"
 
 #define GET_ATTRDEF_CLASSES
 #include "kiln/Dialect/Kiln/IR/KilnAttrs.h.inc"
@@ -137,11 +142,6 @@ Family familyOf(mlir::Operation *op);
 /// Returns the value at the root of a chain of views, or `value` itself if it
 /// is not the result of a view.
 mlir::Value viewedValue(mlir::Value value);
-
-/// Returns true if a value is stored in host memory: it is a copy to the host,
-/// the read of a state in host memory, or the result of an op that runs on the
-/// host.
-bool isOnHost(mlir::Value value);
 
 /// Returns the name that importers attach to a location ("h.0.ln_1"), or an
 /// empty string. The name of a fused location is that of its last part.

@@ -9,15 +9,17 @@
 #define KILN_DIALECT_KILN_IR_KILNATTRS_TD
 
 include "kiln/Dialect/Kiln/IR/KilnBase.td"
+include "kiln/Dialect/Kiln/IR/KilnEncodings.td"
 include "kiln/Dialect/Kiln/IR/KilnPlanAttrs.td"
+include "mlir/IR/TensorEncoding.td"
 
 class Kiln_Enum<string name, string summary, list<I32EnumAttrCase> cases>
     : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::kiln";
   let genSpecializedAttr = 0;
 }
-class Kiln_EnumAttr<EnumInfo info, string mnemonic>
-    : EnumAttr<Kiln_Dialect, info, mnemonic> {
+class Kiln_EnumAttr<EnumInfo info, string mnemonic, list<Trait> traits = []>
+    : EnumAttr<Kiln_Dialect, info, mnemonic, traits> {
   let assemblyFormat = "`<` $value `>`";
 }
 
@@ -61,7 +63,16 @@ def Kiln_ProgramKindAttr : Kiln_EnumAttr<Kiln_ProgramKind, "program_kind">;
 def Kiln_MemorySpace : Kiln_Enum<"MemorySpace", "the memory that holds a value", [
   I32EnumAttrCase<"Device", 0, "device">,
   I32EnumAttrCase<"Host", 1, "host">]>;
-def Kiln_MemorySpaceAttr : Kiln_EnumAttr<Kiln_MemorySpace, "memory">;
+def Kiln_MemorySpaceAttr : Kiln_EnumAttr<Kiln_MemorySpace, "memory", [
+    DeclareAttrInterfaceMethods<TensorEncodingAttrInterface>,
+    DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
+  let description = [{
+    The encoding of a tensor, or the memory space of a view, that is stored in
+    host memory. A type without it is on the device.
+
+    Example: `tensor<8x16xf32, #kiln.memory<host>>`
+  }];
+}
 
 def Kiln_InputRole : Kiln_Enum<"InputRole", "what a program input is for", [
   I32EnumAttrCase<"Tokens", 0, "tokens">,        // i32 [batch, sequence length]

@@ -28,6 +28,12 @@ def Kiln_Dialect : Dialect {
     state. Values are tensors with static shapes; parameters and optimizer
     moments are module-level `kiln.state` symbols.
 
+    The type of a tensor says where it is stored: with the encoding
+    `#kiln.memory<host>` on the host, without one on the device. An op runs where
+    its results are stored. Its operands are stored there, too, except that an op
+    on the host may read a scalar on the device. Matmuls run on the device alone.
+    `kiln.copy_out` and `kiln.copy_in` copy between the two.
+
     A module may carry `kiln.model`, a dictionary that describes the model to
     the runtime: `type` and `name` (strings), `vocab_size`, `batch` and
     `sequence_length` (positive i64), `has_weights` (a bool), `files` (names
@@ -42,16 +48,29 @@ def Kiln_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
 }
 
+// Results and operands are in one memory, but for scalars.
+def Kiln_RunsInOneMemory : NativeOpTrait<"RunsInOneMemory"> {
+  let cppNamespace = "::kiln";
+}
+
 class Kiln_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Kiln_Dialect, mnemonic, !listconcat(traits, [Kiln_RunsInOneMemory])>;
+// Begins a copy between memories or waits for one.
+class Kiln_CopyOp<string mnemonic, list<Trait> traits = []>
     : Op<Kiln_Dialect, mnemonic, traits>;
 
 // A tensor without elements has no row to launch a kernel over. The limit keeps
 // the numbers of elements and bytes of any op within 64 bits.
 def Kiln_SaneExtents : CPred<
     "::kiln::hasSaneExtents(::llvm::cast<::mlir::RankedTensorType>($_self))">;
+// No encoding, or one that the dialect knows.
+def Kiln_KnownEncoding : CPred<
+    "::kiln::hasKnownEncoding(::llvm::cast<::mlir::RankedTensorType>($_self))">;
 class Kiln_TensorOf<list<Type> elements>
-    : RankedTensorOf<elements, [Kiln_SaneExtents],
-                     "tensor with static positive extents (at most 2^48 elements)">;
+    : RankedTensorOf<elements, [Kiln_SaneExtents, Kiln_KnownEncoding],
+                     "tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host>">;
+class Kiln_ScalarOf<list<Type> elements>
+    : RankedTensorOf<elements, [HasAnyRankOfPred<[0]>, Kiln_KnownEncoding], "0D tensor">;
 // bf16 is a type of elements in memory: arithmetic on them is f32.
 def Kiln_Tensor : Kiln_TensorOf<[BF16, F32, F64]>;
 // The types of numbers that states, casts and updates store.
@@ -59,8 +78,8 @@ def Kiln_StoredReal : Kiln_TensorOf<[BF16, F16, F32, F64]>;
 // The types that a state may have.
 def Kiln_StateTensor : Kiln_TensorOf<[BF16, F16, F32, F64, I8, I32, I64]>;
 def Kiln_IndexTensor : Kiln_TensorOf<[I32]>;
-def Kiln_IntScalar : 0DTensorOf<[I64]>;
-def Kiln_RealScalar : 0DTensorOf<[F64]>;
+def Kiln_IntScalar : Kiln_ScalarOf<[I64]>;
+def Kiln_RealScalar : Kiln_ScalarOf<[F64]>;
 def Kiln_Rng : Kiln_TensorOf<[I64]>;
 def Kiln_Codes : Kiln_TensorOf<[I8]>;
 def Kiln_AnyTensor : Kiln_TensorOf<[BF16, F16, F32, F64, I8, I32, I64]>;

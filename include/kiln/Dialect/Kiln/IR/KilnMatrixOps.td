@@ -62,14 +62,14 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, LaunchArgumentsOpInterface,
     backward pass needs only q, k, v, o and lse. `kv_tile` fixes the order of
     summation over keys.
 
-    Example: `%o, %lse = kiln.attention %q, %k, %v {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, causal} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x8xf32>, tensor<4x4xf32>)`
+    Example: `%o, %lse = kiln.attention %q, %k, %v causal {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x8xf32>, tensor<4x4xf32>)`
   }];
   let arguments = (ins Kiln_Tensor:$q, Kiln_Tensor:$k, Kiln_Tensor:$v, Optional<Kiln_Rng>:$rng,
     I64Attr:$sequences, I64Attr:$heads, I64Attr:$kv_heads, F64Attr:$scale, UnitAttr:$causal,
     DefaultValuedAttr<F64Attr, "0.0">:$p, DefaultValuedAttr<I64Attr, "0">:$key, OptionalAttr<I64Attr>:$kv_tile);
   let results = (outs Kiln_Tensor:$o, Kiln_Tensor:$lse);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`rng` $rng^)? attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v (`rng` $rng^)? (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -87,14 +87,14 @@ def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure, LaunchArgumentsOpInt
     D = rowsum(do * o), dS = P * (dP - D), dq = scale * dS k and
     dk = scale * dS^T q.
 
-    Example: `%dq, %dk, %dv = kiln.attention_grad %q, %k, %v, %o, %lse, %do {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, causal} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x8xf32>, tensor<4x4xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>)`
+    Example: `%dq, %dk, %dv = kiln.attention_grad %q, %k, %v, %o, %lse, %do causal {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x8xf32>, tensor<4x4xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>)`
   }];
   let arguments = (ins Kiln_Tensor:$q, Kiln_Tensor:$k, Kiln_Tensor:$v, Kiln_Tensor:$o, Kiln_Tensor:$lse, Kiln_Tensor:$dout, Optional<Kiln_Rng>:$rng,
     I64Attr:$sequences, I64Attr:$heads, I64Attr:$kv_heads, F64Attr:$scale, UnitAttr:$causal,
     DefaultValuedAttr<F64Attr, "0.0">:$p, DefaultValuedAttr<I64Attr, "0">:$key, OptionalAttr<I64Attr>:$kv_tile);
   let results = (outs Kiln_Tensor:$dq, Kiln_Tensor:$dk, Kiln_Tensor:$dv);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $o `,` $lse `,` $dout (`rng` $rng^)? attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v `,` $o `,` $lse `,` $dout (`rng` $rng^)? (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

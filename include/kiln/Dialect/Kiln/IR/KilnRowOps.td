@@ -259,6 +259,7 @@ def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
   }];
   let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$cos, Kiln_Tensor:$sin, I64Attr:$heads, I64Attr:$sequences, UnitAttr:$inverse);
   let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "operands (`inverse` $inverse^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -20,7 +20,7 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     optimizer state belongs to and `slot` which moment it is (C1). `source` is its name in the
     model's weight files, `aliases` other spellings, `copies` names under which
     such files repeat the tensor because weights are tied. A `frozen` state gets no
-    gradient. A `host` state is stored in host memory. A state of role `mirror` is a
+    gradient. The state is stored where its type says. A state of role `mirror` is a
     copy of the parameter `of` in another element type or another memory (C2): the
     runtime makes it before the first step, rounding each element, and programs
     keep it equal; files never have it. Numbers of `init` are finite, and a rotary
@@ -31,7 +31,7 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Kiln_StateTensor>:$type, Kiln_RoleAttr:$role, AnyAttr:$init,
     OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<StrArrayAttr>:$copies,
-    UnitAttr:$frozen, UnitAttr:$host);
+    UnitAttr:$frozen);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -46,7 +46,14 @@ def Kiln_ReadOp : Kiln_Op<"read", [Pure, Kiln_InProgram,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "the value of a state at entry of the program";
-  let description = "Example: `%w = kiln.read @w : tensor<4x8xf32>`";
+  let description = [{
+    The type is that of the state. Up to the planned level, a read of a state on
+    the host may also have the type that the state would have on the device: it is
+    the value on the device, and `kiln-place-copies` decides when it is copied. The
+    attribute `kiln.prefetch` of such a read says how many commands earlier.
+
+    Example: `%w = kiln.read @w : tensor<4x8xf32>`
+  }];
   let arguments = (ins FlatSymbolRefAttr:$state);
   let results = (outs Kiln_StateTensor:$y);
   let assemblyFormat = "$state attr-dict `:` type($y)";
@@ -66,8 +73,8 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
     Arguments and results carry `kiln.name` ("tokens", "targets", "rng",
     "loss_scale", "lr", "step", "clip", "position"; "loss", "grad_norm",
     "logits"); a gradient result of `@train` carries `kiln.gradient = @state`,
-    the name of a state (C3). Both are tensors (C1); the body has ops of this dialect alone and ends in
-    `kiln.return` (C2). The runtime knows a program by its symbol, or by the
+    the name of a state (C3). Both are tensors on the device (C1); the body has ops
+    of this dialect alone and ends in `kiln.return` (C2). The runtime knows a program by its symbol, or by the
     attribute `kiln.name` of a program whose symbol had to give way to another symbol.
 
     The inputs of a program of kind `forward` are what the runtime knows how to
@@ -165,12 +172,12 @@ def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove, Kil
   let hasRegionVerifier = 1;
 }
 
-class Kiln_CopyBegin<string mnemonic> : Kiln_Op<mnemonic, [SameOperandsAndResultType, Kiln_InProgram,
+class Kiln_CopyBegin<string mnemonic> : Kiln_CopyOp<mnemonic, [Kiln_InProgram,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let arguments = (ins Kiln_AnyTensor:$x);
   let results = (outs Kiln_AnyTensor:$token);
-  let assemblyFormat = "$x attr-dict `:` type($token)";
+  let assemblyFormat = "$x attr-dict `:` type($x) `to` type($token)";
   let hasVerifier = 1;
 }
 def Kiln_CopyOutOp : Kiln_CopyBegin<"copy_out"> {
@@ -179,16 +186,17 @@ def Kiln_CopyOutOp : Kiln_CopyBegin<"copy_out"> {
     The copy runs beside the ops that follow. Until the one `kiln.copy_wait` that the
     result is for (C1), the source must stay as it is and the result is not
     there. Copies of one direction happen in the order of their beginnings. No
-    pass moves a copy: its position is the plan's.
+    pass moves a copy: its position is the plan's. The types are the same in
+    different memories (C2).
 
-    Example: `%f = kiln.copy_out %x : tensor<4xf32>`
+    Example: `%f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>`
   }];
 }
 def Kiln_CopyInOp : Kiln_CopyBegin<"copy_in"> {
   let summary = "begins to copy a tensor from the host to the device";
-  let description = "As `kiln.copy_out`, in the other direction.\n\nExample: `%f = kiln.copy_in %h : tensor<4xf32>`";
+  let description = "As `kiln.copy_out`, in the other direction.\n\nExample: `%f = kiln.copy_in %h : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>`";
 }
-def Kiln_CopyWaitOp : Kiln_Op<"copy_wait", [AllTypesMatch<["token", "source", "y"]>, Kiln_InProgram,
+def Kiln_CopyWaitOp : Kiln_CopyOp<"copy_wait", [AllTypesMatch<["token", "y"]>, Kiln_InProgram,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "waits for the end of a copy";
@@ -196,11 +204,11 @@ def Kiln_CopyWaitOp : Kiln_Op<"copy_wait", [AllTypesMatch<["token", "source", "y
     `token` is the result of the copy of `source` (C1), in the same block. From here on the copy can be
     read, and the source may go.
 
-    Example: `%h = kiln.copy_wait %f, %x : tensor<4xf32>`
+    Example: `%h = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>`
   }];
   let arguments = (ins Kiln_AnyTensor:$token, Kiln_AnyTensor:$source);
   let results = (outs Kiln_AnyTensor:$y);
-  let assemblyFormat = "$token `,` $source attr-dict `:` type($y)";
+  let assemblyFormat = "$token `,` $source attr-dict `:` type($source) `to` type($y)";
   let hasVerifier = 1;
 }
 
@@ -209,7 +217,7 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_
   let description = [{
     The body holds kiln ops of one family. `rows` and `cols` are the iteration
     space of a row dispatch. A dispatch is placed by its position: it is not moved.
-    With `host` it runs on the host: its tensors lie there, but for scalars.
+    It runs on the host if its results are stored there.
 
     Example: `%y = kiln.dispatch row(%x) space [8, 4] : (tensor<8x4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x4xf32>): %b = kiln.relu %a : tensor<8x4xf32> kiln.yield %b : tensor<8x4xf32> }`
 
@@ -225,7 +233,7 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_
 
     Example: `%h = kiln.dispatch gemm(%x, %w, %b) space [8, 4] : (tensor<8x2xf32>, tensor<2x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x2xf32>, %c: tensor<2x4xf32>, %d: tensor<4xf32>): %p = kiln.matmul %a, %c : (tensor<8x2xf32>, tensor<2x4xf32>) -> tensor<8x4xf32> %e = kiln.broadcast %d dims [1] : tensor<4xf32> to tensor<8x4xf32> %s = kiln.add %p, %e : tensor<8x4xf32> kiln.yield %s : tensor<8x4xf32> }`
   }];
-  let arguments = (ins Kiln_FamilyAttr:$family, Variadic<Kiln_AnyTensor>:$inputs, OptionalAttr<DenseI64ArrayAttr>:$space, UnitAttr:$host);
+  let arguments = (ins Kiln_FamilyAttr:$family, Variadic<Kiln_AnyTensor>:$inputs, OptionalAttr<DenseI64ArrayAttr>:$space);
   let results = (outs Variadic<Kiln_AnyTensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "custom<FamilyKind>($family) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";

@@ -26,7 +26,7 @@ class Kiln_UpdateOp<string mnemonic, dag tensors, dag scalars, dag attributes, d
         DeclareOpInterfaceMethods<ReferenceOpInterface>,
         DeclareOpInterfaceMethods<UpdateOpInterface, ["describeUpdate"]>]> {
   let arguments = !con(tensors, (ins Kiln_StoredReal:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr), scalars,
-                       (ins Optional<Kiln_IntScalar>:$apply), attributes, (ins UnitAttr:$host));
+                       (ins Optional<Kiln_IntScalar>:$apply), attributes);
   let results = newTensors;
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let extraClassDefinition = [{
@@ -40,14 +40,14 @@ def Kiln_AdamOp : Kiln_UpdateOp<"adam",
     (ins F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$weight_decay, UnitAttr:$decoupled),
     (outs Kiln_StoredReal:$newP, Kiln_StoredReal:$newM, Kiln_StoredReal:$newV)> {
   let summary = "Adam and AdamW update of one parameter";
+  let assemblyFormat = "operands (`decoupled` $decoupled^)? attr-dict `:` functional-type(operands, results)";
   let description = [{
     With `decoupled` (AdamW), g' = factor*g and p' = p*(1 - lr*weight_decay);
     otherwise (Adam), g' = factor*g + weight_decay*p and p' = p. Computes
     m1 = b1*m + (1-b1)*g', v1 = b2*v + (1-b2)*g'^2 and
     p1 = p' - lr/(1-b1^step) * m1 / (sqrt(v1)/sqrt(1-b2^step) + eps).
-    With `host`, the update runs on the host, on tensors in host memory.
 
-    Example: `%p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %factor, %lr, %step {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01, decoupled} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)`
+    Example: `%p1, %m1, %v1 = kiln.adam %p, %m, %v, %g, %factor, %lr, %step decoupled {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)`
   }];
 }
 def Kiln_SgdOp : Kiln_UpdateOp<"sgd", (ins Kiln_StoredReal:$p), (ins), (ins F64Attr:$weight_decay),
@@ -58,6 +58,7 @@ def Kiln_SgdOp : Kiln_UpdateOp<"sgd", (ins Kiln_StoredReal:$p), (ins), (ins F64A
 def Kiln_MomentumOp : Kiln_UpdateOp<"momentum", (ins Kiln_StoredReal:$p, Kiln_StoredReal:$b), (ins),
     (ins F64Attr:$mu, F64Attr:$weight_decay, UnitAttr:$nesterov), (outs Kiln_StoredReal:$newP, Kiln_StoredReal:$newB)> {
   let summary = "gradient descent update with momentum of one parameter";
+  let assemblyFormat = "operands (`nesterov` $nesterov^)? attr-dict `:` functional-type(operands, results)";
   let description = [{
     Computes g' = factor*g + weight_decay*p, b1 = mu*b + g' and
     p1 = p - lr*(nesterov ? g' + mu*b1 : b1).

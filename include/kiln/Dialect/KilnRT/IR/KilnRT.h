@@ -70,8 +70,9 @@ llvm::SmallVector<mlir::Operation *> commandsOf(ProgramOp program);
 /// Returns the name of a command in traces and messages.
 std::string nameOf(mlir::Operation *command);
 
-/// Returns true if the command accesses a slot in host memory.
-bool touchesHostMemory(CommandOpInterface command);
+/// Returns the memory that a command uses: host memory if it accesses a slot
+/// there, even if it also reads scalars in device memory.
+MemorySpace memoryOf(CommandOpInterface command);
 
 /// Returns the live bytes at every command, without states. Slots count with
 /// their size in the arena, which is a multiple of 64 bytes.

@@ -1,0 +1,118 @@
+// The syntax of every attribute of every op. The script names what is missing here.
+
+// RUN: kiln-opt %s | kiln-opt | FileCheck %s
+// RUN: %python %S/Inputs/attributes_shown.py %s %kiln_src/docs/reference/kiln-dialect.md %kiln_src/docs/reference/kiln-library-ops.md
+
+// CHECK: kiln.state @w : tensor<4x8xf32> {aliases = ["v"], copies = ["head.w"], frozen, init = #kiln.normal<mean = 0.000000e+00 : f64, stddev = 2.000000e-02 : f64>, role = #kiln.role<parameter>, source = "layer.w"}
+kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>, source = "layer.w", aliases = ["v"], copies = ["head.w"], frozen}
+// CHECK: kiln.state @w.m : tensor<4x8xf32> {init = #kiln.splat<value = 0.000000e+00 : f64>, of = @w, role = #kiln.role<optimizer>, slot = "m"}
+kiln.state @w.m : tensor<4x8xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>, of = @w, slot = "m"}
+
+// CHECK: kiln.program @states(%{{.*}}: tensor<4x8xf32> {kiln.name = "x"}) -> (tensor<4x8xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>}
+kiln.program @states(%x: tensor<4x8xf32> {kiln.name = "x"}) -> (tensor<4x8xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  // CHECK: kiln.read @w : tensor<4x8xf32>
+  %w = kiln.read @w : tensor<4x8xf32>
+  // CHECK: kiln.write @w.m, %{{.*}} : tensor<4x8xf32>
+  kiln.write @w.m, %x : tensor<4x8xf32>
+  kiln.return %w : tensor<4x8xf32>
+}
+
+// What arranges elements is in the syntax of the op.
+
+// CHECK: kiln.program @shapes
+kiln.program @shapes(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // CHECK: kiln.constant dense<1.000000e+00> : tensor<8xf32> -> tensor<8xf32>
+  %0 = kiln.constant dense<1.0> : tensor<8xf32> -> tensor<8xf32>
+  // CHECK: kiln.scale %{{.*}} by 5.000000e-01 : tensor<4x8xf32>
+  %1 = kiln.scale %x by 5.0e-01 : tensor<4x8xf32>
+  // CHECK: kiln.broadcast %{{.*}} dims [1] : tensor<8xf32> to tensor<4x8xf32>
+  %2 = kiln.broadcast %c dims [1] : tensor<8xf32> to tensor<4x8xf32>
+  // CHECK: kiln.reduce max %{{.*}} dims [0] : tensor<4x8xf32> to tensor<8xf32>
+  %3 = kiln.reduce max %x dims [0] : tensor<4x8xf32> to tensor<8xf32>
+  // CHECK: kiln.reduce_partial %{{.*}} chunk 2 : tensor<4x8xf32> to tensor<2x8xf32>
+  %4 = kiln.reduce_partial %x chunk 2 : tensor<4x8xf32> to tensor<2x8xf32>
+  // CHECK: kiln.transpose %{{.*}} [1, 0] : tensor<4x8xf32> to tensor<8x4xf32>
+  %5 = kiln.transpose %x [1, 0] : tensor<4x8xf32> to tensor<8x4xf32>
+  // CHECK: kiln.slice %{{.*}} [0, 2] : tensor<4x8xf32> to tensor<4x2xf32>
+  %6 = kiln.slice %x [0, 2] : tensor<4x8xf32> to tensor<4x2xf32>
+  // CHECK: kiln.concat %{{.*}}, %{{.*}} dim 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
+  %7 = kiln.concat %x, %6 dim 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
+  // CHECK: kiln.pad %{{.*}} low [1, 0] : tensor<4x8xf32> to tensor<6x8xf32>
+  %8 = kiln.pad %x low [1, 0] : tensor<4x8xf32> to tensor<6x8xf32>
+  // CHECK: kiln.accumulate sliced(%{{.*}}) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  %9 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%part: tensor<2x8xf32>, %sum: tensor<2x8xf32>):
+    %n = kiln.add %sum, %part : tensor<2x8xf32>
+    kiln.yield %n : tensor<2x8xf32>
+  }
+  // CHECK: kiln.dispatch row(%{{.*}}) space [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %10 = kiln.dispatch row(%x) space [4, 8] : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    // CHECK: kiln.gelu %{{.*}} tanh : tensor<4x8xf32>
+    %b = kiln.gelu %a tanh : tensor<4x8xf32>
+    // CHECK: kiln.gelu_grad %{{.*}}, %{{.*}} tanh : tensor<4x8xf32>
+    %d = kiln.gelu_grad %a, %b tanh : tensor<4x8xf32>
+    kiln.yield %d : tensor<4x8xf32>
+  }
+  kiln.return
+}
+
+// CHECK: kiln.program @matrices
+kiln.program @matrices(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // CHECK: kiln.matmul %{{.*}}, %{{.*}} trans_a {grid = array<i64: 1, 1>} :
+  %0 = kiln.matmul %x, %x trans_a {grid = array<i64: 1, 1>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  // CHECK: kiln.matmul %{{.*}}, %{{.*}} trans_b :
+  %1 = kiln.matmul %x, %x trans_b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
+  // CHECK: kiln.linear %{{.*}}, %{{.*}}, %{{.*}} trans_a {grid = array<i64: 1, 1>} :
+  %2 = kiln.linear %x, %x, %c trans_a {grid = array<i64: 1, 1>} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  // CHECK: kiln.linear %{{.*}}, %{{.*}}, %{{.*}} trans_b :
+  %3 = kiln.linear %2, %2, %c trans_b : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
+  // CHECK: kiln.linear_gelu %{{.*}}, %{{.*}}, %{{.*}} trans_a trans_b {grid = array<i64: 1, 1>} :
+  %4:2 = kiln.linear_gelu %2, %2, %c trans_a trans_b {grid = array<i64: 1, 1>} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+  // CHECK: kiln.matmul_gelu_grad %{{.*}}, %{{.*}}, %{{.*}} trans_a trans_b {grid = array<i64: 1, 1>} :
+  %5 = kiln.matmul_gelu_grad %2, %2, %4#1 trans_a trans_b {grid = array<i64: 1, 1>} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: kiln.matmul_bias_grad %{{.*}}, %{{.*}} trans_a trans_b of_a {grid = array<i64: 1, 1>} :
+  %6:2 = kiln.matmul_bias_grad %2, %2 trans_a trans_b of_a {grid = array<i64: 1, 1>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>)
+  kiln.return
+}
+
+// Options and choices of passes are in the dictionary.
+
+// CHECK: kiln.program @options
+kiln.program @options(%x: tensor<8x8xf32>, %k: tensor<8x4xf32>, %c: tensor<8xf32>, %tokens: tensor<2x4xi32>, %table: tensor<4x4xf32>, %scale: tensor<f64>, %rng: tensor<1x3xi64>, %step: tensor<i64>) attributes {kind = #kiln.program_kind<train>} {
+  // CHECK: kiln.layer_norm {{.*}} {eps = 1.000000e-05 : f64}
+  %0:3 = kiln.layer_norm %x, %c, %c {eps = 1.0e-05} : (tensor<8x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  // CHECK: kiln.rms_norm {{.*}} {eps = 1.000000e-06 : f64}
+  %1:2 = kiln.rms_norm %x, %c {eps = 1.0e-06} : (tensor<8x8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>)
+  // CHECK: kiln.dropout {{.*}} {key = 3 : i64, p = 1.000000e-01 : f64, sequences = 2 : i64}
+  %2 = kiln.dropout %x, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<8x8xf32>
+  // CHECK: kiln.embedding {{.*}} {padding_index = 5 : i64}
+  %3 = kiln.embedding %tokens, %x {padding_index = 5} : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: kiln.embedding_grad {{.*}} {padding_index = 5 : i64}
+  %4 = kiln.embedding_grad %tokens, %x {padding_index = 5} : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: kiln.rope {{.*}} inverse {heads = 1 : i64, sequences = 2 : i64}
+  %5 = kiln.rope %x, %table, %table inverse {heads = 1, sequences = 2} : (tensor<8x8xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<8x8xf32>
+  // CHECK: kiln.attention {{.*}} rng %{{.*}} causal {heads = 2 : i64, key = 4 : i64, kv_heads = 1 : i64, kv_tile = 64 : i64, p = 1.000000e-01 : f64, scale = 5.000000e-01 : f64, sequences = 2 : i64}
+  %6:2 = kiln.attention %x, %k, %k rng %rng causal {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, p = 0.1, key = 4, kv_tile = 64} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<1x3xi64>) -> (tensor<8x8xf32>, tensor<4x4xf32>)
+  // CHECK: kiln.attention_grad {{.*}} rng %{{.*}} causal {heads = 2 : i64, key = 4 : i64, kv_heads = 1 : i64, kv_tile = 64 : i64, p = 1.000000e-01 : f64, scale = 5.000000e-01 : f64, sequences = 2 : i64}
+  %7:3 = kiln.attention_grad %x, %k, %k, %6#0, %6#1, %x rng %rng causal {sequences = 2, heads = 2, kv_heads = 1, scale = 5.0e-01, p = 0.1, key = 4, kv_tile = 64} : (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x8xf32>, tensor<4x4xf32>, tensor<8x8xf32>, tensor<1x3xi64>) -> (tensor<8x8xf32>, tensor<8x4xf32>, tensor<8x4xf32>)
+  // CHECK: kiln.linear_cross_entropy {{.*}} {rows = 4 : i64}
+  %8 = kiln.linear_cross_entropy %x, %x, %tokens, %scale {rows = 4} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  // CHECK: kiln.linear_cross_entropy_with_grad {{.*}} {rows = 4 : i64}
+  %9:3 = kiln.linear_cross_entropy_with_grad %x, %x, %tokens, %scale {rows = 4} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x8xf32>, tensor<8x8xf32>)
+  // CHECK: kiln.bucket_encode {{.*}} {borders = array<f64: -1.000000e+00, 0.000000e+00, 1.000000e+00>}
+  %10 = kiln.bucket_encode %x {borders = array<f64: -1.0, 0.0, 1.0>} : (tensor<8x8xf32>) -> tensor<16xi8>
+  // CHECK: kiln.bucket_decode {{.*}} {levels = array<f64: 0.000000e+00, 2.500000e-01, 7.500000e-01, 1.000000e+00>}
+  %11 = kiln.bucket_decode %10, %x {levels = array<f64: 0.0, 0.25, 0.75, 1.0>} : (tensor<16xi8>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  // CHECK: kiln.sketch_rows {{.*}} {key = 3 : i64, sequences = 2 : i64}
+  %12 = kiln.sketch_rows %x, %rng {key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<4x8xf32>
+  // CHECK: kiln.adam {{.*}} decoupled {beta1 = 9.000000e-01 : f64, beta2 = 9.990000e-01 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64}
+  %13:3 = kiln.adam %x, %x, %x, %x, %scale, %scale, %step decoupled {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 1.0e-01} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>)
+  // CHECK: kiln.sgd {{.*}} {weight_decay = 1.000000e-01 : f64}
+  %14 = kiln.sgd %x, %x, %scale, %scale {weight_decay = 1.0e-01} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<f64>, tensor<f64>) -> tensor<8x8xf32>
+  // CHECK: kiln.momentum {{.*}} nesterov {mu = 9.000000e-01 : f64, weight_decay = 1.000000e-01 : f64}
+  %15:2 = kiln.momentum %x, %x, %x, %scale, %scale nesterov {mu = 9.0e-01, weight_decay = 1.0e-01} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<f64>, tensor<f64>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+  // CHECK: kiln.lion {{.*}} {beta1 = 9.000000e-01 : f64, beta2 = 9.900000e-01 : f64, weight_decay = 1.000000e-01 : f64}
+  %16:2 = kiln.lion %x, %x, %x, %scale, %scale {beta1 = 9.0e-01, beta2 = 9.9e-01, weight_decay = 1.0e-01} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<f64>, tensor<f64>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+  kiln.return
+}
