@@ -23,7 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Maps each page to arguments of mlir-tblgen and its input files.
 PAGES = {
     "kiln-dialect.md": (["-gen-dialect-doc", "-dialect=kiln"], ["Dialect/Kiln/IR/KilnOps.td"]),
-    "kiln-library-ops.md": (["-gen-op-doc"], ["Dialect/Kiln/IR/KilnLibraryOps.td"]),
+    "kiln-vendor-ops.md": (["-gen-op-doc"], ["Dialect/Kiln/IR/KilnVendorOps.td"]),
     "kilnrt-dialect.md": (["-gen-dialect-doc", "-dialect=kilnrt"], ["Dialect/KilnRT/IR/KilnRTOps.td"]),
     "interfaces.md": (
         ["-gen-op-interface-docs"],

@@ -16,7 +16,7 @@
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
 #include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/KilnVendor.h"
 #include "kiln/Dialect/Kiln/IR/SourceCheck.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
@@ -219,7 +219,7 @@ Status Compilation::readModelFile() {
   (*module)->removeAttr(kEncodedAttr);
   (*module)->removeAttr(kTargetAttr);
   (*module)->removeAttr(kAttentionAttr);
-  (*module)->removeAttr(kLibraryEpiloguesAttr);
+  (*module)->removeAttr(kVendorEpiloguesAttr);
   // The shapes are read only from a program that passes the level's verifier.
   if (failed(verifyLevel(*module, Level::Forward)))
     return Status::badInput("model '" + options.model + "': " + diagnostics);
@@ -425,10 +425,9 @@ static bool keepNamesOfLocations(ModuleOp module) {
   return hasNames;
 }
 
-/// Writes a module as text. A forward graph keeps the names of its layers,
-/// because the planner and the policies of --recompute group ops by them;
-/// compiling the written graph gives the same program. Modules of later stages
-/// are written without names.
+/// Writes a module as text. A forward graph keeps the names of its ops, so that
+/// compiling the written graph gives the same plan with the same names. Modules
+/// of later stages are written without names.
 Status Compilation::writeModule(ModuleOp written) {
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -474,8 +473,8 @@ Status Compilation::setModuleTarget() {
   FusionRules rules = target->getFusionRules();
   if (options.libraryAttention && rules.libraryAttention)
     (*module)->setAttr(kAttentionAttr, StringAttr::get(&context, "cudnn"));
-  if (options.vendorEpilogues && rules.vendorEpilogues)
-    (*module)->setAttr(kLibraryEpiloguesAttr, UnitAttr::get(&context));
+  if (options.vendorEpilogues && rules.epilogues == EpilogueKind::Vendor)
+    (*module)->setAttr(kVendorEpiloguesAttr, UnitAttr::get(&context));
   return Status();
 }
 

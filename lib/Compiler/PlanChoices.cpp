@@ -25,7 +25,8 @@ static void addName(std::vector<std::string> &names, Value value) {
 
 void PlanChoices::addStage(const ForwardStage &stage, const StageRun &first) {
   StageChoice &choice = choices.emplace_back(
-      static_cast<int64_t>(choices.size()), stage.block,
+      static_cast<int64_t>(choices.size()),
+      stage.layer ? stage.layer.getName() : StringRef(),
       stage.ops.empty() ? stage.output.getLoc() : stage.ops.front()->getLoc());
   choice.keepsInput = !first.dropsInput();
   if (stage.input)

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "StepCost.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -21,19 +20,15 @@ static std::optional<double> computeSeconds(Operation *op,
                                     sequences * heads, shape[0] / sequences,
                                     shape[1] / heads, causal, backward);
   };
-  if (auto matmul = dyn_cast<MatmulOp>(op))
-    return machine.gemmSeconds(elementTypeOf(matmul.getA().getType()),
-                               matmul.getBatch(), matmul.getM(), matmul.getN(),
-                               matmul.getK());
   // The epilogue works on the accumulators, but an aux output is written to
   // memory.
-  if (auto matmul = dyn_cast<VendorGemmOpInterface>(op))
-    return machine.gemmSeconds(elementTypeOf(matmul.getLeft().getType()),
-                               /*batch=*/1, matmul.getM(), matmul.getN(),
-                               matmul.getK()) +
-           (matmul.getAux() ? machine.memorySeconds(
-                                  double(bytesOf(matmul.getAux().getType())))
-                            : 0);
+  if (auto gemm = dyn_cast<GemmOpInterface>(op))
+    return machine.gemmSeconds(elementTypeOf(gemm.getLeft().getType()),
+                               gemm.getBatch(), gemm.getM(), gemm.getN(),
+                               gemm.getK()) +
+           (gemm.getAux() ? machine.memorySeconds(
+                                double(bytesOf(gemm.getAux().getType())))
+                          : 0);
   if (auto forward = dyn_cast<AttentionOp>(op))
     return attention(forward.getQ(), forward.getHeads(), forward.getSequences(),
                      forward.getCausal(), false);

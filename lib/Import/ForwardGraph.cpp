@@ -35,7 +35,8 @@ ForwardGraph::ForwardGraph(MLIRContext &context, StringRef sourcePrefix,
                            int64_t batch, int64_t sequenceLength,
                            FloatType type)
     : sourcePrefix(sourcePrefix), batch(batch), length(sequenceLength),
-      type(type ? type : Float32Type::get(&context)), builder(&context) {
+      type(type ? type : Float32Type::get(&context)),
+      builder(&context, &layer) {
   Location loc = builder.getUnknownLoc();
   module = ModuleOp::create(loc);
   auto tokensType =
@@ -59,6 +60,12 @@ ForwardGraph::ForwardGraph(MLIRContext &context, StringRef sourcePrefix,
   lossScale = block.getArgument(3);
   builder.setInsertionPointToEnd(&block);
 }
+
+void ForwardGraph::enterLayer(StringRef name, int64_t number) {
+  layer.enter(LayerAttr::get(builder.getContext(), name, number));
+}
+
+void ForwardGraph::leaveLayer() { layer.enter({}); }
 
 Location ForwardGraph::locate(StringRef name) {
   return NameLoc::get(builder.getStringAttr(name));
@@ -85,8 +92,9 @@ Attribute ForwardGraph::splat(double value) {
 }
 
 Value ForwardGraph::readState(StringRef symbol, RankedTensorType type) {
+  OpBuilder outside(builder.getBlock(), builder.getInsertionPoint());
   return reads[symbol] =
-             ReadOp::create(builder, locate(symbol), type, StringRef(symbol));
+             ReadOp::create(outside, locate(symbol), type, StringRef(symbol));
 }
 
 Value ForwardGraph::parameter(StringRef symbol, ArrayRef<int64_t> shape,

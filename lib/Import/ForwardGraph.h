@@ -13,6 +13,8 @@
 // name becomes the location of the layer's ops and the stem of its states'
 // symbols. The name of a tensor in weight files is the prefix followed by the
 // symbol.
+// The ops that are created between enterLayer and leaveLayer also carry the
+// attribute `kiln.layer`, except reads, because layers may share a state.
 //
 // Activations have rank 2: [batch * sequence, features].
 //
@@ -21,7 +23,7 @@
 #ifndef KILN_LIB_IMPORT_FORWARDGRAPH_H
 #define KILN_LIB_IMPORT_FORWARDGRAPH_H
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Import/HuggingFace.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -55,6 +57,12 @@ public:
 
   int64_t getBatch() const { return batch; }
   int64_t getSequenceLength() const { return length; }
+
+  /// Assigns the ops that are created from now on to the layer `name`, such as
+  /// "h.3".
+  void enterLayer(llvm::StringRef name, int64_t number);
+  /// Assigns the ops that are created from now on to no layer.
+  void leaveLayer();
 
   /// Emits an embedding lookup. The row `paddingIndex` of the table starts at
   /// zero and receives no gradient from the lookup.
@@ -119,7 +127,8 @@ private:
   mlir::FloatType type;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   ProgramOp program;
-  mlir::OpBuilder builder;
+  LayerListener layer;
+  mlir::OpBuilder builder; ///< reports to `layer`
   mlir::Value tokens, targets, rng, lossScale;
   llvm::StringMap<mlir::Value> reads; ///< Indexed by symbol.
   int64_t nextKey = 0;                ///< Key of the next random op.

@@ -127,12 +127,14 @@ llvm::Expected<ImportedModel> kiln::importGpt2(const ImportRequest &request) {
   x = graph.dropout(x, "drop", c.embeddingDropout);
   for (int64_t layer = 0; layer < c.layers; ++layer) {
     std::string name = "h." + std::to_string(layer);
+    graph.enterLayer(name, layer);
     Value y = graph.layerNorm(x, name + ".ln_1", c.eps);
     x = graph.add(x, buildAttention(graph, c, y, layer),
                   name + ".attn.residual");
     y = graph.layerNorm(x, name + ".ln_2", c.eps);
     x = graph.add(x, buildMlp(graph, c, y, layer), name + ".mlp.residual");
   }
+  graph.leaveLayer();
   x = graph.layerNorm(x, "ln_f", c.eps);
   graph.finishWithLoss(x, "lm_head", c.tied ? "wte.weight" : "lm_head.weight",
                        c.vocabulary, c.initializerRange);

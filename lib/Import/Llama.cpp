@@ -191,12 +191,14 @@ llvm::Expected<ImportedModel> kiln::importLlama(const ImportRequest &request) {
                             c.initializerRange, c.paddingIndex);
   for (int64_t i = 0; i < c.layers; ++i) {
     std::string layer = "layers." + std::to_string(i);
+    graph.enterLayer(layer, i);
     Value y = graph.rmsNorm(x, layer + ".input_layernorm", c.eps);
     x = graph.add(x, buildAttention(graph, c, frequencies, y, layer),
                   layer + ".self_attn.residual");
     y = graph.rmsNorm(x, layer + ".post_attention_layernorm", c.eps);
     x = graph.add(x, buildMlp(graph, c, y, layer), layer + ".mlp.residual");
   }
+  graph.leaveLayer();
   x = graph.rmsNorm(x, "norm", c.eps);
   graph.finishWithLoss(x, "lm_head",
                        c.tied ? "embed_tokens.weight" : "lm_head.weight",

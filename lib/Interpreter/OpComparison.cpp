@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpComparison.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -22,7 +21,7 @@ static constexpr int kNoiseSamples = 16;
 static int64_t longestSum(Operation &op) {
   auto last = [](Value x) { return getColumnCount(tensorTypeOf(x)); };
   return TypeSwitch<Operation *, int64_t>(&op)
-      .Case<MatmulOp, VendorGemmOpInterface>([](auto op) { return op.getK(); })
+      .Case([](GemmOpInterface op) { return op.getK(); })
       .Case<AttentionOp, AttentionGradOp>([](auto op) {
         auto q = tensorTypeOf(op.getQ());
         int64_t length = q.getDimSize(0) / op.getSequences();

@@ -12,7 +12,7 @@
 
 #include "kiln/Interpreter/ScheduledProgram.h"
 #include "kiln/Abi/ArenaLayout.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/KilnVendor.h"
 #include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -269,37 +269,9 @@ Block *ScheduledProgramBuilder::matmulBody(rt::GemmOp gemm,
     types.push_back(result.type);
   OpBuilder builder(gemm.getContext());
   builder.setInsertionPointToStart(block);
-  Value last = values.size() > 2 ? values[2] : Value();
   Location loc = gemm.getLoc();
-  bool transA = gemm.getTransA(), transB = gemm.getTransB();
-  Operation *matmul;
-  switch (GemmEpilogue epilogue = gemm.getVendorEpilogue()) {
-  case GemmEpilogue::None:
-    matmul = MatmulOp::create(builder, loc, types[0], values[0], values[1],
-                              last, transA, transB, DenseI64ArrayAttr());
-    break;
-  case GemmEpilogue::Bias:
-    matmul = LinearOp::create(builder, loc, types[0], values[0], values[1],
-                              last, transA, transB, DenseI64ArrayAttr());
-    break;
-  case GemmEpilogue::GeluBias:
-  case GemmEpilogue::GeluAuxBias:
-    matmul = LinearGeluOp::create(
-        builder, loc, types[0], types.size() > 1 ? types[1] : Type(), values[0],
-        values[1], last, transA, transB, DenseI64ArrayAttr());
-    break;
-  case GemmEpilogue::GeluGrad:
-    matmul =
-        MatmulGeluGradOp::create(builder, loc, types[0], values[0], values[1],
-                                 last, transA, transB, DenseI64ArrayAttr());
-    break;
-  case GemmEpilogue::BiasGradA:
-  case GemmEpilogue::BiasGradB:
-    matmul = MatmulBiasGradOp::create(
-        builder, loc, types[0], types[1], values[0], values[1], transA, transB,
-        epilogue == GemmEpilogue::BiasGradA, DenseI64ArrayAttr());
-    break;
-  }
+  Operation *matmul = createGemm(builder, loc, gemm.getVendorEpilogue(), types,
+                                 values, gemm.getTransA(), gemm.getTransB());
   YieldOp::create(builder, loc, matmul->getResults());
   program.bodies.push_back(std::move(region));
   return block;

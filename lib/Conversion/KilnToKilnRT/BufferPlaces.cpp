@@ -197,17 +197,23 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
   }
 }
 
-/// The place of a product with an epilogue, and of the result that is written
-/// over it. Nothing else that the command reads may lie there: it writes a tile
-/// of the product before it reads anything for the epilogue.
-Place PlanBuilder::placeMatmul(DispatchOp dispatch) {
-  MatmulOp matmul = dispatch.getMatmul();
-  const row::RowProgram *rows = rowPrograms.get(dispatch);
+/// The place of the matrix that a GEMM stores. Where only the kernel of its
+/// epilogue reads the matrix, it is the place of the result that is written
+/// over it. Nothing else that the command reads may be stored there: the GEMM
+/// writes a tile of the matrix before it reads anything for the epilogue.
+Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
+  if (Value matrix = gemm.getMatrix()) {
+    if (!places.contains(matrix))
+      setPlace(matrix,
+               ownPlace(cast<OpResult>(matrix), describeOp(gemm), "result"));
+    return places.lookup(matrix);
+  }
+  const row::RowProgram *rows =
+      rowPrograms.get(cast<DispatchOp>(gemm.getOperation()));
   assert(rows && "the verifier checked it");
-  auto results =
-      dispatch->getResults().drop_back(dispatch.keepsMatmul() ? 1 : 0);
+  auto results = gemm.getEpilogueResults();
   auto isRead = [&](const Place &place) {
-    return llvm::any_of(dispatch.getInputs(), [&](Value input) {
+    return llvm::any_of(gemm->getOperands(), [&](Value input) {
       return places.lookup(input).buffer == place.buffer;
     });
   };
@@ -215,20 +221,14 @@ Place PlanBuilder::placeMatmul(DispatchOp dispatch) {
   auto asProduct = [&](Place place, Type type) {
     auto tensor = cast<RankedTensorType>(type);
     if (place.rowStride == getColumnCount(tensor) || getRowCount(tensor) == 1)
-      place.rowStride = matmul.getN();
+      place.rowStride = gemm.getN();
     return place;
   };
   auto newPlace = [&](StringRef why) {
-    return densePlace(newBuffer(describeOp(dispatch), rt::SlotClass::Activation,
-                                matmul.getType(), why.str()),
-                      matmul.getType());
+    return densePlace(newBuffer(describeOp(gemm), rt::SlotClass::Activation,
+                                gemm.getMatrixType(), why.str()),
+                      gemm.getMatrixType());
   };
-  if (dispatch.keepsMatmul()) {
-    Value kept = dispatch->getResults().back();
-    if (!places.contains(kept))
-      setPlace(kept, newPlace("result"));
-    return places.lookup(kept);
-  }
   for (OpResult result : results)
     if (row::mayShareSlot(*rows, 0, result.getResultNumber()))
       if (auto it = places.find(result);
@@ -262,7 +262,7 @@ static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
 /// Chooses a place for every result that has none yet.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
-  bool isMatmul = dispatch && dispatch.getFamily() == Family::Gemm;
+  bool isGemm = isa<GemmOpInterface>(op);
   const row::RowProgram *rows = dispatch ? rowPrograms.get(dispatch) : nullptr;
   llvm::SmallDenseSet<int32_t> taken;
   for (OpResult result : op->getResults()) {
@@ -306,7 +306,7 @@ void PlanBuilder::placeResults(Operation *op) {
     std::optional<Place> shared;
     if (dispatch)
       for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
-        if (isMatmul && i < 2)
+        if (isGemm && i < 2)
           continue;
         Place place = places.lookup(input);
         const Buffer &buffer = plan.buffers[place.buffer];
@@ -319,7 +319,7 @@ void PlanBuilder::placeResults(Operation *op) {
             (hasPaddedRows(place) &&
              (input.getType() != result.getType() ||
               rowStrideOf(result) != place.rowStride)) ||
-            !mayWriteOver(dispatch, rows, isMatmul ? i - 1 : i,
+            !mayWriteOver(dispatch, rows, isGemm ? i - 1 : i,
                           result.getResultNumber()))
           continue;
         // The same buffer must not be read under another operand too.

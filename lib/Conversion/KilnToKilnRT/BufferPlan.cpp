@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanBuilder.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -164,16 +163,31 @@ void PlanBuilder::classifyGradients(Operation *op) {
   }
 }
 
+/// Rejects an epilogue of a kind that the target does not offer.
+LogicalResult PlanBuilder::checkEpilogue(GemmOpInterface gemm) {
+  EpilogueKind kind = gemm.getEpilogueKind();
+  if (kind == EpilogueKind::None || kind == target.getFusionRules().epilogues)
+    return success();
+  return gemm->emitOpError("has an epilogue ")
+         << (kind == EpilogueKind::Vendor ? "of the vendor library"
+                                          : "that runs on tiles")
+         << ", which the module's target, " << target.getName()
+         << ", does not offer";
+}
+
 LogicalResult PlanBuilder::visitWork(Operation *op) {
   for (Value operand : op->getOperands())
     if (!places.contains(operand))
       return op->emitOpError("reads a value that has no place in memory");
-  auto dispatch = dyn_cast<DispatchOp>(op);
-  bool hasEpilogue = dispatch && dispatch.getFamily() == Family::Gemm;
-  Place matmulPlace;
-  if (hasEpilogue)
-    matmulPlace = placeMatmul(dispatch);
+  auto gemm = dyn_cast<GemmOpInterface>(op);
+  if (gemm && failed(checkEpilogue(gemm)))
+    return failure();
+  Place matrix;
+  if (gemm && !gemm.getAccumulate())
+    matrix = placeMatrix(gemm);
   placeResults(op);
+  if (gemm && gemm.getAccumulate())
+    matrix = places.lookup(gemm.getMatrix());
   classifyGradients(op);
   Command command;
   command.op = op;
@@ -187,30 +201,20 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
                ? 2
                : 1;
   };
-  if (auto matmul = dyn_cast<MatmulOp>(op)) {
+  if (gemm) {
     command.kind = Command::Kind::Gemm;
-    command.beta = betaFor(matmul.getAccumulate());
-    command.places = {places.lookup(matmul.getA()),
-                      places.lookup(matmul.getB()),
-                      places.lookup(matmul.getResult())};
-  } else if (auto call = dyn_cast<VendorGemmOpInterface>(op)) {
-    if (!target.getFusionRules().vendorEpilogues)
-      return op->emitOpError("is a call of a gpu's library, but the module is "
-                             "for a ")
-             << target.getName();
-    command.kind = Command::Kind::Gemm;
-    for (Value value : {call.getLeft(), call.getRight(), call.getMatrix(),
-                        call.getBiasRow(), call.getAux()})
-      if (value)
-        command.places.push_back(places.lookup(value));
-  } else if (hasEpilogue) {
-    command.kind = Command::Kind::Gemm;
-    for (Value operand : op->getOperands())
+    command.beta = betaFor(gemm.getAccumulate());
+    command.places = {places.lookup(gemm.getLeft()),
+                      places.lookup(gemm.getRight()), matrix};
+    for (Value operand : gemm.getEpilogueOperands())
       command.places.push_back(places.lookup(operand));
-    command.places.insert(command.places.begin() + 2, matmulPlace);
-    for (Value result : op->getResults().drop_back(dispatch.keepsMatmul()))
+    for (Value result : gemm.getEpilogueResults())
       command.places.push_back(places.lookup(result));
+    if (int64_t bytes = scratchBytes.ofGemm(gemm))
+      command.scratch = newBuffer(describeOp(op), rt::SlotClass::Workspace,
+                                  bytes, "workspace of the product");
   } else {
+    auto dispatch = cast<DispatchOp>(op);
     command.kind = Command::Kind::Launch;
     if (dispatch.getFamily() == Family::Scatter)
       command.beta = betaFor(getTiedOperand(dispatch->getResult(0)));
@@ -222,11 +226,6 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
       command.scratch = newBuffer(describeOp(op), rt::SlotClass::Workspace,
                                   bytes, "scratch of every thread");
   }
-  if (command.kind == Command::Kind::Gemm)
-    if (int64_t bytes =
-            scratchBytes.ofMatmul(dispatch ? dispatch.getMatmul() : op))
-      command.scratch = newBuffer(describeOp(op), rt::SlotClass::Workspace,
-                                  bytes, "workspace of the product");
   plan.commands.push_back(std::move(command));
   return success();
 }
@@ -245,9 +244,9 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
     BlockArgument sum = body.getArgument(slices + i);
     bool started = llvm::all_of(sum.getUses(), [&](OpOperand &use) {
       Operation *user = use.getOwner();
-      if (auto matmul = dyn_cast<MatmulOp>(user))
-        return matmul.getAccumulate() == sum && matmul.getA() != sum &&
-               matmul.getB() != sum;
+      if (auto gemm = dyn_cast<GemmOpInterface>(user))
+        return gemm.getAccumulate() == sum && gemm.getLeft() != sum &&
+               gemm.getRight() != sum;
       auto dispatch = dyn_cast<DispatchOp>(user);
       return dispatch && dispatch.getFamily() == Family::Scatter;
     });
@@ -406,7 +405,7 @@ LogicalResult PlanBuilder::visit(Operation *op) {
     setPlace(op->getResult(0), *place);
     return success();
   }
-  if (isa<DispatchOp, MatmulOp, VendorGemmOpInterface>(op))
+  if (isa<DispatchOp, GemmOpInterface>(op))
     return visitWork(op);
   if (isa<CopyOutOp, CopyInOp>(op))
     return visitCopy(op);

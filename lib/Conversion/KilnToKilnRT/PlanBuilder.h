@@ -59,7 +59,8 @@ private:
   void visitWait(CopyWaitOp wait);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
   void placeResults(mlir::Operation *op);
-  Place placeMatmul(DispatchOp dispatch);
+  llvm::LogicalResult checkEpilogue(GemmOpInterface gemm);
+  Place placeMatrix(GemmOpInterface gemm);
   void classifyGradients(mlir::Operation *op);
   void emitCopy(Place from, Place to, mlir::Type type);
   void keepReturnedStates();

@@ -12,7 +12,6 @@
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
 #include "kiln/Abi/GemmWorkspace.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
 #include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
@@ -62,7 +61,6 @@ private:
   void emitCommands(ProgramPlan &plan);
   void emitLaunch(const Command &command);
   void emitGemm(const Command &command);
-  void emitVendorGemm(const Command &command, VendorGemmOpInterface matmul);
   Value viewOf(const Place &place, RankedTensorType type);
   Value viewOf(const Place &place, Type type) {
     return viewOf(place, cast<RankedTensorType>(type));
@@ -191,72 +189,68 @@ void Scheduler::emitLaunch(const Command &command) {
                        accumulationOf(command), /*group=*/IntegerAttr());
 }
 
-/// A gemm and what the vendor library of a gpu does with its sums.
-void Scheduler::emitVendorGemm(const Command &command,
-                               VendorGemmOpInterface matmul) {
-  GemmEpilogue epilogue = matmul.getVendorEpilogue();
-  SmallVector<Value> places;
-  Value values[] = {matmul.getLeft(), matmul.getRight(), matmul.getMatrix(),
-                    matmul.getBiasRow(), matmul.getAux()};
-  size_t next = 0;
-  for (Value value : values)
-    places.push_back(value ? viewOf(command.places[next++], value.getType())
-                           : Value());
-  rt::GemmOp::create(builder, matmul.getLoc(), queueOf(command),
-                     /*after=*/ArrayAttr(), places[0], matmul.getTransA(),
-                     places[1], matmul.getTransB(), places[2],
-                     accumulationOf(command), matmul.getGridAttr().asArrayRef(),
-                     builder.getStringAttr(StringRef(nameOf(epilogue))),
-                     places[3], places[4], FlatSymbolRefAttr(), ValueRange(),
-                     ValueRange(), ArrayAttr(), scratchOf(command));
-}
-
-/// A matrix of a gemm: its rows and columns, after the batch if there is one.
-static RankedTensorType matrixType(MatmulOp matmul, Value value) {
-  auto type = tensorTypeOf(value);
+/// The type of a matrix of a GEMM: its rows and columns, after the batch if
+/// there is one.
+static RankedTensorType matrixType(GemmOpInterface gemm,
+                                   RankedTensorType type) {
   int64_t rows = getRowCount(type), columns = getColumnCount(type);
-  if (matmul.getBatch() == 1)
+  if (gemm.getBatch() == 1)
     return type.clone({rows, columns});
-  return type.clone({matmul.getBatch(), rows / matmul.getBatch(), columns});
+  return type.clone({gemm.getBatch(), rows / gemm.getBatch(), columns});
 }
 
 void Scheduler::emitGemm(const Command &command) {
-  if (auto matmul = dyn_cast<VendorGemmOpInterface>(command.op))
-    return emitVendorGemm(command, matmul);
-  auto dispatch = dyn_cast<DispatchOp>(command.op);
-  auto matmul = dispatch ? dispatch.getMatmul() : cast<MatmulOp>(command.op);
-  auto matrix = [&](unsigned i, Value value) {
-    return viewOf(command.places[i], matrixType(matmul, value));
+  auto gemm = cast<GemmOpInterface>(command.op);
+  auto matrix = [&](unsigned i, RankedTensorType type) {
+    return viewOf(command.places[i], matrixType(gemm, type));
   };
-  Value a = matrix(0, matmul.getA()), b = matrix(1, matmul.getB()),
-        c = matrix(2, matmul.getResult());
+  Value a = matrix(0, tensorTypeOf(gemm.getLeft())),
+        b = matrix(1, tensorTypeOf(gemm.getRight())),
+        c = matrix(2, gemm.getMatrixType());
+  // The vendor library has names for what its epilogues access; kernels have
+  // lists.
+  Value bias, aux;
   SmallVector<Value> reads, writes;
+  const Place *next = command.places.begin() + 3;
+  auto addView = [&](Value value, SmallVector<Value> &others) {
+    Value view = viewOf(*next++, value.getType());
+    if (value == gemm.getBiasRow())
+      bias = view;
+    else if (value == gemm.getAux())
+      aux = view;
+    else
+      others.push_back(view);
+  };
+  for (Value operand : gemm.getEpilogueOperands())
+    addView(operand, reads);
+  for (Value result : gemm.getEpilogueResults())
+    addView(result, writes);
+  StringAttr library;
   FlatSymbolRefAttr epilogue;
-  if (dispatch) {
-    SmallVector<int64_t> rowStrides{command.places[2].rowStride};
-    for (auto [i, place] : llvm::enumerate(command.places)) {
-      if (i < 3)
-        continue;
+  ArrayAttr arguments;
+  switch (gemm.getEpilogueKind()) {
+  case EpilogueKind::None:
+    break;
+  case EpilogueKind::Vendor:
+    library =
+        builder.getStringAttr(StringRef(nameOf(gemm.getVendorEpilogue())));
+    break;
+  case EpilogueKind::Tiles: {
+    auto dispatch = cast<DispatchOp>(command.op);
+    SmallVector<int64_t> rowStrides;
+    for (const Place &place : ArrayRef(command.places).drop_front(2))
       rowStrides.push_back(place.rowStride);
-      // Operands but the matrices, then results.
-      unsigned operand = i - 1;
-      if (operand < dispatch->getNumOperands())
-        reads.push_back(viewOf(place, dispatch->getOperand(operand).getType()));
-      else
-        writes.push_back(viewOf(
-            place, dispatch->getResult(operand - dispatch->getNumOperands())
-                       .getType()));
-    }
     epilogue = FlatSymbolRefAttr::get(
         kernels.get(dispatch, rowStrides).getSymNameAttr());
+    arguments = argumentsOf(dispatch);
+    break;
   }
-  rt::GemmOp::create(
-      builder, command.op->getLoc(), queueOf(command),
-      /*after=*/ArrayAttr(), a, matmul.getTransA(), b, matmul.getTransB(), c,
-      accumulationOf(command), *matmul.getGrid(),
-      /*library=*/StringAttr(), /*bias=*/Value(),
-      /*aux=*/Value(), epilogue, reads, writes,
-      dispatch ? argumentsOf(dispatch) : ArrayAttr(), scratchOf(command));
+  }
+  rt::GemmOp::create(builder, command.op->getLoc(), queueOf(command),
+                     /*after=*/ArrayAttr(), a, gemm.getTransA(), b,
+                     gemm.getTransB(), c, accumulationOf(command),
+                     gemm.getGridAttr().asArrayRef(), library, bias, aux,
+                     epilogue, reads, writes, arguments, scratchOf(command));
 }
 
 void Scheduler::emitCommands(ProgramPlan &plan) {
@@ -360,23 +354,13 @@ planPrograms(ModuleOp module, const TargetBackend &target,
              ArrayRef<StateOp> states, int64_t maxThreads, KernelTable &kernels,
              RowPrograms &rowPrograms) {
   llvm::StringMap<int64_t> scratchOfKernel;
-  auto gemmBytes = [&](const GemmShape &shape, Value operand, Value result) {
+  auto ofGemm = [&](GemmOpInterface gemm) {
+    ArrayRef<int64_t> grid = gemm.getGridAttr().asArrayRef();
     return target.getGemmWorkspaceBytes(
-        shape, tensorTypeOf(operand).getElementType(),
-        tensorTypeOf(result).getElementType(), maxThreads);
-  };
-  auto ofMatmul = [&](Operation *matmul) {
-    if (auto op = dyn_cast<VendorGemmOpInterface>(matmul)) {
-      ArrayRef<int64_t> grid = op.getGridAttr().asArrayRef();
-      return gemmBytes(
-          {op.getM(), op.getN(), op.getK(), /*batch=*/1, grid[0], grid[1]},
-          op.getLeft(), op.getMatrix());
-    }
-    auto op = cast<MatmulOp>(matmul);
-    ArrayRef<int64_t> grid = *op.getGrid();
-    return gemmBytes(
-        {op.getM(), op.getN(), op.getK(), op.getBatch(), grid[0], grid[1]},
-        op.getA(), op.getResult());
+        {gemm.getM(), gemm.getN(), gemm.getK(), gemm.getBatch(), grid[0],
+         grid[1]},
+        tensorTypeOf(gemm.getLeft()).getElementType(),
+        gemm.getMatrixType().getElementType(), maxThreads);
   };
   auto ofDispatch = [&](DispatchOp dispatch,
                         ArrayRef<Place> places) -> int64_t {
@@ -391,8 +375,8 @@ planPrograms(ModuleOp module, const TargetBackend &target,
   };
   std::vector<ProgramPlan> plans;
   for (ProgramOp program : module.getOps<ProgramOp>()) {
-    auto plan = planBuffers(program, states, {ofDispatch, ofMatmul}, target,
-                            rowPrograms);
+    auto plan =
+        planBuffers(program, states, {ofDispatch, ofGemm}, target, rowPrograms);
     if (failed(plan))
       return failure();
     plans.push_back(std::move(*plan));

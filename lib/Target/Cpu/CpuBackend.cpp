@@ -46,7 +46,7 @@ public:
 
 FusionRules CpuBackend::getFusionRules() const {
   FusionRules rules;
-  rules.tileEpilogues = true;
+  rules.epilogues = EpilogueKind::Tiles;
   return rules;
 }
 

@@ -29,7 +29,7 @@ StringRef GpuBackend::whyUnsupported(ElementType type) const {
 /// tiles.
 FusionRules GpuBackend::getFusionRules() const {
   FusionRules rules;
-  rules.vendorEpilogues = true;
+  rules.epilogues = EpilogueKind::Vendor;
   return rules;
 }
 

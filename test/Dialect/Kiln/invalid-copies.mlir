@@ -224,7 +224,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<forwa
 kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
-  // expected-error @below {{runs on the host, expected the device: matmuls run there alone}}
+  // expected-error @below {{runs on the host, expected the device: GEMMs only run there}}
   %y = kiln.matmul %w, %w : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32, #kiln.memory<host>>) -> tensor<4x4xf32, #kiln.memory<host>>
   kiln.return
 }

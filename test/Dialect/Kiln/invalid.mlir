@@ -806,3 +806,38 @@ kiln.program @f(%a: tensor<4xf32> {kiln.input = #kiln.input<data, batch_dim = 1>
 kiln.program @f(%a: tensor<f32> {kiln.input = #kiln.input<data, batch_dim = 0>}) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return
 }
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{has a 'kiln.layer' of "h.1", expected a layer such as #kiln.layer<"h.3", 3> on an op of a program}}
+  %y = kiln.relu %x {kiln.layer = "h.1"} : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+// expected-error @below {{has a 'kiln.layer' of #kiln.layer<"h.1", 1>, expected a layer such as #kiln.layer<"h.3", 3> on an op of a program}}
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>, kiln.layer = #kiln.layer<"h.1", 1>} {
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{layer has an empty name}}
+  %y = kiln.relu %x {kiln.layer = #kiln.layer<"", 1>} : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{layer 'h.1' has number -1, expected a number from 0}}
+  %y = kiln.relu %x {kiln.layer = #kiln.layer<"h.1", -1>} : tensor<4xf32>
+  kiln.return
+}

@@ -6,6 +6,7 @@
 // RUN: kiln-opt %s --mlir-print-op-generic | kiln-opt | diff %t -
 // RUN: kiln-opt %s --emit-bytecode | kiln-opt | diff %t -
 
+// CHECK: #layer = #kiln.layer<"h.3", 3>
 // CHECK: module attributes {kiln.model = {batch = 2 : i64}}
 module attributes {kiln.model = {batch = 2 : i64}} {
 // CHECK: kiln.state @p : tensor<4x8xf32> {aliases = ["other.w"], frozen, init = #kiln.normal<mean = 0.000000e+00 : f64, stddev = 2.000000e-02 : f64>, role = #kiln.role<parameter>, source = "model.w"}
@@ -167,6 +168,8 @@ kiln.state @far.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.
 kiln.program @copies(%g: tensor<4xf32>, %s: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<train>} {
   // CHECK: [[X:%.+]] = kiln.relu %{{.*}} {kiln.offload = array<i64: 0, 6, 4>} : tensor<4xf32>
   %x = kiln.relu %g {kiln.offload = array<i64: 0, 6, 4>} : tensor<4xf32>
+  // CHECK: kiln.relu %{{.*}} {kiln.layer = #layer} : tensor<4xf32>
+  %layered = kiln.relu %g {kiln.layer = #kiln.layer<"h.3", 3>} : tensor<4xf32>
   // CHECK: kiln.read @far {kiln.prefetch = array<i64: 2, 3>} : tensor<4xf32>{{$}}
   %near = kiln.read @far {kiln.prefetch = array<i64: 2, 3>} : tensor<4xf32>
   // CHECK: [[P:%.+]] = kiln.read @far : tensor<4xf32, #kiln.memory<host>>

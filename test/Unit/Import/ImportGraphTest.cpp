@@ -7,7 +7,7 @@
 
 #include "TestModel.h"
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -153,7 +153,31 @@ TEST_F(ImportGraph, DropoutOptionReplacesTheModels) {
   EXPECT_EQ(keys(), (std::vector<int64_t>{0, 1}));
 }
 
-TEST_F(ImportGraph, OpsAreNamedAfterTheirLayer) {
+TEST_F(ImportGraph, OpsCarryTheirLayer) {
+  auto layers = [&](auto ops) {
+    Names result;
+    for (Operation *op : ops) {
+      LayerAttr layer = getLayer(op);
+      result.push_back(layer ? layer.getName().str() + " " +
+                                   std::to_string(layer.getNumber())
+                             : "none");
+    }
+    return result;
+  };
+  load(gpt2Config());
+  EXPECT_EQ(layers(all<LayerNormOp>()),
+            (Names{"h.0 0", "h.0 0", "h.1 1", "h.1 1", "none"}));
+  EXPECT_EQ(layers(all<EmbeddingOp>()), (Names{"none"}));
+  EXPECT_EQ(layers(all<LinearCrossEntropyOp>()), (Names{"none"}));
+  load(llamaConfig());
+  EXPECT_EQ(layers(all<RopeOp>()),
+            (Names{"layers.0 0", "layers.0 0", "layers.1 1", "layers.1 1"}));
+  // Layers may share a state.
+  for (ReadOp read : all<ReadOp>())
+    EXPECT_FALSE(getLayer(read)) << read.getState().str();
+}
+
+TEST_F(ImportGraph, OpsAreNamedAfterTheirModule) {
   load(gpt2Config());
   EXPECT_EQ(names<LayerNormOp>(),
             (Names{"h.0.ln_1", "h.0.ln_2", "h.1.ln_1", "h.1.ln_2", "ln_f"}));

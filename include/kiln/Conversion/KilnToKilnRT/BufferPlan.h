@@ -73,11 +73,11 @@ struct Command {
     LoopEnd
   };
   Kind kind;
-  /// Launch: dispatch; Gemm: matmul, linear, or dispatch of family gemm;
-  /// CopyStart, CopyWait: the copy's beginning.
+  /// Launch: dispatch; Gemm: an op with GemmOpInterface; CopyStart, CopyWait:
+  /// the copy's beginning.
   mlir::Operation *op = nullptr;
-  /// Operands, results; copies: from, to; Gemm: a, b, c, then a
-  /// linear's bias, or the epilogue's operands but the product, its results.
+  /// Operands, results; copies: from, to; Gemm: left, right, matrix, operands
+  /// and results of the epilogue.
   llvm::SmallVector<Place, 6> places;
   int32_t scratch = -1; ///< buffer; Gemm: its workspace
   mlir::Type type;      ///< Fill, Copy, CopyStart: of the tensor
@@ -106,8 +106,8 @@ struct ScratchBytes {
   /// Scratch of a dispatch, given the places of its operands and results, for
   /// all threads together.
   llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)> ofDispatch;
-  /// The workspace of a product, with an epilogue or without.
-  llvm::function_ref<int64_t(mlir::Operation *)> ofMatmul;
+  /// The workspace of a GEMM, with an epilogue or without.
+  llvm::function_ref<int64_t(GemmOpInterface)> ofGemm;
 };
 
 /// Builds the plan of a dispatched program. `states`: the program-independent

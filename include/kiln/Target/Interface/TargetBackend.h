@@ -35,12 +35,11 @@ class CodeGenerator;
 
 /// The ops that one kernel, or one call of a vendor library, can fuse.
 struct FusionRules {
-  /// GEMMs are computed tile by tile, and row ops can run on each tile once it
-  /// is complete (dispatches of family `gemm`).
-  bool tileEpilogues = false;
-  /// The vendor library that computes GEMMs also adds biases, applies GELU and
-  /// computes the gradients of biases (the ops of KilnLibrary.h).
-  bool vendorEpilogues = false;
+  /// The epilogues of GEMMs. Tiles: GEMMs are computed tile by tile, and row
+  /// ops can run on each tile once it is complete (dispatches of family gemm).
+  /// Vendor: the vendor library that computes GEMMs also adds biases, applies
+  /// GELU and computes the gradients of biases (the ops of KilnVendor.h).
+  EpilogueKind epilogues = EpilogueKind::None;
   /// A vendor library may compute attention instead of the generated kernel if
   /// the module has the attribute `kiln.attention`.
   bool libraryAttention = false;

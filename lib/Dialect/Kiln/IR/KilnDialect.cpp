@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/KilnVendor.h"
 
 #include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -20,7 +21,6 @@ using namespace kiln;
 #include "kiln/Dialect/Kiln/IR/KilnDialect.cpp.inc"
 #include "kiln/Dialect/Kiln/IR/KilnEnums.cpp.inc"
 #include "kiln/Dialect/Kiln/IR/KilnInterfaces.cpp.inc"
-#include "kiln/Dialect/Kiln/IR/KilnLibraryInterfaces.cpp.inc"
 
 static ParseResult parseExactReals(AsmParser &parser,
                                    DenseF64ArrayAttr &values) {
@@ -45,7 +45,7 @@ void KilnDialect::initialize() {
       >();
   addOperations<
 #define GET_OP_LIST
-#include "kiln/Dialect/Kiln/IR/KilnLibraryOps.cpp.inc"
+#include "kiln/Dialect/Kiln/IR/KilnVendorOps.cpp.inc"
       >();
 }
 
@@ -121,7 +121,8 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
 /// `kiln.plan`, which carries the planner's prediction, and `kiln.encoded`,
 /// which lists the encodings, all on the module; `kiln.microbatches` on a
 /// program, the number that its loss was split for; `kiln.offload` on ops and
-/// `kiln.prefetch` on reads, which say where kiln-place-copies puts copies.
+/// `kiln.prefetch` on reads, which say where kiln-place-copies puts copies; and
+/// `kiln.layer` on ops of programs.
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == kNameAttr) {
@@ -167,6 +168,16 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
              << ", each from 0 to 2147483647";
     return success();
   }
+  if (attribute.getName() == kLayerAttr) {
+    if (op->getParentOfType<ProgramOp>() &&
+        isa<LayerAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("has a '")
+           << kLayerAttr << "' of " << attribute.getValue()
+           << ", expected a layer such as #kiln.layer<\"h.3\", 3> on an op of "
+              "a "
+              "program";
+  }
   if (attribute.getName() == kEncodedAttr) {
     auto list = dyn_cast<ArrayAttr>(attribute.getValue());
     if (isa<ModuleOp>(op) && list &&
@@ -188,11 +199,11 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
            << kMicrobatchesAttr << "' of " << attribute.getValue()
            << ", expected an i64 larger than 1 on a program";
   }
-  if (attribute.getName() == kLibraryEpiloguesAttr) {
+  if (attribute.getName() == kVendorEpiloguesAttr) {
     if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
     return op->emitOpError("has a '")
-           << kLibraryEpiloguesAttr << "' of " << attribute.getValue()
+           << kVendorEpiloguesAttr << "' of " << attribute.getValue()
            << ", expected a unit attribute on the module";
   }
   if (attribute.getName() == kAttentionAttr) {

@@ -432,9 +432,35 @@ bool DispatchOp::keepsMatmul() {
   return matmul && !yielded.empty() && yielded.back() == matmul.getResult();
 }
 
+bool DispatchOp::isGemm() { return getFamily() == Family::Gemm; }
+
+EpilogueKind DispatchOp::getEpilogueKind() { return EpilogueKind::Tiles; }
+
+Value DispatchOp::getMatrix() {
+  return keepsMatmul() ? Value(getResults().back()) : Value();
+}
+
+RankedTensorType DispatchOp::getMatrixType() { return getMatmul().getType(); }
+
+ResultRange DispatchOp::getEpilogueResults() {
+  return getResults().drop_back(keepsMatmul() ? 1 : 0);
+}
+
+bool DispatchOp::getTransA() { return getMatmul().getTransA(); }
+
+bool DispatchOp::getTransB() { return getMatmul().getTransB(); }
+
+DenseI64ArrayAttr DispatchOp::getGridAttr() {
+  return getMatmul().getGridAttr();
+}
+
+void DispatchOp::setGridAttr(DenseI64ArrayAttr grid) {
+  getMatmul().setGridAttr(grid);
+}
+
 Value kiln::getTiedOperand(OpResult result) {
-  if (auto matmul = dyn_cast<MatmulOp>(result.getOwner()))
-    return matmul.getAccumulate();
+  if (auto gemm = dyn_cast<GemmOpInterface>(result.getOwner()))
+    return result == gemm.getMatrix() ? gemm.getAccumulate() : Value();
   auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
   if (!dispatch)
     return {};

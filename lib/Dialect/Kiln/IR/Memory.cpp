@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -88,12 +88,9 @@ LogicalResult kiln::verifyRunsInOneMemory(Operation *op) {
              << stringifyMemorySpace(memory) << " and reads a tensor on the "
              << stringifyMemorySpace(from);
   }
-  auto dispatch = dyn_cast<DispatchOp>(op);
-  bool isMatmul = isa<MatmulOp, VendorGemmOpInterface>(op) ||
-                  (dispatch && dispatch.getFamily() == Family::Gemm);
-  if (isMatmul && memory != MemorySpace::Device)
+  if (isa<GemmOpInterface>(op) && memory != MemorySpace::Device)
     return op->emitOpError("runs on the ")
            << stringifyMemorySpace(memory)
-           << ", expected the device: matmuls run there alone";
+           << ", expected the device: GEMMs only run there";
   return success();
 }

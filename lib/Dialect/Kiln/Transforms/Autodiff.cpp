@@ -13,6 +13,7 @@
 
 #include "SplitLoss.h"
 #include "kiln/Dialect/Kiln/IR/GradientType.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -28,11 +29,27 @@ using namespace kiln;
 
 namespace {
 
+/// Gives ops that replace forward ops, such as the training form of a loss, the
+/// layer of the op that is being differentiated.
+class ForwardListener : public LayerListener {
+public:
+  void setEnd(Operation *op) { end = op; }
+  void notifyOperationInserted(Operation *op,
+                               OpBuilder::InsertPoint previous) override {
+    if (op->getBlock() == end->getBlock() && op->isBeforeInBlock(end))
+      LayerListener::notifyOperationInserted(op, previous);
+  }
+
+private:
+  Operation *end = nullptr; ///< of the forward pass
+};
+
 /// Differentiates one program in place.
 class Differentiator {
 public:
   Differentiator(ProgramOp program, SymbolTable &symbols)
-      : program(program), symbols(symbols), builder(program.getContext()) {}
+      : program(program), symbols(symbols),
+        builder(program.getContext(), &layer) {}
 
   LogicalResult run();
 
@@ -45,6 +62,7 @@ private:
 
   ProgramOp program;
   SymbolTable &symbols;
+  ForwardListener layer;
   OpBuilder builder;
   DenseSet<Value> active;
   DenseMap<Value, SmallVector<Value, 2>> contributions;
@@ -181,6 +199,7 @@ LogicalResult Differentiator::differentiate(Operation *op) {
                            "DifferentiableOpInterface, and a trainable state "
                            "reaches the loss through it");
   SmallVector<Value> gradients(op->getNumOperands());
+  layer.enter(getLayer(op));
   if (failed(
           differentiable.buildGradient(builder, cotangents, wanted, gradients)))
     return failure();
@@ -256,7 +275,8 @@ LogicalResult Differentiator::run() {
   for (Operation &op : program.getBlock().without_terminator())
     forward.push_back(&op);
   builder.setInsertionPoint(ret);
-  PhaseOp::create(builder, program.getLoc());
+  OpBuilder phase(ret);
+  layer.setEnd(PhaseOp::create(phase, program.getLoc()));
   Value loss = ret.getValues().front();
   Value one =
       ConstantOp::create(builder, loss.getLoc(), tensorTypeOf(loss), 1.0);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -48,7 +49,8 @@ static LogicalResult returnLogits(ProgramOp program) {
   Operation *loss = program.getReturn().getValues().front().getDefiningOp();
   if (!isa_and_nonnull<CrossEntropyOp, LinearCrossEntropyOp>(loss))
     return failure();
-  OpBuilder builder(loss);
+  LayerListener layer(getLayer(loss));
+  OpBuilder builder(loss, &layer);
   Location loc = loss->getLoc();
   auto scalar = RankedTensorType::get({}, builder.getI64Type());
   unsigned index = program.getNumArguments();

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -144,8 +145,10 @@ LogicalResult StepBuilder::wrapMicrobatches() {
     if (Operation *def = contribution.getDefiningOp())
       if (def->getBlock() == body)
         builder.setInsertionPointAfter(def);
-    yielded.push_back(
-        AddOp::create(builder, contribution.getLoc(), sum, contribution));
+    auto total =
+        AddOp::create(builder, contribution.getLoc(), sum, contribution);
+    setLayer(total, getDefiningLayer(contribution));
+    yielded.push_back(total);
   }
   builder.setInsertionPointToEnd(body);
   YieldOp::create(builder, program.getLoc(), yielded);

@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "DenseCopies.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/PaddedRows.h"
 
 #include <numeric>
@@ -86,11 +85,12 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || getTiedOperand(result))
     return false;
-  if (isa<MatmulOp, VendorGemmOpInterface>(result.getOwner()))
-    return !apart || result.getResultNumber() == 0;
+  auto gemm = dyn_cast<GemmOpInterface>(result.getOwner());
+  if (gemm && result == gemm.getMatrix())
+    return true;
   auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
-  if (!dispatch)
-    return false;
+  if (!dispatch) // what else a vendor library writes is dense
+    return gemm && !apart;
   if (!apart)
     return true;
   auto type = tensorTypeOf(value);
@@ -102,9 +102,6 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
         getColumnCount(type) != space[1])
       return false;
     auto number = static_cast<int32_t>(result.getResultNumber());
-    if (dispatch.keepsMatmul() &&
-        result.getResultNumber() + 1 == dispatch.getNumResults())
-      return true;
     // Stores of one value per row or per column do not support a row pitch.
     const row::RowProgram *rows = rowPrograms.get(dispatch);
     return rows && llvm::all_of(rows->stores, [&](const row::Store &store) {
@@ -195,18 +192,17 @@ static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
   if (auto reshape = dyn_cast<ReshapeOp>(user))
     return getColumnCount(tensorTypeOf(use.get())) ==
            getColumnCount(tensorTypeOf(reshape.getResult()));
-  if (auto matmul = dyn_cast<MatmulOp>(user))
-    return use.get() != matmul.getAccumulate();
-  if (isa<VendorGemmOpInterface>(user)) // Other operands are dense.
-    return use.getOperandNumber() < 2;
+  auto gemm = dyn_cast<GemmOpInterface>(user);
+  if (gemm && use.get() == gemm.getAccumulate())
+    return false;
+  if (gemm && use.getOperandNumber() < 2)
+    return true;
   auto dispatch = dyn_cast<DispatchOp>(user);
   if (!dispatch)
     return false;
   auto operand = static_cast<int32_t>(use.getOperandNumber());
   switch (dispatch.getFamily()) {
   case Family::Gemm:
-    if (operand < 2) // The operands of the matmul.
-      return true;
     --operand; // Operand 0 of the epilogue is the matmul.
     [[fallthrough]];
   case Family::Row: {
@@ -241,17 +237,14 @@ static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
 }
 
 bool kiln::mayHavePaddedRows(OpResult value, RowPrograms &rowPrograms) {
-  auto isMatmul = [](Operation *op) {
-    return !isa<DispatchOp>(op) && familyOf(op) == Family::Gemm;
-  };
   auto isKernel = [](Operation *op) {
     auto dispatch = dyn_cast<DispatchOp>(op);
     return dispatch && dispatch.getFamily() == Family::Row &&
            memoryOf(dispatch) == MemorySpace::Device;
   };
-  bool meetsMatmul = isMatmul(value.getOwner());
-  if ((meetsMatmul && value.getResultNumber() != 0) ||
-      (!meetsMatmul && !isKernel(value.getOwner())) ||
+  auto gemm = dyn_cast<GemmOpInterface>(value.getOwner());
+  bool meetsMatmul = gemm && value == gemm.getMatrix();
+  if ((!meetsMatmul && !isKernel(value.getOwner())) ||
       tensorTypeOf(value).getRank() != 2 ||
       !canWriteInto(value, /*apart=*/true, rowPrograms))
     return false;
@@ -260,11 +253,11 @@ bool kiln::mayHavePaddedRows(OpResult value, RowPrograms &rowPrograms) {
     bool isTied = llvm::any_of(user->getResults(), [&](OpResult result) {
       return getTiedOperand(result) == value;
     });
-    bool isMatrix = isMatmul(user) && use.getOperandNumber() < 2;
+    bool isMatrix = isa<GemmOpInterface>(user) && use.getOperandNumber() < 2;
     if (user->getBlock() != value.getOwner()->getBlock() || isTied ||
         !(isMatrix || isKernel(user)) || !readsStrided(use, rowPrograms))
       return false;
-    meetsMatmul |= isMatmul(user);
+    meetsMatmul |= isMatrix;
   }
   return meetsMatmul;
 }

@@ -1,7 +1,20 @@
-//===- Epilogues.h - Row dispatches on the tiles of products ----*- C++ -*-===//
+//===- Epilogues.h - Form the epilogues of GEMMs ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A GEMM and the ops that work on its result become one op. The target decides
+// which kind of epilogue its GEMMs have; the kind decides when it is formed:
+//
+//   Vendor  changes how results are rounded. It is formed with the numerics,
+//           from the graph alone, so that every plan of a module has the same
+//           bits.
+//   Tiles   changes no bit, but must know which kernels there are. It is formed
+//           with the dispatches, after planning.
+//
+// After that, GemmOpInterface describes both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,11 +25,10 @@
 
 namespace kiln {
 
-/// Moves row dispatches of a block into dispatches of family gemm with the
-/// products that they read. `phase`, which may be null, separates the forward
-/// from the backward ops: none moves across it.
-void formEpilogues(mlir::Block &block, mlir::Operation *phase,
-                   RowPrograms &rowPrograms);
+/// Forms the epilogues of a module if they are of this kind. Fails if the
+/// module's target is unknown.
+llvm::LogicalResult formEpilogues(mlir::ModuleOp module, EpilogueKind kind,
+                                  RowPrograms &rowPrograms);
 
 } // namespace kiln
 

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 namespace kiln {
@@ -27,9 +28,11 @@ using namespace kiln;
 namespace {
 
 struct Expansion {
+  LayerListener layer;
   OpBuilder builder;
   Location loc;
-  explicit Expansion(Operation *op) : builder(op), loc(op->getLoc()) {}
+  explicit Expansion(Operation *op)
+      : layer(getLayer(op)), builder(op, &layer), loc(op->getLoc()) {}
 
   RankedTensorType typeLike(Value like, ArrayRef<int64_t> shape) {
     return tensorTypeOf(like).clone(shape);

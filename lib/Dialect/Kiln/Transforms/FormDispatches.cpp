@@ -19,6 +19,7 @@
 #include "DenseCopies.h"
 #include "Epilogues.h"
 #include "Precision.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Fusion.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
@@ -396,6 +397,8 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
                                                     body.getOperations());
       recompute->erase();
     }
+    // Equal kernels of different layers are one kernel.
+    getOperation().walk([](Operation *op) { setLayer(op, LayerAttr()); });
     auto &rowPrograms = getAnalysis<RowPrograms>();
     SmallVector<Block *> blocks;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
@@ -414,10 +417,13 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
       if (failed(
               DispatchFormer(*block, phase, fuse, *target, rowPrograms).run()))
         return signalPassFailure();
-      if (fuse && epilogues && target->getFusionRules().tileEpilogues)
-        formEpilogues(*block, phase, rowPrograms);
-      if (phase)
-        phase->erase();
+    }
+    if (fuse && epilogues &&
+        failed(formEpilogues(getOperation(), EpilogueKind::Tiles, rowPrograms)))
+      return signalPassFailure();
+    for (Block *block : blocks) {
+      for (PhaseOp phase : llvm::make_early_inc_range(block->getOps<PhaseOp>()))
+        phase.erase();
       insertDenseCopies(*block, rowPrograms);
     }
   }

@@ -23,7 +23,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -43,7 +42,7 @@ static constexpr int64_t kReach = 8;
 
 CommandOrder::CommandOrder(Block &block) : end(block.getTerminator()) {
   for (Operation &op : block)
-    if (isa<DispatchOp, MatmulOp, VendorGemmOpInterface, AccumulateOp>(op)) {
+    if (isa<DispatchOp, GemmOpInterface, AccumulateOp>(op)) {
       positions[&op] = size();
       commands.push_back(&op);
     }
@@ -130,12 +129,13 @@ std::optional<OffloadGap> kiln::findGap(Value value,
 void kiln::forEachMemoryValue(Block &block,
                               function_ref<void(Value, OpResult)> visit) {
   for (Operation &op : block) {
-    if (isa<MatmulOp, VendorGemmOpInterface>(op))
-      for (OpResult result : op.getResults())
-        visit(result, result);
     auto dispatch = dyn_cast<DispatchOp>(op);
-    if (!dispatch)
+    if (!dispatch) {
+      if (isa<GemmOpInterface>(op))
+        for (OpResult result : op.getResults())
+          visit(result, result);
       continue;
+    }
     // A value that only its own kernel reads is not stored in memory.
     Operation *yield = dispatch.getBody().front().getTerminator();
     for (auto [value, yielded] :

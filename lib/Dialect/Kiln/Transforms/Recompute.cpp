@@ -76,8 +76,8 @@ std::optional<RecomputeSchedule> kiln::namedSchedule(StringRef name,
   }
   if (name == "blocks") {
     for (int64_t k = 0; k < stages; ++k)
-      if (k == 0 || chain.stages()[k].block.empty() ||
-          chain.stages()[k].block != chain.stages()[k - 1].block)
+      if (k == 0 || !chain.stages()[k].layer ||
+          chain.stages()[k].layer != chain.stages()[k - 1].layer)
         starts.push_back(k);
     return segmented(starts, stages);
   }

@@ -15,6 +15,8 @@
 
 #include "ResidualEncoding.h"
 
+#include "kiln/Dialect/Kiln/IR/Layer.h"
+
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -100,9 +102,10 @@ void EncodingBuilder::applyCodes(const ResidualEncoding &encoding) {
   builder.setInsertionPointAfterValue(x);
   auto type =
       RankedTensorType::get({encoding.encodedBytes}, builder.getIntegerType(8));
-  Value codes =
+  auto codes =
       BucketEncodeOp::create(builder, x.getLoc(), type, x,
                              builder.getDenseF64ArrayAttr(steps.borders));
+  setLayer(codes, getDefiningLayer(x));
   for (Operation *reader : encoding.readers) {
     builder.setInsertionPoint(reader);
     Value dx = BucketDecodeOp::create(
@@ -172,22 +175,24 @@ void EncodingBuilder::applySketch(const ResidualEncoding &encoding) {
   Value x = encoding.through, rng = this->rng();
   OpBuilder builder(x.getContext());
   auto key = builder.getI64IntegerAttr(nextKey++);
-  auto sketch = [&](Value of, Location loc) -> Value {
+  auto sketch = [&](Value of, Location loc) {
     auto type = tensorTypeOf(of);
     return SketchRowsOp::create(
         builder, loc, type.clone({encoding.rows, type.getDimSize(1)}), of, rng,
         key, builder.getI64IntegerAttr(encoding.sequences));
   };
   builder.setInsertionPointAfterValue(x);
-  Value kept = sketch(x, x.getLoc());
+  SketchRowsOp kept = sketch(x, x.getLoc());
+  setLayer(kept, getDefiningLayer(x));
+  Value rows = kept;
   for (Operation *reader : encoding.readers) {
     auto matmul = cast<MatmulOp>(reader);
     bool isLeft = matmul.getA() == x;
     builder.setInsertionPoint(reader);
     Value dy = sketch(isLeft ? matmul.getB() : matmul.getA(), reader->getLoc());
     auto gradient =
-        MatmulOp::create(builder, reader->getLoc(), isLeft ? kept : dy,
-                         isLeft ? dy : kept, true, false);
+        MatmulOp::create(builder, reader->getLoc(), isLeft ? rows : dy,
+                         isLeft ? dy : rows, true, false);
     gradient.getResult().setType(matmul.getType());
     reader->replaceAllUsesWith(gradient);
     reader->erase();

@@ -10,10 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VendorEpilogues.h"
+#include "Epilogues.h"
 
 #include "kiln/Abi/GemmGrid.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 namespace kiln {
@@ -46,7 +46,8 @@ static void splitColumnSum(ReduceOp op, int64_t threads) {
   if (op.getKind() != Reduction::Sum || leading != from.getRank() - 1 ||
       op.getDims().empty() || op.getDims().back() != leading - 1)
     return;
-  OpBuilder builder(op);
+  LayerListener layer(getLayer(op));
+  OpBuilder builder(op, &layer);
   int64_t rows = getRowCount(from), cols = getColumnCount(from);
   int64_t chunk = chooseReductionChunk(rows, threads);
   auto partial = ReducePartialOp::create(
@@ -64,7 +65,8 @@ static void splitColumnSum(ReduceOp op, int64_t threads) {
 static ReduceOp splitMean(ReduceOp op) {
   if (op.getKind() != Reduction::Mean)
     return op;
-  OpBuilder builder(op);
+  LayerListener layer(getLayer(op));
+  OpBuilder builder(op, &layer);
   auto sum = ReduceOp::create(builder, op.getLoc(), op.getType(),
                               Reduction::Sum, op.getX(), op.getDims());
   int64_t count =
@@ -151,20 +153,15 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
     for (AddOp op : sums)
       accumulateInProducer(op);
 
-    if (module->hasAttr(kLibraryEpiloguesAttr))
-      fuseLibraryEpilogues(module);
+    if (failed(formEpilogues(module, EpilogueKind::Vendor,
+                             getAnalysis<RowPrograms>())))
+      return signalPassFailure();
 
-    auto setGrid = [&](auto matmul) {
-      auto [gm, gn] =
-          chooseGemmGrid(matmul.getM(), matmul.getN(), matmul.getK(),
-                         matmul.getTransA(), maxThreads);
-      matmul.setGridAttr(builder.getDenseI64ArrayAttr({gm, gn}));
-    };
     module.walk([&](Operation *op) {
-      if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        setGrid(matmul);
-      } else if (auto matmul = dyn_cast<VendorGemmOpInterface>(op)) {
-        setGrid(matmul);
+      if (auto gemm = dyn_cast<GemmOpInterface>(op)) {
+        auto [gm, gn] = chooseGemmGrid(gemm.getM(), gemm.getN(), gemm.getK(),
+                                       gemm.getTransA(), maxThreads);
+        gemm.setGridAttr(builder.getDenseI64ArrayAttr({gm, gn}));
       } else if (isa<AttentionOp, AttentionGradOp>(op)) {
         op->setAttr("kv_tile", builder.getI64IntegerAttr(kAttentionKeyTile));
       }

@@ -14,6 +14,7 @@
 #include "Precision.h"
 
 #include "kiln/Dialect/Kiln/IR/GradientType.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -74,6 +75,7 @@ static Value folded(CastOp op) {
   OpBuilder builder(op);
   Value constant = ConstantOp::create(builder, op.getLoc(), op.getType(),
                                       cast<ElementsAttr>(value));
+  copyLayer(op, constant.getDefiningOp());
   op.getResult().replaceAllUsesWith(constant);
   op.erase();
   return constant;
@@ -125,8 +127,9 @@ Value Autocast::converted(Value value, Type element) {
     builder.setInsertionPointAfterValue(next);
     auto type = tensorTypeOf(next).clone(element);
     if (!isFlexible(next) || !movesElements(source) || isa<SliceOp>(source)) {
-      conversions[next] =
-          folded(CastOp::create(builder, next.getLoc(), type, next));
+      auto cast = CastOp::create(builder, next.getLoc(), type, next);
+      setLayer(cast, getDefiningLayer(next));
+      conversions[next] = folded(cast);
       continue;
     }
     // Cast the operands of a moving op, which have fewer elements than its

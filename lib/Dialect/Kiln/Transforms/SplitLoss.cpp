@@ -24,6 +24,7 @@
 
 #include "SplitLoss.h"
 
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/IR/SequenceAnalysis.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -102,9 +103,11 @@ LogicalResult LossSplitter::run() {
   for (OpOperand *term : shared) {
     builder.setInsertionPoint(term->getOwner());
     Value value = term->get();
-    term->set(ScaleOp::create(
+    auto share = ScaleOp::create(
         builder, value.getLoc(), value.getType(), value,
-        builder.getF64FloatAttr(1.0 / static_cast<double>(microbatches))));
+        builder.getF64FloatAttr(1.0 / static_cast<double>(microbatches)));
+    setLayer(share, getDefiningLayer(value));
+    term->set(share);
   }
   return success();
 }

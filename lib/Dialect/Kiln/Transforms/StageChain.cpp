@@ -15,21 +15,12 @@ bool kiln::isHeavyOp(Operation *op) {
   return family == Family::Gemm || family == Family::Attention;
 }
 
-/// Returns the location name of the first op that contains a number, up to and
-/// including this number: "h.3" for "h.3.attn.c_attn".
-static std::string layerOf(ArrayRef<Operation *> ops) {
-  for (Operation *op : ops) {
-    StringRef name = getLocationName(op->getLoc());
-    SmallVector<StringRef> parts;
-    name.split(parts, '.');
-    size_t length = 0;
-    for (StringRef part : parts) {
-      length += part.size() + 1;
-      if (!part.empty() && llvm::all_of(part, llvm::isDigit))
-        return name.take_front(length - 1).str();
-    }
-  }
-  return "";
+/// Returns the layer of the first op that belongs to one, or null.
+static LayerAttr layerOf(ArrayRef<Operation *> ops) {
+  for (Operation *op : ops)
+    if (LayerAttr layer = getLayer(op))
+      return layer;
+  return {};
 }
 
 /// Returns the phase marker, which is in the block of the program or of its
@@ -134,15 +125,14 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
   }
   // The ops after the last cut compute the loss.
   for (ForwardStage &stage : chain)
-    stage.block = layerOf(stage.ops);
+    stage.layer = layerOf(stage.ops);
 }
 
 /// Joins adjacent stages of the same layer.
 void StageChain::joinLayers() {
   std::vector<ForwardStage> joined;
   for (ForwardStage &stage : chain) {
-    if (joined.empty() || stage.block.empty() ||
-        stage.block != joined.back().block) {
+    if (joined.empty() || !stage.layer || stage.layer != joined.back().layer) {
       joined.push_back(std::move(stage));
       continue;
     }

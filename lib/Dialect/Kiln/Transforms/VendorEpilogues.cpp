@@ -1,20 +1,21 @@
-//===- VendorEpilogues.cpp - What a gpu's library fuses --------*- C++ -*-===//
+//===- VendorEpilogues.cpp - Epilogues that the vendor library computes ---===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A product becomes one op with what the library can do while it has the sums:
-// add a bias, take gelu of that, multiply by gelu's derivative, or add up an
-// operand that it reads anyway. It depends on nothing but the graph, so that
-// every plan of a module has the same bits.
+// A matmul and the ops that a GPU's vendor library can compute with its sums
+// become one op: an added bias, gelu of that, a factor that is the derivative
+// of gelu, or the sums of an operand that the GEMM reads anyway. This depends
+// on the graph alone, so that every plan of a module has the same bits.
 //
 //===----------------------------------------------------------------------===//
 
 #include "VendorEpilogues.h"
 
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/KilnVendor.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -23,15 +24,15 @@ using namespace mlir;
 using namespace kiln::abi;
 using namespace kiln;
 
-/// Whether the library has epilogues for a product at all.
+/// Returns true if the vendor library has epilogues for this matmul.
 static bool hasEpilogues(MatmulOp matmul) {
   return matmul && !matmul.getAccumulate() && matmul.getType().getRank() == 2 &&
          !matmul.getType().getElementType().isF64();
 }
 
-/// Whether the library takes gelu of a result of this type, of operands like a,
-/// and the matrix that goes with it, if there is one.
-static bool mayTakeGelu(RankedTensorType type, Value a, bool hasMatrix) {
+/// Returns true if the vendor library computes gelu of a result of this type,
+/// given operands like `a`, and stores its input if `hasMatrix`.
+static bool hasGelu(RankedTensorType type, Value a, bool hasMatrix) {
   return type.getElementType() == tensorTypeOf(a).getElementType() &&
          (!hasMatrix || type.getDimSize(1) % auxRowMultiple == 0);
 }
@@ -40,7 +41,7 @@ static bool mayTakeGelu(RankedTensorType type, Value a, bool hasMatrix) {
 // Biases
 //===----------------------------------------------------------------------===//
 
-/// The vector that a broadcast repeats in every row, or nothing.
+/// Returns the vector that a broadcast repeats in every row, or null.
 static Value biasOf(Value rows) {
   auto broadcast = rows.getDefiningOp<BroadcastOp>();
   if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>{1} ||
@@ -50,7 +51,7 @@ static Value biasOf(Value rows) {
   return broadcast.getX();
 }
 
-/// The product that only `reader` reads, or nothing.
+/// Returns the matmul that only `reader` reads, or null.
 static MatmulOp matmulOf(Value value, Operation *reader) {
   auto matmul = value.getDefiningOp<MatmulOp>();
   if (!hasEpilogues(matmul) || !matmul->hasOneUse() ||
@@ -59,14 +60,15 @@ static MatmulOp matmulOf(Value value, Operation *reader) {
   return matmul;
 }
 
-static void addInLibrary(AddOp sum) {
+static void formLinear(AddOp sum) {
   for (auto [term, rows] : {std::pair<Value, Value>(sum.getA(), sum.getB()),
                             {sum.getB(), sum.getA()}}) {
     MatmulOp matmul = matmulOf(term, sum);
     Value bias = biasOf(rows);
     if (!matmul || !bias)
       continue;
-    OpBuilder builder(sum);
+    LayerListener layer(getLayer(matmul));
+    OpBuilder builder(sum, &layer);
     auto linear = LinearOp::create(builder, matmul.getLoc(), matmul.getType(),
                                    matmul.getA(), matmul.getB(), bias,
                                    matmul.getTransA(), matmul.getTransB(),
@@ -85,9 +87,9 @@ static void addInLibrary(AddOp sum) {
 // Gelu and its gradient
 //===----------------------------------------------------------------------===//
 
-/// Gelu of a linear layer. What it is taken of may be wanted by the backward
-/// pass, which reads it from memory; another reader wants it in a kernel.
-static void takeGeluInLibrary(GeluOp gelu) {
+/// Gelu of a kiln.linear. The backward pass may read the input of gelu from
+/// memory; for any other reader, a kernel has to compute gelu.
+static void formLinearGelu(GeluOp gelu) {
   auto linear = gelu.getX().getDefiningOp<LinearOp>();
   if (!gelu.getTanh() || !linear || linear->getBlock() != gelu->getBlock())
     return;
@@ -103,9 +105,10 @@ static void takeGeluInLibrary(GeluOp gelu) {
     isKept = true;
   }
   RankedTensorType type = tensorTypeOf(linear.getY());
-  if (!mayTakeGelu(type, linear.getA(), isKept))
+  if (!hasGelu(type, linear.getA(), isKept))
     return;
-  OpBuilder builder(linear);
+  LayerListener layer(getLayer(linear));
+  OpBuilder builder(linear, &layer);
   auto fused = LinearGeluOp::create(
       builder, linear.getLoc(), type, isKept ? type : Type(), linear.getA(),
       linear.getB(), linear.getBias(), linear.getTransA(), linear.getTransB(),
@@ -117,14 +120,15 @@ static void takeGeluInLibrary(GeluOp gelu) {
   linear.erase();
 }
 
-/// The gradient of a gelu that the library took.
-static void multiplyInLibrary(GeluGradOp gradient) {
+/// The gradient of a gelu that the vendor library computes.
+static void formGeluGrad(GeluGradOp gradient) {
   MatmulOp matmul = matmulOf(gradient.getB(), gradient);
   auto forward = gradient.getA().getDefiningOp<LinearGeluOp>();
   if (!gradient.getTanh() || !matmul || !forward ||
-      !mayTakeGelu(matmul.getType(), matmul.getA(), /*hasMatrix=*/true))
+      !hasGelu(matmul.getType(), matmul.getA(), /*hasMatrix=*/true))
     return;
-  OpBuilder builder(gradient);
+  LayerListener layer(getLayer(matmul));
+  OpBuilder builder(gradient, &layer);
   auto fused = MatmulGeluGradOp::create(
       builder, matmul.getLoc(), matmul.getType(), matmul.getA(), matmul.getB(),
       gradient.getA(), matmul.getTransA(), matmul.getTransB(),
@@ -138,14 +142,15 @@ static void multiplyInLibrary(GeluGradOp gradient) {
 // Gradients of biases
 //===----------------------------------------------------------------------===//
 
-/// Whether a row kernel makes the value, which then adds up its columns without
-/// reading anything again.
+/// Returns true if a row kernel computes the value: that kernel also sums its
+/// columns, without reading anything again.
 static bool isMadeInRows(Value value) {
   auto op = value.getDefiningOp<DispatchableOpInterface>();
   return !op || op.getFamily() == Family::Row;
 }
 
-/// The first product of one block that sums over the rows of `dy`, or nothing.
+/// Returns the first matmul of the block that sums over the rows of `dy`, or
+/// null.
 static MatmulOp weightGradientOf(Value dy, Operation *sum) {
   MatmulOp first;
   for (OpOperand &use : dy.getUses()) {
@@ -160,8 +165,8 @@ static MatmulOp weightGradientOf(Value dy, Operation *sum) {
   return first;
 }
 
-/// Ops between `sum` and `product` that need the sum, in their order; nothing
-/// if one of them cannot move behind the product.
+/// Returns the ops between `sum` and `end` that need the sum, in their order;
+/// nothing if one of them cannot move after `end`.
 static std::optional<SmallVector<Operation *>> readersBetween(Operation *sum,
                                                               Operation *end) {
   llvm::SetVector<Operation *> readers;
@@ -187,8 +192,8 @@ static std::optional<SmallVector<Operation *>> readersBetween(Operation *sum,
   return readers.takeVector();
 }
 
-/// The gradient of a bias: the sum of the rows that a product reads, too.
-static void addRowsInLibrary(ReduceCombineOp sum) {
+/// The gradient of a bias: the sum of rows that a matmul reads anyway.
+static void formBiasGrad(ReduceCombineOp sum) {
   auto partial = sum.getX().getDefiningOp<ReducePartialOp>();
   if (!partial || !partial->hasOneUse() || sum.getAccumulate() ||
       tensorTypeOf(partial.getX()).getRank() != 2 ||
@@ -204,7 +209,8 @@ static void addRowsInLibrary(ReduceCombineOp sum) {
   if (!readers)
     return;
   bool ofA = matmul.getA() == dy && matmul.getTransA();
-  OpBuilder builder(matmul);
+  LayerListener layer(getLayer(matmul));
+  OpBuilder builder(matmul, &layer);
   auto fused = MatmulBiasGradOp::create(
       builder, matmul.getLoc(), matmul.getType(), sum.getType(), matmul.getA(),
       matmul.getB(), matmul.getTransA(), matmul.getTransB(), ofA,
@@ -214,7 +220,7 @@ static void addRowsInLibrary(ReduceCombineOp sum) {
     reader->moveAfter(last);
     last = reader;
   }
-  // Where the sum stood behind the product, its readers do so too.
+  // If the sum was after the matmul, so are its readers.
   sum.replaceAllUsesWith(fused.getDb());
   matmul.replaceAllUsesWith(fused.getC());
   sum.erase();
@@ -230,9 +236,9 @@ static void forEachOp(ModuleOp module, void (*fuse)(Op)) {
     fuse(op);
 }
 
-void kiln::fuseLibraryEpilogues(ModuleOp module) {
-  forEachOp<AddOp>(module, addInLibrary);
-  forEachOp<GeluOp>(module, takeGeluInLibrary);
-  forEachOp<GeluGradOp>(module, multiplyInLibrary);
-  forEachOp<ReduceCombineOp>(module, addRowsInLibrary);
+void kiln::formVendorEpilogues(ModuleOp module) {
+  forEachOp<AddOp>(module, formLinear);
+  forEachOp<GeluOp>(module, formLinearGelu);
+  forEachOp<GeluGradOp>(module, formGeluGrad);
+  forEachOp<ReduceCombineOp>(module, formBiasGrad);
 }

@@ -1,4 +1,4 @@
-//===- VendorEpilogues.h - What a gpu's library fuses ----------*- C++ -*-===//
+//===- VendorEpilogues.h - Epilogues of the vendor library ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// Makes one op of every product and what the library of a gpu can add to it.
-/// Rounds less often, so it belongs to what fixes numerics.
-void fuseLibraryEpilogues(mlir::ModuleOp module);
+/// Forms the epilogues that the vendor library computes in all GEMMs of a
+/// module. They round less often, so this is part of fixing the numerics.
+void formVendorEpilogues(mlir::ModuleOp module);
 
 } // namespace kiln
 

@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ForwardLevel.h"
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -98,11 +97,8 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
     if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp,
             LinearCrossEntropyGradOp>(op))
       return reject(op, "is not expanded", "kiln-expand-loss");
-    if (auto matmul = dyn_cast<MatmulOp>(op))
-      if (!matmul.getGrid())
-        return reject(op, "has no grid", "kiln-set-numerics");
-    if (auto matmul = dyn_cast<VendorGemmOpInterface>(op))
-      if (!matmul.getGridAttr())
+    if (auto gemm = dyn_cast<GemmOpInterface>(op))
+      if (!gemm.getGridAttr())
         return reject(op, "has no grid", "kiln-set-numerics");
     if (auto reduce = dyn_cast<ReduceOp>(op))
       if (reduce.getKind() == Reduction::Mean)

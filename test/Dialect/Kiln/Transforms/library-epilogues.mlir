@@ -1,7 +1,9 @@
-// Epilogues of the GPU's vendor library, in a module that enables them.
+// Epilogues of the GPU's vendor library, in a module that enables them, for a target that
+// supports them.
 
 // RUN: kiln-opt %s --kiln-set-numerics | FileCheck %s
 // RUN: sed 's/kiln.library_epilogues, //' %s | kiln-opt --kiln-set-numerics | FileCheck %s --check-prefix=OFF
+// RUN: sed 's/, kiln.target = "cuda"//' %s | kiln-opt --kiln-set-numerics | FileCheck %s --check-prefix=OFF
 // OFF-NOT: kiln.{{linear|matmul_gelu_grad|matmul_bias_grad}}
 
 module attributes {kiln.library_epilogues, kiln.target = "cuda"} {

@@ -8,6 +8,7 @@
 #ifndef KILN_DIALECT_KILN_IR_KILN_H
 #define KILN_DIALECT_KILN_IR_KILN_H
 
+#include "kiln/Abi/GemmEpilogue.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/HostTensor.h"
 #include "kiln/Dialect/Kiln/IR/RowProgram.h"
@@ -34,6 +35,10 @@ class MatmulOp;
 class ReturnOp;
 enum class Family : uint32_t;
 
+inline mlir::RankedTensorType tensorTypeOf(mlir::Value value) {
+  return llvm::cast<mlir::RankedTensorType>(value.getType());
+}
+
 /// Result of PrecisionOpInterface::getPrecision.
 enum class Precision { Low, Full, Follow };
 
@@ -41,6 +46,19 @@ enum class Precision { Low, Full, Follow };
 enum class Rounding { Nothing, Results, Inside };
 /// Returns random numbers below `bound` in magnitude.
 using NoiseSource = llvm::function_ref<double(double bound)>;
+
+/// Result of GemmOpInterface::getEpilogueKind: the code that computes the
+/// epilogue of a GEMM.
+enum class EpilogueKind {
+  None,
+  /// A kernel runs on each tile as soon as the tile is complete. It reads the
+  /// rounded result of the GEMM, so it computes the same bits as a separate
+  /// kernel.
+  Tiles,
+  /// The vendor library rounds the result of GEMM and epilogue once, where
+  /// separate ops round each result.
+  Vendor,
+};
 
 /// Result of UpdateOpInterface::describeUpdate: the optimizer as named by
 /// `kilnc --optimizer`, its options without the weight decay, and the weight
@@ -165,10 +183,6 @@ llvm::FailureOr<row::RowProgram> buildRowProgram(DispatchOp dispatch);
 /// operands, and the operands of the terminator are the results.
 llvm::FailureOr<row::RowProgram> buildRowProgram(mlir::Block &body,
                                                  int64_t rows, int64_t cols);
-
-inline mlir::RankedTensorType tensorTypeOf(mlir::Value value) {
-  return llvm::cast<mlir::RankedTensorType>(value.getType());
-}
 
 } // namespace kiln
 

@@ -107,6 +107,27 @@ def Kiln_InputAttr : AttrDef<Kiln_Dialect, "Input"> {
   let assemblyFormat = "`<` $role (`,` `batch_dim` `=` $batch_dim^)? `>`";
 }
 
+def Kiln_LayerAttr : AttrDef<Kiln_Dialect, "Layer"> {
+  let mnemonic = "layer";
+  let summary = "the layer of a model that an op belongs to";
+  let description = [{
+    The attribute `kiln.layer` of an op in a program. It has the name of the layer,
+    which reports show, and its number among the layers of its kind, from 0. Importers
+    set it on every op that computes in a layer; a pass that replaces an op gives
+    the new ops the layer of the old one (`copyLayer`, `LayerListener`). The planner
+    groups the stages of the forward pass by it, and `--recompute=blocks` keeps the
+    input of each layer. An op without the attribute belongs to no layer. The
+    attribute does not affect results. `kiln-form-dispatches` drops it: equal kernels
+    of different layers are one kernel.
+
+    Example: `%y = kiln.relu %x {kiln.layer = #kiln.layer<"h.3", 3>} : tensor<8x4xf32>`
+  }];
+  let parameters = (ins StringRefParameter<"name of the layer">:$name, "int64_t":$number);
+  let assemblyFormat = "`<` $name `,` $number `>`";
+  let genMnemonicAlias = 1;
+  let genVerifyDecl = 1;
+}
+
 def Kiln_NormalAttr : Kiln_Attr<"Normal", "normal"> {
   let summary = "initial values drawn from a normal distribution";
   let description = [{

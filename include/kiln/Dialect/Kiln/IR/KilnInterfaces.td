@@ -106,6 +106,82 @@ def RowOpInterface : OpInterface<"RowOpInterface"> {
   ];
 }
 
+def GemmOpInterface : OpInterface<"GemmOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    A GEMM, alone or with an epilogue: `kiln.matmul`, an op of the vendor library, or a
+    `kiln.dispatch` of family gemm. What plans, prices, schedules or interprets GEMMs
+    asks this interface, and does not distinguish these ops.
+
+    As a command, a GEMM has the places of its left and right operand, of the matrix
+    that it stores, and then those of the operands and the results of its epilogue.
+  }];
+  // A kiln.dispatch of another family is no GEMM.
+  let extraClassOf = "return $_op.isGemm();";
+  let methods = [
+    InterfaceMethod<"True if the op is a GEMM.", "bool", "isGemm", (ins), [{}],
+      [{ return true; }]>,
+    InterfaceMethod<"Who computes the epilogue.", "::kiln::EpilogueKind", "getEpilogueKind",
+      (ins), [{}], [{
+        return $_op.getVendorEpilogue() == ::kiln::abi::GemmEpilogue::None
+                   ? ::kiln::EpilogueKind::None : ::kiln::EpilogueKind::Vendor;
+      }]>,
+    InterfaceMethod<"What the vendor library computes of the sums before it rounds them.",
+      "::kiln::abi::GemmEpilogue", "getVendorEpilogue", (ins), [{}],
+      [{ return ::kiln::abi::GemmEpilogue::None; }]>,
+    InterfaceMethod<"The left operand.", "::mlir::Value", "getLeft", (ins), [{}],
+      [{ return $_op->getOperand(0); }]>,
+    InterfaceMethod<"The right operand.", "::mlir::Value", "getRight", (ins), [{}],
+      [{ return $_op->getOperand(1); }]>,
+    InterfaceMethod<"The matrix that the sums are added to, or null.", "::mlir::Value",
+      "getAccumulate", (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<[{
+      The result that the GEMM itself stores; null if only the kernel of its epilogue
+      reads what it stores.
+    }], "::mlir::Value", "getMatrix", (ins), [{}], [{ return $_op->getResult(0); }]>,
+    InterfaceMethod<"The type of what the GEMM itself stores.", "::mlir::RankedTensorType",
+      "getMatrixType", (ins), [{}],
+      [{ return ::llvm::cast<::mlir::RankedTensorType>($_op->getResult(0).getType()); }]>,
+    InterfaceMethod<"The operands of the epilogue.", "::mlir::OperandRange",
+      "getEpilogueOperands", (ins), [{}], [{
+        auto operands = $_op->getOperands().drop_front(2);
+        return $_op.getAccumulate() ? operands.drop_back() : operands;
+      }]>,
+    InterfaceMethod<"The results of the epilogue, without the matrix.", "::mlir::ResultRange",
+      "getEpilogueResults", (ins), [{}], [{ return $_op->getResults().drop_front(); }]>,
+    InterfaceMethod<[{
+      Of the operands or results of a vendor library's epilogue the row that is added, or
+      the sums of one operand; or null.
+    }], "::mlir::Value", "getBiasRow", (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<"Likewise the input of gelu, or null.", "::mlir::Value", "getAux",
+      (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<"Whether the left operand is transposed.", "bool", "getTransA">,
+    InterfaceMethod<"Whether the right operand is transposed.", "bool", "getTransB">,
+    InterfaceMethod<"The tiles of the matrix, or null: not yet chosen.",
+      "::mlir::DenseI64ArrayAttr", "getGridAttr">,
+    InterfaceMethod<"Chooses the tiles.", "void", "setGridAttr",
+      (ins "::mlir::DenseI64ArrayAttr":$grid)>,
+    InterfaceMethod<"Rows of one matrix.", "int64_t", "getM", (ins), [{}], [{
+        auto type = tensorTypeOf($_op.getLeft());
+        return type.getDimSize(type.getRank() - ($_op.getTransA() ? 1 : 2));
+      }]>,
+    InterfaceMethod<"Its columns.", "int64_t", "getN", (ins), [{}], [{
+        auto type = tensorTypeOf($_op.getRight());
+        return type.getDimSize(type.getRank() - ($_op.getTransB() ? 2 : 1));
+      }]>,
+    InterfaceMethod<"Terms of each sum.", "int64_t", "getK", (ins), [{}], [{
+        auto type = tensorTypeOf($_op.getLeft());
+        return type.getDimSize(type.getRank() - ($_op.getTransA() ? 2 : 1));
+      }]>,
+    InterfaceMethod<"The number of matrices.", "int64_t", "getBatch", (ins), [{}], [{
+        int64_t batch = 1;
+        for (int64_t size : tensorTypeOf($_op.getLeft()).getShape().drop_back(2))
+          batch *= size;
+        return batch;
+      }]>,
+  ];
+}
+
 def PrecisionOpInterface : OpInterface<"PrecisionOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{

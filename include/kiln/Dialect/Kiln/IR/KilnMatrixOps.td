@@ -12,7 +12,7 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
+def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface, GemmOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
@@ -37,11 +37,6 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
   }];
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$a, "::mlir::Value":$b, "bool":$transA, "bool":$transB)>];
-  let extraClassDeclaration = [{
-    /// Rows (M), columns (N) and inner extent (K) of one matmul of the batch.
-    int64_t getM(); int64_t getN(); int64_t getK();
-    int64_t getBatch();
-  }];
 }
 
 def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, LaunchArgumentsOpInterface,

@@ -212,7 +212,9 @@ def Kiln_CopyWaitOp : Kiln_CopyOp<"copy_wait", [AllTypesMatch<["token", "y"]>, K
   let hasVerifier = 1;
 }
 
-def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_InProgram]> {
+def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_InProgram,
+    DeclareOpInterfaceMethods<GemmOpInterface,
+      ["isGemm", "getEpilogueKind", "getMatrix", "getMatrixType", "getEpilogueResults"]>]> {
   let summary = "ops that become one generated kernel";
   let description = [{
     The body holds kiln ops of one family. `rows` and `cols` are the iteration

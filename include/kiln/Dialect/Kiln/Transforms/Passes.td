@@ -175,8 +175,9 @@ def SetNumerics : Pass<"kiln-set-numerics", "::mlir::ModuleOp"> {
   let description = [{
     Sets the grids of GEMMs, the key tile of attention and the chunks of column
     reductions, and decides which sums a matmul or a scatter accumulates itself.
-    All of these depend only on shapes and the number of threads, and no later pass
-    changes them.
+    All of these depend only on shapes and the number of threads. If the module has
+    `kiln.library_epilogues` and its target supports such epilogues, GEMMs get those
+    of the vendor library. No later pass changes any of these.
   }];
   let options = [
     Option<"maxThreads", "max-threads", "int64_t", "2", "maximum number of threads of the executable">,
@@ -258,9 +259,10 @@ def FormDispatches : Pass<"kiln-form-dispatches", "::mlir::ModuleOp"> {
     library (`matmul`), or is a view. Row ops with the same iteration space are fused
     if no other op has to move; fusion never changes a bit of any result.
 
-    With `epilogues`, a row dispatch that reads a matmul and computes each element
-    from elements at the same position, row or column is merged with the matmul into
-    a dispatch of family gemm, if its other operands are defined before the matmul.
+    With `epilogues`, and if the target runs epilogues on tiles, a row dispatch that
+    reads a matmul and computes each element from elements at the same position, row
+    or column is merged with the matmul into a dispatch of family gemm, if its other
+    operands are defined before the matmul.
   }];
   let options = [
     Option<"fuse", "fuse", "bool", "true", "fuse row ops; off gives one op per dispatch and no epilogues">,

@@ -23,9 +23,8 @@
 #ifndef KILN_DIALECT_KILN_TRANSFORMS_STAGECHAIN_H
 #define KILN_DIALECT_KILN_TRANSFORMS_STAGECHAIN_H
 
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 
-#include <string>
 #include <vector>
 
 namespace kiln {
@@ -48,9 +47,8 @@ struct ForwardStage {
   /// Values of the stage, without its output, that the backward pass reads, in
   /// program order.
   llvm::SmallVector<mlir::Value> residuals;
-  /// Name of the layer in the imported model ("h.3"), which all stages of the
-  /// layer share.
-  std::string block;
+  /// The layer, or null. Adjacent stages may belong to the same layer.
+  LayerAttr layer;
 };
 
 /// Selects the points at which a chain is cut.

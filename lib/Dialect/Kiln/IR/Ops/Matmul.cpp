@@ -66,28 +66,6 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value a,
         /*accumulate=*/Value(), transA, transB, /*grid=*/nullptr);
 }
 
-int64_t MatmulOp::getM() {
-  auto type = tensorTypeOf(getA());
-  return type.getDimSize(type.getRank() - (getTransA() ? 1 : 2));
-}
-
-int64_t MatmulOp::getK() {
-  auto type = tensorTypeOf(getA());
-  return type.getDimSize(type.getRank() - (getTransA() ? 2 : 1));
-}
-
-int64_t MatmulOp::getN() {
-  auto type = tensorTypeOf(getB());
-  return type.getDimSize(type.getRank() - (getTransB() ? 2 : 1));
-}
-
-int64_t MatmulOp::getBatch() {
-  int64_t batch = 1;
-  for (int64_t size : tensorTypeOf(getA()).getShape().drop_back(2))
-    batch *= size;
-  return batch;
-}
-
 LogicalResult MatmulOp::verify() {
   auto typeA = tensorTypeOf(getA()), typeB = tensorTypeOf(getB());
   if (failed(checkMinRank(*this, "a", getA(), 2)) ||

@@ -1,17 +1,17 @@
-//===- KilnLibraryOps.cpp - Vendor GEMM ops with fused epilogues ----------===//
+//===- KilnVendorOps.cpp - Vendor GEMM ops with fused epilogues -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements the ops of KilnLibraryOps.td. The reference computes sums in f64
+// Implements the ops of KilnVendorOps.td. The reference computes sums in f64
 // and the caller rounds the result, so it rounds once, like the vendor library.
 // Labels such as C1 name the constraints in the descriptions of the ops.
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/KilnLibrary.h"
+#include "kiln/Dialect/Kiln/IR/KilnVendor.h"
 
 #include "OpChecks.h"
 #include "kiln/Abi/TanhGelu.h"
@@ -22,10 +22,10 @@ using namespace kiln::checks;
 using namespace kiln;
 
 #define GET_OP_CLASSES
-#include "kiln/Dialect/Kiln/IR/KilnLibraryOps.cpp.inc"
+#include "kiln/Dialect/Kiln/IR/KilnVendorOps.cpp.inc"
 
 /// Verifies the ranks, element types, extents and grid of a vendor GEMM.
-static LogicalResult verifyVendorGemm(VendorGemmOpInterface op) {
+static LogicalResult verifyVendorGemm(GemmOpInterface op) {
   if (failed(checkRank(op, "a", op.getLeft(), 2)) || // C1
       failed(checkRank(op, "b", op.getRight(), 2)))
     return failure();
@@ -52,7 +52,7 @@ static LogicalResult verifyVendorGemm(VendorGemmOpInterface op) {
 
 /// Verifies that the row length of the auxiliary tensor is aligned as the
 /// vendor library requires.
-static LogicalResult verifyAux(VendorGemmOpInterface op) {
+static LogicalResult verifyAux(GemmOpInterface op) {
   if (op.getN() % auxRowMultiple == 0)
     return success();
   return op->emitOpError("has an auxiliary tensor 'u' with rows of ")
@@ -60,7 +60,7 @@ static LogicalResult verifyAux(VendorGemmOpInterface op) {
 }
 
 /// Calls visit(i, j, sum) for each element of the matmul, row by row.
-static void forEachSum(VendorGemmOpInterface op,
+static void forEachSum(GemmOpInterface op,
                        ArrayRef<const HostTensor *> operands,
                        function_ref<void(int64_t, int64_t, double)> visit) {
   const HostTensor &a = *operands[0], &b = *operands[1];
@@ -75,14 +75,14 @@ static void forEachSum(VendorGemmOpInterface op,
     }
 }
 
-#define KILN_LIBRARY_PRODUCT(Op)                                               \
+#define KILN_VENDOR_GEMM(Op)                                                   \
   Family Op::getFamily() { return Family::Gemm; }                              \
   int64_t Op::getFlops() { return 2 * getM() * getN() * getK(); }
-KILN_LIBRARY_PRODUCT(LinearOp)
-KILN_LIBRARY_PRODUCT(LinearGeluOp)
-KILN_LIBRARY_PRODUCT(MatmulGeluGradOp)
-KILN_LIBRARY_PRODUCT(MatmulBiasGradOp)
-#undef KILN_LIBRARY_PRODUCT
+KILN_VENDOR_GEMM(LinearOp)
+KILN_VENDOR_GEMM(LinearGeluOp)
+KILN_VENDOR_GEMM(MatmulGeluGradOp)
+KILN_VENDOR_GEMM(MatmulBiasGradOp)
+#undef KILN_VENDOR_GEMM
 
 //===----------------------------------------------------------------------===//
 // kiln.linear
@@ -204,4 +204,38 @@ LogicalResult MatmulBiasGradOp::evaluate(ArrayRef<const HostTensor *> operands,
     results[1].reals[i] = sum;
   }
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Any GEMM
+//===----------------------------------------------------------------------===//
+
+Operation *kiln::createGemm(OpBuilder &builder, Location loc,
+                            GemmEpilogue epilogue, TypeRange results,
+                            ValueRange operands, bool transA, bool transB) {
+  Value a = operands[0], b = operands[1];
+  Value third = operands.size() > 2 ? operands[2] : Value();
+  DenseI64ArrayAttr grid;
+  switch (epilogue) {
+  case GemmEpilogue::None:
+    return MatmulOp::create(builder, loc, results[0], a, b, third, transA,
+                            transB, grid);
+  case GemmEpilogue::Bias:
+    return LinearOp::create(builder, loc, results[0], a, b, third, transA,
+                            transB, grid);
+  case GemmEpilogue::GeluBias:
+  case GemmEpilogue::GeluAuxBias:
+    return LinearGeluOp::create(builder, loc, results[0],
+                                results.size() > 1 ? results[1] : Type(), a, b,
+                                third, transA, transB, grid);
+  case GemmEpilogue::GeluGrad:
+    return MatmulGeluGradOp::create(builder, loc, results[0], a, b, third,
+                                    transA, transB, grid);
+  case GemmEpilogue::BiasGradA:
+  case GemmEpilogue::BiasGradB:
+    return MatmulBiasGradOp::create(builder, loc, results[0], results[1], a, b,
+                                    transA, transB,
+                                    epilogue == GemmEpilogue::BiasGradA, grid);
+  }
+  llvm_unreachable("all epilogues are listed");
 }

@@ -1,65 +1,27 @@
-//===- KilnLibraryOps.td - what a gpu's library fuses ------*- tablegen -*-===//
+//===- KilnVendorOps.td - GEMMs of a vendor library --------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Several ops in one call of the library, which rounds once where they round
-// one by one. So they are made with the numerics, behind autodiff, and no later
-// pass makes or splits one. Other ops are in KilnOps.td.
+// A GEMM and its epilogue in one call of a GPU's vendor library, which rounds
+// once where separate ops round one by one. Therefore these ops are formed with
+// the numerics, after autodiff, and no later pass forms or splits one. Other ops
+// are in KilnOps.td.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_DIALECT_KILN_IR_KILNLIBRARYOPS_TD
-#define KILN_DIALECT_KILN_IR_KILNLIBRARYOPS_TD
+#ifndef KILN_DIALECT_KILN_IR_KILNVENDOROPS_TD
+#define KILN_DIALECT_KILN_IR_KILNVENDOROPS_TD
 
 include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-def VendorGemmOpInterface : OpInterface<"VendorGemmOpInterface"> {
-  let cppNamespace = "::kiln";
-  let description = [{
-    A product of two matrices, with what the library does where its sums are. As
-    a command it has the places of a, b, the result, and then those of bias and
-    aux, where it has them.
-  }];
-  let methods =
-      [InterfaceMethod<"What the library does with the sums.",
-                       "::kiln::abi::GemmEpilogue", "getVendorEpilogue">,
-       InterfaceMethod<"The first operand.", "::mlir::Value", "getLeft", (ins),
-                       [{}], [{ return $_op.getA(); }]>,
-       InterfaceMethod<"The second operand.", "::mlir::Value", "getRight",
-                       (ins), [{}], [{ return $_op.getB(); }]>,
-       InterfaceMethod<"What has the shape of the product.", "::mlir::Value",
-                       "getMatrix", (ins), [{}],
-                       [{ return $_op->getResult(0); }]>,
-       InterfaceMethod<"The row that is added, or the sums of one, or null.",
-                       "::mlir::Value", "getBiasRow">,
-       InterfaceMethod<"The input of gelu, or null.", "::mlir::Value",
-                       "getAux">,
-       InterfaceMethod<"Whether a is transposed.", "bool", "getTransA">,
-       InterfaceMethod<"Whether b is transposed.", "bool", "getTransB">,
-       InterfaceMethod<"The tiles of the result, or null: not yet chosen.",
-                       "::mlir::DenseI64ArrayAttr", "getGridAttr">,
-       InterfaceMethod<"Chooses the tiles.", "void", "setGridAttr",
-                       (ins "::mlir::DenseI64ArrayAttr":$grid)>,
-       InterfaceMethod<
-           "Rows of the product.", "int64_t", "getM", (ins), [{}],
-           [{ return tensorTypeOf($_op.getA()).getDimSize($_op.getTransA() ? 1 : 0); }]>,
-       InterfaceMethod<
-           "Its columns.", "int64_t", "getN", (ins), [{}],
-           [{ return tensorTypeOf($_op.getB()).getDimSize($_op.getTransB() ? 0 : 1); }]>,
-       InterfaceMethod<
-           "Its inner extent.", "int64_t", "getK", (ins), [{}],
-           [{ return tensorTypeOf($_op.getA()).getDimSize($_op.getTransA() ? 0 : 1); }]>,
-  ];
-}
-
 class Kiln_VendorGemmOp<string mnemonic> : Kiln_Op<mnemonic, [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
-    DeclareOpInterfaceMethods<VendorGemmOpInterface,
+    DeclareOpInterfaceMethods<GemmOpInterface,
       ["getVendorEpilogue", "getBiasRow", "getAux"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let hasVerifier = 1;
@@ -148,4 +110,4 @@ def Kiln_MatmulBiasGradOp : Kiln_VendorGemmOp<"matmul_bias_grad"> {
   }];
 }
 
-#endif // KILN_DIALECT_KILN_IR_KILNLIBRARYOPS_TD
+#endif // KILN_DIALECT_KILN_IR_KILNVENDOROPS_TD

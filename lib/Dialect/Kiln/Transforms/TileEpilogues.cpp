@@ -1,0 +1,184 @@
+//===- TileEpilogues.cpp - Row dispatches on the tiles of matmuls ---------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A row dispatch joins the matmul that it reads as a whole or not at all: what
+// a norm or a column sum is part of stays one kernel. It moves up to the
+// matmul, so everything else that it reads must exist there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileEpilogues.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Fusion.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Returns true if a value exists before `op`, or would if reads of states and
+/// views moved there.
+static bool canExistBefore(Value value, Operation *op) {
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op))
+    return true;
+  if (isa<ReadOp>(def))
+    return true;
+  return familyOf(def) == Family::View &&
+         canExistBefore(def->getOperand(0), op);
+}
+
+static void moveBefore(Value value, Operation *op) {
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op))
+    return;
+  for (Value operand : def->getOperands())
+    moveBefore(operand, op);
+  def->moveBefore(op);
+}
+
+/// A loop's sum is overwritten by its next value, tile by tile, so it must not
+/// be read by a matmul whose tiles need each other's rows or columns.
+static bool readsSum(MatmulOp matmul) {
+  auto loop = dyn_cast<AccumulateOp>(matmul->getParentOp());
+  if (!loop)
+    return false;
+  auto isSum = [&](Value value) {
+    while (Operation *def = value.getDefiningOp()) {
+      if (!isa<ReshapeOp, SliceOp>(def))
+        return false;
+      value = def->getOperand(0);
+    }
+    auto argument = cast<BlockArgument>(value);
+    return argument.getOwner()->getParentOp() == loop &&
+           argument.getArgNumber() >= loop.getSliced().size();
+  };
+  return isSum(matmul.getA()) || isSum(matmul.getB());
+}
+
+/// The locations of both ops. The last part names the whole: the matmul.
+static Location locationOf(DispatchOp dispatch, MatmulOp matmul) {
+  SmallVector<Location> parts = {dispatch.getLoc()};
+  if (auto fused = dyn_cast<FusedLoc>(dispatch.getLoc()))
+    parts.assign(fused.getLocations().begin(), fused.getLocations().end());
+  llvm::erase(parts, matmul.getLoc());
+  parts.push_back(matmul.getLoc());
+  return FusedLoc::get(matmul.getContext(), parts);
+}
+
+namespace {
+
+struct Candidate {
+  MatmulOp matmul;
+  DispatchOp dispatch;
+  /// The dispatch's operand that is the matmul's result.
+  unsigned operand = 0;
+
+  bool keepsMatmul() const { return !matmul->hasOneUse(); }
+  bool qualifies(Operation *phase, RowPrograms &rowPrograms);
+  void emit();
+};
+
+} // namespace
+
+bool Candidate::qualifies(Operation *phase, RowPrograms &rowPrograms) {
+  if (matmul.getAccumulate() || matmul.getType().getRank() != 2 ||
+      readsSum(matmul))
+    return false;
+  if (phase && phase->getBlock() == matmul->getBlock() &&
+      phase->isBeforeInBlock(matmul) != phase->isBeforeInBlock(dispatch))
+    return false;
+  // An update waits for all other readers of its state; the matmul must not
+  // wait with it.
+  for (OpResult result : dispatch->getResults())
+    if (getTiedOperand(result))
+      return false;
+  if (!llvm::all_of(dispatch.getInputs(), [&](Value input) {
+        return input == matmul.getResult() || canExistBefore(input, matmul);
+      }))
+    return false;
+  const row::RowProgram *rows = rowPrograms.get(
+      rowOpsOf(dispatch.getBody().front(), matmul.getM(), matmul.getN()));
+  return rows &&
+         row::isEpilogue(*rows, static_cast<int32_t>(operand), keepsMatmul());
+}
+
+void Candidate::emit() {
+  SmallVector<Value> inputs = {matmul.getA(), matmul.getB()};
+  for (Value input : dispatch.getInputs())
+    if (input != matmul.getResult()) {
+      moveBefore(input, matmul);
+      inputs.push_back(input);
+    }
+  SmallVector<Type> types(dispatch->getResultTypes());
+  bool keeps = keepsMatmul();
+  if (keeps)
+    types.push_back(matmul.getType());
+
+  OpBuilder builder(matmul);
+  Location loc = locationOf(dispatch, matmul);
+  auto fused = DispatchOp::create(
+      builder, loc, types, Family::Gemm, inputs,
+      builder.getDenseI64ArrayAttr({matmul.getM(), matmul.getN()}));
+  openIsolatedBody(builder, fused, inputs);
+  Block &body = fused.getBody().front(), &epilogue = dispatch.getBody().front();
+
+  auto tile = cast<MatmulOp>(builder.clone(*matmul));
+  tile.getAMutable().assign(body.getArgument(0));
+  tile.getBMutable().assign(body.getArgument(1));
+  IRMapping mapping;
+  unsigned next = 2;
+  for (BlockArgument argument : epilogue.getArguments())
+    mapping.map(argument, argument.getArgNumber() == operand
+                              ? Value(tile.getResult())
+                              : body.getArgument(next++));
+  for (Operation &op : epilogue.without_terminator())
+    builder.clone(op, mapping);
+  SmallVector<Value> yielded;
+  for (Value value : epilogue.getTerminator()->getOperands())
+    yielded.push_back(mapping.lookup(value));
+  if (keeps)
+    yielded.push_back(tile.getResult());
+  YieldOp::create(builder, loc, yielded);
+
+  for (auto [old, result] :
+       llvm::zip(dispatch->getResults(), fused->getResults()))
+    old.replaceAllUsesWith(result);
+  dispatch.erase();
+  if (keeps)
+    matmul.replaceAllUsesWith(fused->getResults().back());
+  matmul.erase();
+}
+
+void kiln::formTileEpilogues(Block &block, RowPrograms &rowPrograms) {
+  auto phases = block.getOps<PhaseOp>();
+  Operation *phase =
+      phases.empty() ? nullptr : (*phases.begin()).getOperation();
+  DenseMap<Operation *, int64_t> order;
+  SmallVector<DispatchOp> dispatches;
+  for (Operation &op : block) {
+    order[&op] = static_cast<int64_t>(order.size());
+    if (auto dispatch = dyn_cast<DispatchOp>(op))
+      if (dispatch.getFamily() == Family::Row)
+        dispatches.push_back(dispatch);
+  }
+  for (DispatchOp dispatch : dispatches) {
+    // The last one of several matmuls: the others exist by then.
+    Candidate candidate;
+    candidate.dispatch = dispatch;
+    for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
+      auto matmul = input.getDefiningOp<MatmulOp>();
+      if (!matmul || matmul->getBlock() != &block ||
+          (candidate.matmul && matmul->isBeforeInBlock(candidate.matmul)))
+        continue;
+      candidate.matmul = matmul;
+      candidate.operand = static_cast<unsigned>(i);
+    }
+    if (candidate.matmul &&
+        order.lookup(dispatch) - order.lookup(candidate.matmul) <= kNearby &&
+        candidate.qualifies(phase, rowPrograms))
+      candidate.emit();
+  }
+}
