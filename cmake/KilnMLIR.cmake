@@ -27,6 +27,16 @@ function(kiln_add_library name)
   endif()
 endfunction()
 
+# kiln_list_kernels(NAME FOLDER): writes FOLDER/KernelFiles.inc, which has KILN_KERNEL_FILE(Foo) for each FooKernel.cpp of the
+# current source folder, where the target NAME includes it from. See kiln/Target/Common/EmitterTable.h.
+function(kiln_list_kernels name folder)
+  file(GLOB files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*Kernel.cpp)
+  list(TRANSFORM files REPLACE "(.*)Kernel\\.cpp" "KILN_KERNEL_FILE(\\1)\n")
+  list(JOIN files "" lines)
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${folder}/KernelFiles.inc CONTENT "${lines}")
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+endfunction()
+
 function(kiln_add_tool name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})

@@ -8,7 +8,7 @@
 #include "KernelCode.h"
 
 #include "kiln/Target/Cpu/CodeGen.h"
-#include "kiln/Target/Cpu/EmitKernel.h"
+#include "kiln/Target/Cpu/KernelEmitters.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringSet.h"

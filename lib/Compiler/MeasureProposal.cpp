@@ -42,9 +42,11 @@ static LiveCurve followProgram(rt::ProgramOp program) {
   SymbolTable symbols(module);
   for (auto [i, op] : llvm::enumerate(commands)) {
     bool heavy = isa<rt::GemmOp>(op);
-    if (auto launch = dyn_cast<rt::LaunchOp>(op))
-      heavy = symbols.lookup<rt::KernelOp>(launch.getKernel()).getFamily() ==
-              Family::Attention;
+    if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
+      auto kernel =
+          symbols.lookup<rt::KernelOp>(launch.getKernel()).getSingleOp();
+      heavy = kernel && kernel.isHeavy();
+    }
     if (heavy)
       curve.heavy.push_back(static_cast<int64_t>(i));
   }

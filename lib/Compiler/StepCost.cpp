@@ -61,8 +61,10 @@ static double bytesTouched(Block &body, Family family,
     double whole = bytesOf(type);
     if (space && family == Family::Row) {
       double width = elementBytes(type);
-      bool gathers = llvm::any_of(
-          body, [](Operation &op) { return isa<EmbeddingOp>(op); });
+      bool gathers = llvm::any_of(body, [](Operation &op) {
+        auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
+        return dispatchable && dispatchable.gathersRows();
+      });
       if (gathers)
         whole =
             std::min(whole, double((*space)[0]) * double((*space)[1]) * width);

@@ -7,8 +7,6 @@
 
 #include "OpComparison.h"
 
-#include "llvm/ADT/TypeSwitch.h"
-
 using namespace mlir;
 using namespace kiln;
 
@@ -19,36 +17,10 @@ static constexpr int kNoiseSamples = 16;
 
 /// Returns the length of the longest sum that an op computes.
 static int64_t longestSum(Operation &op) {
-  auto last = [](Value x) { return getColumnCount(tensorTypeOf(x)); };
-  return TypeSwitch<Operation *, int64_t>(&op)
-      .Case([](GemmOpInterface op) { return op.getK(); })
-      .Case<AttentionOp, AttentionGradOp>([](auto op) {
-        auto q = tensorTypeOf(op.getQ());
-        int64_t length = q.getDimSize(0) / op.getSequences();
-        int64_t group = op.getHeads() / op.getKvHeads();
-        return std::max<int64_t>(length * group,
-                                 q.getDimSize(1) / op.getHeads());
-      })
-      .Case([](EmbeddingGradOp op) {
-        return tensorTypeOf(op.getTokens()).getNumElements();
-      })
-      .Case([](SketchRowsOp op) {
-        return op.getX().getType().getDimSize(0) /
-                   op.getY().getType().getDimSize(0) +
-               1;
-      })
-      .Case<SoftmaxOp, LayerNormOp, RmsNormOp>(
-          [&](auto op) { return last(op.getX()); })
-      .Case<SoftmaxGradOp, LayerNormGradOp, RmsNormGradOp>(
-          [&](auto op) { return last(op.getDy()); })
-      .Case([&](SoftmaxCrossEntropyOp op) { return last(op.getLogits()); })
-      .Case<ReduceOp, ReducePartialOp, ReduceCombineOp, ScaledTotalOp,
-            SumSquaresOp, ClipFactorOp>([](auto op) {
-        int64_t results = tensorTypeOf(op->getResult(0)).getNumElements();
-        int64_t terms = tensorTypeOf(op->getOperand(0)).getNumElements();
-        return std::max<int64_t>(terms / std::max<int64_t>(results, 1), 1);
-      })
-      .Default([](Operation *) { return 1; });
+  if (auto gemm = dyn_cast<GemmOpInterface>(op))
+    return gemm.getK();
+  auto reference = dyn_cast<ReferenceOpInterface>(op);
+  return reference ? reference.getLongestSum() : 1;
 }
 
 /// Returns the squared distance of two elements; 0 for equal infinities and
@@ -73,12 +45,6 @@ static double norm(ArrayRef<double> x) {
     if (std::isfinite(element))
       sum += element * element;
   return std::sqrt(sum);
-}
-
-/// Returns the smallest normal number, below which compiled code flushes to
-/// zero.
-static double smallestOf(Type element) {
-  return std::ldexp(1., element.isF64() ? -1022 : element.isF16() ? -14 : -126);
 }
 
 static SmallVector<TensorHandle> handlesFor(const Interpreter &interpreter,
@@ -159,9 +125,9 @@ OpComparison::compare(const ScheduledCommand &command,
     Deviation deviation = compareTensors(expected, result);
     if (result.isReal()) {
       Type element = result.type.getElementType();
-      deviation.unit =
-          epsilonOf(element) * norm(expected.reals) +
-          smallestOf(element) * std::sqrt(static_cast<double>(result.size()));
+      deviation.unit = epsilonOf(element) * norm(expected.reals) +
+                       flushedBelow(elementTypeOf(element)) *
+                           std::sqrt(static_cast<double>(result.size()));
       deviation.allowed = factor * deviation.unit;
       deviation.amplified = deviation.ratio() > 1;
     }

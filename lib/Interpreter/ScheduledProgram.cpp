@@ -130,11 +130,13 @@ LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
     command.results.push_back(tensorAt(place));
   if (launch.getScratch())
     command.scratch = slotIndex.lookup(launch.getScratch());
-  if (kernel.getFamily() == Family::Scatter)
-    if (auto scatter = dyn_cast<EmbeddingGradOp>(block.front()))
-      if (auto sum =
-              dyn_cast_if_present<BlockArgument>(scatter.getAccumulate()))
+  KernelOpInterface op = kernel.getSingleOp();
+  if (op && op.accumulatesInPlace()) {
+    auto dispatchable = cast<DispatchableOpInterface>(op.getOperation());
+    if (int64_t tied = dispatchable.getTiedOperand(0); tied >= 0)
+      if (auto sum = dyn_cast<BlockArgument>(op->getOperand(tied)))
         command.accumulated = sum.getArgNumber();
+  }
   bindArguments(launch, kernel, command);
   return success();
 }

@@ -11,7 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Support/ElementConversion.h"
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -23,23 +25,20 @@ bool isNumber(ElementType type) {
   return infoOf(type).kind != ElementKind::Opaque;
 }
 
-/// Rounds to nearest even, to a 16-bit float with `mantissaBits` mantissa bits.
-template <int exponentBits, int mantissaBits>
-uint16_t roundToNarrow(double value) {
-  constexpr uint64_t infinity = ((uint64_t{1} << exponentBits) - 1)
-                                << mantissaBits;
-  constexpr int bias = (1 << (exponentBits - 1)) - 1;
+/// Rounds to a float of 8 or 16 bits, to nearest even.
+inline uint64_t roundToNarrow(const FloatFormat &format, double value) {
+  int mantissaBits = int(format.mantissaBits);
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof bits);
-  uint16_t sign = (bits >> 63) << 15;
+  uint64_t sign = (bits >> 63) << (format.exponentBits + format.mantissaBits);
   int exponent = (bits >> 52) & 0x7ff;
   uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
   if (exponent == 0x7ff)
-    return sign | infinity | (mantissa ? uint64_t{1} << (mantissaBits - 1) : 0);
-  if (exponent == 0) // Far below the smallest narrow subnormal.
+    return sign | (mantissa ? format.quietNaN() : format.overflow());
+  if (exponent == 0) // far below the smallest narrow subnormal
     return sign;
   uint64_t significand = mantissa | uint64_t{1} << 52;
-  int narrow = exponent - 1023 + bias;
+  int narrow = exponent - 1023 + format.bias();
   int shift = 52 - mantissaBits + (narrow < 1 ? 1 - narrow : 0);
   if (shift > 54)
     return sign;
@@ -53,7 +52,26 @@ uint16_t roundToNarrow(double value) {
   // required.
   uint64_t result =
       kept + (narrow < 1 ? 0 : uint64_t(narrow - 1) << mantissaBits);
-  return sign | (result > infinity ? infinity : result);
+  return sign | (result > format.largest() ? format.overflow() : result);
+}
+
+/// The number of a code of 8 or 16 bits, exactly.
+inline double widen(const FloatFormat &format, uint64_t bits) {
+  unsigned size = format.exponentBits + format.mantissaBits;
+  uint64_t code = bits & ((uint64_t{1} << size) - 1);
+  double sign = bits >> size ? -1 : 1;
+  if (code > format.largest())
+    return std::copysign(format.hasInfinity && code == format.infinity()
+                             ? double(INFINITY)
+                             : double(NAN),
+                         sign);
+  uint64_t mantissa = code & ((uint64_t{1} << format.mantissaBits) - 1);
+  int exponent = int(code >> format.mantissaBits);
+  if (exponent > 0)
+    mantissa |= uint64_t{1} << format.mantissaBits;
+  return sign *
+         std::ldexp(double(mantissa), std::max(exponent, 1) - format.bias() -
+                                          int(format.mantissaBits));
 }
 
 template <typename T> T load(const unsigned char *source) {
@@ -122,7 +140,28 @@ void convertFrom(const unsigned char *source, ElementType to,
   case ElementType::BF16:
     return each([](auto value) { return doubleToBfloat(forNarrow(value)); });
   default:
-    assert(false && "isConvertible holds");
+    assert(isFloat(to) && bitsOf(to) == 8 && "isConvertible holds");
+    return each([&](auto value) {
+      return uint8_t(roundToNarrow(infoOf(to).format, forNarrow(value)));
+    });
+  }
+}
+
+/// From a float of 8 bits.
+void convertFromByte(const FloatFormat &format, const unsigned char *source,
+                     ElementType to, unsigned char *destination,
+                     std::size_t count) {
+  constexpr std::size_t most = 256;
+  double wide[most];
+  while (count > 0) {
+    std::size_t part = std::min(count, most);
+    for (std::size_t i = 0; i < part; ++i)
+      wide[i] = widen(format, source[i]);
+    convertFrom<double>(reinterpret_cast<const unsigned char *>(wide), to,
+                        destination, part);
+    source += part;
+    destination += bytesOf(to, int64_t(part));
+    count -= part;
   }
 }
 
@@ -172,7 +211,8 @@ void kiln::support::convertElements(ElementType from, const void *source,
   case ElementType::Bool:
     return convertFrom<Truth>(in, to, out, count);
   default:
-    assert(false && "isConvertible holds");
+    assert(isFloat(from) && bitsOf(from) == 8 && "isConvertible holds");
+    return convertFromByte(infoOf(from).format, in, to, out, count);
   }
 }
 
@@ -180,13 +220,13 @@ double kiln::support::roundTo(ElementType type, double value) {
   switch (type) {
   case ElementType::F32:
     return static_cast<float>(value);
-  case ElementType::BF16:
-    return bfloatToFloat(doubleToBfloat(value));
-  case ElementType::F16:
-    return halfToFloat(doubleToHalf(value));
-  default:
-    assert(type == ElementType::F64 && "a type that kiln computes with");
+  case ElementType::F64:
     return value;
+  default: {
+    assert(isFloat(type));
+    const FloatFormat &format = infoOf(type).format;
+    return widen(format, roundToNarrow(format, value));
+  }
   }
 }
 
@@ -218,9 +258,9 @@ float kiln::support::bfloatToFloat(uint16_t bits) {
 }
 
 uint16_t kiln::support::doubleToHalf(double value) {
-  return roundToNarrow<5, 10>(value);
+  return uint16_t(roundToNarrow({5, 10}, value));
 }
 
 uint16_t kiln::support::doubleToBfloat(double value) {
-  return roundToNarrow<8, 7>(value);
+  return uint16_t(roundToNarrow({8, 7}, value));
 }

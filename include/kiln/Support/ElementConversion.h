@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Converts between element types that represent single numbers. A conversion
-// rounds once, to nearest even; values beyond the range of the destination type
-// become infinite.
+// rounds once, to nearest even. The FloatFormat of the destination type defines
+// the results for values beyond its range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@
 namespace kiln::support {
 
 /// Returns true if convertElements supports the pair: equal types of whole
-/// bytes, or any of F64..Bool to F64, F32, F16 or BF16.
+/// bytes, or a conversion from a type of kind Float to Bool to one of kind
+/// Float.
 bool isConvertible(ElementType from, ElementType to);
 
 /// Converts `count` elements. Requires isConvertible(from, to). The ranges must

@@ -58,6 +58,36 @@ enum class ElementKind : uint8_t {
   Opaque,
 };
 
+/// The bits of a float: a sign, an exponent with the bias
+/// 2^(exponentBits - 1) - 1, and a mantissa, with subnormal numbers.
+struct FloatFormat {
+  unsigned exponentBits = 0;
+  unsigned mantissaBits = 0;
+  /// The codes with all bits of the exponent set are infinities and NaNs, as
+  /// IEEE 754 has it. Otherwise only the codes with all bits of exponent and
+  /// mantissa set are NaNs, and the others are numbers.
+  bool hasInfinity = true;
+  /// A number beyond the range, or an infinity, becomes the largest number of
+  /// its sign. Otherwise it becomes an infinity, or a NaN if there is none.
+  bool saturates = false;
+
+  // Codes without the sign.
+  constexpr uint64_t infinity() const {
+    return ((uint64_t{1} << exponentBits) - 1) << mantissaBits;
+  }
+  constexpr uint64_t quietNaN() const {
+    return hasInfinity ? infinity() | uint64_t{1} << (mantissaBits - 1)
+                       : (uint64_t{1} << (exponentBits + mantissaBits)) - 1;
+  }
+  constexpr uint64_t largest() const {
+    return (hasInfinity ? infinity() : quietNaN()) - 1;
+  }
+  constexpr uint64_t overflow() const {
+    return saturates ? largest() : hasInfinity ? infinity() : quietNaN();
+  }
+  constexpr int bias() const { return (1 << (exponentBits - 1)) - 1; }
+};
+
 /// A row of the table.
 struct ElementTypeInfo {
   ElementType type;
@@ -75,6 +105,11 @@ struct ElementTypeInfo {
   /// Difference between 1 and the next larger value; 0 unless the kind is
   /// Float.
   double spacingAtOne;
+  /// All zero unless the kind is Float.
+  FloatFormat format;
+  /// True for a float that only states, casts and updates store, and that no
+  /// other op computes with.
+  bool storageOnly;
   /// Name of the precision on command lines and in machine files, such as
   /// "fp32"; empty if there is no such precision.
   std::string_view precision;
@@ -105,6 +140,11 @@ inline bool isNarrowFloat(ElementType type) {
 inline bool isFloat(ElementType type) {
   return infoOf(type).kind == ElementKind::Float;
 }
+
+/// Returns the magnitude below which compiled code may flush numbers of a float
+/// type to zero. 8-bit floats are converted by integer arithmetic, and all
+/// their numbers are normal numbers of f32.
+double flushedBelow(ElementType type);
 
 /// Returns the bytes of `count` contiguous elements, rounded up to whole bytes.
 /// `count * bitsOf(type)` must fit 64 bits.

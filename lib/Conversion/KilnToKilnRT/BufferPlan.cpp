@@ -216,7 +216,8 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   } else {
     auto dispatch = cast<DispatchOp>(op);
     command.kind = Command::Kind::Launch;
-    if (dispatch.getFamily() == Family::Scatter)
+    if (KernelOpInterface kernel = kernelOpOf(dispatch);
+        kernel && kernel.accumulatesInPlace())
       command.beta = betaFor(getTiedOperand(dispatch->getResult(0)));
     for (Value operand : op->getOperands())
       command.places.push_back(places.lookup(operand));
@@ -247,8 +248,8 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
       if (auto gemm = dyn_cast<GemmOpInterface>(user))
         return gemm.getAccumulate() == sum && gemm.getLeft() != sum &&
                gemm.getRight() != sum;
-      auto dispatch = dyn_cast<DispatchOp>(user);
-      return dispatch && dispatch.getFamily() == Family::Scatter;
+      KernelOpInterface kernel = kernelOpOf(user);
+      return kernel && kernel.accumulatesInPlace();
     });
     if (started)
       continue;

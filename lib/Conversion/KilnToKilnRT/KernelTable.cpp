@@ -62,8 +62,9 @@ rt::KernelOp KernelTable::make(DispatchOp dispatch,
   OpBuilder builder(module.getContext());
   OwningOpRef<rt::KernelOp> kernel = rt::KernelOp::create(
       builder, dispatch.getLoc(), "k",
-      isEpilogue ? Family::Row : dispatch.getFamily(), dispatch.getSpaceAttr(),
-      builder.getDenseI64ArrayAttr(rowStrides), isEpilogue);
+      isEpilogue ? stringifyFamily(Family::Row) : dispatch.getKind(),
+      dispatch.getSpaceAttr(), builder.getDenseI64ArrayAttr(rowStrides),
+      isEpilogue);
   IRMapping mapping;
   if (isEpilogue)
     copyEpilogue(dispatch, kernel->getBody());
@@ -77,10 +78,8 @@ rt::KernelOp KernelTable::make(DispatchOp dispatch,
   kernel->print(stream, OpPrintingFlags().printGenericOpForm().useLocalScope());
   rt::KernelOp &known = kernels[key];
   if (!known) {
-    kernel->setSymName(
-        "k" + std::to_string(kernels.size() - 1) + "_" +
-        (isEpilogue ? "epilogue" : stringifyFamily(dispatch.getFamily()))
-            .str());
+    kernel->setSymName("k" + std::to_string(kernels.size() - 1) + "_" +
+                       (isEpilogue ? "epilogue" : dispatch.getKind()).str());
     known = kernel.release();
     // Kernels stand in front of the programs, those of products too, which are
     // made while the programs are written. A state may have their name.

@@ -18,19 +18,13 @@ namespace kiln::runtime {
 /// The bound on the rounding error of sums, in units of sqrt(L) eps |x|.
 static constexpr double roundings = 8;
 
-static double smallestNormal(ElementType type) {
-  if (type == ElementType::F64)
-    return DBL_MIN;
-  return type == ElementType::F16 ? std::ldexp(1.0, -14) : double(FLT_MIN);
-}
-
 namespace {
 
 /// Sums of squares of elements of one type.
 class Squares {
 public:
   explicit Squares(ElementType type)
-      : type_(type), smallest_(smallestNormal(type)) {}
+      : type_(type), smallest_(flushedBelow(type)) {}
 
   void add(const char *own, const char *other) {
     double a = read(own), b = read(other);

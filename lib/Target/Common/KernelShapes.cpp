@@ -12,22 +12,14 @@
 using namespace mlir;
 using namespace kiln;
 
-namespace {
+int64_t SingleOp::strideOf(Value operand) {
+  return kernel.getRowStrides()[cast<BlockArgument>(operand).getArgNumber()];
+}
 
-/// Operand and result strides of a kernel with one op.
-struct SingleOp {
-  rt::KernelOp kernel;
-  Operation *op;
-  int64_t strideOf(Value operand) {
-    return kernel.getRowStrides()[cast<BlockArgument>(operand).getArgNumber()];
-  }
-  int64_t strideOfResult(unsigned index) {
-    Block &body = kernel.getBody().front();
-    return kernel.getRowStrides()[body.getNumArguments() + index];
-  }
-};
-
-} // namespace
+int64_t SingleOp::strideOfResult(unsigned index) {
+  return kernel
+      .getRowStrides()[kernel.getBody().front().getNumArguments() + index];
+}
 
 template <typename Op>
 static AttentionGradShape attentionShape(SingleOp k, Op op) {
@@ -49,13 +41,14 @@ static AttentionGradShape attentionShape(SingleOp k, Op op) {
   return shape;
 }
 
-static KernelShape readAttention(SingleOp k) {
-  if (auto op = dyn_cast<AttentionOp>(k.op)) {
-    AttentionShape shape = attentionShape(k, op);
-    shape.oStride = k.strideOfResult(0);
-    return shape;
-  }
-  auto op = cast<AttentionGradOp>(k.op);
+AttentionShape kiln::readAttention(SingleOp k) {
+  AttentionShape shape = attentionShape(k, k.as<AttentionOp>());
+  shape.oStride = k.strideOfResult(0);
+  return shape;
+}
+
+AttentionGradShape kiln::readAttentionGrad(SingleOp k) {
+  auto op = k.as<AttentionGradOp>();
   AttentionGradShape shape = attentionShape(k, op);
   shape.oStride = k.strideOf(op.getO());
   shape.doutStride = k.strideOf(op.getDout());
@@ -65,8 +58,8 @@ static KernelShape readAttention(SingleOp k) {
   return shape;
 }
 
-static RopeShape readRope(SingleOp k) {
-  auto op = cast<RopeOp>(k.op);
+RopeShape kiln::readRope(SingleOp k) {
+  auto op = k.as<RopeOp>();
   auto type = op.getX().getType();
   RopeShape shape;
   shape.rows = type.getDimSize(0);
@@ -80,8 +73,8 @@ static RopeShape readRope(SingleOp k) {
   return shape;
 }
 
-static KernelShape readScatter(SingleOp k) {
-  auto op = cast<EmbeddingGradOp>(k.op);
+ScatterShape kiln::readScatter(SingleOp k) {
+  auto op = k.as<EmbeddingGradOp>();
   auto table = op.getDtable().getType();
   ScatterShape shape;
   shape.tokens = op.getTokens().getType().getNumElements();
@@ -100,15 +93,18 @@ static BucketShape bucketShape(Value values, ArrayRef<double> table) {
   return {type.getNumElements(), type.getElementType(), table};
 }
 
-static KernelShape readBucket(SingleOp k) {
-  if (auto op = dyn_cast<BucketEncodeOp>(k.op))
-    return BucketEncodeShape{bucketShape(op.getX(), op.getBorders())};
-  auto op = cast<BucketDecodeOp>(k.op);
-  return BucketDecodeShape{bucketShape(op.getDy(), op.getLevels())};
+BucketEncodeShape kiln::readBucketEncode(SingleOp k) {
+  auto op = k.as<BucketEncodeOp>();
+  return {bucketShape(op.getX(), op.getBorders())};
 }
 
-static SketchShape readSketch(SingleOp k) {
-  auto op = cast<SketchRowsOp>(k.op);
+BucketDecodeShape kiln::readBucketDecode(SingleOp k) {
+  auto op = k.as<BucketDecodeOp>();
+  return {bucketShape(op.getDy(), op.getLevels())};
+}
+
+SketchShape kiln::readSketch(SingleOp k) {
+  auto op = k.as<SketchRowsOp>();
   auto from = op.getX().getType(), to = op.getY().getType();
   SketchShape shape;
   shape.sequences = op.getSequences();
@@ -133,7 +129,7 @@ static SmallVector<int64_t> stridesOf(RankedTensorType type,
   return strides;
 }
 
-static FailureOr<KernelShape> readPermute(SingleOp k) {
+PermuteShape kiln::readPermute(SingleOp k) {
   auto from = tensorTypeOf(k.op->getOperand(0)),
        to = tensorTypeOf(k.op->getResult(0));
   SmallVector<int64_t> src = stridesOf(from, k.strideOf(k.op->getOperand(0)));
@@ -168,21 +164,20 @@ static FailureOr<KernelShape> readPermute(SingleOp k) {
       shape.dstOffset += op.getLow()[dim] * dst[dim];
       add(from.getDimSize(dim), src[dim], dst[dim]);
     }
-  } else if (auto op = dyn_cast<ReduceOp>(k.op)) {
+  } else {
+    auto reduce = k.as<ReduceOp>();
     int64_t kept = 0;
     for (int64_t dim = 0; dim < from.getRank(); ++dim) {
-      if (llvm::is_contained(op.getDims(), dim)) {
+      if (llvm::is_contained(reduce.getDims(), dim)) {
         shape.reduceShape.push_back(from.getDimSize(dim));
         shape.srcReduceStrides.push_back(src[dim]);
       } else {
         add(from.getDimSize(dim), src[dim], dst[kept++]);
       }
     }
-    shape.reduceMax = op.getKind() == Reduction::Max;
-  } else {
-    return k.op->emitOpError("has no permute kernel");
+    shape.reduceMax = reduce.getKind() == Reduction::Max;
   }
-  return KernelShape(shape);
+  return shape;
 }
 
 bool RowShape::isDense() const {
@@ -198,7 +193,7 @@ bool RowShape::isDense() const {
          });
 }
 
-static FailureOr<KernelShape> readRows(rt::KernelOp kernel) {
+FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   auto rows =
       buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
@@ -230,30 +225,7 @@ static FailureOr<KernelShape> readRows(rt::KernelOp kernel) {
   }
   shape.program = std::move(*rows);
   shape.epilogue = kernel.getEpilogue();
-  return KernelShape(std::move(shape));
-}
-
-FailureOr<KernelShape> kiln::readKernelShape(rt::KernelOp kernel) {
-  SingleOp single{kernel, &kernel.getBody().front().front()};
-  switch (kernel.getFamily()) {
-  case Family::Row:
-    return readRows(kernel);
-  case Family::Attention:
-    return readAttention(single);
-  case Family::Rope:
-    return KernelShape(readRope(single));
-  case Family::Scatter:
-    return KernelShape(readScatter(single));
-  case Family::Permute:
-    return readPermute(single);
-  case Family::Bucket:
-    return readBucket(single);
-  case Family::Sketch:
-    return KernelShape(readSketch(single));
-  default:
-    return kernel.emitOpError("of family ")
-           << stringifyFamily(kernel.getFamily()) << " is no kernel";
-  }
+  return shape;
 }
 
 static SmallVector<LaunchImmediate> immediatesOf(ArrayAttr args) {
@@ -268,11 +240,15 @@ static SmallVector<LaunchImmediate> immediatesOf(ArrayAttr args) {
 }
 
 SmallVector<LaunchImmediate> kiln::immediatesOf(rt::LaunchOp launch) {
+  SmallVector<LaunchImmediate> immediates =
+      ::immediatesOf(launch.getArgsAttr());
+  KernelOpInterface op = launch.getKernelOp().getSingleOp();
   rt::Accumulation accumulate = launch.getAccumulate();
-  if (launch.getKernelOp().getFamily() == Family::Scatter)
-    return {{accumulate == rt::Accumulation::Add ? 1 : 0,
-             accumulate == rt::Accumulation::AddAfterFirst ? 1 : 0}};
-  return ::immediatesOf(launch.getArgsAttr());
+  if (op && op.accumulatesInPlace())
+    immediates.push_back(
+        {accumulate == rt::Accumulation::Add ? 1 : 0,
+         accumulate == rt::Accumulation::AddAfterFirst ? 1 : 0});
+  return immediates;
 }
 
 SmallVector<LaunchImmediate> kiln::immediatesOf(rt::GemmOp gemm) {

@@ -50,9 +50,11 @@ constexpr int64_t kPanelQueries = 512;
 
 class AttentionGradEmitter {
 public:
+  /// Starts the kernel and lays out its scratch.
   AttentionGradEmitter(ModuleOp module, StringRef name,
                        const AttentionGradShape &shape);
   KernelLaunch emit();
+  int64_t scratchBytes() const { return layout.size(); }
 
 private:
   /// The results that a unit computes.
@@ -494,6 +496,20 @@ void AttentionGradEmitter::addToQueries(Value firstQuery, Value rel,
 KernelLaunch emitAttentionGrad(ModuleOp module, StringRef name,
                                const AttentionGradShape &shape) {
   return AttentionGradEmitter(module, name, shape).emit();
+}
+
+void addAttentionGradKernel(KernelEmitters &emitters) {
+  emitters.add<AttentionGradOp>(
+      {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+         return emitAttentionGrad(module, kernel.getSymName(),
+                                  readAttentionGrad(SingleOp(kernel)));
+       },
+       [](rt::KernelOp kernel) {
+         OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+         AttentionGradShape shape = readAttentionGrad(SingleOp(kernel));
+         return AttentionGradEmitter(*module, kernel.getSymName(), shape)
+             .scratchBytes();
+       }});
 }
 
 } // namespace kiln::cpu

@@ -59,9 +59,11 @@ int64_t queriesPerUnit(const AttentionShape &shape) {
 
 class AttentionEmitter {
 public:
+  /// Starts the kernel and lays out its scratch.
   AttentionEmitter(ModuleOp module, StringRef name,
                    const AttentionShape &shape);
   KernelLaunch emit();
+  int64_t scratchBytes() const { return layout.size(); }
 
 private:
   /// The rows of a unit. Pointers are those of its first query and of key 0.
@@ -331,6 +333,20 @@ void AttentionEmitter::finishUnit(Value rows) {
 KernelLaunch emitAttention(ModuleOp module, StringRef name,
                            const AttentionShape &shape) {
   return AttentionEmitter(module, name, shape).emit();
+}
+
+void addAttentionKernel(KernelEmitters &emitters) {
+  emitters.add<AttentionOp>(
+      {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+         return emitAttention(module, kernel.getSymName(),
+                              readAttention(SingleOp(kernel)));
+       },
+       [](rt::KernelOp kernel) {
+         OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
+         AttentionShape shape = readAttention(SingleOp(kernel));
+         return AttentionEmitter(*module, kernel.getSymName(), shape)
+             .scratchBytes();
+       }});
 }
 
 } // namespace kiln::cpu

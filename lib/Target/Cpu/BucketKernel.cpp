@@ -195,4 +195,17 @@ KernelLaunch emitBucketDecode(ModuleOp module, StringRef name,
   });
 }
 
+void addBucketKernel(KernelEmitters &emitters) {
+  emitters.add<BucketEncodeOp>(
+      {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+        return emitBucketEncode(module, kernel.getSymName(),
+                                readBucketEncode(SingleOp(kernel)));
+      }});
+  emitters.add<BucketDecodeOp>(
+      {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+        return emitBucketDecode(module, kernel.getSymName(),
+                                readBucketDecode(SingleOp(kernel)));
+      }});
+}
+
 } // namespace kiln::cpu

@@ -14,11 +14,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Target/Cpu/CodeGen.h"
+#include "kiln/Target/Common/ByteFloats.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -69,28 +69,11 @@ llvm::Triple hostTriple() {
 /// processors that have one, both for conversions and for vector element
 /// accesses.
 void expandBFloat16(ModuleOp module) {
-  MLIRContext *context = module.getContext();
-  RewritePatternSet patterns(context);
+  RewritePatternSet patterns(module.getContext());
   arith::populateExpandBFloat16Patterns(patterns);
   walkAndApplyPatterns(module, std::move(patterns));
 
-  auto bits = IntegerType::get(context, 16);
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](BFloat16Type) -> Type { return bits; });
-  replacer.addReplacement([&](FloatAttr value) -> std::optional<Attribute> {
-    if (!value.getType().isBF16())
-      return std::nullopt;
-    return IntegerAttr::get(bits, value.getValue().bitcastToAPInt());
-  });
-  replacer.addReplacement(
-      [&](DenseElementsAttr values) -> std::optional<Attribute> {
-        if (!values.getElementType().isBF16())
-          return std::nullopt;
-        return values.bitcast(bits);
-      });
-  replacer.recursivelyReplaceElementsIn(module, /*replaceAttrs=*/true,
-                                        /*replaceLocs=*/false,
-                                        /*replaceTypes=*/true);
+  replaceFloatsByIntegers(module, [](FloatType type) { return type.isBF16(); });
 }
 
 LogicalResult lowerToLLVMDialect(ModuleOp module) {

@@ -7,7 +7,7 @@
 
 #include "kiln/Target/Cpu/CpuBackend.h"
 
-#include "kiln/Target/Cpu/EmitKernel.h"
+#include "kiln/Target/Cpu/KernelEmitters.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 

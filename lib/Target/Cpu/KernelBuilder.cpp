@@ -12,6 +12,7 @@
 
 #include "KernelBuilder.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
+#include "kiln/Target/Common/ByteFloats.h"
 
 using namespace mlir;
 
@@ -24,9 +25,8 @@ unsigned bytesOf(Type element) { return elementBytes(element); }
 
 /// Returns the type in which a scalar or vector of `type` is loaded and stored.
 Type memoryType(Type type) {
-  if (!getElementTypeOrSelf(type).isBF16())
-    return type;
-  return ArithBuilder::like(type, IntegerType::get(type.getContext(), 16));
+  bool isInteger = getElementTypeOrSelf(type).isBF16() || isByteFloat(type);
+  return isInteger ? integerOfBits(type) : type;
 }
 
 } // namespace
@@ -57,7 +57,10 @@ KernelBuilder::KernelBuilder(ModuleOp module, StringRef name, unsigned numArgs,
   scratchPointer = entry->getArgument(4);
 }
 
-void KernelBuilder::finish() { LLVM::ReturnOp::create(b, ValueRange{}); }
+void KernelBuilder::finish() {
+  LLVM::ReturnOp::create(b, ValueRange{});
+  expandByteFloats(function);
+}
 
 Type KernelBuilder::pointer() {
   return LLVM::LLVMPointerType::get(b.getContext());
@@ -68,7 +71,8 @@ Type KernelBuilder::pointer() {
 //===----------------------------------------------------------------------===//
 
 Value KernelBuilder::element(Value base, Type type, Value offset) {
-  return LLVM::GEPOp::create(b, pointer(), type, base, ValueRange{offset});
+  return LLVM::GEPOp::create(b, pointer(), memoryType(type), base,
+                             ValueRange{offset});
 }
 
 Value KernelBuilder::element(Value base, Type type, int64_t offset) {

@@ -456,4 +456,17 @@ KernelLaunch emitPermute(ModuleOp module, StringRef name,
   return PermuteEmitter(module, name, shape).emit();
 }
 
+void addPermuteKernel(KernelEmitters &emitters) {
+  KernelEmitter emitter = {
+      [](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+        return emitPermute(module, kernel.getSymName(),
+                           readPermute(SingleOp(kernel)));
+      }};
+  emitters.add<TransposeOp>(emitter);
+  emitters.add<BroadcastOp>(emitter);
+  emitters.add<SliceOp>(emitter);
+  emitters.add<PadOp>(emitter);
+  emitters.add<ReduceOp>(emitter);
+}
+
 } // namespace kiln::cpu

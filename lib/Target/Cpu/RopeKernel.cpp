@@ -78,4 +78,11 @@ KernelLaunch emitRope(ModuleOp module, StringRef name, const RopeShape &shape) {
   return {shape.rows, std::max<int64_t>(1, kGrainElements / columns), 0};
 }
 
+void addRopeKernel(KernelEmitters &emitters) {
+  emitters.add<RopeOp>({[](ModuleOp module,
+                           rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+    return emitRope(module, kernel.getSymName(), readRope(SingleOp(kernel)));
+  }});
+}
+
 } // namespace kiln::cpu

@@ -543,4 +543,15 @@ KernelLaunch emitRowEpilogue(ModuleOp module, StringRef name,
   return launch;
 }
 
+void addRowKernel(KernelEmitters &emitters) {
+  emitters.addRows(
+      {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+        FailureOr<RowShape> shape = readRows(kernel);
+        if (failed(shape))
+          return failure();
+        auto emit = shape->epilogue ? emitRowEpilogue : emitRowKernel;
+        return emit(module, kernel.getSymName(), *shape);
+      }});
+}
+
 } // namespace kiln::cpu

@@ -85,4 +85,12 @@ KernelLaunch emitScatter(ModuleOp module, StringRef name,
           0};
 }
 
+void addScatterKernel(KernelEmitters &emitters) {
+  emitters.add<EmbeddingGradOp>(
+      {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+        return emitScatter(module, kernel.getSymName(),
+                           readScatter(SingleOp(kernel)));
+      }});
+}
+
 } // namespace kiln::cpu

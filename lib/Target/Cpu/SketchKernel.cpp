@@ -28,6 +28,14 @@ namespace {
 /// Minimum elements per call.
 constexpr int64_t kGrainElements = 16 * 1024;
 
+/// Sums of a row, where the result is too narrow for them.
+int64_t scratchBytes(const SketchShape &shape) {
+  Type sumType = fullPrecision(shape.elementType);
+  return shape.elementType == sumType
+             ? 0
+             : llvm::alignTo(elementBytes(sumType, shape.columns), 64);
+}
+
 } // namespace
 
 KernelLaunch emitSketch(ModuleOp module, StringRef name,
@@ -87,10 +95,19 @@ KernelLaunch emitSketch(ModuleOp module, StringRef name,
   });
   k.finish();
   int64_t perUnit = shape.length / shape.kept * shape.columns;
-  int64_t scratchBytes =
-      inScratch ? llvm::alignTo(elementBytes(sumType, shape.columns), 64) : 0;
   return {shape.sequences * shape.kept,
-          std::max<int64_t>(1, kGrainElements / perUnit), scratchBytes};
+          std::max<int64_t>(1, kGrainElements / perUnit), scratchBytes(shape)};
+}
+
+void addSketchKernel(KernelEmitters &emitters) {
+  emitters.add<SketchRowsOp>(
+      {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+         return emitSketch(module, kernel.getSymName(),
+                           readSketch(SingleOp(kernel)));
+       },
+       [](rt::KernelOp kernel) {
+         return scratchBytes(readSketch(SingleOp(kernel)));
+       }});
 }
 
 } // namespace kiln::cpu

@@ -36,6 +36,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTiles.h"
+#include "Flash.h"
 #include "VectorizedAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
@@ -256,6 +257,16 @@ FailureOr<KernelLaunch> emitAttentionGrad(mlir::gpu::GPUModuleOp kernels,
   if (failed(k.finish()))
     return failure();
   return KernelLaunch{units, 1, AttentionTiles::kThreads, k.sharedBytes()};
+}
+
+void addAttentionGradKernel(KernelEmitters &emitters) {
+  emitters.add<AttentionGradOp>([](mlir::gpu::GPUModuleOp kernels,
+                                   rt::KernelOp kernel, Alignments alignments) {
+    AttentionGradShape shape = readAttentionGrad(SingleOp(kernel));
+    auto emit =
+        suitsTensorCores(shape) ? emitFlashAttentionGrad : emitAttentionGrad;
+    return emit(kernels, kernel.getSymName(), shape, alignments);
+  });
 }
 
 } // namespace kiln::gpu

@@ -27,6 +27,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionTiles.h"
+#include "Flash.h"
 #include "VectorizedAccess.h"
 
 #include "kiln/Target/Common/VectorMath.h"
@@ -215,6 +216,15 @@ FailureOr<KernelLaunch> emitAttention(mlir::gpu::GPUModuleOp kernels,
   if (failed(k.finish()))
     return failure();
   return KernelLaunch{units, 1, AttentionTiles::kThreads, k.sharedBytes()};
+}
+
+void addAttentionKernel(KernelEmitters &emitters) {
+  emitters.add<AttentionOp>([](mlir::gpu::GPUModuleOp kernels,
+                               rt::KernelOp kernel, Alignments alignments) {
+    AttentionShape shape = readAttention(SingleOp(kernel));
+    auto emit = suitsTensorCores(shape) ? emitFlashAttention : emitAttention;
+    return emit(kernels, kernel.getSymName(), shape, alignments);
+  });
 }
 
 } // namespace kiln::gpu

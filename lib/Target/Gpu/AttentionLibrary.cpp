@@ -34,19 +34,17 @@ static std::optional<VendorAttention> describe(const AttentionShape &shape,
 
 std::optional<VendorAttention>
 kiln::gpu::libraryAttentionOf(rt::KernelOp kernel) {
-  if (kernel.getFamily() != Family::Attention ||
+  KernelOpInterface op = kernel.getSingleOp();
+  if (!isa_and_nonnull<AttentionOp, AttentionGradOp>(op.getOperation()) ||
       !kernel->getParentOfType<ModuleOp>()->hasAttr(kAttentionAttr))
     return std::nullopt;
-  FailureOr<KernelShape> shape = readKernelShape(kernel);
-  if (failed(shape))
-    return std::nullopt;
-  if (const auto *of = std::get_if<AttentionShape>(&*shape))
-    return describe(*of, /*isGradient=*/false,
-                    {of->qStride, of->kStride, of->vStride, of->oStride});
-  const auto *of = std::get_if<AttentionGradShape>(&*shape);
-  if (!of)
-    return std::nullopt;
-  return describe(*of, /*isGradient=*/true,
-                  {of->qStride, of->kStride, of->vStride, of->oStride,
-                   of->doutStride, of->dqStride, of->dkStride, of->dvStride});
+  if (isa<AttentionOp>(op)) {
+    AttentionShape of = readAttention(SingleOp(kernel));
+    return describe(of, /*isGradient=*/false,
+                    {of.qStride, of.kStride, of.vStride, of.oStride});
+  }
+  AttentionGradShape of = readAttentionGrad(SingleOp(kernel));
+  return describe(of, /*isGradient=*/true,
+                  {of.qStride, of.kStride, of.vStride, of.oStride,
+                   of.doutStride, of.dqStride, of.dkStride, of.dvStride});
 }

@@ -435,4 +435,17 @@ FailureOr<KernelLaunch> emitBucketDecode(mlir::gpu::GPUModuleOp kernels,
   });
 }
 
+void addBucketKernel(KernelEmitters &emitters) {
+  emitters.add<BucketEncodeOp>([](mlir::gpu::GPUModuleOp kernels,
+                                  rt::KernelOp kernel, Alignments alignments) {
+    return emitBucketEncode(kernels, kernel.getSymName(),
+                            readBucketEncode(SingleOp(kernel)), alignments);
+  });
+  emitters.add<BucketDecodeOp>([](mlir::gpu::GPUModuleOp kernels,
+                                  rt::KernelOp kernel, Alignments alignments) {
+    return emitBucketDecode(kernels, kernel.getSymName(),
+                            readBucketDecode(SingleOp(kernel)), alignments);
+  });
+}
+
 } // namespace kiln::gpu

@@ -8,7 +8,7 @@
 #include "GpuBackend.h"
 
 #include "kiln/Dialect/Kiln/IR/RowProgram.h"
-#include "kiln/Target/Gpu/EmitKernel.h"
+#include "kiln/Target/Gpu/KernelEmitters.h"
 #include "kiln/Target/Gpu/Ptx.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -7,6 +7,7 @@
 
 #include "GpuBuilder.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
+#include "kiln/Target/Common/ByteFloats.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -20,6 +21,11 @@ void loadKernelDialects(MLIRContext &context) {
   context.loadDialect<arith::ArithDialect, mlir::gpu::GPUDialect,
                       LLVM::LLVMDialect, NVVM::NVVMDialect, scf::SCFDialect,
                       vector::VectorDialect>();
+}
+
+/// What a value of `type`, a scalar or a vector, is loaded and stored as.
+static Type memoryType(Type type) {
+  return isByteFloat(type) ? integerOfBits(type) : type;
 }
 
 GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
@@ -58,6 +64,7 @@ GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
 
 LogicalResult GpuBuilder::finish() {
   mlir::gpu::ReturnOp::create(b);
+  expandByteFloats(function);
   if (sharedTotal > kMostSharedBytes)
     missing = std::to_string(sharedTotal) +
               " bytes of shared memory; at most " +
@@ -71,7 +78,8 @@ LogicalResult GpuBuilder::finish() {
 }
 
 Value GpuBuilder::element(Value base, Type type, Value offset) {
-  return LLVM::GEPOp::create(b, base.getType(), type, base, ValueRange{offset});
+  return LLVM::GEPOp::create(b, base.getType(), memoryType(type), base,
+                             ValueRange{offset});
 }
 
 Value GpuBuilder::element(Value base, Type type, int64_t offset) {
@@ -81,13 +89,17 @@ Value GpuBuilder::element(Value base, Type type, int64_t offset) {
 }
 
 Value GpuBuilder::load(Value address, Type type, int64_t alignment) {
-  return LLVM::LoadOp::create(b, type, address,
-                              alignment ? alignment : elementBytes(type));
+  Value loaded = LLVM::LoadOp::create(
+      b, memoryType(type), address, alignment ? alignment : elementBytes(type));
+  return loaded.getType() == type ? loaded : bitcast(loaded, type);
 }
 
 void GpuBuilder::store(Value value, Value address, int64_t alignment) {
+  Type type = memoryType(value.getType());
+  if (type != value.getType())
+    value = bitcast(value, type);
   LLVM::StoreOp::create(b, value, address,
-                        alignment ? alignment : elementBytes(value.getType()));
+                        alignment ? alignment : elementBytes(type));
 }
 
 LLVM::GlobalOp GpuBuilder::sharedGlobal(Type type, StringRef suffix,
@@ -101,7 +113,7 @@ LLVM::GlobalOp GpuBuilder::sharedGlobal(Type type, StringRef suffix,
 
 Value GpuBuilder::shared(Type element, int64_t count) {
   LLVM::GlobalOp global = sharedGlobal(
-      LLVM::LLVMArrayType::get(element, count),
+      LLVM::LLVMArrayType::get(memoryType(element), count),
       "_shared" + std::to_string(sharedPlaces.size()), LLVM::Linkage::Internal);
   int64_t offset = llvm::alignTo(sharedTotal, kWidestAccess);
   sharedTotal = offset + count * elementBytes(element);

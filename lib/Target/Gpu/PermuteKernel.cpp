@@ -406,4 +406,17 @@ FailureOr<KernelLaunch> emitPermute(mlir::gpu::GPUModuleOp kernels,
   return PermuteEmitter(kernels, name, shape, alignments).emit();
 }
 
+void addPermuteKernel(KernelEmitters &emitters) {
+  KernelEmitter emitter = [](mlir::gpu::GPUModuleOp kernels,
+                             rt::KernelOp kernel, Alignments alignments) {
+    return emitPermute(kernels, kernel.getSymName(),
+                       readPermute(SingleOp(kernel)), alignments);
+  };
+  emitters.add<TransposeOp>(emitter);
+  emitters.add<BroadcastOp>(emitter);
+  emitters.add<SliceOp>(emitter);
+  emitters.add<PadOp>(emitter);
+  emitters.add<ReduceOp>(emitter);
+}
+
 } // namespace kiln::gpu

@@ -126,4 +126,12 @@ FailureOr<KernelLaunch> emitRope(mlir::gpu::GPUModuleOp kernels, StringRef name,
   return KernelLaunch{units, kThreads, kThreads, 0};
 }
 
+void addRopeKernel(KernelEmitters &emitters) {
+  emitters.add<RopeOp>([](mlir::gpu::GPUModuleOp kernels, rt::KernelOp kernel,
+                          Alignments alignments) {
+    return emitRope(kernels, kernel.getSymName(), readRope(SingleOp(kernel)),
+                    alignments);
+  });
+}
+
 } // namespace kiln::gpu

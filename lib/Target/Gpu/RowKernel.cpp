@@ -88,7 +88,10 @@ void RowEmitter::emitFlat() {
     return k.less(k.add(first, k.i64Constant(lane)), k.units());
   };
   k.ifThen(
-      exists(k.width() - 1), [&] { emitPositions(Position{first, {}}, {}); },
+      exists(k.width() - 1),
+      [&] {
+        emitPositions(Position{first, {}}, {});
+      },
       [&] {
         Position position{first, {}};
         for (int64_t lane = 0; lane < k.width(); ++lane)
@@ -332,6 +335,16 @@ FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
   if (failed(k.finish()))
     return failure();
   return launch;
+}
+
+void addRowKernel(KernelEmitters &emitters) {
+  emitters.addRows([](mlir::gpu::GPUModuleOp kernels, rt::KernelOp kernel,
+                      Alignments alignments) -> FailureOr<KernelLaunch> {
+    FailureOr<RowShape> shape = readRows(kernel);
+    if (failed(shape))
+      return failure();
+    return emitRowKernel(kernels, kernel.getSymName(), *shape, alignments);
+  });
 }
 
 } // namespace kiln::gpu

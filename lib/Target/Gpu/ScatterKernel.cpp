@@ -320,4 +320,12 @@ FailureOr<KernelLaunch> emitScatter(mlir::gpu::GPUModuleOp kernels,
   return ScatterEmitter(kernels, name, shape, alignments).emit();
 }
 
+void addScatterKernel(KernelEmitters &emitters) {
+  emitters.add<EmbeddingGradOp>([](mlir::gpu::GPUModuleOp kernels,
+                                   rt::KernelOp kernel, Alignments alignments) {
+    return emitScatter(kernels, kernel.getSymName(),
+                       readScatter(SingleOp(kernel)), alignments);
+  });
+}
+
 } // namespace kiln::gpu

@@ -111,4 +111,12 @@ FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
   return KernelLaunch{rows * units, kThreads, kThreads, 0};
 }
 
+void addSketchKernel(KernelEmitters &emitters) {
+  emitters.add<SketchRowsOp>([](mlir::gpu::GPUModuleOp kernels,
+                                rt::KernelOp kernel, Alignments alignments) {
+    return emitSketch(kernels, kernel.getSymName(),
+                      readSketch(SingleOp(kernel)), alignments);
+  });
+}
+
 } // namespace kiln::gpu

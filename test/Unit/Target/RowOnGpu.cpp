@@ -7,7 +7,7 @@
 
 #include "RowOnGpu.h"
 
-#include "kiln/Target/Gpu/EmitKernel.h"
+#include "kiln/Target/Gpu/KernelEmitters.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/Support/MathExtras.h"

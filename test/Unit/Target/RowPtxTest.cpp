@@ -14,7 +14,7 @@
 #include "ModelRows.h"
 
 #include "kiln/Target/Gpu/Cubin.h"
-#include "kiln/Target/Gpu/EmitKernel.h"
+#include "kiln/Target/Gpu/KernelEmitters.h"
 #include "kiln/Target/Gpu/Ptx.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One struct per kernel family holds all parameters that an emitter needs. The
-// arguments of a kernel are its operands, then its results. Shapes are
-// constants of a kernel; values that differ between layers (RNG keys, scales)
-// are immediates.
+// The parameters that the emitters of several backends read from a kernel: one
+// struct for each family whose emitters share one. An emitter may also read the
+// op itself (SingleOp). The arguments of a kernel are its operands, then its
+// results. Shapes are constants of a kernel; values that differ between layers
+// (RNG keys, scales) are immediates.
 //
 // Element types are those in memory. Arithmetic uses fullPrecision() of the
 // type, and every result is rounded once.
@@ -21,7 +22,7 @@
 #include "kiln/Dialect/Kiln/IR/RowProgram.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
-#include <variant>
+#include <optional>
 
 namespace kiln {
 
@@ -124,10 +125,19 @@ struct SketchShape {
   int64_t xStride = 0;
 };
 
-using KernelShape =
-    std::variant<RowShape, AttentionShape, AttentionGradShape, RopeShape,
-                 ScatterShape, PermuteShape, BucketEncodeShape,
-                 BucketDecodeShape, SketchShape>;
+/// A kernel of one op, as emitters read it: the op, and the elements from one
+/// row to the next of its operands and results.
+struct SingleOp {
+  rt::KernelOp kernel;
+  mlir::Operation *op;
+
+  explicit SingleOp(rt::KernelOp kernel)
+      : kernel(kernel), op(&kernel.getBody().front().front()) {}
+
+  template <typename Op> Op as() const { return llvm::cast<Op>(op); }
+  int64_t strideOf(mlir::Value operand);
+  int64_t strideOfResult(unsigned index);
+};
 
 /// Returns the numbers of the operands and results in the order of the kernel's
 /// arguments. Row programs use the order of the block arguments. A single op
@@ -141,14 +151,24 @@ struct LaunchImmediate {
   int64_t value = 0, stride = 0;
 };
 
-/// Returns the immediates of a launch, or of the epilogue of a gemm. A scatter
-/// kernel has one immediate, which is nonzero if it adds to its result.
+/// Returns the immediates of a launch, or of the epilogue of a gemm. A kernel
+/// that accumulates in place has one more, which is nonzero if it adds to its
+/// result.
 llvm::SmallVector<LaunchImmediate> immediatesOf(rt::LaunchOp launch);
 llvm::SmallVector<LaunchImmediate> immediatesOf(rt::GemmOp gemm);
 
-/// Reads the shape of a kernel from its body. Reports an error on the op if no
-/// emitter supports it.
-llvm::FailureOr<KernelShape> readKernelShape(rt::KernelOp kernel);
+/// Reads the row program of a kernel. Reports an error on the kernel if it has
+/// none.
+llvm::FailureOr<RowShape> readRows(rt::KernelOp kernel);
+
+AttentionShape readAttention(SingleOp k);
+AttentionGradShape readAttentionGrad(SingleOp k);
+RopeShape readRope(SingleOp k);
+ScatterShape readScatter(SingleOp k);
+PermuteShape readPermute(SingleOp k);
+BucketEncodeShape readBucketEncode(SingleOp k);
+BucketDecodeShape readBucketDecode(SingleOp k);
+SketchShape readSketch(SingleOp k);
 
 } // namespace kiln
 

@@ -18,6 +18,7 @@
 #ifndef KILN_TARGET_CPU_KERNELS_H
 #define KILN_TARGET_CPU_KERNELS_H
 
+#include "kiln/Target/Common/EmitterTable.h"
 #include "kiln/Target/Common/KernelShapes.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -30,6 +31,16 @@ struct KernelLaunch {
   int64_t grain = 1;        ///< Minimum number of units per call.
   int64_t scratchBytes = 0; ///< Scratch memory per thread.
 };
+
+/// An entry of the table of emitters.
+struct KernelEmitter {
+  /// Appends the function of a kernel, under the kernel's name, to `module`.
+  llvm::FailureOr<KernelLaunch> (*emit)(mlir::ModuleOp module,
+                                        rt::KernelOp kernel);
+  /// Bytes of scratch per thread; null if the kernel needs none.
+  int64_t (*scratchBytes)(rt::KernelOp kernel) = nullptr;
+};
+using KernelEmitters = EmitterTable<KernelEmitter>;
 
 /// A work unit is a row, or a chunk of rows if the program has column partials.
 /// In a flat program whose accesses are all dense, a unit is one element and

@@ -15,6 +15,7 @@
 #ifndef KILN_TARGET_GPU_KERNELS_H
 #define KILN_TARGET_GPU_KERNELS_H
 
+#include "kiln/Target/Common/EmitterTable.h"
 #include "kiln/Target/Common/KernelShapes.h"
 
 namespace mlir::gpu {
@@ -35,6 +36,12 @@ struct KernelLaunch {
 /// The alignments in bytes of the operands, then of the results, that hold in
 /// all launches of a kernel.
 using Alignments = llvm::ArrayRef<int64_t>;
+
+/// An entry of the table of emitters: appends the function of a kernel, under
+/// the kernel's name, to `kernels`.
+using KernelEmitter = llvm::FailureOr<KernelLaunch> (*)(
+    mlir::gpu::GPUModuleOp kernels, rt::KernelOp kernel, Alignments alignments);
+using KernelEmitters = EmitterTable<KernelEmitter>;
 
 /// A work unit is an element in a flat program whose accesses are all dense;
 /// such a kernel contains no size unless it sums slices. Otherwise a unit is a

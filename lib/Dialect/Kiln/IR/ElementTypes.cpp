@@ -14,6 +14,13 @@
 using namespace mlir;
 using namespace kiln;
 
+/// The types in IR of the floats of the table.
+#define KILN_FLOATS(FLOAT)                                                     \
+  FLOAT(F64, Float64Type)                                                      \
+  FLOAT(F32, Float32Type)                                                      \
+  FLOAT(BF16, BFloat16Type)                                                    \
+  FLOAT(F16, Float16Type)
+
 std::optional<ElementType> kiln::findElementType(Type type) {
   type = getElementTypeOrSelf(type);
   if (auto integer = dyn_cast<IntegerType>(type)) {
@@ -33,14 +40,11 @@ std::optional<ElementType> kiln::findElementType(Type type) {
     }
     return std::nullopt;
   }
-  if (type.isF32())
-    return ElementType::F32;
-  if (type.isBF16())
-    return ElementType::BF16;
-  if (type.isF64())
-    return ElementType::F64;
-  if (type.isF16())
-    return ElementType::F16;
+#define KILN_FIND(ROW, TYPE)                                                   \
+  if (isa<TYPE>(type))                                                         \
+    return ElementType::ROW;
+  KILN_FLOATS(KILN_FIND)
+#undef KILN_FIND
   return std::nullopt;
 }
 
@@ -57,14 +61,11 @@ Type kiln::irTypeOf(ElementType type, MLIRContext *context) {
   switch (info.kind) {
   case ElementKind::Float:
     switch (type) {
-    case ElementType::F64:
-      return builder.getF64Type();
-    case ElementType::F32:
-      return builder.getF32Type();
-    case ElementType::F16:
-      return builder.getF16Type();
-    case ElementType::BF16:
-      return builder.getBF16Type();
+#define KILN_GET(ROW, TYPE)                                                    \
+  case ElementType::ROW:                                                       \
+    return TYPE::get(context);
+      KILN_FLOATS(KILN_GET)
+#undef KILN_GET
     default:
       break;
     }
@@ -85,6 +86,15 @@ bool kiln::isTensorElement(Type type) {
     return false;
   std::optional<ElementType> found = findElementType(type);
   return found && *found != ElementType::Bool && *found != ElementType::I16;
+}
+
+bool kiln::isStoredReal(Type type) {
+  std::optional<ElementType> found = findElementType(type);
+  return !isa<ShapedType>(type) && found && isFloat(*found);
+}
+
+bool kiln::isComputedReal(Type type) {
+  return isStoredReal(type) && !infoOf(*findElementType(type)).storageOnly;
 }
 
 int64_t kiln::elementBytes(Type type, int64_t count) {

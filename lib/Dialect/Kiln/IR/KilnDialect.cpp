@@ -324,8 +324,24 @@ int64_t kiln::bytesOf(Type type) {
   return elementBytes(tensor, tensor.getNumElements());
 }
 
+Family kiln::familyOfKind(StringRef kind) {
+  if (kind == stringifyFamily(Family::Row))
+    return Family::Row;
+  return kind == stringifyFamily(Family::Gemm) ? Family::Gemm : Family::Kernel;
+}
+
 Family kiln::defaultFamily(Operation *op) {
-  return isa<RowOpInterface>(op) ? Family::Row : Family::Structure;
+  if (isa<RowOpInterface>(op))
+    return Family::Row;
+  return isa<KernelOpInterface>(op) ? Family::Kernel : Family::Structure;
+}
+
+KernelOpInterface kiln::kernelOpOf(Operation *op) {
+  if (familyOf(op) != Family::Kernel)
+    return {};
+  auto dispatch = dyn_cast<DispatchOp>(op);
+  return dyn_cast<KernelOpInterface>(
+      dispatch ? &dispatch.getBody().front().front() : op);
 }
 
 Family kiln::familyOf(Operation *op) {

@@ -33,21 +33,16 @@ static void printReductionKind(OpAsmPrinter &printer, Operation *,
   printer << stringifyReduction(kind.getValue());
 }
 
-static ParseResult parseFamilyKind(OpAsmParser &parser, FamilyAttr &family) {
-  StringRef keyword;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&keyword))
+ParseResult kiln::parseKernelKind(OpAsmParser &parser, StringAttr &kind) {
+  std::string keyword;
+  if (parser.parseKeywordOrString(&keyword))
     return failure();
-  auto value = symbolizeFamily(keyword);
-  if (!value)
-    return parser.emitError(loc)
-           << "unknown dispatch family '" << keyword << "'";
-  family = FamilyAttr::get(parser.getContext(), *value);
+  kind = parser.getBuilder().getStringAttr(keyword);
   return success();
 }
-static void printFamilyKind(OpAsmPrinter &printer, Operation *,
-                            FamilyAttr family) {
-  printer << stringifyFamily(family.getValue());
+void kiln::printKernelKind(OpAsmPrinter &printer, Operation *,
+                           StringAttr kind) {
+  printer.printKeywordOrString(kind);
 }
 
 #define GET_OP_CLASSES

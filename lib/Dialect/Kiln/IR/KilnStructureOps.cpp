@@ -368,17 +368,13 @@ LogicalResult RecomputeOp::verifyRegions() {
 /// op whose results it yields.
 static LogicalResult checkSingleOp(DispatchOp dispatch) {
   Block &body = dispatch.getBody().front();
-  if (llvm::is_contained({Family::View, Family::Concat, Family::State,
-                          Family::Structure, Family::Copy},
-                         dispatch.getFamily()))
-    return dispatch.emitOpError("is of family ")
-           << stringifyFamily(dispatch.getFamily()) << ", which has no kernels";
-  auto op = dyn_cast<DispatchableOpInterface>(body.front());
-  if (!op || op.getFamily() != dispatch.getFamily() ||
+  KernelOpInterface op = kernelOpOf(dispatch);
+  if (!op || familyOf(op) != Family::Kernel ||
+      op.getKernelFamily() != dispatch.getKind() ||
       op->getNextNode() != body.getTerminator() ||
       op->getResults() != body.getTerminator()->getOperands())
     return dispatch.emitOpError("of family ")
-           << stringifyFamily(dispatch.getFamily())
+           << dispatch.getKind()
            << " must have a body of one op of this family, whose results it "
               "yields";
   return success();

@@ -90,6 +90,13 @@ inline LogicalResult evaluateCopy(Operands operands, Results results) {
   return success();
 }
 
+/// Returns the number of elements of operand 0 per element of result 0.
+inline int64_t termsPerResult(Operation *op) {
+  int64_t results = tensorTypeOf(op->getResult(0)).getNumElements();
+  int64_t terms = tensorTypeOf(op->getOperand(0)).getNumElements();
+  return std::max<int64_t>(terms / std::max<int64_t>(results, 1), 1);
+}
+
 /// Returns Results if converting `from` to the type of `to` can round, and
 /// Nothing otherwise.
 inline Rounding roundingOfConversion(Value from, Value to) {

@@ -56,14 +56,14 @@ static Value copyOf(OpBuilder &builder, Value value) {
   SmallVector<int64_t> identity(type.getRank());
   std::iota(identity.begin(), identity.end(), 0);
   Location loc = value.getLoc();
-  auto dispatch =
-      DispatchOp::create(builder, loc, TypeRange{type}, Family::Permute,
-                         ValueRange{value}, DenseI64ArrayAttr());
+  auto dispatch = DispatchOp::create(builder, loc, TypeRange{type}, /*kind=*/"",
+                                     ValueRange{value}, DenseI64ArrayAttr());
   OpBuilder::InsertionGuard guard(builder);
   IRMapping mapping = openIsolatedBody(builder, dispatch, value);
-  Value copy =
+  auto copy =
       TransposeOp::create(builder, loc, type, mapping.lookup(value), identity);
-  YieldOp::create(builder, loc, copy);
+  YieldOp::create(builder, loc, copy.getResult());
+  dispatch.setKind(copy.getKernelFamily());
   return dispatch->getResult(0);
 }
 
@@ -109,14 +109,8 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
                     store.kind == row::StoreKind::Full;
            });
   }
-  case Family::Attention: {
-    // All results but the statistics support a row pitch.
-    Operation &op = dispatch.getBody().front().front();
-    return !isa<AttentionOp>(op) || result.getResultNumber() == 0;
-  }
-  case Family::Rope:
-  case Family::Permute:
-    return true;
+  case Family::Kernel:
+    return kernelOpOf(dispatch).writesPitched(result.getResultNumber());
   default:
     return false;
   }
@@ -215,22 +209,14 @@ static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
              node.access == row::Access::RowElement;
     });
   }
-  case Family::Attention: {
+  case Family::Kernel: {
+    KernelOpInterface op = kernelOpOf(dispatch);
     Value argument =
         dispatch.getBody().front().getArgument(use.getOperandNumber());
-    for (OpOperand &inner : argument.getUses())
-      if (auto gradient = dyn_cast<AttentionGradOp>(inner.getOwner()))
-        if (inner.get() == gradient.getLse())
-          return false;
-    return true;
+    return llvm::all_of(argument.getUses(), [&](OpOperand &inner) {
+      return op.readsPitched(inner.getOperandNumber());
+    });
   }
-  case Family::Rope:
-  case Family::Sketch:
-    return use.getOperandNumber() == 0;
-  case Family::Scatter:
-    return use.getOperandNumber() == 1;
-  case Family::Permute:
-    return true;
   default:
     return false;
   }

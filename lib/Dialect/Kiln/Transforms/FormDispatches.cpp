@@ -62,7 +62,7 @@ private:
                                  int64_t late);
   int64_t definitionOf(Value value);
   void emit(Group &group);
-  void wrap(Operation *op, Family family);
+  void wrap(KernelOpInterface op);
 
   /// Returns true if two ops may be in one kernel. Forward and backward ops may
   /// not, because a value that is recomputed for the backward pass would then
@@ -284,8 +284,8 @@ void DispatchFormer::emit(Group &group) {
     locs.push_back(op->getLoc());
   Location loc = builder.getFusedLoc(locs);
   auto dispatch = DispatchOp::create(
-      builder, loc, ValueRange(outputs).getTypes(), Family::Row,
-      inputs.getArrayRef(),
+      builder, loc, ValueRange(outputs).getTypes(),
+      stringifyFamily(Family::Row), inputs.getArrayRef(),
       builder.getDenseI64ArrayAttr({group.space.rows, group.space.cols}));
   IRMapping mapping = openIsolatedBody(builder, dispatch, inputs.getArrayRef());
   for (Operation *op : group.members) {
@@ -304,12 +304,13 @@ void DispatchFormer::emit(Group &group) {
 }
 
 /// Wraps one op of another family in a dispatch.
-void DispatchFormer::wrap(Operation *op, Family family) {
+void DispatchFormer::wrap(KernelOpInterface op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
   llvm::SetVector<Value> inputs(op->operand_begin(), op->operand_end());
-  auto dispatch = DispatchOp::create(builder, loc, op->getResultTypes(), family,
-                                     inputs.getArrayRef(), DenseI64ArrayAttr());
+  auto dispatch = DispatchOp::create(builder, loc, op->getResultTypes(),
+                                     op.getKernelFamily(), inputs.getArrayRef(),
+                                     DenseI64ArrayAttr());
   IRMapping mapping = openIsolatedBody(builder, dispatch, inputs.getArrayRef());
   Operation *copy = builder.clone(*op, mapping);
   YieldOp::create(builder, loc, copy->getResults());
@@ -322,7 +323,7 @@ LogicalResult DispatchFormer::run() {
     order[&op] = ops.size();
     ops.push_back(&op);
   }
-  SmallVector<std::pair<Operation *, Family>> others;
+  SmallVector<KernelOpInterface> kernels;
   for (Operation *op : ops) {
     auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
     if (!dispatchable)
@@ -340,10 +341,8 @@ LogicalResult DispatchFormer::run() {
         return failure();
     } else if (rowView) {
       tryJoin(groupOf.lookup(op->getOperand(0).getDefiningOp()), op);
-    } else if (family == Family::Scatter || family == Family::Rope ||
-               family == Family::Permute || family == Family::Attention ||
-               family == Family::Bucket || family == Family::Sketch) {
-      others.push_back({op, family});
+    } else if (family == Family::Kernel) {
+      kernels.push_back(cast<KernelOpInterface>(op));
     }
   }
   // A constant that is read by a library call, a view or the terminator needs a
@@ -360,8 +359,8 @@ LogicalResult DispatchFormer::run() {
   for (auto &group : groups)
     if (!group->members.empty())
       emit(*group);
-  for (auto [op, family] : others)
-    wrap(op, family);
+  for (KernelOpInterface op : kernels)
+    wrap(op);
   for (auto &group : groups)
     for (Operation *op : llvm::reverse(group->members))
       op->dropAllUses();

@@ -11,8 +11,8 @@ using namespace mlir;
 using namespace kiln;
 
 bool kiln::isHeavyOp(Operation *op) {
-  Family family = familyOf(op);
-  return family == Family::Gemm || family == Family::Attention;
+  KernelOpInterface kernel = kernelOpOf(op);
+  return familyOf(op) == Family::Gemm || (kernel && kernel.isHeavy());
 }
 
 /// Returns the layer of the first op that belongs to one, or null.

@@ -120,7 +120,7 @@ void Candidate::emit() {
   OpBuilder builder(matmul);
   Location loc = locationOf(dispatch, matmul);
   auto fused = DispatchOp::create(
-      builder, loc, types, Family::Gemm, inputs,
+      builder, loc, types, stringifyFamily(Family::Gemm), inputs,
       builder.getDenseI64ArrayAttr({matmul.getM(), matmul.getN()}));
   openIsolatedBody(builder, fused, inputs);
   Block &body = fused.getBody().front(), &epilogue = dispatch.getBody().front();

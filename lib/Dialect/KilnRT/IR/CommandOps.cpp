@@ -182,10 +182,11 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (kernel.getEpilogue())
     return emitOpError("launches ")
            << getKernelAttr() << ", which is the epilogue of a gemm";
+  KernelOpInterface op = kernel.getSingleOp();
   if (getAccumulate() != Accumulation::Overwrite &&
-      kernel.getFamily() != Family::Scatter)
+      !(op && op.accumulatesInPlace()))
     return emitOpError("accumulates, but a kernel of family ")
-           << stringifyFamily(kernel.getFamily()) << " overwrites its results";
+           << kernel.getKind() << " overwrites its results";
   return failure(
       failed(verifyPlaces(*this, kernel, getReads(), getWrites(), 0)) || // C1
       failed(verifyArguments(*this, kernel, getArgsAttr())) ||           // C2

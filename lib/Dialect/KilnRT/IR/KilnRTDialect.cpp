@@ -246,7 +246,22 @@ LogicalResult KernelOp::verifyRegions() {
     return emitOpError("has ")
            << getRowStrides().size() << " row strides, expected " << count
            << ", none of them negative";
+  if (getFamily() == Family::Gemm ||
+      (getFamily() == Family::Kernel &&
+       (!getSingleOp() || getSingleOp()->getNextNode() != yield ||
+        getSingleOp()->getResults() != yield.getOperands()))) // C4
+    return emitOpError("of family ")
+           << getKind() << " needs a body of one op of this family";
   return verifyLaunchArguments(body); // C3
+}
+
+KernelOpInterface KernelOp::getSingleOp() {
+  auto op = dyn_cast<KernelOpInterface>(getBody().front().front());
+  return getFamily() == Family::Kernel && op &&
+                 familyOf(op) == Family::Kernel &&
+                 op.getKernelFamily() == getKind()
+             ? op
+             : KernelOpInterface();
 }
 
 SmallVector<Type> KernelOp::getArgumentTypes() {

@@ -22,6 +22,10 @@ namespace kiln {
 
 /// Returns true for the element types that tensors of the dialect may have.
 bool isTensorElement(mlir::Type type);
+/// True for the floats that states, casts and updates may store.
+bool isStoredReal(mlir::Type type);
+/// True for those of them that all ops compute with.
+bool isComputedReal(mlir::Type type);
 
 /// Returns the element type of a tensor, vector or scalar type (i1 is Bool), or
 /// std::nullopt for types that no tensor of kiln has.

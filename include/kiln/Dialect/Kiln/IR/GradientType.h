@@ -12,8 +12,9 @@
 
 namespace kiln {
 
-/// Returns the type of the gradient of a value of `type`: f32 elements for f16,
-/// which is only a storage type, and `type` itself otherwise.
+/// Returns the type of the gradient of a value of `type`: `type` itself if ops
+/// compute with its elements, and otherwise the type to which a cast converts
+/// them.
 mlir::RankedTensorType gradientType(mlir::RankedTensorType type);
 
 } // namespace kiln

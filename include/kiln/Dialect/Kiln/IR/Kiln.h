@@ -69,6 +69,14 @@ struct UpdateDescription {
   double weightDecay = 0;
 };
 
+/// Returns the family of a dispatch or a kernel whose `kind` is row, gemm, or
+/// the name of a kernel family.
+Family familyOfKind(llvm::StringRef kind);
+/// Custom syntax of `kind`: a keyword if possible, otherwise a string.
+mlir::ParseResult parseKernelKind(mlir::OpAsmParser &parser,
+                                  mlir::StringAttr &kind);
+void printKernelKind(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                     mlir::StringAttr kind);
 /// Returns the default of DispatchableOpInterface::getFamily.
 Family defaultFamily(mlir::Operation *op);
 /// Verifies the shapes, types and order of operands and results that
@@ -156,6 +164,10 @@ int64_t bytesOf(mlir::Type type);
 /// Returns the family of a dispatch or of an op outside a dispatch, and
 /// Structure for ops of other dialects.
 Family familyOf(mlir::Operation *op);
+
+/// Returns the op whose kernel a dispatch runs, or an op of family kernel
+/// itself, and null for other ops.
+KernelOpInterface kernelOpOf(mlir::Operation *op);
 
 /// Returns the value at the root of a chain of views, or `value` itself if it
 /// is not the result of a view.

@@ -37,21 +37,15 @@ def Kiln_Reduction : Kiln_Enum<"Reduction", "how elements are combined", [
   I32EnumAttrCase<"Max", 2, "max">]>;
 def Kiln_ReductionAttr : Kiln_EnumAttr<Kiln_Reduction, "reduction">;
 
-def Kiln_Family : Kiln_Enum<"Family", "the kind of dispatch an op becomes", [
+def Kiln_Family : Kiln_Enum<"Family", "what an op becomes in a schedule", [
   I32EnumAttrCase<"Row", 0, "row">,              // row program: elementwise, norms, losses, gathers, updates
-  I32EnumAttrCase<"Scatter", 1, "scatter">,      // embedding gradient
-  I32EnumAttrCase<"Permute", 2, "permute">,      // strided copies: transpose, broadcast, pad, reductions of inner dimensions
-  I32EnumAttrCase<"Rope", 3, "rope">,
-  I32EnumAttrCase<"Gemm", 4, "gemm">,            // library call
-  I32EnumAttrCase<"Attention", 5, "attention">,
-  I32EnumAttrCase<"View", 6, "view">,            // no work: an offset into another value's slot
-  I32EnumAttrCase<"Concat", 7, "concat">,        // producers write into slices of the result
-  I32EnumAttrCase<"State", 8, "state">,          // read and write of states
-  I32EnumAttrCase<"Structure", 9, "structure">,  // return, yield, regions
-  I32EnumAttrCase<"Copy", 10, "copy">,           // between device and host
-  I32EnumAttrCase<"Bucket", 11, "bucket">,       // codes of a few bits per element
-  I32EnumAttrCase<"Sketch", 12, "sketch">]>;     // random sums of rows
-def Kiln_FamilyAttr : Kiln_EnumAttr<Kiln_Family, "family">;
+  I32EnumAttrCase<"Gemm", 1, "gemm">,            // call of a vendor library
+  I32EnumAttrCase<"Kernel", 2, "kernel">,        // a kernel of its own: KernelOpInterface
+  I32EnumAttrCase<"View", 3, "view">,            // no work: an offset into another value's slot
+  I32EnumAttrCase<"Concat", 4, "concat">,        // producers write into slices of the result
+  I32EnumAttrCase<"State", 5, "state">,          // read and write of states
+  I32EnumAttrCase<"Structure", 6, "structure">,  // return, yield, regions
+  I32EnumAttrCase<"Copy", 7, "copy">]>;          // between device and host
 
 def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "what a program computes", [
   I32EnumAttrCase<"Forward", 0, "forward">,

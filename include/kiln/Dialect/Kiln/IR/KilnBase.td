@@ -71,17 +71,22 @@ class Kiln_TensorOf<list<Type> elements>
                      "tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host>">;
 class Kiln_ScalarOf<list<Type> elements>
     : RankedTensorOf<elements, [HasAnyRankOfPred<[0]>, Kiln_KnownEncoding], "0D tensor">;
-// bf16 is a type of elements in memory: arithmetic on them is f32.
-def Kiln_Tensor : Kiln_TensorOf<[BF16, F32, F64]>;
+// The table of element types decides which floats exist. Arithmetic on narrow
+// ones is f32.
+def Kiln_ComputedReal : Type<CPred<"::kiln::isComputedReal($_self)">,
+                             "bfloat16 type or 32-bit float or 64-bit float">;
+def Kiln_AnyReal : Type<CPred<"::kiln::isStoredReal($_self)">,
+                        "floating point type that can be stored">;
+def Kiln_Tensor : Kiln_TensorOf<[Kiln_ComputedReal]>;
 // The types of numbers that states, casts and updates store.
-def Kiln_StoredReal : Kiln_TensorOf<[BF16, F16, F32, F64]>;
+def Kiln_StoredReal : Kiln_TensorOf<[Kiln_AnyReal]>;
 // The types that a state may have.
-def Kiln_StateTensor : Kiln_TensorOf<[BF16, F16, F32, F64, I8, I32, I64]>;
+def Kiln_StateTensor : Kiln_TensorOf<[Kiln_AnyReal, I8, I32, I64]>;
 def Kiln_IndexTensor : Kiln_TensorOf<[I32]>;
 def Kiln_IntScalar : Kiln_ScalarOf<[I64]>;
 def Kiln_RealScalar : Kiln_ScalarOf<[F64]>;
 def Kiln_Rng : Kiln_TensorOf<[I64]>;
 def Kiln_Codes : Kiln_TensorOf<[I8]>;
-def Kiln_AnyTensor : Kiln_TensorOf<[BF16, F16, F32, F64, I8, I32, I64]>;
+def Kiln_AnyTensor : Kiln_TensorOf<[Kiln_AnyReal, I8, I32, I64]>;
 
 #endif // KILN_DIALECT_KILN_IR_KILNBASE_TD

@@ -19,14 +19,13 @@ include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
 class Kiln_CompressionOp<string mnemonic, list<Trait> traits = []>
-    : Kiln_Op<mnemonic, [Pure,
-        DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    : Kiln_Op<mnemonic, [Pure, DispatchableOpInterface,
         DeclareOpInterfaceMethods<ReferenceOpInterface>] # traits> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
-def Kiln_BucketEncodeOp : Kiln_CompressionOp<"bucket_encode"> {
+def Kiln_BucketEncodeOp : Kiln_CompressionOp<"bucket_encode", [DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "encodes every element by the index of its bucket";
   let description = [{
     The code of an element is the number of `borders` below it: 0 for NaN and for
@@ -43,7 +42,8 @@ def Kiln_BucketEncodeOp : Kiln_CompressionOp<"bucket_encode"> {
   let results = (outs Kiln_Codes:$codes);
 }
 
-def Kiln_BucketDecodeOp : Kiln_CompressionOp<"bucket_decode", [AllTypesMatch<["dy", "dx"]>]> {
+def Kiln_BucketDecodeOp : Kiln_CompressionOp<"bucket_decode",
+    [AllTypesMatch<["dy", "dx"]>, DeclareOpInterfaceMethods<KernelOpInterface>]> {
   let summary = "scales dy by the level of every element's bucket";
   let description = [{
     Computes dx = levels[code] * dy for the codes of `bucket_encode`, and dx = 0
@@ -61,7 +61,8 @@ def Kiln_BucketDecodeOp : Kiln_CompressionOp<"bucket_decode", [AllTypesMatch<["d
   let results = (outs Kiln_Tensor:$dx);
 }
 
-def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows", [LaunchArgumentsOpInterface]> {
+def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows",
+    [LaunchArgumentsOpInterface, DeclareOpInterfaceMethods<KernelOpInterface, ["readsPitched"]>]> {
   let summary = "sketches rows by sums with random signs";
   let description = [{
     The rows of `x` belong to `sequences` sequences of T rows, and the rows of `y`
@@ -82,6 +83,7 @@ def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows", [LaunchArgumentsOpInte
   let arguments = (ins Kiln_Tensor:$x, Kiln_Rng:$rng, I64Attr:$key, I64Attr:$sequences);
   let results = (outs Kiln_Tensor:$y);
   let extraClassDeclaration = [{
+    int64_t getLongestSum();
     ::llvm::SmallVector<::llvm::StringRef> getLaunchArgumentNames() { return {"key"}; }
   }];
 }

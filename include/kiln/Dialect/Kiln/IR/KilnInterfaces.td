@@ -43,7 +43,8 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
   let methods = [
     InterfaceMethod<[{
       Returns the dispatch family. The default is row for an op that has a row
-      program, and structure, which creates no dispatch, for others.
+      program, kernel for an op that has its own kernel, and structure, which
+      creates no dispatch, for others.
     }],
     "::kiln::Family", "getFamily", (ins), [{}],
       [{ return ::kiln::defaultFamily($_op); }]>,
@@ -67,6 +68,51 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
       keeping its result: norms, activations, dropout, casts.
     }],
     "bool", "isCheapToRebuild", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<[{
+      True when the op reads at most one row of each operand per row of its row
+      space: its cost does not grow with the table that it gathers from.
+    }],
+    "bool", "gathersRows", (ins), [{}], [{ return false; }]>,
+  ];
+}
+
+def KernelOpInterface : OpInterface<"KernelOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    An op that has a kernel of its own, because no row program, gemm or view
+    computes it. Every backend finds the emitter of the kernel by the name of the
+    op. What the schedule and the planner need to know of the kernel is answered
+    here and by `DispatchableOpInterface`.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      The name of the kernel family, which dispatches print and which is part of
+      the names of kernels.
+    }],
+    "::llvm::StringRef", "getKernelFamily">,
+    InterfaceMethod<[{
+      True if the kernel can read operand `operand` with a pitch, that is, with
+      rows (along the last dimension) that are not adjacent in memory.
+    }],
+    "bool", "readsPitched", (ins "unsigned":$operand), [{}],
+      [{ return false; }]>,
+    InterfaceMethod<[{
+      True if the kernel can write result `result` with a pitch.
+    }],
+    "bool", "writesPitched", (ins "unsigned":$result), [{}],
+      [{ return false; }]>,
+    InterfaceMethod<[{
+      True if each launch tells the kernel whether to add to what result 0 has in
+      memory, or to start from zero. The kernel gets a number that is not 0 when
+      it adds, after its other arguments. Operand `getTiedOperand(0)`, if
+      present, is what it adds to.
+    }],
+    "bool", "accumulatesInPlace", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<[{
+      True if the arithmetic of the kernel takes long enough for the planner to
+      end stages at it and to hide transfers behind it.
+    }],
+    "bool", "isHeavy", (ins), [{}], [{ return false; }]>,
   ];
 }
 
@@ -298,6 +344,11 @@ def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
     }],
     "::kiln::Rounding", "getRounding", (ins), [{}],
       [{ return ::kiln::Rounding::Inside; }]>,
+    InterfaceMethod<[{
+      Returns the number of terms of the longest sum that the op computes. The
+      rounding error grows with it.
+    }],
+    "int64_t", "getLongestSum", (ins), [{}], [{ return 1; }]>,
     InterfaceMethod<[{
       Returns true for an operand of an op with Rounding::Inside that the op only
       uses in a difference with another operand or a mean, before any rounding.

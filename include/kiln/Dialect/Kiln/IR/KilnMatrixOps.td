@@ -17,7 +17,7 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface, GemmOpInterf
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops", "getTiedOperand"]>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "matrix multiplication";
   let description = [{
     Computes y = op(a) op(b), plus `accumulate` if present. `a` and `b` have rank
@@ -43,8 +43,9 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, LaunchArgumentsOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullResult"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface, ["addInnerNoise"]>]> {
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFlops"]>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["readsPitched", "writesPitched", "isHeavy"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum", "addInnerNoise"]>]> {
   let summary = "scaled dot-product attention with optional grouped queries, causal mask and dropout";
   let description = [{
     `q` has shape [sequences*T, heads*d]; `k` and `v` have shape
@@ -74,8 +75,9 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, LaunchArgumentsOpInterface,
   }];
 }
 def Kiln_AttentionGradOp : Kiln_Op<"attention_grad", [Pure, LaunchArgumentsOpInterface,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getFlops"]>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFlops"]>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["readsPitched", "writesPitched", "isHeavy"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "gradients of attention";
   let description = [{
     Recomputes P from q, k and lse, and then computes dv = P^T do, dP = do v^T,

@@ -33,7 +33,7 @@ class Kiln_RowOp<string mnemonic, list<Trait> traits> : Kiln_Op<mnemonic, traits
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Kiln_LayerNormOp : Kiln_RowOp<"layer_norm", RowForwardTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["entersExactly", "addInnerNoise"]>]> {
+def Kiln_LayerNormOp : Kiln_RowOp<"layer_norm", RowForwardTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum", "entersExactly", "addInnerNoise"]>]> {
   let summary = "layer normalization over the last dimension";
   let description = [{
     For each row of `x` [.., C], computes mean = sum(x)/C,
@@ -77,7 +77,7 @@ def Kiln_AffineOp : Kiln_RowOp<"affine", RowRebuildTraits> {
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
-def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["entersExactly"]>]> {
+def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum", "entersExactly"]>]> {
   let summary = "gradient of layer_norm with respect to its input";
   let description = [{
     With h = (x-mean)*rstd and g = dy*gamma, computes
@@ -90,7 +90,7 @@ def Kiln_LayerNormGradOp : Kiln_RowOp<"layer_norm_grad", RowGradientTraits # [De
   let results = (outs Kiln_Tensor:$dx);
   let hasVerifier = 1;
 }
-def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
+def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding", "getLongestSum"]>]> {
   let summary = "root mean square normalization over the last dimension";
   let description = [{
     Computes rstd = 1/sqrt(sum(x^2)/C + eps) and y = x*rstd*gamma. `rstd` has the
@@ -104,7 +104,7 @@ def Kiln_RmsNormOp : Kiln_RowOp<"rms_norm", RowForwardTraits # [DeclareOpInterfa
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::mlir::Value":$x, "::mlir::Value":$gamma, "double":$eps)>];
 }
-def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+def Kiln_RmsNormGradOp : Kiln_RowOp<"rms_norm_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "gradient of rms_norm with respect to its input";
   let description = [{
     With h = x*rstd and g = dy*gamma, computes dx = rstd * (g - h * sum(g*h)/C).
@@ -121,14 +121,14 @@ def Kiln_SoftmaxOp : Kiln_RowOp<"softmax", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding", "getLongestSum"]>]> {
   let summary = "softmax over the last dimension";
   let description = "y = exp(x - max(x)) / sum(exp(x - max(x))).\n\nExample: `%y = kiln.softmax %x : (tensor<8x16xf32>) -> tensor<8x16xf32>`";
   let arguments = (ins Kiln_Tensor:$x);
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
-def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "gradient of softmax from its output";
   let description = "dx = y * (dy - sum(y*dy)).\n\nExample: `%dx = kiln.softmax_grad %y, %dy : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`";
   let arguments = (ins Kiln_Tensor:$y, Kiln_Tensor:$dy);
@@ -136,7 +136,7 @@ def Kiln_SoftmaxGradOp : Kiln_RowOp<"softmax_grad", RowGradientTraits # [Declare
   let hasVerifier = 1;
 }
 
-def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding", "addInnerNoise"]>]> {
+def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding", "getLongestSum", "addInnerNoise"]>]> {
   let summary = "cross entropy of each row and its gradient";
   let description = [{
     For each row x of `logits` [N, V] with target t, computes
@@ -151,7 +151,7 @@ def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradient
   let results = (outs Kiln_Tensor:$rowLoss, Optional<Kiln_Tensor>:$dlogits);
   let hasVerifier = 1;
 }
-def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "scaled sum of all elements in f64";
   let description = "Example: `%loss = kiln.scaled_total %rows, %scale : (tensor<8xf32>, tensor<f64>) -> tensor<f64>`";
   let arguments = (ins Kiln_Tensor:$x, Kiln_RealScalar:$scale);
@@ -184,7 +184,7 @@ def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", [Pure,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision", "keepsFullOperand"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DispatchableOpInterface,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["gathersRows"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "lookup of table rows";
@@ -202,8 +202,9 @@ def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", [Pure,
   let hasVerifier = 1;
 }
 def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily", "getTiedOperand"]>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getTiedOperand"]>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["readsPitched", "accumulatesInPlace"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "gradient of embedding with respect to its table";
   let description = [{
     Computes dtable[v, :] = accumulate[v, :] + the sum of dy[i, :] over all i with
@@ -245,7 +246,8 @@ def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["keepsFullOperand"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DispatchableOpInterface,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["readsPitched", "writesPitched"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "rotary position embedding (rotate-half)";
   let description = [{
@@ -263,7 +265,7 @@ def Kiln_RopeOp : Kiln_RowOp<"rope", [Pure,
   let hasVerifier = 1;
 }
 
-def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "sum of squares of each row, in f64";
   let description = [{
     The last dimension is the columns and all others are the rows; a rank-1 tensor
@@ -275,7 +277,7 @@ def Kiln_SumSquaresOp : Kiln_RowOp<"sum_squares", RowGradientTraits # [DeclareOp
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
-def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "gradient norm and clipping factor";
   let description = [{
     Computes norm = sqrt(sum(squares)) and factor = min(clip/(norm + 1e-6), 1), or

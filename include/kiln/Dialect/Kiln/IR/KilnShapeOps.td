@@ -12,16 +12,23 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
+// Strided copies, and reductions of inner dimensions: one kernel family, which
+// reads and writes at any pitch.
+defvar PermuteKernel = [{
+  ::llvm::StringRef getKernelFamily() { return "permute"; }
+  bool readsPitched(unsigned) { return true; }
+  bool writesPitched(unsigned) { return true; }
+}];
+
 defvar ShapeTraits = [Pure, PrecisionOpInterface,
   DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-  DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
   DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>];
 
 def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>, KernelOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
     DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
   let summary = "broadcasts a tensor along new or size-1 dimensions";
@@ -35,14 +42,15 @@ def Kiln_BroadcastOp : Kiln_Op<"broadcast", [Pure, PrecisionOpInterface,
   let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x `dims` $dims attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
+  let extraClassDeclaration = PermuteKernel;
 }
 def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure, WideResultOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
-    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
+    DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>, KernelOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding", "getLongestSum"]>]> {
   let summary = "sum, mean or maximum over dimensions";
   let description = [{
     Reduces over the dimensions `dims`, which are increasing (C1), and removes
@@ -58,11 +66,12 @@ def Kiln_ReduceOp : Kiln_Op<"reduce", [Pure, WideResultOpInterface,
   let results = (outs Kiln_Tensor:$y);
   let assemblyFormat = "custom<ReductionKind>($kind) $x `dims` $dims attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
+  let extraClassDeclaration = PermuteKernel;
 }
 def Kiln_ReducePartialOp : Kiln_Op<"reduce_partial", [Pure,
     DispatchableOpInterface,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "column sums of chunks of rows";
   let description = [{
     `x` [.., C] has R rows. y[i, :] is the sum of the rows [i*chunk, (i+1)*chunk),
@@ -79,7 +88,7 @@ def Kiln_ReducePartialOp : Kiln_Op<"reduce_partial", [Pure,
 def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getTiedOperand"]>,
     DeclareOpInterfaceMethods<RowOpInterface>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "sums the results of reduce_partial in order";
   let description = [{
     Computes y = ((x[0] + x[1]) + x[2]) + ... over the first dimension of `x`
@@ -107,15 +116,16 @@ def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure, PrecisionOpInterface,
   let hasVerifier = 1;
   let hasFolder = 1;
 }
-def Kiln_TransposeOp : Kiln_Op<"transpose", ShapeTraits> {
+def Kiln_TransposeOp : Kiln_Op<"transpose", ShapeTraits # [DispatchableOpInterface, KernelOpInterface]> {
   let summary = "permutes dimensions";
   let description = "Dimension i of the result is dimension permutation[i] of `x`. `permutation` names every dimension once (C1).\n\nExample: `%y = kiln.transpose %x [1, 0] : tensor<2x6xf32> to tensor<6x2xf32>`";
   let arguments = (ins Kiln_AnyTensor:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x $permutation attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
+  let extraClassDeclaration = PermuteKernel;
 }
-def Kiln_SliceOp : Kiln_Op<"slice", ShapeTraits> {
+def Kiln_SliceOp : Kiln_Op<"slice", ShapeTraits # [DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>, KernelOpInterface]> {
   let summary = "extracts a slice of a tensor";
   let description = [{
     The result has the elements [offsets[i], offsets[i] + n) of every dimension i
@@ -129,6 +139,7 @@ def Kiln_SliceOp : Kiln_Op<"slice", ShapeTraits> {
   let assemblyFormat = "$x $offsets attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
   let hasFolder = 1;
+  let extraClassDeclaration = PermuteKernel;
 }
 def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
@@ -143,7 +154,7 @@ def Kiln_ConcatOp : Kiln_Op<"concat", [Pure, PrecisionOpInterface,
   let hasVerifier = 1;
   let hasFolder = 1;
 }
-def Kiln_PadOp : Kiln_Op<"pad", ShapeTraits> {
+def Kiln_PadOp : Kiln_Op<"pad", ShapeTraits # [DispatchableOpInterface, KernelOpInterface]> {
   let summary = "pads a tensor with zeros";
   let description = "Pads dimension i with `low[i]` zeros at the beginning, and with zeros at the end up to the size of the result, "
     "which must be large enough (C1).\n\nExample: `%y = kiln.pad %x low [1, 0] : tensor<2x4xf32> to tensor<4x4xf32>`";
@@ -151,6 +162,7 @@ def Kiln_PadOp : Kiln_Op<"pad", ShapeTraits> {
   let results = (outs Kiln_AnyTensor:$y);
   let assemblyFormat = "$x `low` $low attr-dict `:` type($x) `to` type($y)";
   let hasVerifier = 1;
+  let extraClassDeclaration = PermuteKernel;
 }
 def Kiln_SelectRowOp : Kiln_Op<"select_row", [Pure,
     DispatchableOpInterface,

@@ -235,12 +235,14 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_
 
     Example: `%h = kiln.dispatch gemm(%x, %w, %b) space [8, 4] : (tensor<8x2xf32>, tensor<2x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x2xf32>, %c: tensor<2x4xf32>, %d: tensor<4xf32>): %p = kiln.matmul %a, %c : (tensor<8x2xf32>, tensor<2x4xf32>) -> tensor<8x4xf32> %e = kiln.broadcast %d dims [1] : tensor<4xf32> to tensor<8x4xf32> %s = kiln.add %p, %e : tensor<8x4xf32> kiln.yield %s : tensor<8x4xf32> }`
   }];
-  let arguments = (ins Kiln_FamilyAttr:$family, Variadic<Kiln_AnyTensor>:$inputs, OptionalAttr<DenseI64ArrayAttr>:$space);
+  let arguments = (ins StrAttr:$kind, Variadic<Kiln_AnyTensor>:$inputs, OptionalAttr<DenseI64ArrayAttr>:$space);
   let results = (outs Variadic<Kiln_AnyTensor>:$outputs);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "custom<FamilyKind>($family) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";
+  let assemblyFormat = "custom<KernelKind>($kind) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
+    /// Row, gemm or kernel.
+    ::kiln::Family getFamily() { return ::kiln::familyOfKind(getKind()); }
     /// The product of a dispatch of family gemm, null for other families.
     ::kiln::MatmulOp getMatmul();
     /// Whether the last result is the product itself.

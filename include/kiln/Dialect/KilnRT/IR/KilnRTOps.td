@@ -81,13 +81,19 @@ def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBloc
     (C1). An `epilogue` works on a tile of its first operand, the result of a
     GEMM. Ops of the kiln dialect compute on tensors, and the body ends in
     `kiln.yield` (C2). The numbers of arguments are dense and less than 64 (C3).
+    `family` is `row` for a row program, and otherwise the kernel family of the
+    single op in the body (C4).
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Kiln_FamilyAttr:$family, OptionalAttr<DenseI64ArrayAttr>:$space,
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$kind, OptionalAttr<DenseI64ArrayAttr>:$space,
     DenseI64ArrayAttr:$row_strides, UnitAttr:$epilogue);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `family` `` $family (`epilogue` $epilogue^)? (`space` $space^)? `row_strides` $row_strides attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `family` `` `<` custom<KernelKind>($kind) `>` (`epilogue` $epilogue^)? (`space` $space^)? `row_strides` $row_strides attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
+    /// Row or kernel.
+    ::kiln::Family getFamily() { return ::kiln::familyOfKind(getKind()); }
+    /// Returns the op that the kernel computes, or null for a row program.
+    ::kiln::KernelOpInterface getSingleOp();
     /// Returns the types of the arguments that launches pass: i64 or f64.
     ::llvm::SmallVector<::mlir::Type> getArgumentTypes();
     /// Returns the operands, followed by the results.

@@ -89,6 +89,15 @@ static double dot(const double *a, const double *b, int64_t size) {
   return sum;
 }
 
+/// Keys of a query, or of a group of queries that share a key head; or the
+/// columns of a head.
+template <typename Op> static int64_t longestSumOf(Op op) {
+  auto q = tensorTypeOf(op.getQ());
+  int64_t length = q.getDimSize(0) / op.getSequences();
+  int64_t group = op.getHeads() / op.getKvHeads();
+  return std::max<int64_t>(length * group, q.getDimSize(1) / op.getHeads());
+}
+
 //===----------------------------------------------------------------------===//
 // attention
 //===----------------------------------------------------------------------===//
@@ -131,7 +140,10 @@ LogicalResult AttentionOp::verify() {
   return checkKeyTile(*this, getKvTile());
 }
 
-Family AttentionOp::getFamily() { return Family::Attention; }
+StringRef AttentionOp::getKernelFamily() { return "attention"; }
+bool AttentionOp::isHeavy() { return true; }
+bool AttentionOp::readsPitched(unsigned) { return true; }
+bool AttentionOp::writesPitched(unsigned result) { return result == 0; }
 Precision AttentionOp::getPrecision() { return Precision::Low; }
 bool AttentionOp::keepsFullResult(unsigned result) { return result == 1; }
 
@@ -182,6 +194,8 @@ void AttentionOp::inferSequences(Facts operands, int64_t batch,
   results[0] = SequenceFact::perSequence(0, qkv[2].degree);
   results[1] = SequenceFact::perSequence(0, 0);
 }
+
+int64_t AttentionOp::getLongestSum() { return longestSumOf(*this); }
 
 LogicalResult AttentionOp::evaluate(Operands operands, Results results) {
   const HostTensor &q = *operands[0], &k = *operands[1], &v = *operands[2];
@@ -261,7 +275,12 @@ LogicalResult AttentionGradOp::verify() {
   return checkKeyTile(*this, getKvTile());
 }
 
-Family AttentionGradOp::getFamily() { return Family::Attention; }
+StringRef AttentionGradOp::getKernelFamily() { return "attention"; }
+bool AttentionGradOp::isHeavy() { return true; }
+bool AttentionGradOp::readsPitched(unsigned operand) {
+  return getOperand(operand) != getLse();
+}
+bool AttentionGradOp::writesPitched(unsigned) { return true; }
 
 int64_t AttentionGradOp::getFlops() {
   auto shape = tensorTypeOf(getQ()).getShape();
@@ -269,6 +288,8 @@ int64_t AttentionGradOp::getFlops() {
                         shape[0] / static_cast<int64_t>(getSequences()),
                         getCausal());
 }
+
+int64_t AttentionGradOp::getLongestSum() { return longestSumOf(*this); }
 
 LogicalResult AttentionGradOp::evaluate(Operands operands, Results results) {
   const HostTensor &q = *operands[0], &k = *operands[1], &v = *operands[2];

@@ -72,7 +72,7 @@ LogicalResult BucketEncodeOp::verify() {
                     borders.size() + 1); // Constraint C3.
 }
 
-Family BucketEncodeOp::getFamily() { return Family::Bucket; }
+StringRef BucketEncodeOp::getKernelFamily() { return "bucket"; }
 
 LogicalResult BucketEncodeOp::evaluate(Operands operands, Results results) {
   ArrayRef<double> borders = getBorders();
@@ -105,7 +105,7 @@ LogicalResult BucketDecodeOp::verify() {
                     levels.size()); // Constraint C2.
 }
 
-Family BucketDecodeOp::getFamily() { return Family::Bucket; }
+StringRef BucketDecodeOp::getKernelFamily() { return "bucket"; }
 
 LogicalResult BucketDecodeOp::evaluate(Operands operands, Results results) {
   SmallVector<double> levels(getLevels());

@@ -38,6 +38,8 @@ LogicalResult SumSquaresOp::buildRows(RowBuilder &rows) {
   return success();
 }
 
+int64_t SumSquaresOp::getLongestSum() { return termsPerResult(*this); }
+
 LogicalResult SumSquaresOp::evaluate(Operands operands, Results results) {
   const HostTensor &x = *operands[0];
   int64_t columns = getColumnCount(x.type);
@@ -66,6 +68,8 @@ LogicalResult ClipFactorOp::buildRows(RowBuilder &rows) {
   rows.set(getNorm(), norm);
   return success();
 }
+
+int64_t ClipFactorOp::getLongestSum() { return termsPerResult(*this); }
 
 LogicalResult ClipFactorOp::evaluate(Operands operands, Results results) {
   double clip = operands[1]->reals[0], sum = 0;

@@ -10,6 +10,7 @@
 #include "RowSpaces.h"
 #include "SequenceRules.h"
 #include "kiln/Dialect/Kiln/IR/GradientType.h"
+#include "kiln/Support/ElementConversion.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -72,8 +73,7 @@ LogicalResult ConstantOp::evaluate(Operands operands, Results results) {
 //===----------------------------------------------------------------------===//
 
 RankedTensorType kiln::gradientType(RankedTensorType type) {
-  bool isOnlyStored = elementTypeOf(type) == ElementType::F16;
-  return isOnlyStored ? fullPrecision(type) : type;
+  return infoOf(elementTypeOf(type)).storageOnly ? fullPrecision(type) : type;
 }
 
 bool CastOp::isCheapToRebuild() { return true; }
@@ -90,12 +90,11 @@ OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
   auto constant = dyn_cast_if_present<SplatElementsAttr>(adaptor.getX());
   if (!constant)
     return {};
-  APFloat number = constant.getSplatValue<APFloat>();
-  bool losesInfo = false;
-  number.convert(
-      cast<FloatType>(getType().getElementType()).getFloatSemantics(),
-      APFloat::rmNearestTiesToEven, &losesInfo);
-  return DenseElementsAttr::get(getType(), number);
+  double number = constant.getSplatValue<APFloat>().convertToDouble();
+  return DenseElementsAttr::get(
+      getType(),
+      FloatAttr::get(getType().getElementType(),
+                     support::roundTo(elementTypeOf(getType()), number)));
 }
 
 RowSpace CastOp::getRowSpace() { return flexibleRows(getY()); }

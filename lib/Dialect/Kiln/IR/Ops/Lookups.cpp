@@ -55,6 +55,7 @@ LogicalResult EmbeddingOp::verify() {
 
 Precision EmbeddingOp::getPrecision() { return Precision::Low; }
 
+bool EmbeddingOp::gathersRows() { return true; }
 Rounding EmbeddingOp::getRounding() {
   return roundingOfConversion(getTable(), getY());
 }
@@ -127,10 +128,16 @@ LogicalResult EmbeddingGradOp::verify() {
   return checkLike(*this, {{"accumulate", getAccumulate()}}, getDtable());
 }
 
-Family EmbeddingGradOp::getFamily() { return Family::Scatter; }
+StringRef EmbeddingGradOp::getKernelFamily() { return "scatter"; }
+bool EmbeddingGradOp::accumulatesInPlace() { return true; }
+bool EmbeddingGradOp::readsPitched(unsigned operand) { return operand == 1; }
 
 int64_t EmbeddingGradOp::getTiedOperand(unsigned) {
   return getAccumulate() ? static_cast<int64_t>(getNumOperands()) - 1 : -1;
+}
+
+int64_t EmbeddingGradOp::getLongestSum() {
+  return getTokens().getType().getNumElements();
 }
 
 LogicalResult EmbeddingGradOp::evaluate(Operands operands, Results results) {

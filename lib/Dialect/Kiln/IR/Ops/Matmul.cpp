@@ -150,6 +150,8 @@ void MatmulOp::inferSequences(Facts operands, int64_t batch,
                                     "scale with the sequences in the same way");
 }
 
+int64_t MatmulOp::getLongestSum() { return getK(); }
+
 LogicalResult MatmulOp::evaluate(Operands operands, Results results) {
   const HostTensor &a = *operands[0], &b = *operands[1];
   HostTensor &y = results[0];

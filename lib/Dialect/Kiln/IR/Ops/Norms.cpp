@@ -165,6 +165,10 @@ LogicalResult LayerNormOp::buildRows(RowBuilder &rows) {
   return success();
 }
 
+int64_t LayerNormOp::getLongestSum() {
+  return getColumnCount(getX().getType());
+}
+
 LogicalResult LayerNormOp::evaluate(Operands operands, Results results) {
   const HostTensor &x = *operands[0];
   const std::vector<double> &gamma = operands[1]->reals;
@@ -234,6 +238,10 @@ LogicalResult LayerNormGradOp::buildRows(RowBuilder &rows) {
     return failure();
   rows.set(getDx(), normGradient(rows, x, gamma, mean, rstd, dy));
   return success();
+}
+
+int64_t LayerNormGradOp::getLongestSum() {
+  return getColumnCount(getDy().getType());
 }
 
 LogicalResult LayerNormGradOp::evaluate(Operands operands, Results results) {
@@ -310,6 +318,8 @@ LogicalResult RmsNormOp::buildRows(RowBuilder &rows) {
   return success();
 }
 
+int64_t RmsNormOp::getLongestSum() { return getColumnCount(getX().getType()); }
+
 LogicalResult RmsNormOp::evaluate(Operands operands, Results results) {
   const HostTensor &x = *operands[0];
   double eps = getEps().convertToDouble();
@@ -345,6 +355,10 @@ LogicalResult RmsNormGradOp::buildRows(RowBuilder &rows) {
     return failure();
   rows.set(getDx(), normGradient(rows, x, gamma, -1, rstd, dy));
   return success();
+}
+
+int64_t RmsNormGradOp::getLongestSum() {
+  return getColumnCount(getDy().getType());
 }
 
 LogicalResult RmsNormGradOp::evaluate(Operands operands, Results results) {

@@ -70,7 +70,7 @@ Rounding ReduceOp::getRounding() {
 Family ReduceOp::getFamily() {
   RowSpace space = getRowSpace();
   RowBuilder probe(space.rows, space.cols);
-  return succeeded(buildRows(probe)) ? Family::Row : Family::Permute;
+  return succeeded(buildRows(probe)) ? Family::Row : Family::Kernel;
 }
 
 LogicalResult ReduceOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
@@ -174,6 +174,8 @@ LogicalResult ReduceOp::buildRows(RowBuilder &rows) {
   return success();
 }
 
+int64_t ReduceOp::getLongestSum() { return termsPerResult(*this); }
+
 LogicalResult ReduceOp::evaluate(Operands operands, Results results) {
   const HostTensor &x = *operands[0];
   HostTensor &y = results[0];
@@ -220,6 +222,8 @@ LogicalResult ReducePartialOp::buildRows(RowBuilder &rows) {
   rows.setColumnPartial(getY(), x, getChunk());
   return success();
 }
+
+int64_t ReducePartialOp::getLongestSum() { return termsPerResult(*this); }
 
 LogicalResult ReducePartialOp::evaluate(Operands operands, Results results) {
   const HostTensor &x = *operands[0];
@@ -270,6 +274,8 @@ LogicalResult ReduceCombineOp::buildRows(RowBuilder &rows) {
   rows.set(getY(), sum);
   return success();
 }
+
+int64_t ReduceCombineOp::getLongestSum() { return termsPerResult(*this); }
 
 LogicalResult ReduceCombineOp::evaluate(Operands operands, Results results) {
   const HostTensor &x = *operands[0];

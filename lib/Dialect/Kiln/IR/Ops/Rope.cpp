@@ -40,7 +40,9 @@ LogicalResult RopeOp::verify() {
   return checkShape(*this, "y", getY(), getX().getType().getShape(), getX());
 }
 
-Family RopeOp::getFamily() { return Family::Rope; }
+StringRef RopeOp::getKernelFamily() { return "rope"; }
+bool RopeOp::readsPitched(unsigned operand) { return operand == 0; }
+bool RopeOp::writesPitched(unsigned) { return true; }
 bool RopeOp::keepsFullOperand(unsigned operand) { return operand > 0; }
 
 LogicalResult RopeOp::buildGradient(OpBuilder &builder, ValueRange cotangents,

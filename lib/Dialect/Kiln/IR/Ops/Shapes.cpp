@@ -97,10 +97,10 @@ Rounding BroadcastOp::getRounding() { return Rounding::Nothing; }
 /// integers, because row programs cannot write integers.
 Family BroadcastOp::getFamily() {
   if (!isa<FloatType>(getX().getType().getElementType()))
-    return Family::Permute;
+    return Family::Kernel;
   RowSpace space = getRowSpace();
   RowBuilder probe(space.rows, space.cols);
-  return succeeded(buildRows(probe)) ? Family::Row : Family::Permute;
+  return succeeded(buildRows(probe)) ? Family::Row : Family::Kernel;
 }
 
 LogicalResult BroadcastOp::buildGradient(OpBuilder &builder,
@@ -287,7 +287,6 @@ LogicalResult TransposeOp::verify() {
   return checkShape(*this, "y", getY(), shape, getX());
 }
 
-Family TransposeOp::getFamily() { return Family::Permute; }
 bool TransposeOp::isLinear() { return true; }
 Rounding TransposeOp::getRounding() { return Rounding::Nothing; }
 
@@ -379,7 +378,7 @@ Family SliceOp::getFamily() {
     ++i;
   for (size_t j = i + 1; j < rank; ++j)
     if (from[j] != to[j])
-      return Family::Permute;
+      return Family::Kernel;
   return Family::View;
 }
 
@@ -425,7 +424,6 @@ LogicalResult PadOp::verify() {
   return success();
 }
 
-Family PadOp::getFamily() { return Family::Permute; }
 bool PadOp::isLinear() { return true; }
 Rounding PadOp::getRounding() { return Rounding::Nothing; }
 

@@ -31,7 +31,12 @@ LogicalResult SketchRowsOp::verify() {
                     {kept, getX().getType().getDimSize(1)}, getX());
 }
 
-Family SketchRowsOp::getFamily() { return Family::Sketch; }
+StringRef SketchRowsOp::getKernelFamily() { return "sketch"; }
+bool SketchRowsOp::readsPitched(unsigned operand) { return operand == 0; }
+
+int64_t SketchRowsOp::getLongestSum() {
+  return getX().getType().getDimSize(0) / getY().getType().getDimSize(0) + 1;
+}
 
 LogicalResult SketchRowsOp::evaluate(Operands operands, Results results) {
   const HostTensor &x = *operands[0];

@@ -80,6 +80,8 @@ LogicalResult SoftmaxOp::buildRows(RowBuilder &rows) {
   return success();
 }
 
+int64_t SoftmaxOp::getLongestSum() { return getColumnCount(getX().getType()); }
+
 LogicalResult SoftmaxOp::evaluate(Operands operands, Results results) {
   const HostTensor &x = *operands[0];
   Rows rows(x);
@@ -111,6 +113,10 @@ LogicalResult SoftmaxGradOp::buildRows(RowBuilder &rows) {
   NodeId along = rows.reduceSum(rows.mul(y, dy));
   rows.set(getDx(), rows.mul(y, rows.sub(dy, along)));
   return success();
+}
+
+int64_t SoftmaxGradOp::getLongestSum() {
+  return getColumnCount(getDy().getType());
 }
 
 LogicalResult SoftmaxGradOp::evaluate(Operands operands, Results results) {
@@ -207,6 +213,10 @@ LogicalResult SoftmaxCrossEntropyOp::buildRows(RowBuilder &rows) {
   return success();
 }
 
+int64_t SoftmaxCrossEntropyOp::getLongestSum() {
+  return getColumnCount(getLogits().getType());
+}
+
 LogicalResult SoftmaxCrossEntropyOp::evaluate(Operands operands,
                                               Results results) {
   const HostTensor &logits = *operands[0], &targets = *operands[1];
@@ -247,6 +257,8 @@ LogicalResult ScaledTotalOp::buildRows(RowBuilder &rows) {
   rows.set(getTotal(), rows.mul(scale, sum));
   return success();
 }
+
+int64_t ScaledTotalOp::getLongestSum() { return termsPerResult(*this); }
 
 LogicalResult ScaledTotalOp::evaluate(Operands operands, Results results) {
   double sum = 0;

@@ -1,13 +1,12 @@
-//===- EmitKernel.cpp - From kilnrt kernels to the emitters ---------------===//
+//===- KernelEmitters.cpp - The gpu emitters of kilnrt kernels ------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Target/Gpu/EmitKernel.h"
+#include "kiln/Target/Gpu/KernelEmitters.h"
 
-#include "Flash.h"
 #include "MemberTable.h"
 #include "kiln/Target/Common/LaunchGroups.h"
 
@@ -47,54 +46,31 @@ static SmallVector<int64_t> argumentAlignments(rt::KernelOp kernel) {
   return alignments;
 }
 
-namespace {
+namespace kiln::gpu {
+#define KILN_KERNEL_FILE(NAME) void add##NAME##Kernel(KernelEmitters &emitters);
+#include "Gpu/KernelFiles.inc"
+#undef KILN_KERNEL_FILE
+} // namespace kiln::gpu
 
-/// Calls the emitter of a family.
-struct Emitter {
-  mlir::gpu::GPUModuleOp kernels;
-  StringRef name;
-  Alignments alignments;
+static KernelEmitters makeEmitters() {
+  KernelEmitters emitters;
+#define KILN_KERNEL_FILE(NAME) add##NAME##Kernel(emitters);
+#include "Gpu/KernelFiles.inc"
+#undef KILN_KERNEL_FILE
+  return emitters;
+}
 
-  FailureOr<KernelLaunch> operator()(const RowShape &shape) const {
-    return emitRowKernel(kernels, name, shape, alignments);
-  }
-  FailureOr<KernelLaunch> operator()(const AttentionShape &shape) const {
-    return suitsTensorCores(shape)
-               ? emitFlashAttention(kernels, name, shape, alignments)
-               : emitAttention(kernels, name, shape, alignments);
-  }
-  FailureOr<KernelLaunch> operator()(const AttentionGradShape &shape) const {
-    return suitsTensorCores(shape)
-               ? emitFlashAttentionGrad(kernels, name, shape, alignments)
-               : emitAttentionGrad(kernels, name, shape, alignments);
-  }
-  FailureOr<KernelLaunch> operator()(const RopeShape &shape) const {
-    return emitRope(kernels, name, shape, alignments);
-  }
-  FailureOr<KernelLaunch> operator()(const ScatterShape &shape) const {
-    return emitScatter(kernels, name, shape, alignments);
-  }
-  FailureOr<KernelLaunch> operator()(const PermuteShape &shape) const {
-    return emitPermute(kernels, name, shape, alignments);
-  }
-  FailureOr<KernelLaunch> operator()(const BucketEncodeShape &shape) const {
-    return emitBucketEncode(kernels, name, shape, alignments);
-  }
-  FailureOr<KernelLaunch> operator()(const BucketDecodeShape &shape) const {
-    return emitBucketDecode(kernels, name, shape, alignments);
-  }
-  FailureOr<KernelLaunch> operator()(const SketchShape &shape) const {
-    return emitSketch(kernels, name, shape, alignments);
-  }
-};
-
-} // namespace
+static const KernelEmitter *findEmitter(rt::KernelOp kernel) {
+  static const KernelEmitters emitters = makeEmitters();
+  return emitters.find(kernel);
+}
 
 /// Emits a kernel. What emitters say is about a kernel's name, which no user
 /// knows: an error names the layer that launches it first.
-static FailureOr<KernelLaunch> emitShape(const Emitter &emitter,
-                                         const KernelShape &shape,
-                                         rt::KernelOp kernel) {
+static FailureOr<KernelLaunch> callEmitter(KernelEmitter emit,
+                                           mlir::gpu::GPUModuleOp kernels,
+                                           rt::KernelOp kernel) {
+  SmallVector<int64_t> alignments = argumentAlignments(kernel);
   std::string why;
   FailureOr<KernelLaunch> emitted = failure();
   {
@@ -105,7 +81,7 @@ static FailureOr<KernelLaunch> emitShape(const Emitter &emitter,
           why = diagnostic.str();
           return success();
         });
-    emitted = std::visit(emitter, shape);
+    emitted = emit(kernels, kernel, alignments);
   }
   if (succeeded(emitted))
     return emitted;
@@ -127,12 +103,11 @@ FailureOr<KernelLaunch> kiln::gpu::emitKernel(mlir::gpu::GPUModuleOp kernels,
   if (kernel.getEpilogue())
     return kernel.emitOpError("works on tiles of a product, which a library "
                               "computes whole");
-  FailureOr<KernelShape> shape = readKernelShape(kernel);
-  if (failed(shape))
-    return failure();
-  SmallVector<int64_t> alignments = argumentAlignments(kernel);
-  FailureOr<KernelLaunch> launch = emitShape(
-      Emitter{kernels, kernel.getSymName(), alignments}, *shape, kernel);
+  const KernelEmitter *emit = findEmitter(kernel);
+  if (!emit)
+    return kernel.emitOpError("of family ")
+           << kernel.getKind() << " has no emitter for a gpu";
+  FailureOr<KernelLaunch> launch = callEmitter(*emit, kernels, kernel);
   int64_t members = getLargestGroup(kernel);
   if (failed(launch) || members == 0)
     return launch;

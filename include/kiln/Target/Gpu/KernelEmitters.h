@@ -1,12 +1,12 @@
-//===- EmitKernel.h - Emits the function of a kilnrt kernel -----*- C++ -*-===//
+//===- KernelEmitters.h - GPU emitters of kilnrt kernels --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_TARGET_GPU_EMITKERNEL_H
-#define KILN_TARGET_GPU_EMITKERNEL_H
+#ifndef KILN_TARGET_GPU_KERNELEMITTERS_H
+#define KILN_TARGET_GPU_KERNELEMITTERS_H
 
 #include "kiln/Target/Gpu/Kernels.h"
 
@@ -25,4 +25,4 @@ llvm::FailureOr<KernelLaunch> emitKernel(mlir::gpu::GPUModuleOp kernels,
 
 } // namespace kiln::gpu
 
-#endif // KILN_TARGET_GPU_EMITKERNEL_H
+#endif // KILN_TARGET_GPU_KERNELEMITTERS_H

@@ -1,12 +1,12 @@
-//===- EmitKernel.h - Emits the function of a kilnrt kernel -----*- C++ -*-===//
+//===- KernelEmitters.h - CPU emitters of kilnrt kernels --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_TARGET_CPU_EMITKERNEL_H
-#define KILN_TARGET_CPU_EMITKERNEL_H
+#ifndef KILN_TARGET_CPU_KERNELEMITTERS_H
+#define KILN_TARGET_CPU_KERNELEMITTERS_H
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Target/Cpu/Kernels.h"
@@ -22,4 +22,4 @@ int64_t scratchBytes(rt::KernelOp kernel);
 
 } // namespace kiln::cpu
 
-#endif // KILN_TARGET_CPU_EMITKERNEL_H
+#endif // KILN_TARGET_CPU_KERNELEMITTERS_H
