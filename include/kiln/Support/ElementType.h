@@ -58,20 +58,22 @@ enum class ElementKind : uint8_t {
   Opaque,
 };
 
-/// The bits of a float: a sign, an exponent with the bias
-/// 2^(exponentBits - 1) - 1, and a mantissa, with subnormal numbers.
+/// The binary format of a floating-point type: a sign bit, an exponent with
+/// bias 2^(exponentBits - 1) - 1, and a mantissa. Subnormal numbers are
+/// supported.
 struct FloatFormat {
   unsigned exponentBits = 0;
   unsigned mantissaBits = 0;
-  /// The codes with all bits of the exponent set are infinities and NaNs, as
-  /// IEEE 754 has it. Otherwise only the codes with all bits of exponent and
-  /// mantissa set are NaNs, and the others are numbers.
+  /// If true, codes with all exponent bits set are infinities and NaNs, as in
+  /// IEEE 754. If false, only the codes with all bits of exponent and mantissa
+  /// set are NaNs, and all other codes are finite numbers.
   bool hasInfinity = true;
-  /// A number beyond the range, or an infinity, becomes the largest number of
-  /// its sign. Otherwise it becomes an infinity, or a NaN if there is none.
+  /// If true, conversions replace infinities and numbers beyond the range by
+  /// the largest finite number of the same sign. If false, they replace them by
+  /// an infinity, or by NaN if the format has no infinity.
   bool saturates = false;
 
-  // Codes without the sign.
+  // Codes of special values, with the sign bit clear.
   constexpr uint64_t infinity() const {
     return ((uint64_t{1} << exponentBits) - 1) << mantissaBits;
   }
@@ -107,8 +109,7 @@ struct ElementTypeInfo {
   double spacingAtOne;
   /// All zero unless the kind is Float.
   FloatFormat format;
-  /// True for a float that only states, casts and updates store, and that no
-  /// other op computes with.
+  /// True for a floating-point type that only states, casts and updates accept.
   bool storageOnly;
   /// Name of the precision on command lines and in machine files, such as
   /// "fp32"; empty if there is no such precision.

@@ -53,17 +53,17 @@ module attributes {kiln.model = {has_weights = 1}} {}
 
 // -----
 
-// expected-error @below {{kiln.model has files = [1], expected an array of names of files without a directory}}
+// expected-error @below {{kiln.model has files = [1], expected an array of file names without a directory}}
 module attributes {kiln.model = {files = [1]}} {}
 
 // -----
 
-// expected-error @below {{kiln.model has files = ["../config.json"], expected an array of names of files without a directory}}
+// expected-error @below {{kiln.model has files = ["../config.json"], expected an array of file names without a directory}}
 module attributes {kiln.model = {files = ["../config.json"]}} {}
 
 // -----
 
-// expected-error @below {{kiln.model has unused_tensors = [3], expected an array of names of tensors}}
+// expected-error @below {{kiln.model has unused_tensors = [3], expected an array of tensor names}}
 module attributes {kiln.model = {unused_tensors = [3]}} {}
 
 // -----

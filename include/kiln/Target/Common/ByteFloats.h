@@ -1,14 +1,14 @@
-//===- ByteFloats.h - Floats of 8 bits in kernels ---------------*- C++ -*-===//
+//===- ByteFloats.h - 8-bit floating-point types in kernels -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Emitters write kernels with floats of 8 bits as with other narrow floats:
-// arith.extf widens an element, arith.truncf rounds one. No target computes
-// these conversions as kiln defines them, so they become operations on integers
-// when a kernel is complete.
+// Emitters generate kernels for 8-bit floating-point types in the same way as
+// for other narrow types: arith.extf widens an element, and arith.truncf rounds
+// one. No target computes these conversions as kiln defines them, so
+// expandByteFloats replaces them by integer operations in the complete kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,20 +20,21 @@
 
 namespace kiln {
 
-/// True for a float of 8 bits, and for a vector of them.
+/// Returns true for an 8-bit floating-point type and for a vector of one.
 bool isByteFloat(mlir::Type type);
 
-/// The integer with the bits of a float; for a vector, a vector of integers.
+/// Returns the integer type of the same width as a floating-point type. Returns
+/// a vector of integers for a vector.
 mlir::Type integerOfBits(mlir::Type type);
 
-/// Replaces the float types in `op` that `isReplaced` holds for, and constants
-/// of them, by integers of the same bits.
+/// Replaces the floating-point types in `op` for which `isReplaced` returns
+/// true, and constants of these types, by integers with the same bits.
 void replaceFloatsByIntegers(
     mlir::Operation *op, llvm::function_ref<bool(mlir::FloatType)> isReplaced);
 
-/// Replaces conversions between floats of 8 bits and f32 in `op` by operations
-/// on integers, as the FloatFormat of the type defines them, and the type by
-/// i8.
+/// Replaces conversions between 8-bit floating-point types and f32 in `op` by
+/// integer operations, as the FloatFormat of the type defines them, and
+/// replaces the types by i8.
 void expandByteFloats(mlir::Operation *op);
 
 } // namespace kiln

@@ -1,14 +1,14 @@
-//===- EmitterTable.h - The emitters of a backend ---------------*- C++ -*-===//
+//===- EmitterTable.h - Table of kernel emitters ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A backend finds the emitter of a kernel by the name of the op that the kernel
-// computes. Each file FooKernel.cpp of a backend defines addFooKernel, which
-// adds its emitters; CMake lists these files in KernelFiles.inc, so that a new
-// file is all that a new kernel family needs in a backend.
+// Each backend has a table that maps the name of the op that a kernel computes
+// to the emitter of the kernel. Each file FooKernel.cpp of a backend defines
+// addFooKernel, which adds the emitters of the file. CMake lists these files in
+// KernelFiles.inc, so a backend needs only one new file for a kernel family.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@
 
 namespace kiln {
 
-/// Emitters by the names of ops; the one of row programs has the name "row".
+/// A map from op names to emitters. The emitter of row programs has the name
+/// "row".
 template <typename Emitter> class EmitterTable {
 public:
   template <typename Op> void add(Emitter emitter) {
@@ -29,7 +30,7 @@ public:
   }
   void addRows(Emitter emitter) { emitters.insert({kRows, emitter}); }
 
-  /// Returns null for a kernel that the backend has no emitter for.
+  /// Returns the emitter of a kernel, or null if the backend has none.
   const Emitter *find(rt::KernelOp kernel) const {
     KernelOpInterface op = kernel.getSingleOp();
     llvm::StringRef name = kRows;

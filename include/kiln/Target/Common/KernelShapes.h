@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The parameters that the emitters of several backends read from a kernel: one
-// struct for each family whose emitters share one. An emitter may also read the
-// op itself (SingleOp). The arguments of a kernel are its operands, then its
-// results. Shapes are constants of a kernel; values that differ between layers
-// (RNG keys, scales) are immediates.
+// Structs with the parameters of kernels that the emitters of several backends
+// share, one per kernel family. An emitter can also read the op itself (see
+// SingleOp). The arguments of a kernel are its operands, then its results.
+// Shapes are compile-time constants of a kernel. Values that differ between
+// layers, such as RNG keys and scales, are immediates.
 //
 // Element types are those in memory. Arithmetic uses fullPrecision() of the
 // type, and every result is rounded once.
@@ -32,8 +32,8 @@ struct Layout {
   int64_t rowStride = 0;
 };
 
-/// imm: the immediates of the program; an epilogue has the first and the last
-/// column of its tile before them.
+/// The parameters of a row program. imm: the immediates of the program; in an
+/// epilogue, the first and the last column of the tile precede them.
 struct RowShape {
   row::RowProgram program;
   /// Layouts of the operands, then of the results. Only Identity and RowElement
@@ -125,8 +125,8 @@ struct SketchShape {
   int64_t xStride = 0;
 };
 
-/// A kernel of one op, as emitters read it: the op, and the elements from one
-/// row to the next of its operands and results.
+/// A kernel whose body is a single op. strideOf and strideOfResult return row
+/// pitches in elements.
 struct SingleOp {
   rt::KernelOp kernel;
   mlir::Operation *op;
@@ -151,14 +151,14 @@ struct LaunchImmediate {
   int64_t value = 0, stride = 0;
 };
 
-/// Returns the immediates of a launch, or of the epilogue of a gemm. A kernel
-/// that accumulates in place has one more, which is nonzero if it adds to its
-/// result.
+/// Returns the immediates of a launch or of the epilogue of a GEMM. A kernel
+/// that accumulates in place has one more, which is nonzero if the launch adds
+/// to the result.
 llvm::SmallVector<LaunchImmediate> immediatesOf(rt::LaunchOp launch);
 llvm::SmallVector<LaunchImmediate> immediatesOf(rt::GemmOp gemm);
 
-/// Reads the row program of a kernel. Reports an error on the kernel if it has
-/// none.
+/// Builds the row program of a kernel. Reports an error on the kernel if it has
+/// no row program.
 llvm::FailureOr<RowShape> readRows(rt::KernelOp kernel);
 
 AttentionShape readAttention(SingleOp k);

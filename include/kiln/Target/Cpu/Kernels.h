@@ -32,12 +32,13 @@ struct KernelLaunch {
   int64_t scratchBytes = 0; ///< Scratch memory per thread.
 };
 
-/// An entry of the table of emitters.
+/// An entry of the emitter table.
 struct KernelEmitter {
   /// Appends the function of a kernel, under the kernel's name, to `module`.
   llvm::FailureOr<KernelLaunch> (*emit)(mlir::ModuleOp module,
                                         rt::KernelOp kernel);
-  /// Bytes of scratch per thread; null if the kernel needs none.
+  /// Returns the bytes of scratch per thread. Null if the kernel uses no
+  /// scratch.
   int64_t (*scratchBytes)(rt::KernelOp kernel) = nullptr;
 };
 using KernelEmitters = EmitterTable<KernelEmitter>;

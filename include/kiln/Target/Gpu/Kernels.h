@@ -37,8 +37,8 @@ struct KernelLaunch {
 /// all launches of a kernel.
 using Alignments = llvm::ArrayRef<int64_t>;
 
-/// An entry of the table of emitters: appends the function of a kernel, under
-/// the kernel's name, to `kernels`.
+/// An entry of the emitter table: appends the function of a kernel to `kernels`
+/// under the name of the kernel.
 using KernelEmitter = llvm::FailureOr<KernelLaunch> (*)(
     mlir::gpu::GPUModuleOp kernels, rt::KernelOp kernel, Alignments alignments);
 using KernelEmitters = EmitterTable<KernelEmitter>;

@@ -49,7 +49,8 @@ void KilnDialect::initialize() {
       >();
 }
 
-/// One entry of `kiln.model`; the description of the dialect lists them.
+/// Verifies one entry of `kiln.model`. The description of the dialect lists the
+/// entries.
 static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
   StringRef key = entry.getName();
   auto expect = [&](bool holds, StringRef expected) -> LogicalResult {
@@ -69,7 +70,7 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
                   "a positive i64");
   }
   if (key == "files") {
-    // They are looked for beside the model and nowhere else.
+    // Files are searched only in the directory of the model.
     auto isName = [](Attribute file) {
       auto name = dyn_cast<StringAttr>(file);
       return name && !name.getValue().empty() && name.getValue() != "." &&
@@ -79,7 +80,7 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
     };
     auto files = dyn_cast<ArrayAttr>(entry.getValue());
     return expect(files && llvm::all_of(files, isName),
-                  "an array of names of files without a directory");
+                  "an array of file names without a directory");
   }
   if (key == "unused_tensors") {
     auto isName = [](Attribute tensor) {
@@ -88,7 +89,7 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
     };
     auto tensors = dyn_cast<ArrayAttr>(entry.getValue());
     return expect(tensors && llvm::all_of(tensors, isName),
-                  "an array of names of tensors");
+                  "an array of tensor names");
   }
   return op->emitOpError("kiln.model has an unknown entry '")
          << key
@@ -116,17 +117,20 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
          << " on the module";
 }
 
-/// The discardable attributes of the dialect: `kiln.name`, the name of a
-/// program whose symbol is another; `kiln.model`, which describes the model,
-/// `kiln.plan`, which carries the planner's prediction, and `kiln.encoded`,
-/// which lists the encodings, all on the module; `kiln.microbatches` on a
-/// program, the number that its loss was split for; `kiln.offload` on ops and
-/// `kiln.prefetch` on reads, which say where kiln-place-copies puts copies; and
-/// `kiln.layer` on ops of programs.
+/// Verifies the discardable attributes of the dialect:
+///
+///   module    `kiln.model` (description of the model), `kiln.plan` (prediction
+///             of the planner), `kiln.encoded` (encoded residuals),
+///             `kiln.target`, `kiln.library_epilogues` (enables vendor
+///             epilogues) and `kiln.attention` (vendor library for attention)
+///   program   `kiln.name` (name of a program whose symbol was renamed) and
+///             `kiln.microbatches` (count for which the loss was split)
+///   op        `kiln.offload` and, on reads, `kiln.prefetch` (positions of the
+///             copies that kiln-place-copies inserts), and `kiln.layer`
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == kNameAttr) {
-    // The scheduled level is a dialect on top of this one.
+    // Compare the op name, because this dialect does not depend on kilnrt.
     bool isProgram =
         isa<ProgramOp>(op) || op->getName().getStringRef() == "kilnrt.program";
     if (isProgram && isa<StringAttr>(attribute.getValue()))
@@ -175,8 +179,7 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     return op->emitOpError("has a '")
            << kLayerAttr << "' of " << attribute.getValue()
            << ", expected a layer such as #kiln.layer<\"h.3\", 3> on an op of "
-              "a "
-              "program";
+              "a program";
   }
   if (attribute.getName() == kEncodedAttr) {
     auto list = dyn_cast<ArrayAttr>(attribute.getValue());
@@ -218,7 +221,7 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
          << attribute.getName().getValue() << "'";
 }
 
-/// Arguments of programs carry `kiln.name` and `kiln.input`.
+/// Verifies `kiln.name` and `kiln.input` on the arguments of programs.
 LogicalResult KilnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                     unsigned argument,
                                                     NamedAttribute attribute) {
@@ -245,7 +248,7 @@ LogicalResult KilnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
   return success();
 }
 
-/// Results of programs carry `kiln.name` or `kiln.gradient`.
+/// Verifies `kiln.name` and `kiln.gradient` on the results of programs.
 LogicalResult KilnDialect::verifyRegionResultAttribute(
     Operation *op, unsigned, unsigned result, NamedAttribute attribute) {
   StringRef name = attribute.getName();

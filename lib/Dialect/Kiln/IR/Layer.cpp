@@ -1,4 +1,4 @@
-//===- Layer.cpp - The layer that an op belongs to ------------------------===//
+//===- Layer.cpp - Layer attribute of ops ---------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

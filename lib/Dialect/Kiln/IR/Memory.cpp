@@ -23,7 +23,8 @@ Attribute MemorySpaceAttr::withMemory(MemorySpace memory) const {
                                        : get(getContext(), memory);
 }
 
-/// A tensor on the device has one type: the one without an encoding.
+/// Rejects #kiln.memory<device>, so that each tensor on the device has exactly
+/// one type, the one without an encoding.
 LogicalResult MemorySpaceAttr::verifyEncoding(
     ArrayRef<int64_t>, Type,
     llvm::function_ref<InFlightDiagnostic()> emitError) const {

@@ -1,4 +1,4 @@
-//===- PlanAttrs.cpp - Verifiers of the facts of a plan ---------*- C++ -*-===//
+//===- PlanAttrs.cpp - Verifiers of plan attributes -------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -22,9 +22,11 @@ namespace kiln {
 
 /// Returns true for the element types that tensors of the dialect may have.
 bool isTensorElement(mlir::Type type);
-/// True for the floats that states, casts and updates may store.
+/// Returns true for the floating-point types that states, casts and updates can
+/// store.
 bool isStoredReal(mlir::Type type);
-/// True for those of them that all ops compute with.
+/// Returns true for the floating-point types that all ops accept: the stored
+/// types without the storage-only ones.
 bool isComputedReal(mlir::Type type);
 
 /// Returns the element type of a tensor, vector or scalar type (i1 is Bool), or

@@ -90,7 +90,7 @@ RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 #include "kiln/Dialect/Kiln/IR/KilnDialect.h.inc"
 #include "kiln/Dialect/Kiln/IR/KilnEnums.h.inc"
 
-// With the enums:
+// These headers need the enums.
 #include "kiln/Dialect/Kiln/IR/KilnEncodings.h.inc"
 #include "kiln/Dialect/Kiln/IR/Memory.h"
 
@@ -165,8 +165,8 @@ int64_t bytesOf(mlir::Type type);
 /// Structure for ops of other dialects.
 Family familyOf(mlir::Operation *op);
 
-/// Returns the op whose kernel a dispatch runs, or an op of family kernel
-/// itself, and null for other ops.
+/// Returns the op that a dispatch of family kernel computes, or `op` itself if
+/// it is an op of family kernel. Returns null for other ops.
 KernelOpInterface kernelOpOf(mlir::Operation *op);
 
 /// Returns the value at the root of a chain of views, or `value` itself if it

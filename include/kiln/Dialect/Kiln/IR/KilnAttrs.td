@@ -23,31 +23,31 @@ class Kiln_EnumAttr<EnumInfo info, string mnemonic, list<Trait> traits = []>
   let assemblyFormat = "`<` $value `>`";
 }
 
-def Kiln_Role : Kiln_Enum<"Role", "what a state is for", [
+def Kiln_Role : Kiln_Enum<"Role", "the role of a state", [
   I32EnumAttrCase<"Parameter", 0, "parameter">,
   I32EnumAttrCase<"Buffer", 1, "buffer">,
   I32EnumAttrCase<"Constant", 2, "constant">,
   I32EnumAttrCase<"Optimizer", 3, "optimizer">,
-  I32EnumAttrCase<"Mirror", 4, "mirror">]>;      // copy of a parameter in another type or memory
+  I32EnumAttrCase<"Mirror", 4, "mirror">]>;      // copy of a parameter with another element type or in another memory
 def Kiln_RoleAttr : Kiln_EnumAttr<Kiln_Role, "role">;
 
-def Kiln_Reduction : Kiln_Enum<"Reduction", "how elements are combined", [
+def Kiln_Reduction : Kiln_Enum<"Reduction", "the function that combines elements", [
   I32EnumAttrCase<"Sum", 0, "sum">,
   I32EnumAttrCase<"Mean", 1, "mean">,
   I32EnumAttrCase<"Max", 2, "max">]>;
 def Kiln_ReductionAttr : Kiln_EnumAttr<Kiln_Reduction, "reduction">;
 
-def Kiln_Family : Kiln_Enum<"Family", "what an op becomes in a schedule", [
+def Kiln_Family : Kiln_Enum<"Family", "the form of an op in a schedule", [
   I32EnumAttrCase<"Row", 0, "row">,              // row program: elementwise, norms, losses, gathers, updates
-  I32EnumAttrCase<"Gemm", 1, "gemm">,            // call of a vendor library
-  I32EnumAttrCase<"Kernel", 2, "kernel">,        // a kernel of its own: KernelOpInterface
-  I32EnumAttrCase<"View", 3, "view">,            // no work: an offset into another value's slot
-  I32EnumAttrCase<"Concat", 4, "concat">,        // producers write into slices of the result
-  I32EnumAttrCase<"State", 5, "state">,          // read and write of states
+  I32EnumAttrCase<"Gemm", 1, "gemm">,            // GEMM, with or without an epilogue
+  I32EnumAttrCase<"Kernel", 2, "kernel">,        // separate kernel of an op with KernelOpInterface
+  I32EnumAttrCase<"View", 3, "view">,            // no command: an offset into the slot of another value
+  I32EnumAttrCase<"Concat", 4, "concat">,        // no command: the producers write into slices of the result
+  I32EnumAttrCase<"State", 5, "state">,          // read or write of a state
   I32EnumAttrCase<"Structure", 6, "structure">,  // return, yield, regions
-  I32EnumAttrCase<"Copy", 7, "copy">]>;          // between device and host
+  I32EnumAttrCase<"Copy", 7, "copy">]>;          // copy between device and host, or its wait
 
-def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "what a program computes", [
+def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "the purpose of a program", [
   I32EnumAttrCase<"Forward", 0, "forward">,
   I32EnumAttrCase<"Train", 1, "train">,
   I32EnumAttrCase<"Evaluate", 2, "evaluate">,
@@ -61,16 +61,16 @@ def Kiln_MemorySpaceAttr : Kiln_EnumAttr<Kiln_MemorySpace, "memory", [
     DeclareAttrInterfaceMethods<TensorEncodingAttrInterface>,
     DeclareAttrInterfaceMethods<VerifiableTensorEncoding>]> {
   let description = [{
-    The encoding of a tensor, or the memory space of a view, that is stored in
-    host memory. A type without it is on the device.
+    The encoding of a tensor type, or the memory space of a view, for data in host
+    memory. A type without this attribute is stored on the device.
 
     Example: `tensor<8x16xf32, #kiln.memory<host>>`
   }];
 }
 
-def Kiln_InputRole : Kiln_Enum<"InputRole", "what a program input is for", [
+def Kiln_InputRole : Kiln_Enum<"InputRole", "the role of a program input", [
   I32EnumAttrCase<"Tokens", 0, "tokens">,        // i32 [batch, sequence length]
-  I32EnumAttrCase<"Targets", 1, "targets">,      // as tokens; -100 does not count
+  I32EnumAttrCase<"Targets", 1, "targets">,      // as tokens; -100 is ignored
   I32EnumAttrCase<"Rng", 2, "rng">,              // i64 [micro-batches, 3]
   I32EnumAttrCase<"LossScale", 3, "loss_scale">, // f64 []
   I32EnumAttrCase<"Rate", 4, "lr">,              // f64 []
@@ -85,14 +85,14 @@ class Kiln_Attr<string name, string attrMnemonic> : AttrDef<Kiln_Dialect, name> 
 
 def Kiln_InputAttr : AttrDef<Kiln_Dialect, "Input"> {
   let mnemonic = "input";
-  let summary = "what an input of a program is for";
+  let summary = "the role of a program input";
   let description = [{
-    The attribute `kiln.input` of an argument of a program. An argument named
-    `tokens`, `targets`, `rng`, `loss_scale`, `lr`, `step`, `clip` or `position`
-    has the role of that name without it. Inputs of role `data` are declared by
-    the model and filled from the tensor of the same name in a file: with
-    `batch_dim`, which is 0, a step gets the rows of its sequences; without it, the
-    tensor is the same in every step.
+    The attribute `kiln.input` of an argument of a program. An argument without the
+    attribute that is named `tokens`, `targets`, `rng`, `loss_scale`, `lr`, `step`,
+    `clip` or `position` has the role of that name. The model declares inputs of
+    role `data`; the runtime reads them from the tensor of the same name in a file.
+    With `batch_dim`, which must be 0, each step gets the rows of its sequences.
+    Without it, every step gets the whole tensor.
 
     Example: `#kiln.input<data, batch_dim = 0>`
   }];
@@ -105,14 +105,14 @@ def Kiln_LayerAttr : AttrDef<Kiln_Dialect, "Layer"> {
   let mnemonic = "layer";
   let summary = "the layer of a model that an op belongs to";
   let description = [{
-    The attribute `kiln.layer` of an op in a program. It has the name of the layer,
-    which reports show, and its number among the layers of its kind, from 0. Importers
-    set it on every op that computes in a layer; a pass that replaces an op gives
-    the new ops the layer of the old one (`copyLayer`, `LayerListener`). The planner
-    groups the stages of the forward pass by it, and `--recompute=blocks` keeps the
-    input of each layer. An op without the attribute belongs to no layer. The
-    attribute does not affect results. `kiln-form-dispatches` drops it: equal kernels
-    of different layers are one kernel.
+    The attribute `kiln.layer` of an op in a program. It contains the name of the
+    layer, which reports show, and the index of the layer among the layers of its
+    kind, starting at 0. Importers set it on every op that belongs to a layer. A
+    pass that replaces an op gives the new ops the layer of the old one (`copyLayer`,
+    `LayerListener`). The planner groups the stages of the forward pass by layer, and
+    `--recompute=blocks` keeps the input of each layer. The attribute does not affect
+    results. `kiln-form-dispatches` removes it, so that equal kernels of different
+    layers are merged.
 
     Example: `%y = kiln.relu %x {kiln.layer = #kiln.layer<"h.3", 3>} : tensor<8x4xf32>`
   }];
@@ -125,8 +125,8 @@ def Kiln_LayerAttr : AttrDef<Kiln_Dialect, "Layer"> {
 def Kiln_NormalAttr : Kiln_Attr<"Normal", "normal"> {
   let summary = "initial values drawn from a normal distribution";
   let description = [{
-    With `zero_row`, an index along dimension 0, all elements of that row are 0.
-    The values of the other rows do not depend on it.
+    If `zero_row`, an index along dimension 0, is present, all elements of that row
+    are 0. It does not affect the values of the other rows.
 
     Example: `#kiln.normal<mean = 0.0, stddev = 2.0e-02, zero_row = 3>`
   }];
@@ -157,7 +157,8 @@ def Kiln_SplatAttr : Kiln_Attr<"Splat", "splat"> {
 def Kiln_RopeTableAttr : Kiln_Attr<"RopeTable", "rope_table"> {
   let summary = "element [t, i] = scale * cos(t * inv_freq[i]), or sin";
   let parameters = (ins "bool":$sine, "::mlir::FloatAttr":$scale, "::mlir::DenseF64ArrayAttr":$inv_freq);
-  // An array in full precision: printed as a bare list it would lose digits.
+  // The generic printer of the attribute keeps full precision; a bare list of
+  // numbers would lose digits.
   let assemblyFormat = "`<` `sine` `=` $sine `,` `scale` `=` $scale `,` `inv_freq` `=` custom<ExactReals>($inv_freq) `>`";
   let builders = [AttrBuilder<(ins "bool":$sine, "double":$scale, "::llvm::ArrayRef<double>":$inv_freq), [{
     ::mlir::Builder builder($_ctxt);

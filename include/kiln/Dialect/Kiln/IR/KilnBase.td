@@ -1,4 +1,4 @@
-//===- KilnBase.td - kiln dialect and base classes ---------*- tablegen -*-===//
+//===- KilnBase.td - Definition of the kiln dialect --------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,19 +28,20 @@ def Kiln_Dialect : Dialect {
     state. Values are tensors with static shapes; parameters and optimizer
     moments are module-level `kiln.state` symbols.
 
-    The type of a tensor says where it is stored: with the encoding
-    `#kiln.memory<host>` on the host, without one on the device. An op runs where
-    its results are stored. Its operands are stored there, too, except that an op
-    on the host may read a scalar on the device. Matmuls run on the device alone.
-    `kiln.copy_out` and `kiln.copy_in` copy between the two.
+    The type of a tensor determines its memory: a tensor with the encoding
+    `#kiln.memory<host>` is stored on the host, and one without an encoding on the
+    device. An op runs where its results are stored, and its operands must be
+    stored there; as an exception, an op on the host may read a scalar on the
+    device. GEMMs only run on the device. `kiln.copy_out` and `kiln.copy_in` copy
+    tensors between the memories.
 
     A module may carry `kiln.model`, a dictionary that describes the model to
     the runtime: `type` and `name` (strings), `vocab_size`, `batch` and
     `sequence_length` (positive i64), `has_weights` (a bool), `files` (names
     of files beside the model) and `unused_tensors` (names of tensors that weight
-    files may hold and the model does not need, where `*` stands for a number).
-    kilnc fills in what a file leaves out; what it
-    says must agree with the forward program.
+    files may contain and the model does not use, where `*` stands for a number).
+    kilnc adds entries that a model file omits. Entries that are present must agree
+    with the forward program.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasRegionArgAttrVerify = 1;
@@ -48,22 +49,23 @@ def Kiln_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
 }
 
-// Results and operands are in one memory, but for scalars.
+// All results are in one memory, and so are the operands, except for scalars.
 def Kiln_RunsInOneMemory : NativeOpTrait<"RunsInOneMemory"> {
   let cppNamespace = "::kiln";
 }
 
 class Kiln_Op<string mnemonic, list<Trait> traits = []>
     : Op<Kiln_Dialect, mnemonic, !listconcat(traits, [Kiln_RunsInOneMemory])>;
-// Begins a copy between memories or waits for one.
+// Base class of ops that start a copy between memories or wait for one.
 class Kiln_CopyOp<string mnemonic, list<Trait> traits = []>
     : Op<Kiln_Dialect, mnemonic, traits>;
 
-// A tensor without elements has no row to launch a kernel over. The limit keeps
-// the numbers of elements and bytes of any op within 64 bits.
+// Extents are positive, because a kernel is launched over at least one row. The
+// limit of 2^48 elements keeps the element and byte counts of any op within 64
+// bits.
 def Kiln_SaneExtents : CPred<
     "::kiln::hasSaneExtents(::llvm::cast<::mlir::RankedTensorType>($_self))">;
-// No encoding, or one that the dialect knows.
+// The type has no encoding, or one that implements TensorEncodingAttrInterface.
 def Kiln_KnownEncoding : CPred<
     "::kiln::hasKnownEncoding(::llvm::cast<::mlir::RankedTensorType>($_self))">;
 class Kiln_TensorOf<list<Type> elements>
@@ -71,16 +73,16 @@ class Kiln_TensorOf<list<Type> elements>
                      "tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host>">;
 class Kiln_ScalarOf<list<Type> elements>
     : RankedTensorOf<elements, [HasAnyRankOfPred<[0]>, Kiln_KnownEncoding], "0D tensor">;
-// The table of element types decides which floats exist. Arithmetic on narrow
-// ones is f32.
+// The table in lib/Support/ElementType.cpp lists the floating-point types.
+// Arithmetic on elements of fewer than 32 bits is in f32.
 def Kiln_ComputedReal : Type<CPred<"::kiln::isComputedReal($_self)">,
                              "bfloat16 type or 32-bit float or 64-bit float">;
 def Kiln_AnyReal : Type<CPred<"::kiln::isStoredReal($_self)">,
                         "floating point type that can be stored">;
 def Kiln_Tensor : Kiln_TensorOf<[Kiln_ComputedReal]>;
-// The types of numbers that states, casts and updates store.
+// Tensors of floating-point numbers that casts and updates can store.
 def Kiln_StoredReal : Kiln_TensorOf<[Kiln_AnyReal]>;
-// The types that a state may have.
+// The tensor types of states.
 def Kiln_StateTensor : Kiln_TensorOf<[Kiln_AnyReal, I8, I32, I64]>;
 def Kiln_IndexTensor : Kiln_TensorOf<[I32]>;
 def Kiln_IntScalar : Kiln_ScalarOf<[I64]>;

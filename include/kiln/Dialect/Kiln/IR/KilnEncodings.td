@@ -1,4 +1,4 @@
-//===- KilnEncodings.td - what an encoding of a tensor knows -*- tablegen -*-===//
+//===- KilnEncodings.td - Interface of tensor encodings ----*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,15 +13,15 @@ include "mlir/IR/OpBase.td"
 def TensorEncodingAttrInterface : AttrInterface<"TensorEncodingAttrInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    An attribute in the encoding slot of a tensor type says how the tensor is
-    stored. The dialect accepts the encodings that implement this interface, and
-    a tensor without an encoding, which is stored on the device as an array of
-    its elements. `memoryOf` and `inMemory` ask it for the memory, so an attribute
-    that also says how elements are encoded can be in the same place.
+    An attribute that is the encoding of a tensor type and determines the memory of
+    the tensor. The dialect accepts encodings that implement this interface, and
+    tensors without an encoding, which are stored on the device. `memoryOf` and
+    `inMemory` access the memory only through this interface, so an attribute that
+    also describes the encoding of elements can implement it.
   }];
   let methods = [
-    InterfaceMethod<"The memory that holds the tensor.", "::kiln::MemorySpace", "getMemory">,
-    InterfaceMethod<"The encoding of the same tensor in another memory; null for no encoding.",
+    InterfaceMethod<"Returns the memory that stores the tensor.", "::kiln::MemorySpace", "getMemory">,
+    InterfaceMethod<"Returns the encoding of the same tensor in `memory`, or null for no encoding.",
                     "::mlir::Attribute", "withMemory", (ins "::kiln::MemorySpace":$memory)>,
   ];
 }

@@ -69,8 +69,9 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
     }],
     "bool", "isCheapToRebuild", (ins), [{}], [{ return false; }]>,
     InterfaceMethod<[{
-      True when the op reads at most one row of each operand per row of its row
-      space: its cost does not grow with the table that it gathers from.
+      Returns true if the op reads at most one row of each operand per row of its
+      row space, so its cost does not grow with the size of the tables that it
+      gathers from.
     }],
     "bool", "gathersRows", (ins), [{}], [{ return false; }]>,
   ];
@@ -79,38 +80,39 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
 def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    An op that has a kernel of its own, because no row program, gemm or view
-    computes it. Every backend finds the emitter of the kernel by the name of the
-    op. What the schedule and the planner need to know of the kernel is answered
-    here and by `DispatchableOpInterface`.
+    An op that is compiled to a separate kernel, because it has no row program and
+    is neither a GEMM nor a view. Each backend has a table that maps the op name to
+    an emitter of the kernel. The schedule and the planner query the properties of
+    the kernel through this interface and `DispatchableOpInterface`.
   }];
   let methods = [
     InterfaceMethod<[{
-      The name of the kernel family, which dispatches print and which is part of
-      the names of kernels.
+      Returns the name of the kernel family. It is printed by dispatches and is
+      part of kernel names.
     }],
     "::llvm::StringRef", "getKernelFamily">,
     InterfaceMethod<[{
-      True if the kernel can read operand `operand` with a pitch, that is, with
-      rows (along the last dimension) that are not adjacent in memory.
+      Returns true if the kernel can read operand `operand` with a row pitch larger
+      than the row length. Rows run along the last dimension.
     }],
     "bool", "readsPitched", (ins "unsigned":$operand), [{}],
       [{ return false; }]>,
     InterfaceMethod<[{
-      True if the kernel can write result `result` with a pitch.
+      Returns true if the kernel can write result `result` with a row pitch larger
+      than the row length.
     }],
     "bool", "writesPitched", (ins "unsigned":$result), [{}],
       [{ return false; }]>,
     InterfaceMethod<[{
-      True if each launch tells the kernel whether to add to what result 0 has in
-      memory, or to start from zero. The kernel gets a number that is not 0 when
-      it adds, after its other arguments. Operand `getTiedOperand(0)`, if
-      present, is what it adds to.
+      Returns true if each launch selects whether the kernel adds to the contents
+      of result 0 or starts from zero. The kernel then has one more argument after
+      the others, which is nonzero if it adds. The operand `getTiedOperand(0)`, if
+      present, is the value that it adds to.
     }],
     "bool", "accumulatesInPlace", (ins), [{}], [{ return false; }]>,
     InterfaceMethod<[{
-      True if the arithmetic of the kernel takes long enough for the planner to
-      end stages at it and to hide transfers behind it.
+      Returns true if the arithmetic of the kernel takes long enough that the
+      planner ends stages at it and overlaps transfers with it.
     }],
     "bool", "isHeavy", (ins), [{}], [{ return false; }]>,
   ];
@@ -155,71 +157,73 @@ def RowOpInterface : OpInterface<"RowOpInterface"> {
 def GemmOpInterface : OpInterface<"GemmOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{
-    A GEMM, alone or with an epilogue: `kiln.matmul`, an op of the vendor library, or a
-    `kiln.dispatch` of family gemm. What plans, prices, schedules or interprets GEMMs
-    asks this interface, and does not distinguish these ops.
+    A GEMM with or without an epilogue: `kiln.matmul`, an op of KilnVendorOps.td, or
+    a `kiln.dispatch` of family gemm. The planner, the cost model, the schedule and
+    the interpreter handle all GEMMs through this interface.
 
-    As a command, a GEMM has the places of its left and right operand, of the matrix
-    that it stores, and then those of the operands and the results of its epilogue.
+    The places of a GEMM command are those of its left operand, its right operand,
+    the matrix that it stores, the epilogue operands and the epilogue results, in
+    this order.
   }];
-  // A kiln.dispatch of another family is no GEMM.
+  // A kiln.dispatch of another family is not a GEMM.
   let extraClassOf = "return $_op.isGemm();";
   let methods = [
-    InterfaceMethod<"True if the op is a GEMM.", "bool", "isGemm", (ins), [{}],
+    InterfaceMethod<"Returns true if the op is a GEMM.", "bool", "isGemm", (ins), [{}],
       [{ return true; }]>,
-    InterfaceMethod<"Who computes the epilogue.", "::kiln::EpilogueKind", "getEpilogueKind",
+    InterfaceMethod<"Returns the kind of the epilogue.", "::kiln::EpilogueKind", "getEpilogueKind",
       (ins), [{}], [{
         return $_op.getVendorEpilogue() == ::kiln::abi::GemmEpilogue::None
                    ? ::kiln::EpilogueKind::None : ::kiln::EpilogueKind::Vendor;
       }]>,
-    InterfaceMethod<"What the vendor library computes of the sums before it rounds them.",
+    InterfaceMethod<"Returns the epilogue that the vendor library applies before it rounds the result.",
       "::kiln::abi::GemmEpilogue", "getVendorEpilogue", (ins), [{}],
       [{ return ::kiln::abi::GemmEpilogue::None; }]>,
-    InterfaceMethod<"The left operand.", "::mlir::Value", "getLeft", (ins), [{}],
+    InterfaceMethod<"Returns the left operand.", "::mlir::Value", "getLeft", (ins), [{}],
       [{ return $_op->getOperand(0); }]>,
-    InterfaceMethod<"The right operand.", "::mlir::Value", "getRight", (ins), [{}],
+    InterfaceMethod<"Returns the right operand.", "::mlir::Value", "getRight", (ins), [{}],
       [{ return $_op->getOperand(1); }]>,
-    InterfaceMethod<"The matrix that the sums are added to, or null.", "::mlir::Value",
+    InterfaceMethod<"Returns the matrix that the GEMM accumulates onto, or null.", "::mlir::Value",
       "getAccumulate", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<[{
-      The result that the GEMM itself stores; null if only the kernel of its epilogue
-      reads what it stores.
+      Returns the result that is the matrix of the GEMM without an epilogue on
+      tiles. Returns null if only the kernel of such an epilogue reads that matrix.
     }], "::mlir::Value", "getMatrix", (ins), [{}], [{ return $_op->getResult(0); }]>,
-    InterfaceMethod<"The type of what the GEMM itself stores.", "::mlir::RankedTensorType",
+    InterfaceMethod<"Returns the type of the matrix that the GEMM stores.", "::mlir::RankedTensorType",
       "getMatrixType", (ins), [{}],
       [{ return ::llvm::cast<::mlir::RankedTensorType>($_op->getResult(0).getType()); }]>,
-    InterfaceMethod<"The operands of the epilogue.", "::mlir::OperandRange",
+    InterfaceMethod<"Returns the operands of the epilogue.", "::mlir::OperandRange",
       "getEpilogueOperands", (ins), [{}], [{
         auto operands = $_op->getOperands().drop_front(2);
         return $_op.getAccumulate() ? operands.drop_back() : operands;
       }]>,
-    InterfaceMethod<"The results of the epilogue, without the matrix.", "::mlir::ResultRange",
+    InterfaceMethod<"Returns the results of the epilogue, without the matrix.", "::mlir::ResultRange",
       "getEpilogueResults", (ins), [{}], [{ return $_op->getResults().drop_front(); }]>,
     InterfaceMethod<[{
-      Of the operands or results of a vendor library's epilogue the row that is added, or
-      the sums of one operand; or null.
+      Returns the bias vector of a vendor epilogue: the operand that is added to
+      each row, or the result with the sums of one operand. Returns null if the
+      epilogue has no bias.
     }], "::mlir::Value", "getBiasRow", (ins), [{}], [{ return {}; }]>,
-    InterfaceMethod<"Likewise the input of gelu, or null.", "::mlir::Value", "getAux",
+    InterfaceMethod<"Returns the operand or result of a vendor epilogue that is the input of gelu, or null.", "::mlir::Value", "getAux",
       (ins), [{}], [{ return {}; }]>,
-    InterfaceMethod<"Whether the left operand is transposed.", "bool", "getTransA">,
-    InterfaceMethod<"Whether the right operand is transposed.", "bool", "getTransB">,
-    InterfaceMethod<"The tiles of the matrix, or null: not yet chosen.",
+    InterfaceMethod<"Returns true if the left operand is transposed.", "bool", "getTransA">,
+    InterfaceMethod<"Returns true if the right operand is transposed.", "bool", "getTransB">,
+    InterfaceMethod<"Returns the tile counts over rows and columns, or null if they are not chosen yet.",
       "::mlir::DenseI64ArrayAttr", "getGridAttr">,
-    InterfaceMethod<"Chooses the tiles.", "void", "setGridAttr",
+    InterfaceMethod<"Sets the tile counts over rows and columns.", "void", "setGridAttr",
       (ins "::mlir::DenseI64ArrayAttr":$grid)>,
-    InterfaceMethod<"Rows of one matrix.", "int64_t", "getM", (ins), [{}], [{
+    InterfaceMethod<"Returns the number of rows of one result matrix.", "int64_t", "getM", (ins), [{}], [{
         auto type = tensorTypeOf($_op.getLeft());
         return type.getDimSize(type.getRank() - ($_op.getTransA() ? 1 : 2));
       }]>,
-    InterfaceMethod<"Its columns.", "int64_t", "getN", (ins), [{}], [{
+    InterfaceMethod<"Returns the number of columns of one result matrix.", "int64_t", "getN", (ins), [{}], [{
         auto type = tensorTypeOf($_op.getRight());
         return type.getDimSize(type.getRank() - ($_op.getTransB() ? 2 : 1));
       }]>,
-    InterfaceMethod<"Terms of each sum.", "int64_t", "getK", (ins), [{}], [{
+    InterfaceMethod<"Returns the inner extent, which is the number of terms of each sum.", "int64_t", "getK", (ins), [{}], [{
         auto type = tensorTypeOf($_op.getLeft());
         return type.getDimSize(type.getRank() - ($_op.getTransA() ? 2 : 1));
       }]>,
-    InterfaceMethod<"The number of matrices.", "int64_t", "getBatch", (ins), [{}], [{
+    InterfaceMethod<"Returns the number of matrices in the batch.", "int64_t", "getBatch", (ins), [{}], [{
         int64_t batch = 1;
         for (int64_t size : tensorTypeOf($_op.getLeft()).getShape().drop_back(2))
           batch *= size;

@@ -1,12 +1,12 @@
-//===- KilnPlanAttrs.td - decisions of a plan --------------*- tablegen -*-===//
+//===- KilnPlanAttrs.td - Attributes of memory plans -------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Facts that one pass decides and that reports, the program description and
-// later passes read: they are attributes of the module.
+// Module attributes that record the decisions of the planner and the encodings
+// of residuals. Reports, the program description and later passes read them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,15 +22,14 @@ class Kiln_FactAttr<string name, string attrMnemonic> : AttrDef<Kiln_Dialect, na
 }
 
 def Kiln_StageChoiceAttr : Kiln_FactAttr<"StageChoice", "stage"> {
-  let summary = "what a plan does with one stage of the forward pass";
+  let summary = "the decisions of a plan for one stage of the forward pass";
   let description = [{
-    A stage runs `forward_runs` times in a step. `keeps` and `repeats` are the names
-    of ops whose results the backward pass reads from memory and computes again;
-    `offloads` are those of `keeps` that are stored on the host meanwhile. Bytes are
-    those of one micro-batch: of the tensors that the forward pass leaves for the
-    backward pass, of those on the host, and of those that it would leave if nothing
-    was repeated. `repeated_ms` is the predicted time of all repeated ops in a step,
-    as single ops.
+    The stage runs `forward_runs` times in a step. `keeps` are the names of ops whose
+    results are stored for the backward pass, `offloads` are those of `keeps` that
+    are stored on the host, and `repeats` are the names of ops that are recomputed.
+    `kept_bytes`, `offloaded_bytes` and `repeated_bytes` are the sizes of the tensors
+    that are stored, offloaded and recomputed, for one micro-batch. `repeated_ms` is
+    the predicted time of all recomputed ops in a step, priced without fusion.
   }];
   let parameters = (ins "int64_t":$stage, "::mlir::StringAttr":$layer,
     "int64_t":$forward_runs, "bool":$keeps_input, "::mlir::ArrayAttr":$keeps,
@@ -40,13 +39,13 @@ def Kiln_StageChoiceAttr : Kiln_FactAttr<"StageChoice", "stage"> {
 }
 
 def Kiln_PlanAttr : Kiln_FactAttr<"Plan", "plan"> {
-  let summary = "a plan's prediction, and how it was reached";
+  let summary = "the prediction and the decisions of a memory plan";
   let description = [{
-    The attribute `kiln.plan` of a module, set by `kiln-plan-memory`. Peaks are the
-    bytes of the arenas, exactly; times are predictions for one step. *Unplanned* is
-    the step in which nothing is repeated or offloaded. `budget` and `host_budget`
-    are bytes, and absent if they were not limited. `choices` has one `#kiln.stage`
-    per stage.
+    The attribute `kiln.plan` of a module, set by `kiln-plan-memory`. The predicted
+    peaks are the exact sizes of the arenas in bytes; the times are predictions for
+    one step. The *unplanned* step recomputes and offloads nothing. `budget` and
+    `host_budget` are in bytes, and are absent if that memory was not limited.
+    `choices` has one `#kiln.stage` per stage.
 
     Example: `#kiln.plan<budget = 4096, predicted_peak_bytes = 4032, predicted_host_bytes = 0, predicted_step_ms = 2.5, lower_bound_ms = 2.5, unplanned_step_ms = 2.0, unplanned_peak_bytes = 8192, choices = []>`
   }];
@@ -62,11 +61,13 @@ def Kiln_PlanAttr : Kiln_FactAttr<"Plan", "plan"> {
 }
 
 def Kiln_EncodedAttr : Kiln_FactAttr<"Encoded", "encoded"> {
-  let summary = "a residual that is stored as an encoding";
+  let summary = "a residual that is stored encoded";
   let description = [{
-    An element of the attribute `kiln.encoded` of a module, set by
-    `kiln-compress-residuals`: the residual's name, its encoding, whether gradients
-    become estimates by it, and the bytes of one micro-batch without and with it.
+    An element of the attribute `kiln.encoded` of a module, which
+    `kiln-compress-residuals` sets. `value` is the name of the residual and `as` its
+    encoding. If `lossy` is true, the encoding makes gradients approximate. `bytes`
+    and `encoded_bytes` are the sizes for one micro-batch, without and with the
+    encoding.
 
     Example: `#kiln.encoded<value = "h.0.gelu", as = "fewbit:2", lossy = true, bytes = 2048, encoded_bytes = 128>`
   }];

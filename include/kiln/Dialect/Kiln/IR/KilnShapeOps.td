@@ -12,8 +12,8 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-// Strided copies, and reductions of inner dimensions: one kernel family, which
-// reads and writes at any pitch.
+// The kernel family of strided copies and reductions of inner dimensions. Its
+// kernels read and write with any row pitch.
 defvar PermuteKernel = [{
   ::llvm::StringRef getKernelFamily() { return "permute"; }
   bool readsPitched(unsigned) { return true; }

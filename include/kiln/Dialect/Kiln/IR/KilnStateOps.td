@@ -1,4 +1,4 @@
-//===- KilnStateOps.td - states and programs ------*- tablegen -*-===//
+//===- KilnStateOps.td - States, programs and regions ------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,16 +16,22 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a tensor that outlives a step";
   let description = [{
-    Parameters, optimizer moments, tables. `of` names the parameter that an
-    optimizer state belongs to and `slot` which moment it is (C1). `source` is its name in the
-    model's weight files, `aliases` other spellings, `copies` names under which
-    such files repeat the tensor because weights are tied. A `frozen` state gets no
-    gradient. The state is stored where its type says. A state of role `mirror` is a
-    copy of the parameter `of` in another element type or another memory (C2): the
-    runtime makes it before the first step, rounding each element, and programs
-    keep it equal; files never have it. Numbers of `init` are finite, and a rotary
-    table has a column per frequency (C3). All elements of a state of integers are
-    one integer at first, and it is not trained (C4).
+    Declares a parameter, an optimizer state, a buffer or a constant table. The
+    encoding of the type determines the memory that stores it.
+
+    An optimizer state names its parameter in `of` and its moment in `slot` (C1).
+    A state of role `mirror` is a copy of the parameter `of` with another element
+    type or in another memory (C2). The runtime fills mirrors before the first
+    step, rounding each element, and does not save them; every program that writes
+    the parameter also writes the mirror.
+
+    `source` is the name of the tensor in the model's weight files, and `aliases`
+    are alternative names. `copies` are the names under which such files repeat
+    the tensor because weights are tied. A `frozen` state has no gradient.
+
+    The numbers in `init` are finite, and a rotary table has one column per
+    frequency (C3). A state of integers is initialized with one integer and is not
+    trainable (C4).
 
     Example: `kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>}`
   }];
@@ -39,18 +45,18 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     bool isTrainable() { return getRole() == ::kiln::Role::Parameter && !getFrozen(); }
   }];
 }
-// What no kernel has in it.
+// The parents of ops that must not be inside a kernel.
 defvar Kiln_InProgram = ParentOneOf<["::kiln::ProgramOp", "::kiln::AccumulateOp"]>;
 
 def Kiln_ReadOp : Kiln_Op<"read", [Pure, Kiln_InProgram,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
-  let summary = "the value of a state at entry of the program";
+  let summary = "reads the value of a state at entry of the program";
   let description = [{
-    The type is that of the state. Up to the planned level, a read of a state on
-    the host may also have the type that the state would have on the device: it is
-    the value on the device, and `kiln-place-copies` decides when it is copied. The
-    attribute `kiln.prefetch` of such a read says how many commands earlier.
+    Up to the planned level, a read of a state on the host may yield a tensor on
+    the device. `kiln-place-copies` replaces such a read by copies to the device;
+    its attribute `kiln.prefetch` gives the number of commands by which each copy
+    precedes its readers. Every other read has the type of the state.
 
     Example: `%w = kiln.read @w : tensor<4x8xf32>`
   }];
@@ -62,7 +68,7 @@ def Kiln_WriteOp : Kiln_Op<"write", [Kiln_InProgram,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>]> {
   let summary = "defines the value of a state at exit of the program";
-  let description = "At most one per state and program.\n\nExample: `kiln.write @w, %w1 : tensor<4x8xf32>`";
+  let description = "A program writes a state at most once.\n\nExample: `kiln.write @w, %w1 : tensor<4x8xf32>`";
   let arguments = (ins FlatSymbolRefAttr:$state, Kiln_StateTensor:$value);
   let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
 }
@@ -70,20 +76,22 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a program over the module's states";
   let description = [{
-    Arguments and results carry `kiln.name` ("tokens", "targets", "rng",
-    "loss_scale", "lr", "step", "clip", "position"; "loss", "grad_norm",
-    "logits"); a gradient result of `@train` carries `kiln.gradient = @state`,
-    the name of a state (C3). Both are tensors on the device (C1); the body has ops
-    of this dialect alone and ends in `kiln.return` (C2). The runtime knows a program by its symbol, or by the
-    attribute `kiln.name` of a program whose symbol had to give way to another symbol.
+    Arguments and results are tensors on the device (C1). The attribute
+    `kiln.name` names them: arguments "tokens", "targets", "rng", "loss_scale",
+    "lr", "step", "clip" and "position", and results "loss", "grad_norm" and
+    "logits". A gradient result of `@train` has `kiln.gradient = @state` instead,
+    where @state is a `kiln.state` (C3). The body contains only ops of this
+    dialect and ends with `kiln.return` (C2). The runtime identifies a program by
+    its symbol, or, if that symbol was renamed to avoid a conflict, by the
+    attribute `kiln.name` of the program.
 
-    The inputs of a program of kind `forward` are what the runtime knows how to
-    fill in: `tokens` and `targets`, i32 [batch, sequence length], `rng`, i64
-    [1, 3], `loss_scale`, f64 [], and inputs of real numbers that the model
-    declares (`#kiln.input<data>`). It has and uses `tokens`. A target of -100
-    does not count; `loss_scale` is 1 / the number of targets of the whole batch
-    that do, so that the losses of micro-batches add up to the mean over the
-    batch. It returns the loss, f64 [].
+    A program of kind `forward` has inputs that the runtime can provide: `tokens`
+    and `targets`, i32 [batch, sequence length], `rng`, i64 [1, 3], `loss_scale`,
+    f64 [], and floating-point inputs that the model declares
+    (`#kiln.input<data>`). It has the input `tokens` and uses it. Targets equal to
+    -100 are ignored; `loss_scale` is 1 / the number of other targets in the whole
+    batch, so the losses of micro-batches add up to the mean over the batch. The
+    program returns the loss, f64 [].
 
     Example: `kiln.program @f(%x: tensor<4xf32> {kiln.name = "x"}) -> tensor<4xf32> attributes {kind = #kiln.program_kind<forward>} { kiln.return %x : tensor<4xf32> }`
   }];
@@ -96,14 +104,14 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     ::mlir::Region *getCallableRegion() { return &getBody(); }
     ::mlir::Block &getBlock() { return getBody().front(); }
-    /// The argument with `kiln.name` = name, or null.
+    /// Returns the argument with `kiln.name` = name, or null.
     ::mlir::BlockArgument getInput(::llvm::StringRef name);
-    /// What an argument is for: its `kiln.input`, or what follows from its name;
-    /// null if nothing does.
+    /// Returns the `kiln.input` of an argument. Without the attribute, derives
+    /// it from the argument's name, and returns null if the name has no role.
     ::kiln::InputAttr getInputFact(unsigned index);
-    /// The argument with a role that one argument at most has, or null.
+    /// Returns the first argument with this role, or null.
     ::mlir::BlockArgument getInput(::kiln::InputRole role);
-    /// `kiln.name` of an argument or result, or empty.
+    /// Return `kiln.name` of an argument or result, or an empty string.
     ::llvm::StringRef getInputName(unsigned index);
     ::llvm::StringRef getOutputName(unsigned index);
     ::kiln::ReturnOp getReturn();
@@ -115,20 +123,21 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
 def Kiln_ReturnOp : Kiln_Op<"return", [Pure, Terminator, HasParent<"::kiln::ProgramOp">,
     DispatchableOpInterface]> {
   let summary = "ends a program";
-  let description = "Operand types are the program's result types (C1).\n\nExample: `kiln.return %loss : tensor<f64>`";
+  let description = "The operand types are the result types of the program (C1).\n\nExample: `kiln.return %loss : tensor<f64>`";
   let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let hasVerifier = 1;
 }
 def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffects, HasParent<"::kiln::ProgramOp">,
     DispatchableOpInterface]> {
-  let summary = "runs its body for every micro-batch and sums what it yields";
+  let summary = "runs its body once per micro-batch and carries sums";
   let description = [{
-    Each of `sliced` is cut into `count` equal parts along dimension 0; the body's
-    first block arguments are the part of this iteration (C1). They are followed by one
-    argument per result: the sum over earlier iterations (zero at first; a result is its
-    contributions added in index order). The body yields the new sums. Other
-    values are used from above.
+    Splits each operand of `sliced` into `count` equal parts along dimension 0. The
+    first block arguments of the body are the parts of the current iteration (C1).
+    They are followed by one argument per result: the sum over the previous
+    iterations, which is zero in the first. The body yields the new sums, and the
+    last ones are the results. Contributions are therefore added in iteration
+    order. The body may use values that are defined outside of it.
 
     Example: `%s = kiln.accumulate sliced(%x) count 2 : (tensor<4xf32>) -> tensor<2xf32> { ^bb0(%part: tensor<2xf32>, %sum: tensor<2xf32>): %n = kiln.add %sum, %part : tensor<2xf32> kiln.yield %n : tensor<2xf32> }`
   }];
@@ -140,16 +149,17 @@ def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffec
 }
 def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike, 
     DispatchableOpInterface]> {
-  let summary = "ends a region";
-  let description = "Gives the values of the enclosing op's results.\n\nExample: see `kiln.accumulate`.";
+  let summary = "ends a region and yields its values";
+  let description = "The operands are the values that the region passes to the enclosing op.\n\nExample: see `kiln.accumulate`.";
   let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 def Kiln_PhaseOp : Kiln_Op<"phase", [Kiln_InProgram, DispatchableOpInterface]> {
-  let summary = "where the backward pass begins";
+  let summary = "marks the beginning of the backward pass";
   let description = [{
-    Ops in front of it belong to the forward pass, ops behind it to the backward
-    pass. A value that crosses it is a residual.
+    Ops before the marker belong to the forward pass, and ops after it to the
+    backward pass. A value that is defined before the marker and used after it is
+    a residual.
 
     Example: `kiln.phase backward`
   }];
@@ -159,9 +169,10 @@ def Kiln_RecomputeOp : Kiln_Op<"recompute", [SingleBlock, IsolatedFromAbove, Kil
     DispatchableOpInterface]> {
   let summary = "repeats forward ops for the backward pass";
   let description = [{
-    The body repeats ops that the forward pass already ran, so that their result
-    need not be kept. The region keeps CSE from merging them with the originals,
-    and the op has no purity trait, so no pass moves it: its position is the plan's.
+    The body contains clones of ops of the forward pass. Their results are computed
+    again, so that they need not be stored until the backward pass. The isolated
+    region prevents CSE from merging the clones with the originals. The op is not
+    `Pure`, so no pass moves it: the memory plan determines its position.
 
     Example: `%h = kiln.recompute(%x) : (tensor<4xf32>) -> tensor<4xf32> { ^bb0(%a: tensor<4xf32>): %b = kiln.relu %a : tensor<4xf32> kiln.yield %b : tensor<4xf32> }`
   }];
@@ -181,28 +192,29 @@ class Kiln_CopyBegin<string mnemonic> : Kiln_CopyOp<mnemonic, [Kiln_InProgram,
   let hasVerifier = 1;
 }
 def Kiln_CopyOutOp : Kiln_CopyBegin<"copy_out"> {
-  let summary = "begins to copy a tensor from the device to the host";
+  let summary = "starts an asynchronous copy of a tensor from the device to the host";
   let description = [{
-    The copy runs beside the ops that follow. Until the one `kiln.copy_wait` that the
-    result is for (C1), the source must stay as it is and the result is not
-    there. Copies of one direction happen in the order of their beginnings. No
-    pass moves a copy: its position is the plan's. The types are the same in
-    different memories (C2).
+    The copy runs concurrently with the ops that follow. The result is a token with
+    exactly one user, a `kiln.copy_wait` (C1). Until that wait, the source must not
+    change and the copy must not be read. Copies of one direction run in the order
+    of their starts. No pass moves a copy: the memory plan determines its position.
+    The types of source and result differ only in the memory (C2).
 
     Example: `%f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>`
   }];
 }
 def Kiln_CopyInOp : Kiln_CopyBegin<"copy_in"> {
-  let summary = "begins to copy a tensor from the host to the device";
-  let description = "As `kiln.copy_out`, in the other direction.\n\nExample: `%f = kiln.copy_in %h : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>`";
+  let summary = "starts an asynchronous copy of a tensor from the host to the device";
+  let description = "Like `kiln.copy_out`, in the opposite direction.\n\nExample: `%f = kiln.copy_in %h : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>`";
 }
 def Kiln_CopyWaitOp : Kiln_CopyOp<"copy_wait", [AllTypesMatch<["token", "y"]>, Kiln_InProgram,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "waits for the end of a copy";
+  let summary = "waits until a copy is complete";
   let description = [{
-    `token` is the result of the copy of `source` (C1), in the same block. From here on the copy can be
-    read, and the source may go.
+    `token` is the result of a `kiln.copy_out` or `kiln.copy_in` of `source` in the
+    same block (C1). After the wait, the copy can be read and the memory of the
+    source can be reused.
 
     Example: `%h = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>`
   }];
@@ -215,23 +227,23 @@ def Kiln_CopyWaitOp : Kiln_CopyOp<"copy_wait", [AllTypesMatch<["token", "y"]>, K
 def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_InProgram,
     DeclareOpInterfaceMethods<GemmOpInterface,
       ["isGemm", "getEpilogueKind", "getMatrix", "getMatrixType", "getEpilogueResults"]>]> {
-  let summary = "ops that become one generated kernel";
+  let summary = "groups ops that become one generated kernel";
   let description = [{
-    The body holds kiln ops of one family. `rows` and `cols` are the iteration
-    space of a row dispatch. A dispatch is placed by its position: it is not moved.
+    The body contains kiln ops of one family. `space` is the iteration space of a
+    row dispatch: its numbers of rows and columns. Passes do not move a dispatch.
     It runs on the host if its results are stored there.
 
     Example: `%y = kiln.dispatch row(%x) space [8, 4] : (tensor<8x4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x4xf32>): %b = kiln.relu %a : tensor<8x4xf32> kiln.yield %b : tensor<8x4xf32> }`
 
-    One of family gemm is a matrix product with an *epilogue*: row ops that the
-    thread which computed a tile of the product works on that tile. The body
-    begins with the product, one of rank 2 onto nothing, of the first two
-    arguments, which nothing else uses (E1); the space is that of the product
-    (E2). Every element of the epilogue depends on elements in its own place, row
-    or column alone: no reductions, no gathers (E3). Results are the epilogue's
-    and last, if something else reads it, the product (E4); if nothing does, one
-    of the results can take its place in memory (E5). The epilogue updates nothing
-    in place (E6).
+    A dispatch of family gemm is a matmul with an *epilogue*: row ops that are
+    applied to each tile of the matmul by the thread that computed the tile. The
+    body begins with a rank-2 matmul, without `accumulate`, of the first two block
+    arguments, which have no other users (E1). `space` is the shape of the matmul
+    (E2). Each element of the epilogue depends only on elements at the same
+    position, in the same row or in the same column: it has no reductions and no
+    gathers (E3). The results are those of the epilogue, followed by the matmul if
+    another op reads it (E4). If no other op reads it, one of the results can be
+    stored in its place (E5). The epilogue updates no operand in place (E6).
 
     Example: `%h = kiln.dispatch gemm(%x, %w, %b) space [8, 4] : (tensor<8x2xf32>, tensor<2x4xf32>, tensor<4xf32>) -> tensor<8x4xf32> { ^bb0(%a: tensor<8x2xf32>, %c: tensor<2x4xf32>, %d: tensor<4xf32>): %p = kiln.matmul %a, %c : (tensor<8x2xf32>, tensor<2x4xf32>) -> tensor<8x4xf32> %e = kiln.broadcast %d dims [1] : tensor<4xf32> to tensor<8x4xf32> %s = kiln.add %p, %e : tensor<8x4xf32> kiln.yield %s : tensor<8x4xf32> }`
   }];
@@ -241,11 +253,12 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_
   let assemblyFormat = "custom<KernelKind>($kind) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// Row, gemm or kernel.
+    /// Returns Row, Gemm or Kernel.
     ::kiln::Family getFamily() { return ::kiln::familyOfKind(getKind()); }
-    /// The product of a dispatch of family gemm, null for other families.
+    /// Returns the matmul of a dispatch of family gemm, and null for other
+    /// families.
     ::kiln::MatmulOp getMatmul();
-    /// Whether the last result is the product itself.
+    /// Returns true if the last result is the matmul.
     bool keepsMatmul();
   }];
 }

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An epilogue of the vendor library changes how results are rounded. The
-// module's attribute `kiln.library_epilogues`, which kilnc sets, states that
-// its GEMMs have such epilogues where the target offers them; they are formed
-// where all numerics are fixed.
+// The ops of KilnVendorOps.td. kilnc sets the module attribute
+// `kiln.library_epilogues` to enable them. If the target supports them,
+// kiln-set-numerics then forms them, because they change how results are
+// rounded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +25,10 @@ namespace kiln {
 inline constexpr llvm::StringLiteral kVendorEpiloguesAttr =
     "kiln.library_epilogues";
 
-/// Creates the GEMM with an epilogue of the vendor library, or a kiln.matmul if
-/// that is none. `operands` are the left and the right one, and what the
-/// epilogue reads, or the matrix that a kiln.matmul accumulates onto.
+/// Creates the GEMM with this vendor epilogue, or a kiln.matmul for
+/// GemmEpilogue::None. `operands` are the left operand, the right operand, and
+/// optionally the operand of the epilogue or the matrix that the kiln.matmul
+/// accumulates onto.
 mlir::Operation *createGemm(mlir::OpBuilder &builder, mlir::Location loc,
                             abi::GemmEpilogue epilogue, mlir::TypeRange results,
                             mlir::ValueRange operands, bool transA,

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A GEMM and its epilogue in one call of a GPU's vendor library, which rounds
-// once where separate ops round one by one. Therefore these ops are formed with
-// the numerics, after autodiff, and no later pass forms or splits one. Other ops
-// are in KilnOps.td.
+// Each op is a GEMM and its epilogue in one call of a GPU's vendor library. The
+// library rounds the result once, where separate ops round after each step.
+// Therefore --kiln-set-numerics forms these ops after autodiff, and no later
+// pass forms or splits one. KilnOps.td includes the other ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,14 +28,15 @@ class Kiln_VendorGemmOp<string mnemonic> : Kiln_Op<mnemonic, [Pure,
 }
 
 def Kiln_LinearOp : Kiln_VendorGemmOp<"linear"> {
-  let summary = "matrix product and bias, rounded once";
+  let summary = "matrix multiplication with bias, rounded once";
   let description = [{
-    y[i, j] = round(sum over l of op(a)[i, l] op(b)[l, j] + bias[j]). Sum and bias
-    are added in f32, and the result is rounded once, to the type of y, where
-    `kiln.matmul` and `kiln.add` would round twice. Operands have rank 2 (C1); op
-    transposes where `trans_a` / `trans_b` is set. Elements of a and b are bf16 or
-    f32 (C2); bias has the type of y (C3): cuBLASLt's epilogue BIAS. `grid` is that
-    of `kiln.matmul`. Made by `--kiln-set-numerics`, for gpus alone.
+    Computes y[i, j] = round(sum over l of op(a)[i, l] op(b)[l, j] + bias[j]) with
+    the cuBLASLt epilogue BIAS. The sum and the bias are added in f32, and the
+    result is rounded once to the type of `y`, where `kiln.matmul` and `kiln.add`
+    would round twice. `a` and `b` have rank 2 (C1); op transposes if `trans_a` or
+    `trans_b` is set. `a` and `b` have elements of bf16 or f32 (C2), and `bias` has
+    the element type of `y` (C3). `grid` is that of `kiln.matmul`.
+    `--kiln-set-numerics` forms the op, for GPUs only.
 
     Example: `%y = kiln.linear %x, %w, %b trans_b : (tensor<8x16xf32>, tensor<4x16xf32>, tensor<4xf32>) -> tensor<8x4xf32>`
   }];
@@ -49,14 +50,15 @@ def Kiln_LinearOp : Kiln_VendorGemmOp<"linear"> {
 }
 
 def Kiln_LinearGeluOp : Kiln_VendorGemmOp<"linear_gelu"> {
-  let summary = "gelu of a matrix product and bias";
+  let summary = "gelu of a matrix multiplication with bias";
   let description = [{
-    u[i, j] = sum over l of op(a)[i, l] op(b)[l, j] + bias[j] in f32, and
-    y = round(gelu(u)), of the tanh form, of a u that is not rounded. With two
-    results u is one, rounded to the type of y, for the backward pass: cuBLASLt's
-    epilogues GELU_BIAS and GELU_AUX_BIAS. Operands have rank 2 (C1); elements of a
-    and b are bf16 or f32, and y has their type (C2); bias has the type of y (C3); a
-    second result needs rows of a multiple of 8 elements (C4). Otherwise like
+    Computes u[i, j] = sum over l of op(a)[i, l] op(b)[l, j] + bias[j] in f32, and
+    y = round(gelu(u)), the tanh form of gelu of the unrounded u. The optional
+    result `u` is u rounded to the type of `y`, for the backward pass. The cuBLASLt
+    epilogues are GELU_BIAS, and GELU_AUX_BIAS with the result `u`. `a` and `b`
+    have rank 2 (C1) and elements of bf16 or f32, which is also the element type of
+    `y` (C2). `bias` has the element type of `y` (C3). If `u` is present, the row
+    length is a multiple of 8 (C4). Transposition and `grid` are those of
     `kiln.linear`.
 
     Example: `%y, %u = kiln.linear_gelu %x, %w, %b : (tensor<8x4xf32>, tensor<4x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>)`
@@ -71,13 +73,13 @@ def Kiln_LinearGeluOp : Kiln_VendorGemmOp<"linear_gelu"> {
 }
 
 def Kiln_MatmulGeluGradOp : Kiln_VendorGemmOp<"matmul_gelu_grad"> {
-  let summary = "gradient of gelu, of a cotangent that is a matrix product";
+  let summary = "gradient of gelu for a cotangent that is a matrix multiplication";
   let description = [{
-    du[i, j] = round(gelu'(u[i, j]) * sum over l of op(a)[i, l] op(b)[l, j]), of
-    gelu's tanh form, rounded once: cuBLASLt's epilogue DGELU. Operands have rank 2
-    (C1); elements of a and b are bf16 or f32, and du has their type (C2); u has the
-    type of du (C3), and its rows a multiple of 8 elements (C4). Otherwise like
-    `kiln.linear`.
+    Computes du[i, j] = round(gelu'(u[i, j]) * sum over l of op(a)[i, l] op(b)[l,
+    j]) for the tanh form of gelu, rounded once, with the cuBLASLt epilogue DGELU.
+    `a` and `b` have rank 2 (C1) and elements of bf16 or f32, which is also the
+    element type of `du` (C2). `u` has the type of `du` (C3), and its row length is
+    a multiple of 8 (C4). Transposition and `grid` are those of `kiln.linear`.
 
     Example: `%du = kiln.matmul_gelu_grad %dy, %w, %u trans_b : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>`
   }];
@@ -91,13 +93,14 @@ def Kiln_MatmulGeluGradOp : Kiln_VendorGemmOp<"matmul_gelu_grad"> {
 }
 
 def Kiln_MatmulBiasGradOp : Kiln_VendorGemmOp<"matmul_bias_grad"> {
-  let summary = "matrix product and the sums of one operand: gradients of a linear layer";
+  let summary = "matrix multiplication and sums of one operand: the gradients of a linear layer";
   let description = [{
-    c = round(op(a) op(b)), and db[j] = round(sum over l of op(b)[l, j]), or with
-    `of_a` db[i] = round(sum over l of op(a)[i, l]). Both are summed in f32:
-    cuBLASLt's epilogues BGRADA and BGRADB, for which a and b change their places.
-    Operands have rank 2 (C1); elements of a and b are bf16 or f32 (C2); db has the
-    type of c (C3). Otherwise like `kiln.linear`.
+    Computes c = round(op(a) op(b)) and db[j] = round(sum over l of op(b)[l, j]),
+    or, with `of_a`, db[i] = round(sum over l of op(a)[i, l]). All sums are in f32.
+    The cuBLASLt epilogues are BGRADA and BGRADB, with the operands swapped because
+    cuBLASLt matrices are column-major. `a` and `b` have rank 2 (C1) and elements
+    of bf16 or f32 (C2), and `db` has the element type of `c` (C3). Transposition
+    and `grid` are those of `kiln.linear`.
 
     Example: `%dw, %db = kiln.matmul_bias_grad %x, %dy trans_a : (tensor<8x4xf32>, tensor<8x16xf32>) -> (tensor<4x16xf32>, tensor<16xf32>)`
   }];

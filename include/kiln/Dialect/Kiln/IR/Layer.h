@@ -1,13 +1,13 @@
-//===- Layer.h - The layer that an op belongs to ----------------*- C++ -*-===//
+//===- Layer.h - Layer attribute of ops -------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops of the forward pass carry the layer of the model that they belong to. A
-// pass that replaces an op, or inserts ops that work on its results, must give
-// the new ops the layer of the old one.
+// Each op of the forward pass has an attribute with the layer of the model that
+// it belongs to. A pass that replaces an op, or inserts ops that process its
+// results, must give the new ops the layer of the old one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace kiln {
 
-/// On an op of a program: the layer that it belongs to (LayerAttr).
+/// Attribute of an op in a program: the layer that it belongs to (LayerAttr).
 inline constexpr llvm::StringLiteral kLayerAttr = "kiln.layer";
 
 /// Returns the layer of an op, or null if it belongs to none.
@@ -26,18 +26,18 @@ LayerAttr getLayer(mlir::Operation *op);
 /// Returns the layer of the op that computes a value, or null.
 LayerAttr getDefiningLayer(mlir::Value value);
 
-/// Gives `op` a layer; null removes the one that it has.
+/// Sets the layer of `op`, or removes it if `layer` is null.
 void setLayer(mlir::Operation *op, LayerAttr layer);
 
-/// Gives `to` the layer of `from`.
+/// Sets the layer of `to` to that of `from`.
 void copyLayer(mlir::Operation *from, mlir::Operation *to);
 
-/// Gives a layer to every op that a builder with this listener creates.
+/// Sets the layer of every op that a builder with this listener creates.
 class LayerListener : public mlir::OpBuilder::Listener {
 public:
   explicit LayerListener(LayerAttr layer = {}) : layer(layer) {}
 
-  /// Changes the layer of the ops that are created from now on.
+  /// Changes the layer for ops that are created after this call.
   void enter(LayerAttr next) { layer = next; }
 
   void notifyOperationInserted(mlir::Operation *op,

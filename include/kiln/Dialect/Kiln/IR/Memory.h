@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The type of a tensor says where it is stored (TensorEncodingAttrInterface).
-// Types that are derived with `type.clone` keep the memory; nothing else looks
-// into the encoding. Included by Kiln.h, which declares the enum.
+// The encoding of a tensor type determines the memory of the tensor (see
+// TensorEncodingAttrInterface). Types that are derived with `type.clone` keep
+// the encoding; other code accesses it only through these functions. Kiln.h,
+// which declares MemorySpace, includes this header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,23 +17,26 @@
 
 namespace kiln {
 
-/// The memory that holds the tensors of a type.
+/// Returns the memory that stores tensors of this type.
 MemorySpace memoryOf(mlir::Type type);
 inline MemorySpace memoryOf(mlir::Value value) {
   return memoryOf(value.getType());
 }
-/// The type of the same tensor in `memory`.
+/// Returns the type of the same tensor in `memory`.
 mlir::RankedTensorType inMemory(mlir::Type type, MemorySpace memory);
-/// Moves a value to `memory`: changes its type.
+/// Changes the type of a value so that it is stored in `memory`.
 void setMemory(mlir::Value value, MemorySpace memory);
-/// The memory that an op runs on, which is that of its results.
+/// Returns the memory of the results of an op, which determines where it runs.
+/// Returns MemorySpace::Device for an op without results.
 MemorySpace memoryOf(mlir::Operation *op);
 
-/// False for an encoding that is no TensorEncodingAttrInterface.
+/// Returns false if the type has an encoding that does not implement
+/// TensorEncodingAttrInterface.
 bool hasKnownEncoding(mlir::RankedTensorType type);
 
-/// Verifies that an op finds what it reads in the memory that it runs on. An op
-/// on the host may read scalars on the device, too.
+/// Verifies that all results of an op are in one memory, that its operands are
+/// in the same memory, and that GEMMs run on the device. An op on the host may
+/// also read scalars on the device.
 llvm::LogicalResult verifyRunsInOneMemory(mlir::Operation *op);
 
 template <typename ConcreteOp>

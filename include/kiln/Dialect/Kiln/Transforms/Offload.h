@@ -33,9 +33,9 @@ public:
   explicit CommandOrder(mlir::Block &block);
   /// Returns the position of a command, or -1 if `op` is not a command.
   int64_t of(mlir::Operation *op) const;
-  /// The position before which an op of the block needs its operands: that of a
-  /// command, or size() for the block's end and for writes of states, which may
-  /// be there. -1 for other ops.
+  /// Returns the position before which an op of the block needs its operands:
+  /// the position of a command, size() for the terminator and for writes of
+  /// states, which can be moved to the end, and -1 for other ops.
   int64_t readingPosition(mlir::Operation *op) const;
   int64_t size() const { return static_cast<int64_t>(commands.size()); }
   mlir::Operation *operator[](int64_t position) const {
@@ -96,8 +96,8 @@ llvm::SmallVector<MarkedValue> markedValues(mlir::Block &block);
 /// as a tensor on the device.
 llvm::SmallVector<ReadOp> readsAcross(ProgramOp program);
 
-/// Returns the readers of such a read in a block, grouped by distance. The
-/// readers of a group share a copy.
+/// Returns the readers of such a read in a block, grouped by their distance in
+/// commands. The readers of a group share a copy.
 llvm::SmallVector<llvm::SmallVector<Reader>>
 readerGroups(ReadOp read, const CommandOrder &order);
 

@@ -90,7 +90,7 @@ def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBloc
   let assemblyFormat = "$sym_name `family` `` `<` custom<KernelKind>($kind) `>` (`epilogue` $epilogue^)? (`space` $space^)? `row_strides` $row_strides attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// Row or kernel.
+    /// Returns Row or Kernel.
     ::kiln::Family getFamily() { return ::kiln::familyOfKind(getKind()); }
     /// Returns the op that the kernel computes, or null for a row program.
     ::kiln::KernelOpInterface getSingleOp();
