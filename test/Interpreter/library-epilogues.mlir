@@ -37,7 +37,7 @@
 // The vendor library of a CPU has no epilogues.
 // RUN: sed 's/, kiln.target = "cuda-emu"//' %t.dispatched.mlir > %t.cpu.mlir
 // RUN: not kiln-opt %t.cpu.mlir --kiln-schedule 2>&1 | FileCheck %s --check-prefix=CPU
-// CPU: 'kiln.linear' op has an epilogue of the vendor library, which the module's target, cpu, does not offer
+// CPU: 'kiln.linear' op has an epilogue of the vendor library, which the module's target, cpu, does not support
 
 // 16 * 16 + 1 * 1 = 257 rounds to 256 in bf16, and so does 256 + 1. Adding the
 // bias before rounding gives 258.

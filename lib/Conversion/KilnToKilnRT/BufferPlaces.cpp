@@ -1,11 +1,12 @@
-//===- BufferPlaces.cpp - Where every value lies ----------------*- C++ -*-===//
+//===- BufferPlaces.cpp - Places of values in buffers -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Views, concats, sums of loops and ties: see BufferPlan.h.
+// Places of views, concats, sums of loops and results. BufferPlan.h describes
+// the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,7 @@ Place PlanBuilder::densePlace(int32_t buffer, Type type) {
   return place;
 }
 
-/// Elements from one row to the next, where a result has a buffer of its own.
+/// Returns the row pitch in elements of a result in a separate buffer.
 int64_t PlanBuilder::rowStrideOf(OpResult result) {
   auto type = tensorTypeOf(result);
   int64_t columns = getColumnCount(type), width = elementBytes(type);
@@ -55,7 +56,7 @@ int64_t PlanBuilder::rowStrideOf(OpResult result) {
   return llvm::alignTo(columns * width, alignment) / width;
 }
 
-/// A buffer of its own for a result.
+/// Creates a separate buffer for a result.
 Place PlanBuilder::ownPlace(OpResult result, std::string name,
                             std::string why) {
   auto type = tensorTypeOf(result);
@@ -91,7 +92,8 @@ bool PlanBuilder::coversBuffer(const Place &place, Type type) {
   return buffer.bytes == bytesOf(type) && place.rowStride == columns;
 }
 
-/// The place of a reshape or slice, if rows of a fixed distance describe it.
+/// Returns the place of a reshape or slice, or std::nullopt if a row pitch
+/// cannot describe it.
 std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
   auto from = tensorTypeOf(view->getOperand(0)),
        to = tensorTypeOf(view->getResult(0));
@@ -122,8 +124,8 @@ std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
   return place;
 }
 
-/// Fixes a value's place before its producer is visited, and that of the values
-/// which its producer accumulates onto.
+/// Sets the place of a value before its producer is visited, and the places of
+/// the values that the producer accumulates onto.
 void PlanBuilder::preplace(Value value, Place place) {
   setPlace(value, place);
   auto result = dyn_cast<OpResult>(value);
@@ -136,8 +138,8 @@ void PlanBuilder::preplace(Value value, Place place) {
     preplace(tied, place);
 }
 
-/// Operands of a concat live inside its result. formDispatches made every
-/// operand one that its producer can write there.
+/// Places the operands of each concat inside its result.
+/// kiln-form-dispatches ensures that each producer can write there.
 void PlanBuilder::placeConcats(Block &block) {
   for (Operation &op : llvm::reverse(block)) {
     auto concat = dyn_cast<ConcatOp>(op);
@@ -173,15 +175,15 @@ void PlanBuilder::placeConcats(Block &block) {
   }
 }
 
-/// A loop's sums, their block arguments and the values yielded for them share
-/// one buffer each.
+/// Places each sum of a loop, its block argument and the value yielded for it
+/// in one buffer.
 void PlanBuilder::placeYields(AccumulateOp loop) {
   Block &body = loop.getBody().front();
   Operation *yield = body.getTerminator();
   unsigned slices = loop.getSliced().size();
   for (auto [i, sum] : llvm::enumerate(loop.getSums())) {
     if (!places.contains(sum)) {
-      // An argument that is yielded as it is has no op that makes it.
+      // If the body yields an argument, the sum has no defining op.
       Operation *maker = yield->getOperand(i).getDefiningOp();
       int32_t buffer =
           newBuffer(describeOp(maker ? maker : loop), rt::SlotClass::Gradient,
@@ -197,10 +199,10 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
   }
 }
 
-/// The place of the matrix that a GEMM stores. Where only the kernel of its
-/// epilogue reads the matrix, it is the place of the result that is written
-/// over it. Nothing else that the command reads may be stored there: the GEMM
-/// writes a tile of the matrix before it reads anything for the epilogue.
+/// Returns the place of the matrix that a GEMM stores. If only the kernel of
+/// its epilogue reads the matrix, this is the place of a result of the
+/// epilogue. That place must not contain an operand of the command, because a
+/// tile of the matrix is written before the epilogue reads its operands.
 Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
   if (Value matrix = gemm.getMatrix()) {
     if (!places.contains(matrix))
@@ -217,7 +219,7 @@ Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
       return places.lookup(input).buffer == place.buffer;
     });
   };
-  // Rows of the product need not be rows of the result's type.
+  // The result may be a reshape of the matrix, with another row length.
   auto asProduct = [&](Place place, Type type) {
     auto tensor = cast<RankedTensorType>(type);
     if (place.rowStride == getColumnCount(tensor) || getRowCount(tensor) == 1)
@@ -237,19 +239,20 @@ Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
   for (OpResult result : results)
     if (row::mayShareSlot(*rows, 0, result.getResultNumber()) &&
         !places.contains(result)) {
-      Place place = newPlace("product, then result of its epilogue");
+      Place place = newPlace("matmul, then result of its epilogue");
       Place dense = place;
       dense.rowStride =
           getColumnCount(cast<RankedTensorType>(result.getType()));
       setPlace(result, dense);
       return place;
     }
-  return newPlace("product of which only the epilogue's results are kept");
+  return newPlace("matmul of which only the results of the epilogue are kept");
 }
 
-/// Whether a dispatch may write its result over an operand that dies with it.
-/// `rows` is the program of a row dispatch, or null. Decoding reads each
-/// element of dy before it writes dx in its place.
+/// Returns true if a dispatch may store its result in the place of an operand
+/// whose lifetime ends. `rows` is the program of a row dispatch, or null.
+/// kiln.bucket_decode reads each element of dy before it writes the same
+/// element of dx.
 static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
                          unsigned operand, unsigned result) {
   if (rows)
@@ -259,7 +262,7 @@ static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
          decode.getDy() == dispatch.getBody().front().getArgument(operand);
 }
 
-/// Chooses a place for every result that has none yet.
+/// Assigns a place to each result that has none.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
   bool isGemm = isa<GemmOpInterface>(op);
@@ -269,8 +272,8 @@ void PlanBuilder::placeResults(Operation *op) {
     Value tied = getTiedOperand(result);
     if (tied) {
       Place from = places.lookup(tied);
-      // Only the new value of a state may take the state's place, and only
-      // when nobody reads the value at entry any more.
+      // Only the new value of a state may be stored in the place of the state,
+      // and only if no later op reads the entry value.
       auto read = tied.getDefiningOp<ReadOp>();
       bool update =
           read && llvm::any_of(result.getUsers(), [&](Operation *user) {
@@ -288,8 +291,8 @@ void PlanBuilder::placeResults(Operation *op) {
       if (existing != places.end() && existing->second.buffer == from.buffer &&
           existing->second.offset == from.offset)
         continue;
-      // The operand is wanted later, or the result must lie elsewhere: copy
-      // first.
+      // A later op reads the operand, or the result already has another place.
+      // Copy the operand to the place of the result first.
       if (existing == places.end()) {
         int32_t buffer = newBuffer(
             describeOp(op), rt::SlotClass::Activation, result.getType(),
@@ -301,8 +304,9 @@ void PlanBuilder::placeResults(Operation *op) {
     }
     if (places.contains(result))
       continue;
-    // A dispatch may write over an operand that dies here; an epilogue over any
-    // but the product's, which other tiles still read.
+    // A dispatch may write to the place of an operand whose lifetime ends. An
+    // epilogue must not write to the operands of the matmul, which other tiles
+    // still read.
     std::optional<Place> shared;
     if (dispatch)
       for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
@@ -322,7 +326,7 @@ void PlanBuilder::placeResults(Operation *op) {
             !mayWriteOver(dispatch, rows, isGemm ? i - 1 : i,
                           result.getResultNumber()))
           continue;
-        // The same buffer must not be read under another operand too.
+        // No other operand may be in the same buffer.
         if (llvm::count_if(dispatch.getInputs(), [&](Value other) {
               return places.lookup(other).buffer == place.buffer;
             }) == 1)

@@ -1,4 +1,4 @@
-//===- BufferPlan.cpp - Which buffer every value lives in -------*- C++ -*-===//
+//===- BufferPlan.cpp - Assignment of values to buffers ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,8 +50,9 @@ void PlanBuilder::numberOps(Block &block) {
   }
 }
 
-/// The order of the last op that reads a value, through views and concats. A
-/// use inside a loop of a value from outside counts as one at the loop's end.
+/// Returns the program order of the last op that reads a value, directly or
+/// through views and concats. If a loop reads a value from outside of the loop,
+/// the end of the loop counts as the reader.
 int64_t PlanBuilder::lastUse(Value value) {
   Block *home = value.getParentBlock();
   int64_t last = -1;
@@ -78,7 +79,7 @@ int64_t PlanBuilder::lastUse(Value value) {
   return last;
 }
 
-/// All ops that read a value through views.
+/// Collects all ops that read a value, directly or through views.
 static void collectReaders(Value value, SmallVectorImpl<Operation *> &readers) {
   for (Operation *user : value.getUsers()) {
     if (familyOf(user) == Family::View)
@@ -88,8 +89,8 @@ static void collectReaders(Value value, SmallVectorImpl<Operation *> &readers) {
   }
 }
 
-/// An update writes over the state that it reads: it moves behind every other
-/// reader of the entry value, with the writes of its results.
+/// Moves each update, with the writes of its results, after all other readers
+/// of the entry value of its state. The update can then overwrite the state.
 void PlanBuilder::delayUpdates(Block &block) {
   SmallVector<DispatchOp> updates;
   for (auto dispatch : block.getOps<DispatchOp>())
@@ -110,9 +111,9 @@ void PlanBuilder::delayUpdates(Block &block) {
         last = outer;
     if (last == update)
       continue;
-    // Nothing before the end reads an update's results (a fused one may also
-    // give a gradient that the program returns), or it stays where it is and
-    // the state is copied at the end.
+    // If an op before the end of the program reads a result, the update does
+    // not move, and its result is copied into the state at the end. A fused
+    // update may also yield a gradient that the program returns.
     bool readAtEnd = llvm::all_of(update->getUsers(), [](Operation *user) {
       return isa<WriteOp, ReturnOp>(user);
     });
@@ -140,8 +141,9 @@ void PlanBuilder::emitCopy(Place from, Place to, Type type) {
   plan.commands.push_back(std::move(copy));
 }
 
-/// Classes as gradients the gradient operand of every update, and the source of
-/// any copy of it.
+/// Sets the slot class of the gradient operand of each update to gradient. If
+/// the gradient is copied from the other memory, its source gets the class,
+/// too.
 void PlanBuilder::classifyGradients(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
   if (!dispatch)
@@ -163,7 +165,7 @@ void PlanBuilder::classifyGradients(Operation *op) {
   }
 }
 
-/// Rejects an epilogue of a kind that the target does not offer.
+/// Reports an error if the target does not support the kind of the epilogue.
 LogicalResult PlanBuilder::checkEpilogue(GemmOpInterface gemm) {
   EpilogueKind kind = gemm.getEpilogueKind();
   if (kind == EpilogueKind::None || kind == target.getFusionRules().epilogues)
@@ -172,7 +174,7 @@ LogicalResult PlanBuilder::checkEpilogue(GemmOpInterface gemm) {
          << (kind == EpilogueKind::Vendor ? "of the vendor library"
                                           : "that runs on tiles")
          << ", which the module's target, " << target.getName()
-         << ", does not offer";
+         << ", does not support";
 }
 
 LogicalResult PlanBuilder::visitWork(Operation *op) {
@@ -192,7 +194,8 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   Command command;
   command.op = op;
   auto loop = dyn_cast<AccumulateOp>(op->getParentOp());
-  // Onto a loop's sum: from zero in the first iteration, then adding.
+  // A command that accumulates onto the sum of a loop overwrites it in the
+  // first iteration and adds to it in the others.
   auto betaFor = [&](Value accumulate) -> int64_t {
     if (!accumulate)
       return 0;
@@ -212,7 +215,7 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
       command.places.push_back(places.lookup(result));
     if (int64_t bytes = scratchBytes.ofGemm(gemm))
       command.scratch = newBuffer(describeOp(op), rt::SlotClass::Workspace,
-                                  bytes, "workspace of the product");
+                                  bytes, "workspace of the GEMM");
   } else {
     auto dispatch = cast<DispatchOp>(op);
     command.kind = Command::Kind::Launch;
@@ -225,7 +228,7 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
       command.places.push_back(places.lookup(result));
     if (int64_t bytes = scratchBytes.ofDispatch(dispatch, command.places))
       command.scratch = newBuffer(describeOp(op), rt::SlotClass::Workspace,
-                                  bytes, "scratch of every thread");
+                                  bytes, "scratch of all threads");
   }
   plan.commands.push_back(std::move(command));
   return success();
@@ -240,7 +243,8 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
     place.loopStride = bytesOf(body.getArgument(i).getType());
     setPlace(body.getArgument(i), place);
   }
-  // A sum that is not started by the op that makes it starts from zeros.
+  // Fill a sum with zeros before the loop unless its only users overwrite it in
+  // the first iteration.
   for (unsigned i = 0; i < loop.getNumResults(); ++i) {
     BlockArgument sum = body.getArgument(slices + i);
     bool started = llvm::all_of(sum.getUses(), [&](OpOperand &use) {
@@ -287,7 +291,7 @@ void PlanBuilder::visitWrite(WriteOp write) {
     stateCopies.push_back({from, densePlace(index, type), type});
 }
 
-/// Whether an op behind `op` reads the entry value of a state.
+/// Returns true if an op after `op` reads the entry value of a state.
 bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
   return llvm::any_of(plan.program.getBlock().getOps<ReadOp>(),
                       [&](ReadOp read) {
@@ -296,14 +300,16 @@ bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
                       });
 }
 
-/// The beginning of a copy. What only becomes the new value of a state goes to
-/// the state's own place, if nobody reads the entry value any more.
+/// Schedules the start of a copy. If the copy is only used as the new value of
+/// a state, and no later op reads the entry value, its destination is the place
+/// of the state.
 LogicalResult PlanBuilder::visitCopy(Operation *copy) {
   Value source = copy->getOperand(0), token = copy->getResult(0);
   Place from = places.lookup(source);
   auto type = tensorTypeOf(source);
   if (from.rowStride != getColumnCount(type) && getRowCount(type) > 1)
-    return copy->emitOpError("copies rows with gaps between them");
+    return copy->emitOpError("copies a tensor with padded rows, expected "
+                             "contiguous rows");
   auto wait = cast<CopyWaitOp>(*token.user_begin());
   auto write =
       wait->hasOneUse() ? dyn_cast<WriteOp>(*wait->user_begin()) : WriteOp();
@@ -336,8 +342,8 @@ void PlanBuilder::visitWait(CopyWaitOp wait) {
   plan.commands.push_back(std::move(command));
 }
 
-/// What the program returns of a state's entry value moves out of the way of
-/// the copy that ends it.
+/// Copies entry values that the program returns to separate buffers, if a copy
+/// at the end of the program overwrites their states.
 void PlanBuilder::keepReturnedStates() {
   for (Value value : plan.program.getReturn().getValues()) {
     Place place = places.lookup(value);
@@ -354,10 +360,9 @@ void PlanBuilder::keepReturnedStates() {
   }
 }
 
-/// Copies new values into states at the end of the program. The copies happen
-/// as if at once: a state that another one is copied from is read first, and
-/// where states wait for each other in a circle, one entry value moves to a
-/// buffer of its own.
+/// Copies new values into states at the end of the program, with the semantics
+/// of a parallel copy: a state that is the source of another copy is read
+/// before it is overwritten, and a cycle is broken with a temporary buffer.
 void PlanBuilder::writeStates() {
   while (!stateCopies.empty()) {
     auto isRead = [&](const StateCopy &written) {
@@ -401,8 +406,9 @@ LogicalResult PlanBuilder::visit(Operation *op) {
   if (familyOf(op) == Family::View) {
     auto place = viewPlace(op);
     if (!place)
-      return op->emitOpError("is no view of its operand's rows; "
-                             "kiln-form-dispatches should have copied it");
+      return op->emitOpError("cannot be a view, because its rows have no "
+                             "constant pitch; run kiln-form-dispatches, which "
+                             "inserts a copy");
     setPlace(op->getResult(0), *place);
     return success();
   }
@@ -414,12 +420,13 @@ LogicalResult PlanBuilder::visit(Operation *op) {
     visitWait(wait);
     return success();
   }
-  return op->emitOpError("cannot be scheduled; kiln-form-dispatches should "
-                         "have put it into a dispatch");
+  return op->emitOpError("cannot be scheduled; run kiln-form-dispatches, which "
+                         "moves it into a dispatch");
 }
 
-/// A buffer lives from the first to the last command that touches it; if that
-/// is partly inside and partly outside of a loop, through the whole loop.
+/// Computes the lifetime of each buffer, from the first to the last command
+/// that accesses it. A buffer that is accessed both inside and outside of a
+/// loop is live for the whole loop.
 void PlanBuilder::computeLifetimes() {
   auto touch = [&](int32_t buffer, int64_t command) {
     Buffer &b = plan.buffers[buffer];

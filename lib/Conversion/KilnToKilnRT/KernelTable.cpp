@@ -14,7 +14,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Makes the epilogue of a product the body of a kernel.
+/// Copies the epilogue of a matmul into the body of a kernel. The matmul
+/// becomes the first argument.
 static void copyEpilogue(DispatchOp dispatch, Region &region) {
   Block &from = dispatch.getBody().front(), &to = region.emplaceBlock();
   MatmulOp matmul = dispatch.getMatmul();
@@ -31,8 +32,8 @@ static void copyEpilogue(DispatchOp dispatch, Region &region) {
     to.getTerminator()->eraseOperand(to.getTerminator()->getNumOperands() - 1);
 }
 
-/// Moves all tensors of a body to the device: a kernel is the same in every
-/// memory, and the views of a launch say where it works.
+/// Removes the memory from all tensor types of a body. A kernel does not depend
+/// on the memory; the views of each launch determine it.
 static void dropMemory(Region &region) {
   region.walk([](Operation *op) {
     for (Value result : op->getResults())
@@ -47,7 +48,7 @@ static void dropMemory(Region &region) {
 
 rt::KernelOp KernelTable::get(DispatchOp dispatch,
                               ArrayRef<int64_t> rowStrides) {
-  // The plan asks for the scratch of a kernel that the schedule then launches.
+  // The buffer plan already created the kernel to compute its scratch size.
   auto &[strides, found] = ofDispatches[dispatch];
   if (!found || ArrayRef(strides) != rowStrides) {
     strides.assign(rowStrides.begin(), rowStrides.end());
@@ -81,8 +82,8 @@ rt::KernelOp KernelTable::make(DispatchOp dispatch,
     kernel->setSymName("k" + std::to_string(kernels.size() - 1) + "_" +
                        (isEpilogue ? "epilogue" : dispatch.getKind()).str());
     known = kernel.release();
-    // Kernels stand in front of the programs, those of products too, which are
-    // made while the programs are written. A state may have their name.
+    // Insert the kernel before the programs, even if some of them are already
+    // emitted. The symbol table renames the kernel if a state has its name.
     auto arenas = module.getOps<rt::ArenaOp>();
     symbols.insert(known, arenas.empty() ? Block::iterator()
                                          : Block::iterator(*arenas.begin()));

@@ -14,16 +14,17 @@
 
 namespace kiln {
 
-/// Gives equal dispatches one kernel. Two dispatches are equal when their
-/// bodies print alike without locations and launch arguments, and
-/// their operands have the same row strides. The kernel of a product is its
-/// epilogue, with the product as first operand.
+/// Creates one kernel for all equal dispatches. Two dispatches are equal if
+/// their bodies print identically without locations and launch arguments, and
+/// their operands and results have the same row strides. The kernel of a
+/// dispatch of family gemm is its epilogue, with the matmul as first operand.
 class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module)
       : module(module), symbols(module) {}
 
-  /// The kernel of a dispatch; `rowStrides` of operands, then results.
+  /// Returns the kernel of a dispatch. `rowStrides` are the row pitches, in
+  /// elements, of the operands and then the results.
   rt::KernelOp get(DispatchOp dispatch, llvm::ArrayRef<int64_t> rowStrides);
 
   mlir::SymbolTable &getSymbols() { return symbols; }
@@ -34,7 +35,7 @@ private:
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
   llvm::StringMap<rt::KernelOp> kernels;
-  /// What was found for a dispatch last.
+  /// The row strides and the result of the last lookup of each dispatch.
   llvm::DenseMap<mlir::Operation *,
                  std::pair<llvm::SmallVector<int64_t>, rt::KernelOp>>
       ofDispatches;

@@ -1,4 +1,4 @@
-//===- PlaceWaits.cpp - Orders the queues of a program ----------*- C++ -*-===//
+//===- PlaceWaits.cpp - Waits between the queues of a program ---*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@ using namespace kiln;
 
 namespace {
 
-/// Bytes of the device's arena.
+/// A byte range of the device arena.
 struct ByteRange {
   int64_t begin, end;
   bool overlaps(const ByteRange &other) const {
@@ -20,11 +20,13 @@ struct ByteRange {
   }
 };
 
-/// Bytes of the device that commands of the host access.
+/// A byte range in device memory that commands of the host access.
 struct Scalar {
   ByteRange range;
-  bool isWritten = false; ///< By a command of the device so far.
-  bool isRead = false;    ///< By a command of the host so far.
+  /// The device has written the range since the host last waited for it.
+  bool isWritten = false;
+  /// The host has read the range since the device last waited for it.
+  bool isRead = false;
 };
 
 class WaitPlacer {
@@ -36,7 +38,7 @@ public:
 private:
   void order(rt::CommandOpInterface command);
 
-  /// The memory that the queue of a command is for.
+  /// Returns the memory whose commands the queue of `command` executes.
   MemorySpace queueMemory(rt::CommandOpInterface command) {
     bool onHost = command.getQueueAttr() == queues.lookup(MemorySpace::Host);
     return onHost ? MemorySpace::Host : MemorySpace::Device;
@@ -49,8 +51,8 @@ private:
 
 } // namespace
 
-/// The bytes of the slot that an access touches, as rt::verifyQueueOrder counts
-/// them.
+/// Returns the byte range of the slot of an access. rt::verifyQueueOrder uses
+/// the same range.
 static ByteRange rangeOf(const rt::MemoryAccess &access) {
   rt::SlotOp slot = rt::slotOf(access.slot);
   auto begin = static_cast<int64_t>(slot.getOffset());
@@ -61,7 +63,8 @@ static bool isOnDevice(const rt::MemoryAccess &access) {
   return rt::slotOf(access.slot).getMemory() == MemorySpace::Device;
 }
 
-/// Between the device's commands and the host's that read its scalars.
+/// Makes a command wait for the other queue if it reads a scalar that the
+/// device wrote, or writes one that the host read.
 void WaitPlacer::order(rt::CommandOpInterface command) {
   bool onHost = queueMemory(command) == MemorySpace::Host;
   SmallVector<Scalar *> touched;
@@ -78,7 +81,7 @@ void WaitPlacer::order(rt::CommandOpInterface command) {
     Attribute other =
         queues.lookup(onHost ? MemorySpace::Device : MemorySpace::Host);
     command->setAttr("after", ArrayAttr::get(command.getContext(), other));
-    // The queue now knows all that the other one did so far.
+    // All earlier commands of the other queue are now complete.
     for (Scalar &scalar : scalars)
       (onHost ? scalar.isWritten : scalar.isRead) = false;
   }
@@ -97,7 +100,8 @@ void WaitPlacer::run() {
         scalars.push_back({rangeOf(access)});
   }
   ArrayAttr executing = queues.getExecuting();
-  // A loop's later iterations meet what its commands did in the earlier ones.
+  // Process the body of a loop twice: its commands also depend on those of the
+  // previous iteration.
   for (size_t i = 0, loopBegin = 0; i < commands.size(); ++i) {
     if (auto loop = dyn_cast<rt::LoopOp>(commands[i])) {
       bool ends = loopBegin != 0;
@@ -139,7 +143,7 @@ FlatSymbolRefAttr QueueTable::get(Kind kind) {
   OpBuilder builder(module.getContext());
   auto queue = rt::QueueOp::create(builder, module.getLoc(), facts[kind].first,
                                    facts[kind].second);
-  // A state may have the name.
+  // The symbol table renames the queue if a state has its name.
   symbols.insert(queue, Block::iterator(*module.getOps<rt::ArenaOp>().begin()));
   return names[kind] = FlatSymbolRefAttr::get(queue.getSymNameAttr());
 }

@@ -1,4 +1,4 @@
-//===- PlaceWaits.h - Orders the queues of a program ------------*- C++ -*-===//
+//===- PlaceWaits.h - Waits between the queues of a program -----*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,22 +12,22 @@
 
 namespace kiln {
 
-/// The queues of a module, declared when they are first asked for. A target
-/// whose commands overlap has one queue for its own memory and one for commands
-/// in host memory; another target executes all commands but transfers on one
-/// queue.
+/// The queues of a module, which are declared on first use. If the commands of
+/// the target overlap, commands on device memory and commands on host memory
+/// have separate queues. Otherwise one queue executes all commands except
+/// transfers.
 class QueueTable {
 public:
   QueueTable(mlir::ModuleOp module, mlir::SymbolTable &symbols, bool overlap)
       : module(module), symbols(symbols), overlap(overlap) {}
-  /// The queue of a command that works on `memory`.
+  /// Returns the queue of commands that access `memory`.
   mlir::FlatSymbolRefAttr executing(MemorySpace memory);
-  /// The queue of copies to `memory` from the other one.
+  /// Returns the queue of copies from the other memory to `memory`.
   mlir::FlatSymbolRefAttr copyingTo(MemorySpace memory);
-  /// All queues declared so far that execute other commands than transfers.
+  /// Returns all queues declared so far, except those of transfers.
   mlir::ArrayAttr getExecuting();
-  /// The queue of the commands on `memory`, where each memory has its own; null
-  /// if it is not declared.
+  /// Returns the separate queue of commands on `memory`, or null if it is not
+  /// declared.
   mlir::FlatSymbolRefAttr lookup(MemorySpace memory) {
     return names[memory == MemorySpace::Host ? Host : Compute];
   }
@@ -42,14 +42,14 @@ private:
   mlir::FlatSymbolRefAttr names[4];
 };
 
-/// Lets the commands of each queue wait for those of the others:
-///   - a transfer begins when all commands before it that are no transfers are
-///     over;
-///   - a wait for a transfer holds up every queue that executes other commands;
-///   - a command of the host that reads something in device memory (a scalar)
-///     waits for the device's commands if one of them writes it, and a later
-///     command of the device that writes it waits for the host's.
-/// rt::verifyQueueOrder proves that this suffices for a plan.
+/// Inserts the waits between the queues of a program:
+///   - A transfer starts when all earlier commands that are not transfers are
+///     complete.
+///   - A wait for a transfer blocks every queue that executes other commands.
+///   - A command of the host that reads a scalar in device memory waits for the
+///     device if the device writes the scalar. A later command of the device
+///     that writes the scalar waits for the host.
+/// rt::verifyQueueOrder proves that these waits are sufficient.
 void placeWaits(rt::ProgramOp program, QueueTable &queues);
 
 } // namespace kiln

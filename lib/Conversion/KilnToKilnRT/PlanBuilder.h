@@ -1,12 +1,12 @@
-//===- PlanBuilder.h - Builds the buffer plan of a program ------*- C++ -*-===//
+//===- PlanBuilder.h - Builder of the buffer plan of a program --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Places of values are decided in BufferPlaces.cpp, commands and lifetimes in
-// BufferPlan.cpp.
+// BufferPlaces.cpp assigns places to values. BufferPlan.cpp creates commands
+// and computes lifetimes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ private:
   void preplace(mlir::Value value, Place place);
   int32_t newBuffer(std::string name, rt::SlotClass slotClass, int64_t bytes,
                     std::string why);
-  /// A buffer for a tensor, in the memory of its type.
+  /// Creates a buffer for a tensor in the memory of its type.
   int32_t newBuffer(std::string name, rt::SlotClass slotClass, mlir::Type type,
                     std::string why);
   Place densePlace(int32_t buffer, mlir::Type type);
@@ -81,7 +81,8 @@ private:
     Place from, to;
     mlir::Type type;
   };
-  std::vector<StateCopy> stateCopies; ///< writes that no update made in place
+  /// Copies of new values into states that were not updated in place.
+  std::vector<StateCopy> stateCopies;
 };
 
 } // namespace kiln

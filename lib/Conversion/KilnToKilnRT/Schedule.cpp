@@ -1,4 +1,4 @@
-//===- Schedule.cpp - From dispatched to scheduled --------------*- C++ -*-===//
+//===- Schedule.cpp - Conversion to the scheduled level ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,7 +40,7 @@ static LogicalResult verifySchedules(ModuleOp module) {
 
 namespace {
 
-/// A number of bytes for each memory.
+/// Bytes, indexed by memory.
 using BytesOfMemory =
     llvm::EnumeratedArray<int64_t, MemorySpace, MemorySpace::Host>;
 
@@ -81,11 +81,11 @@ private:
   SmallVector<StateOp> states;
   SmallVector<int64_t> stateOffsets;
   BytesOfMemory stateBytes = BytesOfMemory(0);
-  // Of the program being emitted:
+  // State of the program that is being emitted.
   ProgramPlan *plan = nullptr;
-  SmallVector<Value> slots;            ///< by buffer
-  DenseMap<Operation *, Value> tokens; ///< by kiln.copy_out or copy_in
-  /// The views of the block being emitted, by slot, offset, stride and type.
+  SmallVector<Value> slots;            ///< Indexed by buffer.
+  DenseMap<Operation *, Value> tokens; ///< Keyed by kiln.copy_out or copy_in.
+  /// Views in the current block, keyed by slot, offset, loop stride and type.
   using ViewKey = std::tuple<Value, int64_t, int64_t, Type>;
   DenseMap<ViewKey, Value> views;
 };
@@ -108,7 +108,8 @@ void Scheduler::placeStates() {
         bytes = llvm::alignTo(bytes, target.getAlignment(*slotClass));
 }
 
-/// Offsets of everything in one memory; returns the program's height there.
+/// Assigns offsets to all buffers of a program in one memory. Returns the
+/// height of the arena in bytes.
 int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
   std::vector<ArenaBuffer> requests;
   std::vector<Buffer *> buffers;
@@ -122,7 +123,7 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
     ArenaBuffer request;
     request.size = buffer.bytes;
     request.alignment = target.getAlignment(buffer.slotClass);
-    // A buffer that nothing touches still has a place.
+    // A buffer that no command accesses still gets an offset.
     if (buffer.last < 0)
       buffer.first = buffer.last = 0;
     request.lower = static_cast<int32_t>(buffer.first);
@@ -136,7 +137,8 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
   return stateBytes[memory] + arena.height;
 }
 
-/// The view of a tensor at a place, in the block that is being emitted.
+/// Returns the view of a tensor at a place. Creates it if the current block has
+/// none.
 Value Scheduler::viewOf(const Place &place, RankedTensorType type) {
   MemRefType viewed =
       rt::viewType(type, place.rowStride, plan->buffers[place.buffer].memory);
@@ -149,21 +151,21 @@ Value Scheduler::viewOf(const Place &place, RankedTensorType type) {
 }
 
 StringRef Scheduler::queueOf(const Command &command) {
-  // A command that touches host memory runs there.
+  // A command that accesses host memory runs on the host.
   MemorySpace memory = MemorySpace::Device;
   for (const Place &place : command.places)
     memory = std::max(memory, plan->buffers[place.buffer].memory);
   return queues.executing(memory).getValue();
 }
 
-/// What a launch of a dispatch passes, or null for nothing.
+/// Returns the launch arguments of a dispatch, or null if it has none.
 ArrayAttr Scheduler::argumentsOf(DispatchOp dispatch) {
   SmallVector<Attribute> arguments =
       launchArgumentsOf(dispatch.getBody().front());
   return arguments.empty() ? ArrayAttr() : builder.getArrayAttr(arguments);
 }
 
-/// How a command of the plan combines its result with what was there.
+/// Returns how a command combines its result with the previous contents.
 static rt::Accumulation accumulationOf(const Command &command) {
   return static_cast<rt::Accumulation>(command.beta);
 }
@@ -189,8 +191,8 @@ void Scheduler::emitLaunch(const Command &command) {
                        accumulationOf(command), /*group=*/IntegerAttr());
 }
 
-/// The type of a matrix of a GEMM: its rows and columns, after the batch if
-/// there is one.
+/// Returns the type of a GEMM operand or result as a matrix, with a leading
+/// batch dimension if the batch is larger than 1.
 static RankedTensorType matrixType(GemmOpInterface gemm,
                                    RankedTensorType type) {
   int64_t rows = getRowCount(type), columns = getColumnCount(type);
@@ -207,8 +209,8 @@ void Scheduler::emitGemm(const Command &command) {
   Value a = matrix(0, tensorTypeOf(gemm.getLeft())),
         b = matrix(1, tensorTypeOf(gemm.getRight())),
         c = matrix(2, gemm.getMatrixType());
-  // The vendor library has names for what its epilogues access; kernels have
-  // lists.
+  // kilnrt.gemm names the operands of a vendor epilogue (bias, aux), and lists
+  // those of an epilogue on tiles (reads, writes).
   Value bias, aux;
   SmallVector<Value> reads, writes;
   const Place *next = command.places.begin() + 3;
@@ -425,7 +427,7 @@ struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
 
   void runOnOperation() override {
     const TargetBackend *target = backendOf(getOperation());
-    // Commands need the grids and tiles that earlier levels chose.
+    // Check that earlier passes set the grids and tiles that commands require.
     if (!target || failed(verifyLevel(getOperation(), Level::Dispatched)) ||
         failed(Scheduler(getOperation(), *target, maxThreads,
                          getAnalysis<RowPrograms>())

@@ -11,7 +11,7 @@
 // CHECK: [[W:%.+]] = kilnrt.slot "w"
 // CHECK: [[B:%.+]] = kilnrt.slot "b"
 // CHECK: [[R:%.+]] = kilnrt.slot "matmul"
-// CHECK: [[Y:%.+]] = kilnrt.slot "matmul+add+add" {{.*}} why "product, then result of its epilogue"
+// CHECK: [[Y:%.+]] = kilnrt.slot "matmul+add+add" {{.*}} why "matmul, then result of its epilogue"
 // CHECK: [[XV:%.+]] = kilnrt.view [[X]][0]
 // CHECK: [[WV:%.+]] = kilnrt.view [[W]][0]
 // CHECK: [[BV:%.+]] = kilnrt.view [[B]][0]
@@ -75,7 +75,7 @@ kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.in
 // epilogue reads: the matmul result needs a buffer of its own.
 // CHECK-LABEL: kilnrt.program @sum
 // CHECK: [[S:%.+]] = kilnrt.slot {{.*}} why "sum over micro-batches"
-// CHECK: [[P:%.+]] = kilnrt.slot {{.*}} why "product of which only the epilogue's results are kept"
+// CHECK: [[P:%.+]] = kilnrt.slot {{.*}} why "matmul of which only the results of the epilogue are kept"
 // CHECK: kilnrt.loop 2
 // CHECK: [[PV:%.+]] = kilnrt.view [[P]][0]
 // CHECK: [[SV:%.+]] = kilnrt.view [[S]][0]

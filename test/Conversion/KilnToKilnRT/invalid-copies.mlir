@@ -6,7 +6,7 @@
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
   %a = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %b = kiln.matmul %a, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  // expected-error @below {{copies rows with gaps between them}}
+  // expected-error @below {{copies a tensor with padded rows, expected contiguous rows}}
   %f = kiln.copy_out %a : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   %h = kiln.copy_wait %f, %a : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   %c = kiln.concat %a, %b dim 1 : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x8xf32>

@@ -10,8 +10,8 @@ module attributes {kiln.target = "cpu"} {
 // stands in for it on an emulated one needs more.
 // CHECK-LABEL: kilnrt.program @narrow
 // CHECK: [[Y:%.+]] = kilnrt.slot "matmul" class output {{.*}} bytes 3072
-// CPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 94208 lifetime [0, 0] why "workspace of the product"
-// GPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 47104 lifetime [0, 0] why "workspace of the product"
+// CPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 94208 lifetime [0, 0] why "workspace of the GEMM"
+// GPU: [[S:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 47104 lifetime [0, 0] why "workspace of the GEMM"
 // CHECK: [[SUM:%.+]] = kilnrt.slot "matmul" class output {{.*}} bytes 6144
 // CPU: [[T:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 81920 lifetime [1, 1]
 // GPU: [[T:%.+]] = kilnrt.slot "matmul" class workspace {{.*}} bytes 40960 lifetime [1, 1]

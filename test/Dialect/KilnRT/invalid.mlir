@@ -86,7 +86,7 @@ kilnrt.program @train kind<train> {
 
 // -----
 
-// What has gaps between its rows is no string of bytes.
+// kilnrt.fill requires a place with contiguous rows.
 kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]

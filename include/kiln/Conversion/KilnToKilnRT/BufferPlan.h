@@ -1,25 +1,27 @@
-//===- BufferPlan.h - Which buffer every value lives in ---------*- C++ -*-===//
+//===- BufferPlan.h - Assignment of values to buffers -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The light form of one dispatched program: buffers, the place of every value
-// in a buffer, and commands in order. Sharing is decided here, offsets later:
+// The buffer plan of a program at the dispatched level: buffers, the place of
+// each value in a buffer, and the commands in order. The plan determines which
+// values share a buffer. The arena planner assigns offsets later.
 //
-//   view     its source's place, moved
-//   concat   operands are placed inside the result, so their producers write
-//            there
-//   tie      a result takes its operand's buffer: always where the op says so
-//            (updates, accumulation), and where the row program allows it and
-//            the operand dies
-//   copy     between device and host: source and copy live from its beginning
-//            to its wait; the copy of a state's new value is the state's buffer
-//   product  with an epilogue: lies where one of the epilogue's results will
-//   rows     of a matrix that a vendor library multiplies begin at multiples of
-//            the target's row alignment, if all ops that write and read the
-//            matrix can step over the padding
+//   view     The place is derived from the place of the source.
+//   concat   Operands are placed inside the result, so that their producers
+//            write there.
+//   tie      A result uses the buffer of an operand if the op requires it
+//            (updates, accumulation), or if the row program permits it and the
+//            lifetime of the operand ends.
+//   copy     For a copy between device and host, source and destination are
+//            live from the start of the copy to its wait. The new value of a
+//            state is copied directly to the buffer of the state.
+//   matmul   A matmul with an epilogue is stored in the place of one of the
+//            results of the epilogue.
+//   padding  The rows of a GEMM operand start at multiples of the row alignment
+//            of the target, if all ops that access the matrix support a pitch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,23 +44,25 @@ struct Buffer {
   std::string why;
   rt::SlotClass slotClass = rt::SlotClass::Activation;
   int64_t bytes = 0;
-  /// Commands that touch it, loops included as wholes where it crosses them.
+  /// First and last command of the lifetime. A buffer that is used both inside
+  /// and outside of a loop is live for the whole loop.
   int64_t first = INT64_MAX, last = -1;
-  StateOp state; ///< null unless it is a state's
+  StateOp state; ///< The state that the buffer stores, or null.
   MemorySpace memory = MemorySpace::Device;
-  int64_t offset = -1; ///< in the arena, once assigned
-  /// Of a matrix with padded rows: bytes of a row, and from one to the next.
+  int64_t offset = -1; ///< Bytes from the start of the arena; -1: not assigned.
+  /// Row length and row pitch in bytes of a matrix with padded rows, or 0.
   int64_t rowBytes = 0, rowPitch = 0;
-  /// Program order of the last op that reads a value placed here so far.
+  /// Program order of the last op that reads one of the values placed in the
+  /// buffer so far.
   int64_t lastUse = -1;
 };
 
-/// Where a value is: rank-2 (rows, columns) addressing inside a buffer.
+/// The location of a value: a matrix (rows, columns) inside a buffer.
 struct Place {
   int32_t buffer = -1;
-  int64_t offset = 0;     ///< bytes
-  int64_t loopStride = 0; ///< bytes per iteration of the enclosing loop
-  int64_t rowStride = 0;  ///< elements
+  int64_t offset = 0;     ///< Bytes from the start of the buffer.
+  int64_t loopStride = 0; ///< Bytes per iteration of the enclosing loop.
+  int64_t rowStride = 0;  ///< Row pitch in elements.
 };
 
 struct Command {
@@ -73,16 +77,18 @@ struct Command {
     LoopEnd
   };
   Kind kind;
-  /// Launch: dispatch; Gemm: an op with GemmOpInterface; CopyStart, CopyWait:
-  /// the copy's beginning.
+  /// Launch: the dispatch. Gemm: the op with GemmOpInterface. CopyStart and
+  /// CopyWait: the kiln.copy_out or kiln.copy_in.
   mlir::Operation *op = nullptr;
-  /// Operands, results; copies: from, to; Gemm: left, right, matrix, operands
-  /// and results of the epilogue.
+  /// Launch: operands, then results. Copies: source, destination. Gemm: left
+  /// operand, right operand, matrix, epilogue operands, epilogue results.
   llvm::SmallVector<Place, 6> places;
-  int32_t scratch = -1; ///< buffer; Gemm: its workspace
-  mlir::Type type;      ///< Fill, Copy, CopyStart: of the tensor
-  int64_t count = 0;    ///< LoopBegin
-  /// Gemm: 0, 1, or 2 = by iteration. Launch of a scatter: likewise.
+  int32_t scratch = -1; ///< Buffer of the scratch or the GEMM workspace, or -1.
+  mlir::Type type;      ///< Fill, Copy, CopyStart: type of the tensor.
+  int64_t count = 0;    ///< LoopBegin: number of iterations.
+  /// An rt::Accumulation. Gemm, and Launch of a kernel that accumulates in
+  /// place: 0 overwrites the result, 1 adds to it, and 2 overwrites it in the
+  /// first iteration of the loop and adds to it in the others.
   int64_t beta = 0;
 };
 
@@ -101,32 +107,35 @@ struct ProgramPlan {
   llvm::DenseMap<mlir::Value, Place> places;
 };
 
-/// What commands need to work in.
+/// Callbacks that compute the sizes of scratch buffers, in bytes.
 struct ScratchBytes {
-  /// Scratch of a dispatch, given the places of its operands and results, for
-  /// all threads together.
+  /// Returns the scratch of a dispatch for all threads together, given the
+  /// places of its operands and results.
   llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)> ofDispatch;
-  /// The workspace of a GEMM, with an epilogue or without.
+  /// Returns the workspace of a GEMM with or without an epilogue.
   llvm::function_ref<int64_t(GemmOpInterface)> ofGemm;
 };
 
-/// Builds the plan of a dispatched program. `states`: the program-independent
-/// order of states; buffer i of the plan is state i's.
+/// Builds the buffer plan of a program at the dispatched level. `states` is the
+/// order of states in all programs: buffer i of the plan stores state i. Fails
+/// with a diagnostic if an op cannot be scheduled.
 llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
                                          llvm::ArrayRef<StateOp> states,
                                          ScratchBytes scratchBytes,
                                          const TargetBackend &target,
                                          RowPrograms &rowPrograms);
 
-/// The plans of all programs of a dispatched module, with the scratch that
-/// `maxThreads` threads need. Adds kernels to the module and moves updates.
+/// Builds the buffer plans of all programs of a module at the dispatched level,
+/// with scratch for `maxThreads` threads. Adds kernels to the module and moves
+/// updates.
 llvm::FailureOr<std::vector<ProgramPlan>> planPrograms(mlir::ModuleOp module,
                                                        int64_t maxThreads);
 
-/// The class of a state's slot.
+/// Returns the class of the slot of a state.
 rt::SlotClass slotClassOf(StateOp state);
 
-/// The name of an op for people: its location's name and what it does.
+/// Returns a readable name of an op: the name of its location, and the names of
+/// the ops that it computes.
 std::string describeOp(mlir::Operation *op);
 
 } // namespace kiln

@@ -1,4 +1,4 @@
-//===- Passes.h - The pass that schedules -----------------------*- C++ -*-===//
+//===- Passes.h - Scheduling passes -----------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

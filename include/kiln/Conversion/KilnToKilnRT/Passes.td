@@ -1,4 +1,4 @@
-//===- Passes.td - The pass that schedules -----------------*- tablegen -*-===//
+//===- Passes.td - Scheduling passes -----------------------*- tablegen -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,32 +11,35 @@
 include "mlir/Pass/PassBase.td"
 
 def Schedule : Pass<"kiln-schedule", "::mlir::ModuleOp"> {
-  let summary = "Give every value a slot and every program its commands";
+  let summary = "Assign values to slots and convert programs to commands";
   let description = [{
-    From dispatched to scheduled: program order becomes the order of commands,
-    updates of a state move behind its other readers, every value gets a slot
-    with a lifetime, and the arena planner assigns offsets. States come first,
-    at the same offsets in every program. Equal dispatches share a kernel.
-    Every command is put on a queue: of the device, of the host, or of a link.
-    A transfer begins after all commands before it, and commands after its wait
-    begin when it is over; a command of the host that reads a scalar which the
-    device computes waits for the device, and the reverse.
+    Converts the dispatched level to the scheduled level. Commands are in program
+    order, except that the update of a state moves after all other readers of the
+    state. Each value gets a slot with a lifetime, and the arena planner assigns the
+    offsets. The states are at the start of the arena, at the same offsets in every
+    program. Equal dispatches share a kernel.
+
+    Each command is put on a queue of the device, the host or a link. A transfer
+    starts when all earlier commands are complete, and commands after its wait start
+    when the transfer is complete. A command on the host that reads a scalar which
+    the device computes waits for the device, and a command on the device that
+    overwrites such a scalar waits for the host.
   }];
   let options = [
-    Option<"maxThreads", "max-threads", "int64_t", "2", "threads that get scratch memory">,
+    Option<"maxThreads", "max-threads", "int64_t", "2", "number of threads that scratch memory is allocated for">,
   ];
   let dependentDialects = ["::kiln::rt::KilnRTDialect"];
 }
 
 def VerifySchedule : Pass<"kiln-verify-schedule", "::mlir::ModuleOp"> {
-  let summary = "Prove that no memory is reused too early";
+  let summary = "Verify that commands access only live slots and do not race";
   let description = [{
-    For every scheduled program: slots that share bytes live one after the other,
-    commands touch slots that live, and commands of different queues that touch
-    the same bytes, one of which writes them, have a fixed order in every
-    iteration of a loop. Every wait has a signal before it; something waits for
-    every transfer, and its slots live until then. kiln-schedule ends with this
-    check.
+    Verifies the following properties of every program at the scheduled level.
+    Slots that share bytes have disjoint lifetimes, and commands access only live
+    slots. If commands of different queues access the same bytes and one of them
+    writes, their order is fixed in every iteration of a loop. Every wait follows
+    the signal of its token. Every transfer has a wait, and its slots are live until
+    then. `kiln-schedule` runs this check on its result.
   }];
 }
 
