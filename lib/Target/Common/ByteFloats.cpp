@@ -1,20 +1,23 @@
-//===- ByteFloats.cpp - Floats of 8 bits in kernels -----------------------===//
+//===- ByteFloats.cpp - 8-bit floating-point types in kernels -------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// With m bits of mantissa, bias b, and u the bits of an f32 without its sign, a
-// number that is normal in 8 bits is rounded to nearest even by
+// Let m be the number of mantissa bits and b the bias of the 8-bit type, and u
+// the bits of an f32 without its sign. If the result is a normal number, the
+// code of the number rounded to nearest even is
 //
 //   ((u + 2^(22-m) - 1 + bit 23-m of u) >> (23-m)) - ((127-b) << m)
 //
-// A smaller number is added to 2^(24-b-m), whose last bit counts the steps of
-// subnormal numbers: the addition rounds it. A code above that of the largest
-// number becomes the format's code for an overflow. In the other direction a
-// normal number moves its bits to their places, and a subnormal number is its
-// mantissa times a power of two.
+// If the result is subnormal, 2^(24-b-m) is added to the f32. The last bit of
+// this sum has the weight of one subnormal step, so the addition rounds the
+// number and the low bits of the sum are the code. A code above that of the
+// largest finite number is replaced by the overflow code of the format.
+//
+// To widen a normal number, its bits are shifted and the difference of the
+// biases is added. A subnormal number is its mantissa times a power of two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +37,7 @@ using namespace kiln;
 
 namespace {
 
-// The bits of an f32.
+// Constants of the f32 format.
 constexpr int kMantissa = 23, kBias = 127;
 constexpr int64_t kMagnitude = 0x7fffffff, kInfinity = 0x7f800000,
                   kNaN = 0x7fc00000;
@@ -48,9 +51,9 @@ public:
         codes(withElement(b.getI8Type())), words(withElement(b.getI32Type())),
         singles(withElement(b.getF32Type())) {}
 
-  /// As f32, exactly.
+  /// Converts an 8-bit value to f32. The conversion is exact.
   Value widen(Value x);
-  /// From f32, to nearest even.
+  /// Rounds an f32 value to the 8-bit type, to nearest even.
   Value round(Value x);
 
 private:

@@ -1,4 +1,4 @@
-//===- KernelShapes.cpp - What kernels are specialised for ----------------===//
+//===- KernelShapes.cpp - Parameters of specialized kernels ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -116,8 +116,8 @@ SketchShape kiln::readSketch(SingleOp k) {
   return shape;
 }
 
-/// Elements from one index to the next of every dimension of a tensor whose
-/// rows (last dimension) are `rowStride` apart.
+/// Returns the strides, in elements, of all dimensions of a tensor whose rows
+/// (the last dimension) have pitch `rowStride`.
 static SmallVector<int64_t> stridesOf(RankedTensorType type,
                                       int64_t rowStride) {
   SmallVector<int64_t> strides(type.getRank(), 1);
@@ -199,28 +199,29 @@ FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
       buildRowProgram(body, (*kernel.getSpace())[0], (*kernel.getSpace())[1]);
   if (failed(rows))
     return kernel.emitOpError("has no row program");
-  // Launches pass arguments in the order of LaunchArguments.h; emitters read
-  // them in that of the program.
+  // Launches pass arguments in the order of LaunchArguments.h, and emitters
+  // read them in the order of the program, so the orders must be equal.
   for (auto [i, number] : llvm::enumerate(rows->immediates))
     if (number != static_cast<int64_t>(i))
-      return kernel.emitOpError("has a row program that takes argument ")
-             << number << " as its immediate " << i;
+      return kernel.emitOpError("has a row program that uses launch argument ")
+             << number << " as immediate " << i;
   if (rows->immediates.size() != kernel.getArgumentTypes().size())
     return kernel.emitOpError("has a row program with ")
            << rows->immediates.size() << " immediates, expected "
            << kernel.getArgumentTypes().size();
   RowShape shape;
-  // Rows of the program need not be rows of the tensors: a dense tensor is
-  // dense in any shape, others have the program's columns.
+  // The row length of the program may differ from that of a tensor if the
+  // tensor is dense. A tensor with padded rows must have the row length of the
+  // program.
   SmallVector<Value> values(body.getArguments());
   llvm::append_range(values, body.getTerminator()->getOperands());
   for (auto [value, stride] : llvm::zip(values, kernel.getRowStrides())) {
     auto type = tensorTypeOf(value);
     bool dense = stride == getColumnCount(type) || getRowCount(type) == 1;
     if (!dense && getColumnCount(type) != rows->cols)
-      return kernel.emitOpError("reads rows of ")
-             << getColumnCount(type) << " elements, " << stride
-             << " apart, as rows of " << rows->cols;
+      return kernel.emitOpError("has an operand with rows of ")
+             << getColumnCount(type) << " elements at pitch " << stride
+             << ", expected rows of the row program's length, " << rows->cols;
     shape.layouts.push_back({dense ? rows->cols : stride});
   }
   shape.program = std::move(*rows);

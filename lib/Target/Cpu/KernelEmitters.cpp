@@ -1,4 +1,4 @@
-//===- KernelEmitters.cpp - The cpu emitters of kilnrt kernels --*- C++ -*-===//
+//===- KernelEmitters.cpp - CPU emitters of kilnrt kernels ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,7 +34,7 @@ FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
   const KernelEmitter *emitter = findEmitter(kernel);
   if (!emitter)
     return kernel.emitOpError("of family ")
-           << kernel.getKind() << " has no emitter for the cpu";
+           << kernel.getKind() << " has no emitter for target cpu";
   return emitter->emit(module, kernel);
 }
 

@@ -1,4 +1,4 @@
-//===- KernelEmitters.cpp - The gpu emitters of kilnrt kernels ------------===//
+//===- KernelEmitters.cpp - GPU emitters of kilnrt kernels ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,8 @@ using namespace mlir;
 using namespace kiln;
 using namespace kiln::gpu;
 
-/// Of an arena's first byte, and so of what is known of any address.
+/// Alignment of an arena in bytes, which is the upper bound of the alignment
+/// that can be derived for an address.
 constexpr int64_t kMostAlignment = 256;
 
 mlir::gpu::GPUModuleOp kiln::gpu::getKernelModule(ModuleOp module) {
@@ -29,7 +30,8 @@ mlir::gpu::GPUModuleOp kiln::gpu::getKernelModule(ModuleOp module) {
   return mlir::gpu::GPUModuleOp::create(builder, module.getLoc(), "kernels");
 }
 
-/// By argument, the largest power of two that divides all its addresses.
+/// Returns, for each argument, the largest power of two of at most
+/// kMostAlignment that divides all addresses that launches pass.
 static SmallVector<int64_t> argumentAlignments(rt::KernelOp kernel) {
   SmallVector<unsigned> order = argumentOrder(kernel);
   SmallVector<int64_t> alignments(order.size(), kMostAlignment);
@@ -65,8 +67,8 @@ static const KernelEmitter *findEmitter(rt::KernelOp kernel) {
   return emitters.find(kernel);
 }
 
-/// Emits a kernel. What emitters say is about a kernel's name, which no user
-/// knows: an error names the layer that launches it first.
+/// Calls an emitter. Diagnostics of emitters name the kernel, which users do
+/// not know, so an error also names the layer of the first launch.
 static FailureOr<KernelLaunch> callEmitter(KernelEmitter emit,
                                            mlir::gpu::GPUModuleOp kernels,
                                            rt::KernelOp kernel) {
@@ -101,12 +103,12 @@ static FailureOr<KernelLaunch> callEmitter(KernelEmitter emit,
 FailureOr<KernelLaunch> kiln::gpu::emitKernel(mlir::gpu::GPUModuleOp kernels,
                                               rt::KernelOp kernel) {
   if (kernel.getEpilogue())
-    return kernel.emitOpError("works on tiles of a product, which a library "
-                              "computes whole");
+    return kernel.emitOpError("is an epilogue on tiles, which GPUs do not "
+                              "support; the vendor library computes GEMMs");
   const KernelEmitter *emit = findEmitter(kernel);
   if (!emit)
     return kernel.emitOpError("of family ")
-           << kernel.getKind() << " has no emitter for a gpu";
+           << kernel.getKind() << " has no emitter for GPUs";
   FailureOr<KernelLaunch> launch = callEmitter(*emit, kernels, kernel);
   int64_t members = getLargestGroup(kernel);
   if (failed(launch) || members == 0)

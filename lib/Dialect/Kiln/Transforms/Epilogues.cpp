@@ -1,4 +1,4 @@
-//===- Epilogues.cpp - Form the epilogues of GEMMs ------------------------===//
+//===- Epilogues.cpp - Formation of GEMM epilogues ------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,20 +1,21 @@
-//===- Epilogues.h - Form the epilogues of GEMMs ----------------*- C++ -*-===//
+//===- Epilogues.h - Formation of GEMM epilogues ----------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A GEMM and the ops that work on its result become one op. The target decides
-// which kind of epilogue its GEMMs have; the kind decides when it is formed:
+// Merges a GEMM and ops that process its result into one op. The target
+// determines the kind of the epilogue, and the kind determines when it is
+// formed:
 //
-//   Vendor  changes how results are rounded. It is formed with the numerics,
-//           from the graph alone, so that every plan of a module has the same
-//           bits.
-//   Tiles   changes no bit, but must know which kernels there are. It is formed
-//           with the dispatches, after planning.
+//   Vendor  An epilogue of the vendor library changes how results are rounded.
+//           kiln-set-numerics forms it before planning, so that every memory
+//           plan computes the same bits.
+//   Tiles   An epilogue on tiles does not change results, but depends on the
+//           row dispatches. kiln-form-dispatches forms it after planning.
 //
-// After that, GemmOpInterface describes both.
+// GemmOpInterface describes both kinds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@
 
 namespace kiln {
 
-/// Forms the epilogues of a module if they are of this kind. Fails if the
-/// module's target is unknown.
+/// Forms the epilogues of a module if `kind` is the kind that the target uses.
+/// Fails if the target of the module is unknown.
 llvm::LogicalResult formEpilogues(mlir::ModuleOp module, EpilogueKind kind,
                                   RowPrograms &rowPrograms);
 

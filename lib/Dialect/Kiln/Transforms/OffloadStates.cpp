@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Changes the types of states, and inserts copies at their reads and writes.
-// Other ops do not change. With the optimizer on the host:
+// Moves states to the host by changing their types, and inserts copies of
+// gradients and parameters. With the optimizer on the host:
 //
 //   %g            --> %f = copy_out %g  ...  %gh = copy_wait %f, %g
 //   update(%p, %m, %v, %g)   --> update(%p, %m, %v, %gh), all on the host
@@ -15,12 +15,12 @@
 //                                write @w.device, %d
 //   other reads of @w        --> read @w.device
 //
-// Weights that no program writes, such as frozen parameters and buffers, also
-// move with the parameters. A read whose result an op on the device uses keeps
-// its type; kiln-place-copies inserts the copies.
+// With the parameters on the host, parameters and buffers that no program
+// writes, such as frozen parameters, also move. A read that an op on the device
+// uses keeps its type; kiln-place-copies inserts the copies later.
 //
-// An update is an op whose result is written to the state that its tied operand
-// reads.
+// An update is an op with a result that is written to a state, and whose tied
+// operand is a read of the same state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Number of further gradient copies that begin before an update waits for its
+/// Number of further gradient copies that start before an update waits for its
 /// gradient.
 static constexpr size_t kGradientsUnderWay = 2;
 
@@ -103,7 +103,7 @@ void StateOffloader::moveToHost(StateOp state) {
   movedStates.insert(state.getSymNameAttr());
 }
 
-/// Begins a copy of a value to the host directly after its definition.
+/// Starts a copy of a value to the host directly after its definition.
 CopyOutOp StateOffloader::beginOut(Value value) {
   builder.setInsertionPointAfterValue(value);
   return CopyOutOp::create(builder, value.getLoc(),
@@ -118,7 +118,7 @@ Value StateOffloader::waitFor(Operation *copy) {
 }
 
 /// Copies the results of an update on the host back to the device for all users
-/// except writes of states on the host.
+/// that do not require them on the host.
 void StateOffloader::returnToDevice(Operation *update) {
   for (Value result : update->getResults()) {
     SmallVector<OpOperand *> uses;
@@ -158,8 +158,8 @@ Operation *StateOffloader::lastReader(StringAttr state) {
 }
 
 /// Moves the updates to the host. Each update waits for its gradient only after
-/// the copies of further gradients have begun, so that copies overlap with the
-/// backward pass.
+/// kGradientsUnderWay further copies of gradients have started, so that copies
+/// overlap with the backward pass.
 void StateOffloader::moveUpdates() {
   ReturnOp end = train.getReturn();
   SmallVector<std::pair<Operation *, size_t>> copies;
@@ -287,7 +287,8 @@ void StateOffloader::moveReadOnlyWeights() {
       moveToHost(state);
 }
 
-/// True if a use of a value needs it on the host: updates there, and states.
+/// Returns true if a use requires the value on the host: the user is an update
+/// on the host or a write of a state on the host.
 bool StateOffloader::needsHost(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto write = dyn_cast<WriteOp>(user))
@@ -297,8 +298,9 @@ bool StateOffloader::needsHost(OpOperand &use) {
          });
 }
 
-/// Gives each read of a state on the host the type that its users need; where
-/// both memories need it, the host's users get a read of their own.
+/// Sets the type of each read of a state on the host to the memory that its
+/// users require. If users in both memories read it, adds a second read for the
+/// users on the host.
 void StateOffloader::assignReads() {
   for (ProgramOp program : module.getOps<ProgramOp>())
     for (ReadOp read :
@@ -312,7 +314,8 @@ void StateOffloader::assignReads() {
         setMemory(value, MemorySpace::Host);
       } else if (llvm::any_of(value.getUses(),
                               [&](OpOperand &use) { return needsHost(use); })) {
-        // At the beginning, the distances between other ops stay as they are.
+        // Insert the read at the beginning, so that the distances between other
+        // ops do not change.
         builder.setInsertionPointToStart(&program.getBlock());
         auto onHost = ReadOp::create(
             builder, read.getLoc(),

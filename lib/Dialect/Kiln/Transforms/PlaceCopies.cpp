@@ -17,9 +17,8 @@
 //                                            %y = copy_wait %g, %h
 //   dispatch (%x)                            dispatch (%y)
 //
-// Copies of one direction complete in the order in which they begin. If several
-// copies begin before the same command, they begin in the order of their first
-// readers.
+// Copies of one direction complete in the order in which they start. Copies
+// that start before the same command start in the order of their first readers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +62,7 @@ Operation *CommandOrder::inFrontOf(int64_t position) const {
   return position < size() ? commands[std::max<int64_t>(position, 0)] : end;
 }
 
-/// Visits each use of a value and, instead of a use by a view, those of the
+/// Visits each use of a value. Replaces a use by a view by the uses of the
 /// view.
 static void forEachReader(Value value, SmallVector<Operation *, 2> views,
                           function_ref<void(const Reader &)> visit) {
@@ -194,14 +193,17 @@ namespace {
 struct CopyIn {
   Value source;
   SmallVector<Reader> readers;
-  int64_t begin = 0, end = 0; ///< The copy begins and ends before these.
+  /// Positions of the commands before which the copy starts and ends.
+  int64_t begin = 0, end = 0;
 };
 
 class CopyPlacer {
 public:
   explicit CopyPlacer(Block &block)
       : block(block), order(block), builder(block.getParent()->getContext()) {}
-  /// `across`: reads of states on the host, and the same values on the host.
+  /// Inserts the copies of the block. `across` are the reads of states on the
+  /// host that yield tensors on the device, each with a read of the same state
+  /// that yields the tensor on the host.
   void run(ArrayRef<std::pair<ReadOp, Value>> across);
 
 private:
@@ -332,13 +334,13 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
           changed |= op->removeAttr(mark) != nullptr;
       });
     }
-    // Without marks and reads of host states, the pass changes nothing.
+    // A module without marks and without such reads does not change.
     if (!changed)
       markAllAnalysesPreserved();
   }
 
 private:
-  /// Erases what is left of a read: views that nothing reads any more.
+  /// Erases a read and the views of it, which are no longer used.
   static LogicalResult eraseRead(ReadOp read) {
     SmallVector<Operation *> left{read};
     for (size_t i = 0; i < left.size(); ++i)
@@ -346,7 +348,7 @@ private:
         if (familyOf(user) != Family::View)
           return read.emitOpError("yields a state on the host for '")
                  << user->getName()
-                 << "', expected a reader that a copy can be placed before";
+                 << "', expected a command or a write in a program";
         left.push_back(user);
       }
     for (Operation *op : llvm::reverse(left))

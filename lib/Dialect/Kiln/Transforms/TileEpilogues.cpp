@@ -1,13 +1,14 @@
-//===- TileEpilogues.cpp - Row dispatches on the tiles of matmuls ---------===//
+//===- TileEpilogues.cpp - Epilogues on the tiles of matmuls --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A row dispatch joins the matmul that it reads as a whole or not at all: what
-// a norm or a column sum is part of stays one kernel. It moves up to the
-// matmul, so everything else that it reads must exist there.
+// Merges a row dispatch with a matmul that it reads, either completely or not
+// at all: a dispatch that contains a norm or a column sum remains a separate
+// kernel. The merged dispatch is at the position of the matmul, so the other
+// operands of the row dispatch must be defined before the matmul.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +19,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns true if a value exists before `op`, or would if reads of states and
-/// views moved there.
+/// Returns true if `value` is defined before `op`, or if only reads of states
+/// and views have to move to define it there.
 static bool canExistBefore(Value value, Operation *op) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op))
@@ -39,8 +40,9 @@ static void moveBefore(Value value, Operation *op) {
   def->moveBefore(op);
 }
 
-/// A loop's sum is overwritten by its next value, tile by tile, so it must not
-/// be read by a matmul whose tiles need each other's rows or columns.
+/// Returns true if a matmul reads a sum of the enclosing loop. The epilogue may
+/// overwrite the sum tile by tile while other tiles of the matmul still read
+/// it.
 static bool readsSum(MatmulOp matmul) {
   auto loop = dyn_cast<AccumulateOp>(matmul->getParentOp());
   if (!loop)
@@ -58,7 +60,8 @@ static bool readsSum(MatmulOp matmul) {
   return isSum(matmul.getA()) || isSum(matmul.getB());
 }
 
-/// The locations of both ops. The last part names the whole: the matmul.
+/// Returns the fused locations of both ops. The last one, that of the matmul,
+/// gives the merged dispatch its name.
 static Location locationOf(DispatchOp dispatch, MatmulOp matmul) {
   SmallVector<Location> parts = {dispatch.getLoc()};
   if (auto fused = dyn_cast<FusedLoc>(dispatch.getLoc()))
@@ -73,7 +76,7 @@ namespace {
 struct Candidate {
   MatmulOp matmul;
   DispatchOp dispatch;
-  /// The dispatch's operand that is the matmul's result.
+  /// Index of the dispatch operand that is the result of the matmul.
   unsigned operand = 0;
 
   bool keepsMatmul() const { return !matmul->hasOneUse(); }
@@ -90,8 +93,8 @@ bool Candidate::qualifies(Operation *phase, RowPrograms &rowPrograms) {
   if (phase && phase->getBlock() == matmul->getBlock() &&
       phase->isBeforeInBlock(matmul) != phase->isBeforeInBlock(dispatch))
     return false;
-  // An update waits for all other readers of its state; the matmul must not
-  // wait with it.
+  // An update is delayed until all other readers of its state have run. The
+  // matmul must not be delayed with it.
   for (OpResult result : dispatch->getResults())
     if (getTiedOperand(result))
       return false;
@@ -165,7 +168,8 @@ void kiln::formTileEpilogues(Block &block, RowPrograms &rowPrograms) {
         dispatches.push_back(dispatch);
   }
   for (DispatchOp dispatch : dispatches) {
-    // The last one of several matmuls: the others exist by then.
+    // If the dispatch reads several matmuls, choose the last one, because the
+    // results of the others are defined before it.
     Candidate candidate;
     candidate.dispatch = dispatch;
     for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {

@@ -1,4 +1,4 @@
-//===- TileEpilogues.h - Row dispatches on the tiles of matmuls -*- C++ -*-===//
+//===- TileEpilogues.h - Epilogues on the tiles of matmuls ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,9 @@
 
 namespace kiln {
 
-/// Moves row dispatches of a block into dispatches of family gemm, with the
-/// matmuls that they read. None moves from the backward to the forward pass.
+/// Merges row dispatches of a block with the matmuls that they read into
+/// dispatches of family gemm. Does not move a dispatch between the forward and
+/// the backward pass.
 void formTileEpilogues(mlir::Block &block, RowPrograms &rowPrograms);
 
 } // namespace kiln

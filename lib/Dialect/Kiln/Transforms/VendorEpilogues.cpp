@@ -1,14 +1,15 @@
-//===- VendorEpilogues.cpp - Epilogues that the vendor library computes ---===//
+//===- VendorEpilogues.cpp - Epilogues of the vendor library --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A matmul and the ops that a GPU's vendor library can compute with its sums
-// become one op: an added bias, gelu of that, a factor that is the derivative
-// of gelu, or the sums of an operand that the GEMM reads anyway. This depends
-// on the graph alone, so that every plan of a module has the same bits.
+// Merges a matmul with ops that a GPU's vendor library can compute as an
+// epilogue: the addition of a bias, gelu of the sum, the multiplication by the
+// derivative of gelu, or the sum over one dimension of a GEMM operand. The
+// decision depends only on the graph, so every memory plan computes the same
+// bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +25,15 @@ using namespace mlir;
 using namespace kiln::abi;
 using namespace kiln;
 
-/// Returns true if the vendor library has epilogues for this matmul.
+/// Returns true if the vendor library supports epilogues for this matmul.
 static bool hasEpilogues(MatmulOp matmul) {
   return matmul && !matmul.getAccumulate() && matmul.getType().getRank() == 2 &&
          !matmul.getType().getElementType().isF64();
 }
 
-/// Returns true if the vendor library computes gelu of a result of this type,
-/// given operands like `a`, and stores its input if `hasMatrix`.
+/// Returns true if the vendor library supports gelu of a result of this type
+/// for a left operand `a`. `hasMatrix` means that the epilogue also stores or
+/// reads the input of gelu.
 static bool hasGelu(RankedTensorType type, Value a, bool hasMatrix) {
   return type.getElementType() == tensorTypeOf(a).getElementType() &&
          (!hasMatrix || type.getDimSize(1) % auxRowMultiple == 0);
@@ -41,7 +43,7 @@ static bool hasGelu(RankedTensorType type, Value a, bool hasMatrix) {
 // Biases
 //===----------------------------------------------------------------------===//
 
-/// Returns the vector that a broadcast repeats in every row, or null.
+/// Returns the vector of a broadcast that repeats it in every row, or null.
 static Value biasOf(Value rows) {
   auto broadcast = rows.getDefiningOp<BroadcastOp>();
   if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>{1} ||
@@ -51,7 +53,8 @@ static Value biasOf(Value rows) {
   return broadcast.getX();
 }
 
-/// Returns the matmul that only `reader` reads, or null.
+/// Returns the matmul that computes `value`, if `reader` is in the same block
+/// and its only user, or null.
 static MatmulOp matmulOf(Value value, Operation *reader) {
   auto matmul = value.getDefiningOp<MatmulOp>();
   if (!hasEpilogues(matmul) || !matmul->hasOneUse() ||
@@ -87,8 +90,9 @@ static void formLinear(AddOp sum) {
 // Gelu and its gradient
 //===----------------------------------------------------------------------===//
 
-/// Gelu of a kiln.linear. The backward pass may read the input of gelu from
-/// memory; for any other reader, a kernel has to compute gelu.
+/// Merges gelu with a kiln.linear. If ops of the backward pass read the input
+/// of gelu, the merged op also returns it. If other ops read it, nothing is
+/// merged.
 static void formLinearGelu(GeluOp gelu) {
   auto linear = gelu.getX().getDefiningOp<LinearOp>();
   if (!gelu.getTanh() || !linear || linear->getBlock() != gelu->getBlock())
@@ -120,7 +124,8 @@ static void formLinearGelu(GeluOp gelu) {
   linear.erase();
 }
 
-/// The gradient of a gelu that the vendor library computes.
+/// Merges the gradient of gelu with the matmul that computes its cotangent, if
+/// the vendor library computes the gelu in the forward pass.
 static void formGeluGrad(GeluGradOp gradient) {
   MatmulOp matmul = matmulOf(gradient.getB(), gradient);
   auto forward = gradient.getA().getDefiningOp<LinearGeluOp>();
@@ -142,8 +147,8 @@ static void formGeluGrad(GeluGradOp gradient) {
 // Gradients of biases
 //===----------------------------------------------------------------------===//
 
-/// Returns true if a row kernel computes the value: that kernel also sums its
-/// columns, without reading anything again.
+/// Returns true if a row kernel computes the value. That kernel can also sum
+/// the columns without another pass over memory.
 static bool isMadeInRows(Value value) {
   auto op = value.getDefiningOp<DispatchableOpInterface>();
   return !op || op.getFamily() == Family::Row;
@@ -165,8 +170,8 @@ static MatmulOp weightGradientOf(Value dy, Operation *sum) {
   return first;
 }
 
-/// Returns the ops between `sum` and `end` that need the sum, in their order;
-/// nothing if one of them cannot move after `end`.
+/// Returns the ops between `sum` and `end` that depend on the sum, in program
+/// order. Returns std::nullopt if one of them cannot move after `end`.
 static std::optional<SmallVector<Operation *>> readersBetween(Operation *sum,
                                                               Operation *end) {
   llvm::SetVector<Operation *> readers;
@@ -192,7 +197,8 @@ static std::optional<SmallVector<Operation *>> readersBetween(Operation *sum,
   return readers.takeVector();
 }
 
-/// The gradient of a bias: the sum of rows that a matmul reads anyway.
+/// Merges the gradient of a bias, a sum over rows, with a matmul that reads the
+/// same rows.
 static void formBiasGrad(ReduceCombineOp sum) {
   auto partial = sum.getX().getDefiningOp<ReducePartialOp>();
   if (!partial || !partial->hasOneUse() || sum.getAccumulate() ||
@@ -220,7 +226,7 @@ static void formBiasGrad(ReduceCombineOp sum) {
     reader->moveAfter(last);
     last = reader;
   }
-  // If the sum was after the matmul, so are its readers.
+  // If the sum was after the matmul, its readers do not need to move.
   sum.replaceAllUsesWith(fused.getDb());
   matmul.replaceAllUsesWith(fused.getC());
   sum.erase();

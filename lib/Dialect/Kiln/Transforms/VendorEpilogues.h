@@ -12,8 +12,9 @@
 
 namespace kiln {
 
-/// Forms the epilogues that the vendor library computes in all GEMMs of a
-/// module. They round less often, so this is part of fixing the numerics.
+/// Merges the matmuls of a module with the ops that the vendor library can
+/// compute as epilogues. Because the merged ops round less often,
+/// kiln-set-numerics forms them.
 void formVendorEpilogues(mlir::ModuleOp module);
 
 } // namespace kiln
