@@ -134,7 +134,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
 
   OffloadModel model;
   auto commands = static_cast<int64_t>(plan.commands.size());
-  using Changes = std::vector<int64_t>; ///< of the bytes alive, by command
+  /// Changes of the number of live bytes, indexed by command.
+  using Changes = std::vector<int64_t>;
   llvm::EnumeratedArray<Changes, MemorySpace, MemorySpace::Host> changes(
       Changes(commands + 1, 0));
   for (const Buffer &buffer : plan.buffers) {

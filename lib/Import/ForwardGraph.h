@@ -128,7 +128,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   ProgramOp program;
   LayerListener layer;
-  mlir::OpBuilder builder; ///< reports to `layer`
+  mlir::OpBuilder builder; ///< Notifies `layer` of each created op.
   mlir::Value tokens, targets, rng, lossScale;
   llvm::StringMap<mlir::Value> reads; ///< Indexed by symbol.
   int64_t nextKey = 0;                ///< Key of the next random op.

@@ -25,7 +25,8 @@ bool isNumber(ElementType type) {
   return infoOf(type).kind != ElementKind::Opaque;
 }
 
-/// Rounds to a float of 8 or 16 bits, to nearest even.
+/// Rounds to a floating-point format of 8 or 16 bits, to nearest even. Returns
+/// the code.
 inline uint64_t roundToNarrow(const FloatFormat &format, double value) {
   int mantissaBits = int(format.mantissaBits);
   uint64_t bits;
@@ -35,7 +36,7 @@ inline uint64_t roundToNarrow(const FloatFormat &format, double value) {
   uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
   if (exponent == 0x7ff)
     return sign | (mantissa ? format.quietNaN() : format.overflow());
-  if (exponent == 0) // far below the smallest narrow subnormal
+  if (exponent == 0) // Far below the smallest subnormal of the narrow format.
     return sign;
   uint64_t significand = mantissa | uint64_t{1} << 52;
   int narrow = exponent - 1023 + format.bias();
@@ -55,7 +56,7 @@ inline uint64_t roundToNarrow(const FloatFormat &format, double value) {
   return sign | (result > format.largest() ? format.overflow() : result);
 }
 
-/// The number of a code of 8 or 16 bits, exactly.
+/// Returns the value of a code of 8 or 16 bits. The conversion is exact.
 inline double widen(const FloatFormat &format, uint64_t bits) {
   unsigned size = format.exponentBits + format.mantissaBits;
   uint64_t code = bits & ((uint64_t{1} << size) - 1);
@@ -147,7 +148,7 @@ void convertFrom(const unsigned char *source, ElementType to,
   }
 }
 
-/// From a float of 8 bits.
+/// Converts elements of an 8-bit floating-point type to type `to`.
 void convertFromByte(const FloatFormat &format, const unsigned char *source,
                      ElementType to, unsigned char *destination,
                      std::size_t count) {

@@ -50,8 +50,8 @@ private:
 
 inline constexpr ArenaKind arenaKinds[] = {ArenaKind::Device, ArenaKind::Host};
 
-/// Where the bytes of a program are. The host's arena is not mapped if nothing
-/// is stored on the host.
+/// The arenas of a program. The host arena is not mapped if nothing is stored
+/// on the host.
 class Arenas {
 public:
   Arena &of(ArenaKind kind) { return arenas_[std::size_t(kind)]; }
@@ -61,7 +61,7 @@ public:
   }
 
 private:
-  Arena arenas_[std::size(arenaKinds)]; ///< By ArenaKind.
+  Arena arenas_[std::size(arenaKinds)]; ///< Indexed by ArenaKind.
 };
 
 } // namespace kiln::runtime

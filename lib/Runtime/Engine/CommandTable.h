@@ -63,7 +63,8 @@ private:
   }
 
   const Program &program_;
-  /// Where the arenas begin, by ArenaKind; null for one that is not mapped.
+  /// Start addresses of the arenas, indexed by ArenaKind. Null for an arena
+  /// that is not mapped.
   std::array<char *, std::size(arenaKinds)> bases_;
   ThreadTeam &team_;
   std::vector<Step> steps_;

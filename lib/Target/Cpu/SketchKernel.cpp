@@ -28,7 +28,8 @@ namespace {
 /// Minimum elements per call.
 constexpr int64_t kGrainElements = 16 * 1024;
 
-/// Sums of a row, where the result is too narrow for them.
+/// Returns the bytes for the sums of a row, or 0 if the element type of the
+/// result can store them.
 int64_t scratchBytes(const SketchShape &shape) {
   Type sumType = fullPrecision(shape.elementType);
   return shape.elementType == sumType

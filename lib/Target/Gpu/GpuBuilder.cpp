@@ -23,7 +23,8 @@ void loadKernelDialects(MLIRContext &context) {
                       vector::VectorDialect>();
 }
 
-/// What a value of `type`, a scalar or a vector, is loaded and stored as.
+/// Returns the type that loads and stores use for a scalar or vector of `type`:
+/// integers for 8-bit floating-point types.
 static Type memoryType(Type type) {
   return isByteFloat(type) ? integerOfBits(type) : type;
 }

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// The types in IR of the floats of the table.
+/// Maps the floating-point element types to MLIR types.
 #define KILN_FLOATS(FLOAT)                                                     \
   FLOAT(F64, Float64Type)                                                      \
   FLOAT(F32, Float32Type)                                                      \

@@ -506,7 +506,8 @@ static LogicalResult checkToken(Operation *copy) {
   return success();
 }
 
-/// C2: a tensor in memory `from`, and the same tensor in memory `to`.
+/// Checks C2 of kiln.copy_out and kiln.copy_in: the source is in memory `from`,
+/// and the result has the same type in memory `to`.
 static LogicalResult checkCopy(Operation *copy, MemorySpace from,
                                MemorySpace to) {
   Type source = copy->getOperand(0).getType(),

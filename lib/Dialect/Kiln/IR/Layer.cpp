@@ -42,7 +42,7 @@ void kiln::copyLayer(Operation *from, Operation *to) {
 
 void LayerListener::notifyOperationInserted(Operation *op,
                                             OpBuilder::InsertPoint previous) {
-  // An op that moves keeps its layer.
+  // `previous` is set if the op moves. A moved op keeps its layer.
   if (layer && !previous.isSet())
     setLayer(op, layer);
 }

@@ -41,7 +41,7 @@ public:
   }
 
 private:
-  Operation *end = nullptr; ///< of the forward pass
+  Operation *end = nullptr; ///< The end of the forward pass.
 };
 
 /// Differentiates one program in place.

@@ -89,7 +89,7 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
   if (gemm && result == gemm.getMatrix())
     return true;
   auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
-  if (!dispatch) // what else a vendor library writes is dense
+  if (!dispatch) // A vendor epilogue writes its other results densely.
     return gemm && !apart;
   if (!apart)
     return true;

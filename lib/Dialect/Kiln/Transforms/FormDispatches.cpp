@@ -396,7 +396,7 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
                                                     body.getOperations());
       recompute->erase();
     }
-    // Equal kernels of different layers are one kernel.
+    // Remove the layers, so that equal kernels of different layers are merged.
     getOperation().walk([](Operation *op) { setLayer(op, LayerAttr()); });
     auto &rowPrograms = getAnalysis<RowPrograms>();
     SmallVector<Block *> blocks;

@@ -89,8 +89,8 @@ static double dot(const double *a, const double *b, int64_t size) {
   return sum;
 }
 
-/// Keys of a query, or of a group of queries that share a key head; or the
-/// columns of a head.
+/// Returns the upper bound of the number of terms of a sum: over the keys of
+/// all query heads that share a key head, or over the columns of a head.
 template <typename Op> static int64_t longestSumOf(Op op) {
   auto q = tensorTypeOf(op.getQ());
   int64_t length = q.getDimSize(0) / op.getSequences();
