@@ -29,7 +29,8 @@ struct LlamaConfig {
   int64_t heads, keyHeads, headDim;
   double eps, initializerRange, attentionDropout;
   Activation activation;
-  bool inputBias, outputBias, mlpBias; ///< Of q, k and v; of o; of the MLP.
+  /// Biases of the projections q, k and v, of the projection o, and of the MLP.
+  bool inputBias, outputBias, mlpBias;
   bool tied;
   std::optional<int64_t> paddingIndex;
 };

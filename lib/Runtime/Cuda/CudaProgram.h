@@ -46,7 +46,7 @@ struct CudaResources {
   /// Indexed like `kernels`; null for host kernels.
   std::vector<Function> functions;
   std::array<QueueStream, streamCount> streams;
-  std::vector<Event> events; ///< As many as the largest program needs.
+  std::vector<Event> events; ///< The events of the program that needs most.
 
   StreamHandle stream(Stream which) const {
     return streams[std::size_t(which)].get();

@@ -122,7 +122,7 @@ private:
   SmallVector<Dim> outer;      ///< All dimensions but `inner` and `across`.
   Dim inner;                   ///< Dimension of vectors (of the source).
   Dim across{1, 0, 0};         ///< Transpose: contiguous in the destination.
-  SmallVector<Dim> reductions; ///< In index order.
+  SmallVector<Dim> reductions; ///< Reduced dimensions in index order.
   int64_t reducedElements = 1;
   int64_t zeroRows, zeroColumns; ///< One row if the padded tensor is dense.
   Kind kind = Kind::Elements;

@@ -117,8 +117,8 @@ private:
   Alignments alignments;
   Type type, sourceType;
   GpuBuilder k;
-  SmallVector<Dim> dims;                     ///< Sorted by destination stride.
-  SmallVector<Dim> reductions;               ///< In index order.
+  SmallVector<Dim> dims;       ///< Sorted by destination stride.
+  SmallVector<Dim> reductions; ///< Reduced dimensions in index order.
   int64_t zeroRows, zeroColumns, zeroStride; ///< One row if dense.
 };
 
