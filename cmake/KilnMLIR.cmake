@@ -27,8 +27,9 @@ function(kiln_add_library name)
   endif()
 endfunction()
 
-# kiln_list_kernels(NAME FOLDER): writes FOLDER/KernelFiles.inc, which has KILN_KERNEL_FILE(Foo) for each FooKernel.cpp of the
-# current source folder, where the target NAME includes it from. See kiln/Target/Common/EmitterTable.h.
+# kiln_list_kernels(NAME FOLDER): writes FOLDER/KernelFiles.inc, which contains KILN_KERNEL_FILE(Foo) for each file
+# FooKernel.cpp in the current source folder, and adds its location to the include path of the target NAME. See
+# kiln/Target/Common/EmitterTable.h.
 function(kiln_list_kernels name folder)
   file(GLOB files CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*Kernel.cpp)
   list(TRANSFORM files REPLACE "(.*)Kernel\\.cpp" "KILN_KERNEL_FILE(\\1)\n")

@@ -1,8 +1,8 @@
-// What cannot be copied.
+// Copies that cannot be scheduled.
 
 // RUN: kiln-opt %s --kiln-schedule -split-input-file -verify-diagnostics
 
-// An operand of a concatenation lies inside of its result.
+// An operand of a concat is placed inside its result.
 kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
   %a = kiln.matmul %x, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %b = kiln.matmul %a, %x {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

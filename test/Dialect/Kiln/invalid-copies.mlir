@@ -176,8 +176,8 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 
 // -----
 
-// Reads and writes have the type of the state. A read may also yield a state on
-// the host as a tensor on the device, not the other way round.
+// Reads and writes have the type of the state. As an exception, a read of a state
+// on the host may yield a tensor on the device.
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
@@ -208,8 +208,8 @@ kiln.program @train(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<t
 
 // -----
 
-// An op finds what it reads in the memory of its results, except that the host
-// reads scalars on the device.
+// The operands of an op are in the memory of its results, except that an op on the
+// host may read scalars on the device.
 
 kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<forward>} {
@@ -241,7 +241,7 @@ kiln.program @f(%g: tensor<4x4xf32>, %one: tensor<f64>, %lr: tensor<f64>) attrib
 
 // -----
 
-// A scalar on the host is no exception.
+// An op on the device must not read a scalar on the host.
 
 kiln.state @s : tensor<f64, #kiln.memory<host>> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 kiln.program @f(%w: tensor<4x4xf32>, %lr: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
@@ -300,7 +300,7 @@ kiln.program @f() -> tensor<4xf32, #kiln.memory<host>> attributes {kind = #kiln.
 
 // -----
 
-// Encodings that the dialect does not know, and a second name for the device.
+// Unknown encodings, and an explicit encoding for the device.
 
 // expected-error @below {{attribute 'type' failed to satisfy constraint: type attribute of tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host>}}
 kiln.state @w : tensor<4xf32, "nowhere"> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""same_layers.py KILNC FILE OTHER: with --recompute=blocks, two models have the same arena,
-predicted time and layers."""
+"""same_layers.py KILNC FILE OTHER: checks that two models have the same arena, predicted time
+and layers with --recompute=blocks."""
 
 import json
 import subprocess

@@ -172,7 +172,7 @@ TEST_F(ImportGraph, OpsCarryTheirLayer) {
   load(llamaConfig());
   EXPECT_EQ(layers(all<RopeOp>()),
             (Names{"layers.0 0", "layers.0 0", "layers.1 1", "layers.1 1"}));
-  // Layers may share a state.
+  // Reads have no layer, because several layers may share a state.
   for (ReadOp read : all<ReadOp>())
     EXPECT_FALSE(getLayer(read)) << read.getState().str();
 }

@@ -4,16 +4,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""attributes_shown.py TEST PAGE...: the CHECK lines of TEST have every attribute of
-every op that the reference pages list. An attribute that its op prints with its
-name, as a keyword or in the attribute dictionary, must occur by that name. For one
-that is printed by its place alone, the op must occur."""
+"""attributes_shown.py TEST PAGE...: checks that the CHECK lines of TEST contain every
+attribute of every op that the reference pages list. An attribute that is printed with
+its name, as a keyword or in the attribute dictionary, must occur with that name. For an
+attribute that is printed without its name, it is sufficient that the op occurs."""
 
 import re
 import sys
 from pathlib import Path
 
-# What the hand-written syntax of kiln.program prints by place.
+# Attributes that the hand-written syntax of kiln.program prints without their names.
 PLACED = {"kiln.program": {"sym_name", "function_type", "arg_attrs", "res_attrs"}}
 
 test, *pages = sys.argv[1:]

@@ -2,7 +2,7 @@
 // RUN: kiln-opt %s --kiln-form-dispatches=epilogues=false -split-input-file | FileCheck %s --check-prefix=NONE
 // RUN: kiln-opt %s --kiln-form-dispatches=fuse=false -split-input-file | FileCheck %s --check-prefix=NONE
 
-// No epilogue runs on the tiles of a vendor library.
+// A target whose GEMMs are computed by a vendor library has no epilogues on tiles.
 // RUN: sed 's/^\/\/ -----/}\n&\nmodule attributes {kiln.target = "cuda"} {/; 1s/^/module attributes {kiln.target = "cuda"} {\n/; $s/$/\n}/' %s | kiln-opt --kiln-form-dispatches -split-input-file | FileCheck %s --check-prefix=NONE
 
 // NONE-NOT: kiln.dispatch gemm

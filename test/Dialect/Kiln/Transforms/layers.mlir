@@ -1,5 +1,5 @@
-// A pass that replaces an op of a layer, or computes something from its result, gives the
-// new ops the layer. Forming dispatches drops layers.
+// A pass that replaces an op of a layer, or inserts ops that process its result, gives the
+// new ops the layer. kiln-form-dispatches removes layers.
 
 // RUN: kiln-opt %s --kiln-set-precision=precision=bf16 | FileCheck %s --check-prefix=PRECISION
 // RUN: kiln-opt %s --kiln-autodiff=microbatches=2 --kiln-build-step=microbatches=2 --kiln-expand-loss --kiln-set-numerics | FileCheck %s --check-prefix=STEP
@@ -7,7 +7,7 @@
 // RUN: sed 's/kiln.target/kiln.library_epilogues, kiln.target/' %s | kiln-opt --kiln-set-numerics | FileCheck %s --check-prefix=VENDOR
 // RUN: kiln-opt %s --kiln-autodiff --kiln-expand-loss --kiln-set-numerics --kiln-form-dispatches --mlir-print-op-generic | FileCheck %s --check-prefix=FORMED --implicit-check-not=kiln.layer
 
-// Stages of one layer have one input: repeated is what is between them.
+// With policy blocks, only the input of a layer is kept, and its inner values are recomputed.
 // RUN: kiln-opt %s --kiln-autodiff --kiln-recompute=policy=blocks -o %t.blocks
 // RUN: kiln-opt %s --kiln-autodiff --kiln-recompute=policy=full -o %t.full
 // RUN: not diff %t.blocks %t.full

@@ -83,9 +83,9 @@ kiln.state @table : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.
 // OPT-NEXT: kiln.write @a.device, [[NA]]
 // OPT-NEXT: kiln.return
 
-// Updates stay on the device; their results go to the host, one at a time: a
-// wait stands in front of the next update. Reads keep the type that their readers
-// need; kiln-place-copies makes the copies.
+// Updates stay on the device. Their results are copied to the host one at a time:
+// the wait for a copy precedes the next update. Reads keep their types;
+// kiln-place-copies inserts the copies.
 // PAR-LABEL: kiln.program @train
 // PAR-NOT: kiln.copy_in
 // PAR: [[D1:%.+]] = kiln.sgd {{.*}} -> tensor<4x4xf32>{{$}}
@@ -109,8 +109,8 @@ kiln.state @table : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.
 // PAR-NEXT: kiln.write @a, [[HA]]
 // PAR-NEXT: kiln.return
 
-// Both: updates read and write the parameters on the host, by reads of their own;
-// nothing comes back but for the readers of the next step.
+// With both options, updates access the parameters on the host, through separate
+// reads. The new parameters are not copied back to the device.
 // BOTH-LABEL: kiln.program @train
 // BOTH-NOT: kiln.copy_in
 // BOTH: [[DH:%.+]] = kiln.read @d : tensor<4x4xf32, #kiln.memory<host>>
@@ -255,7 +255,7 @@ kiln.program @writes(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #ki
 
 // -----
 
-// What else reads the result of an update on the host gets it back.
+// The result of an update on the host is copied back for other readers.
 // OPT-LABEL: kiln.program @returned
 // OPT: [[P:%.+]] = kiln.sgd {{.*}} -> tensor<4x4xf32, #kiln.memory<host>>
 // OPT-NEXT: [[F:%.+]] = kiln.copy_in [[P]]

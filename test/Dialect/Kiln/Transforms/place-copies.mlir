@@ -158,9 +158,9 @@ kiln.program @order(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) 
 
 // -----
 
-// A state on the host: one copy per group of readers that are near each other,
-// with the lead of each group. A read of the state on the host is the first op;
-// other reads stay as they are.
+// A state on the host is copied once per group of adjacent readers, with the lead
+// of the group. The program begins with a read of the state on the host. Reads of
+// other states do not change.
 kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @v : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // CHECK-LABEL: kiln.program @groups
@@ -289,8 +289,8 @@ kiln.program @past_a_loop(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4x
 
 // -----
 
-// The end of a program, a loop that slices the state, and a write of another state
-// get copies, too. Views of what only the host has disappear.
+// Copies are also inserted before the end of a program, a loop that slices the
+// state, and a write of another state. Unused views are erased.
 kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @v : tensor<4x4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 // CHECK-LABEL: kiln.program @other_readers
