@@ -1,4 +1,4 @@
-//===- ElementConversion.cpp - Conversion between element types ----------===//
+//===- ElementConversion.cpp - Conversion between element types -----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -181,3 +181,20 @@ kiln.program @across_a_loop(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #
   %h = kiln.copy_wait %f, %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   kiln.return %s : tensor<4x4xf32>
 }
+
+// -----
+
+// An update moves after all readers of its state, and overwrites the state.
+kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// CHECK-LABEL: kilnrt.program @two_reads
+// CHECK: kilnrt.gemm on @compute
+// CHECK: kilnrt.launch
+// CHECK-NOT: kilnrt.copy
+kiln.program @two_reads(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}, %one: tensor<f64> {kiln.name = "one", kiln.input = #kiln.input<data>}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
+  %v = kiln.read @w : tensor<4x4xf32>
+  %w = kiln.read @w : tensor<4x4xf32>
+  %p = kiln.sgd %w, %x, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.write @w, %p : tensor<4x4xf32>
+  %y = kiln.matmul %x, %v {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  kiln.return %y : tensor<4x4xf32>
+}

@@ -1,4 +1,4 @@
-//===- OptimizerRules.cpp - The registry of optimizers -------------------===//
+//===- OptimizerRules.cpp - The registry of optimizers --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
