@@ -369,7 +369,7 @@ def ReferenceOpInterface : OpInterface<"ReferenceOpInterface"> {
     "void", "addInnerNoise",
     (ins "::llvm::ArrayRef<const ::kiln::HostTensor *>":$operands,
          "::llvm::MutableArrayRef<::kiln::HostTensor>":$results,
-         "double":$epsilon, "::kiln::NoiseSource":$noise), [{}], [{}]>,
+         "double":$epsilon, "::kiln::NoiseSource":$noise), [{}], [{ return; }]>,
   ];
 }
 
