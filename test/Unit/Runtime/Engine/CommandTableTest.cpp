@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CommandTable.h"
+#include "TestArenas.h"
 
 #include "Gemm.h"
 
@@ -77,15 +78,17 @@ protected:
   void run(Program program, int threads, CommandObserver *observer = nullptr) {
     ThreadTeam team(threads);
     prepareBlas(team);
-    CommandTable table(program, {arena_}, team, kernels);
+    CommandTable table(program, arenas_, team, kernels);
     table.run(observer);
   }
-  alignas(64) char arena_[1 << 20] = {};
+  static constexpr std::size_t arenaBytes = 1 << 20;
+  TestArenas arenas_{arenaBytes};
+  char *const arena_ = arenas_.data();
 };
 
 TEST_F(CommandTableTest, LaunchCoversAllUnits) {
   for (int threads : {1, 2, 3}) {
-    std::memset(arena_, 0, sizeof(arena_));
+    std::memset(arena_, 0, arenaBytes);
     Program program;
     program.commands = {launch(0, {{{64, 0}}, {{5, 0}}, {0}, 100}, 7)};
     run(program, threads);
@@ -112,7 +115,7 @@ TEST_F(CommandTableTest, TableRunsAgainFromTheFirstIteration) {
   program.commands = {loopBegin(2), launch(1, {{{0, 8}}, {}, {0}, 1}, 1),
                       loopEnd()};
   ThreadTeam team(1);
-  CommandTable table(program, {arena_}, team, kernels);
+  CommandTable table(program, arenas_, team, kernels);
   table.run(nullptr);
   table.run(nullptr);
   EXPECT_EQ(as<int64_t>(arena_)[0], 2);
@@ -122,7 +125,7 @@ TEST_F(CommandTableTest, TableRunsAgainFromTheFirstIteration) {
 
 TEST_F(CommandTableTest, LaunchesOfAllSizes) {
   for (int threads : {1, 2, 3}) {
-    std::memset(arena_, 0, sizeof(arena_));
+    std::memset(arena_, 0, arenaBytes);
     // Sizes near the grain, and zero units.
     int64_t sizes[] = {0, 10, 0, 4, 1, 0, 23, 0};
     Program program;
@@ -139,7 +142,7 @@ TEST_F(CommandTableTest, LaunchesOfAllSizes) {
 
 TEST_F(CommandTableTest, FillAndCopyMoveLargeBlocks) {
   constexpr int64_t bytes = 400'001;
-  std::memset(arena_, 7, sizeof(arena_));
+  std::memset(arena_, 7, arenaBytes);
   Command fill, copy;
   fill.kind = Command::Kind::Fill;
   fill.to = {16, 0};
@@ -229,13 +232,14 @@ template <typename T> std::vector<T> randomArena() {
 
 template <typename T>
 std::vector<T> runGemm(const Program &program, int threads) {
-  std::vector<T> arena = randomArena<T>();
+  std::vector<T> values = randomArena<T>();
+  TestArenas arenas(int64_t(values.size() * sizeof(T)));
+  arenas.write(values);
   ThreadTeam team(threads);
   prepareBlas(team);
-  CommandTable table(program, {reinterpret_cast<char *>(arena.data())}, team,
-                     kernels);
+  CommandTable table(program, arenas, team, kernels);
   table.run(nullptr);
-  return arena;
+  return arenas.read<T>();
 }
 
 /// Returns the expected element (row, column) of matrix `entry` of the batch.
@@ -316,14 +320,15 @@ TEST(GemmBetaTest, ZeroIgnoresNotANumber) {
   Command command = gemmCommand<float>({20, 30, 10, 1, false, false, 1, 1});
   Program program;
   program.commands = {command};
-  std::vector<float> arena = randomArena<float>();
-  std::fill_n(arena.begin() + placeC, 20 * command.c.ld,
+  std::vector<float> values = randomArena<float>();
+  std::fill_n(values.begin() + placeC, 20 * command.c.ld,
               std::numeric_limits<float>::quiet_NaN());
+  TestArenas arenas(int64_t(values.size() * sizeof(float)));
+  arenas.write(values);
   ThreadTeam team(1);
-  CommandTable table(program, {reinterpret_cast<char *>(arena.data())}, team,
-                     kernels);
+  CommandTable table(program, arenas, team, kernels);
   table.run(nullptr);
-  EXPECT_FALSE(std::isnan(arena[size_t(placeC)]));
+  EXPECT_FALSE(std::isnan(arenas.read<float>()[size_t(placeC)]));
 }
 
 TEST(GemmEpilogueTest, RunsOnEveryTile) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyStress.h"
+#include "TestArenas.h"
 
 #include "CommandTable.h"
 #include "CopyEngine.h"
@@ -113,11 +114,11 @@ Program moved(size_t from, size_t to) {
 
 /// Returns the device arena after a run.
 std::vector<char> run(const Program &program, Copier &copier) {
-  std::vector<char> device(4 * bytes), host(2 * bytes);
+  TestArenas arenas(4 * bytes, 2 * bytes);
   ThreadTeam team(1);
-  CommandTable table(program, {device.data(), host.data()}, team, kernels);
+  CommandTable table(program, arenas, team, kernels);
   table.run(nullptr, &copier);
-  return device;
+  return arenas.read<char>();
 }
 
 std::vector<char> runSerial(SerialCopier::When when) {
@@ -212,13 +213,15 @@ Program prefetch() {
 /// Returns both arenas after a run on parts with distinct values.
 std::pair<std::vector<char>, std::vector<char>>
 runOnParts(const Program &program, Copier &copier) {
-  std::vector<char> device(4 * bytes), host(2 * parts * bytes);
+  TestArenas arenas(4 * bytes, 2 * parts * bytes);
+  std::vector<int64_t> host(parts * values);
   for (int64_t i = 0; i < parts * values; ++i)
-    reinterpret_cast<int64_t *>(host.data())[i] = i % values + 7 * (i / values);
+    host[i] = i % values + 7 * (i / values);
+  arenas.write(host, ArenaKind::Host);
   ThreadTeam team(1);
-  CommandTable table(program, {device.data(), host.data()}, team, kernels);
+  CommandTable table(program, arenas, team, kernels);
   table.run(nullptr, &copier);
-  return {device, host};
+  return {arenas.read<char>(), arenas.read<char>(ArenaKind::Host)};
 }
 
 TEST(PrefetchTest, EveryCopierGivesTheSameBits) {

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowPrecisionGemm.h"
+#include "TestArenas.h"
 
 #include "CommandTable.h"
 #include "GemmTiles.h"
@@ -212,16 +213,13 @@ std::vector<char> Product::run(int threads, int64_t runs) const {
     end.kind = Command::Kind::LoopEnd;
     program.commands = {begin, command, end};
   }
-  // Align like the arena of an executable.
-  std::vector<char> memory(arena.size() + 64);
-  char *base =
-      memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
-  std::memcpy(base, arena.data(), arena.size());
+  TestArenas arenas(int64_t(arena.size()));
+  arenas.write(arena);
   ThreadTeam team(threads);
   prepareBlas(team);
-  CommandTable table(program, {base}, team, nullptr);
+  CommandTable table(program, arenas, team, nullptr);
   table.run(nullptr);
-  return {base, base + arena.size()};
+  return arenas.read<char>();
 }
 
 /// Returns the bytes outside the workspace.
