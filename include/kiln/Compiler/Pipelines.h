@@ -110,7 +110,9 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
       llvm::cl::desc("machine figures for the planner, as in kilnc --machine"),
       llvm::cl::init(defaultMachine)};
   Option<std::string> link{*this, "link",
-                           llvm::cl::desc("as in kilnc --simulate-link"),
+                           llvm::cl::desc("rate of the simulated link between "
+                                          "device and host, as in kilnc "
+                                          "--simulate-link"),
                            llvm::cl::init("")};
   Option<bool> suggestMicrobatches{
       *this, "suggest-microbatches",

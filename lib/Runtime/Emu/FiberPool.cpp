@@ -72,10 +72,10 @@ Status FiberPool::create(int64_t count) {
   void *memory = mmap(nullptr, mappedBytes_, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    return Status::error("cuda-emu: cannot map the stacks of " +
-                         std::to_string(count) + " threads with " +
+    return Status::error("cuda-emu: cannot map " +
                          std::to_string(mappedBytes_) +
-                         " bytes: " + errnoText(errno));
+                         " bytes for the stacks of " + std::to_string(count) +
+                         " threads: " + errnoText(errno));
   stacks_ = static_cast<char *>(memory);
   stackPointers_ = std::make_unique<void *[]>(count);
 #if KILN_EMU_ASAN

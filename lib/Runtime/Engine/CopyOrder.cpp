@@ -224,8 +224,9 @@ void CopyOrder::start(std::size_t index) {
   const Command &command = program_.commands[index];
   if (command.token >= program_.copies)
     return fail(index, "has token " + std::to_string(command.token) +
-                           ", but the program starts " +
-                           std::to_string(program_.copies) + " copies");
+                           ", expected a token below " +
+                           std::to_string(program_.copies) +
+                           ", the number of copies that the program starts");
   if (auto other = findTransfer(command.token); other != transfers_.end())
     return fail(index, "uses token " + std::to_string(command.token) +
                            " while " + title(other->command) + " at " +

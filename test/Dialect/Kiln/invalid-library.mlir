@@ -87,7 +87,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{has a library epilogue, which needs batch 1, a result that is overwritten, no epilogue, and operands of bf16 or f32}}
+  // expected-error @below {{has a library epilogue, expected batch 1, a result that is overwritten, no kernel as epilogue, and operands of bf16 or f32}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] library "bias" bias(%v1)
 }
 

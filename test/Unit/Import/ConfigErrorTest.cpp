@@ -295,7 +295,7 @@ TEST(ConfigError, FixedKeys) {
             "'attn_implementation' is \"someone/kernel\", which kiln does not "
             "support; supported: eager, sdpa, flash_attention_2, "
             "flash_attention_3, flash_attention_4, flex_attention, which "
-            "compute the same"}});
+            "compute the same function"}});
     json accepted = base;
     accepted["is_causal"] = true;
     accepted["add_cross_attention"] = false;

@@ -267,9 +267,9 @@ static LogicalResult verifyLibrary(GemmOp op) {
     return success();
   if (op.getBatch() != 1 || op.getAccumulate() != Accumulation::Overwrite ||
       op.getEpilogue() || op.getElement().isF64()) // C4
-    return op.emitOpError("has a library epilogue, which needs batch 1, a "
-                          "result that is overwritten, no epilogue, and "
-                          "operands of bf16 or f32");
+    return op.emitOpError("has a library epilogue, expected batch 1, a "
+                          "result that is overwritten, no kernel as epilogue, "
+                          "and operands of bf16 or f32");
   if (usesGelu(library) && op.getElement() != op.getResultElement()) // C4
     return op.emitOpError("applies gelu to a wider result, expected the "
                           "element type of its operands");

@@ -172,7 +172,7 @@ TEST_F(DiffTest, FailuresAreOneLineWithTheRightCode) {
            Case{"--data=" + path("text.txt") + " --steps=0 --save=x", 2,
                 "--lockstep needs --steps"},
            Case{"--data=" + path("text.txt") + " --steps=1 --log=x", 2,
-                "--log cannot be compared"},
+                "--log is not supported with --lockstep"},
            Case{"--data=" + path("text.txt") + " --steps=1 --only-a=--nonsense",
                 2, "--nonsense"},
        }) {

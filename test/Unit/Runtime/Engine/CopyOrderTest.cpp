@@ -76,7 +76,8 @@ TEST_P(DamagedHostTest, IsOneClearError) {
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedHostTest,
     testing::Values(
-        Damage{"StatePrefix", "/arena/host_state_bytes", 64, "states' part"},
+        Damage{"StatePrefix", "/arena/host_state_bytes", 64,
+               "the part of the arena that holds states"},
         Damage{"StatesAlone", "/arena/host_state_bytes", 1 << 30,
                "more than the whole host arena"},
         Damage{"NoHost", "/arena/host_bytes", "discarded",
@@ -107,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"CopySize", TRAIN "4/bytes", -1, "bytes"},
         Damage{"TokenMissing", TRAIN "4/token", "discarded", "token"},
         Damage{"TokenHigh", TRAIN "4/token", 6,
-               "has token 6, but the program starts 6 copies"},
+               "has token 6, expected a token below 6, the number of copies"},
         Damage{"TokenInTransit", TRAIN "15/token", 2,
                "uses token 2 while copy_start 'grad_U' at commands[14] is in "
                "flight; its copy_wait must come first"},

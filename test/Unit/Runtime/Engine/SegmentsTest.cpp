@@ -219,7 +219,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"LoopEndsInTheNextSegment", "/segments/0/commands/2", loopBegin,
                "'programs.train.segments[0].commands' ends inside a loop"},
         Damage{"LoopBeginsInAnotherSegment", "/segments/0/commands/0", loopEnd,
-               "'programs.train.segments[0].commands[0]' ends a loop that was "
+               "'programs.train.segments[0].commands[0]' ends a loop that has "
                "not begun"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 

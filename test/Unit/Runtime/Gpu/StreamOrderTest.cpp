@@ -151,7 +151,7 @@ TEST(StreamOrderTest, NamesBothSidesOfAMissingEvent) {
             "fixed order: copy-out must wait, before commands[2], for an event "
             "that compute records after commands[0]");
   streams.streams.actions[2].waits = {4};
-  EXPECT_NE(streams.check().find("waits for event 4, which no action before"),
+  EXPECT_NE(streams.check().find("waits for event 4, which no earlier action"),
             std::string::npos);
 }
 
