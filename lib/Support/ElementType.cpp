@@ -71,7 +71,9 @@ const ElementTypeInfo &kiln::support::infoOf(ElementType type) {
 
 double kiln::support::flushedBelow(ElementType type) {
   const ElementTypeInfo &info = infoOf(type);
-  return info.bits <= 8 ? 0 : std::ldexp(1.0, 1 - info.format.bias());
+  if (info.kind != ElementKind::Float || info.bits <= 8)
+    return 0;
+  return std::ldexp(1.0, 1 - info.format.bias());
 }
 
 std::optional<ElementType>

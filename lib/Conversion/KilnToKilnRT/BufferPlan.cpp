@@ -109,7 +109,9 @@ void PlanBuilder::delayUpdates(Block &block) {
       if (Operation *outer = block.findAncestorOpInBlock(*reader);
           outer && last->isBeforeInBlock(outer))
         last = outer;
-    if (last == update)
+    // If the terminator reads the entry value, the update cannot come after it:
+    // the result is copied into the state at the end.
+    if (last == update || last->hasTrait<OpTrait::IsTerminator>())
       continue;
     // If an op before the end of the program reads a result, the update does
     // not move, and its result is copied into the state at the end. A fused
@@ -253,7 +255,11 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
         return gemm.getAccumulate() == sum && gemm.getLeft() != sum &&
                gemm.getRight() != sum;
       KernelOpInterface kernel = kernelOpOf(user);
-      return kernel && kernel.accumulatesInPlace();
+      if (!kernel || !kernel.accumulatesInPlace())
+        return false;
+      auto dispatch = cast<DispatchOp>(user);
+      return getTiedOperand(dispatch->getResult(0)) == sum &&
+             dispatch.getBody().getArgument(use.getOperandNumber()).hasOneUse();
     });
     if (started)
       continue;

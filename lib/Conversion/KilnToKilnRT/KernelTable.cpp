@@ -8,6 +8,7 @@
 #include "KernelTable.h"
 
 #include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -72,6 +73,7 @@ rt::KernelOp KernelTable::make(DispatchOp dispatch,
   else
     dispatch.getBody().cloneInto(&kernel->getBody(), mapping);
   dropMemory(kernel->getBody());
+  kernel->walk([](Operation *op) { op->removeAttr(kLayerAttr); });
   removeLaunchArguments(kernel->getBody().front());
 
   std::string key;

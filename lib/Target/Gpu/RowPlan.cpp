@@ -99,8 +99,9 @@ void forEachElement(
 
 } // namespace
 
-/// Returns true if there are bf16 rows. Per-column values are f32: they take
-/// twice the memory per element, and a bf16 access has half the bytes.
+/// Returns true if rows have elements narrower than f32. Values per column are
+/// f32, so they need more memory per element, and an access to a narrow row has
+/// fewer bytes.
 bool hasNarrowRows(const RowShape &shape) {
   bool isNarrow = false;
   forEachElement(shape, [&](unsigned, row::Type type, int64_t) {
@@ -112,7 +113,7 @@ bool hasNarrowRows(const RowShape &shape) {
 namespace {
 
 /// Returns the columns per thread if the form does not fix them. More than four
-/// columns would need several accesses for types other than bf16.
+/// columns would need several accesses for elements of more than two bytes.
 int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   bool isNarrow = true;
   forEachElement(shape, [&](unsigned arg, row::Type type, int64_t stride) {

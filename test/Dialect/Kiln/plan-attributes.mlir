@@ -34,7 +34,7 @@ module attributes {kiln.plan = #kiln.plan<predicted_peak_bytes = -1, predicted_h
 
 // -----
 
-// expected-error @+1 {{has 'lower_bound_ms' = -2.500000e+00 : f64, expected an f64 of at least 0}}
+// expected-error @+1 {{has 'lower_bound_ms' = -2.500000e+00 : f64, expected a finite f64 of at least 0}}
 module attributes {kiln.plan = #kiln.plan<predicted_peak_bytes = 1, predicted_host_bytes = 0, predicted_step_ms = 2.5, lower_bound_ms = -2.5, unplanned_step_ms = 2.0, unplanned_peak_bytes = 8192, choices = []>} {
 }
 

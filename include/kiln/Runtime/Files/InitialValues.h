@@ -33,7 +33,7 @@ struct InitialValue {
   std::optional<int64_t> zeroRow;  ///< Normal: this row is 0.
   double low = 0.0, high = 1.0;    ///< Uniform, [low, high)
   double scale = 1.0;              ///< RopeCos, RopeSin
-  /// RopeCos, RopeSin: element [t, i] = scale * cos(t * inverseFrequency[i]).
+  /// RopeCos, RopeSin: element [t, i] = scale * cos(t * inverseFrequencies[i]).
   std::vector<double> inverseFrequencies;
 };
 

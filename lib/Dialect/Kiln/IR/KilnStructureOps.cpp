@@ -247,8 +247,9 @@ LogicalResult ProgramOp::verifyRegions() {
   for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
     if (!isKilnTensor(type) || memoryOf(type) != MemorySpace::Device) // C1
       return emitOpError("argument ") << i << " has type " << type
-                                      << ", expected a tensor of bf16, f16, "
-                                         "f32, f64, i8, i32 or i64 with static "
+                                      << ", expected a tensor of floats that "
+                                         "can be stored, i8, i32 or i64 with "
+                                         "static "
                                          "positive extents (at most 2^48 "
                                          "elements), on the device";
   for (auto [i, type] : llvm::enumerate(getResultTypes()))

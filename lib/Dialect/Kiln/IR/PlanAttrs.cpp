@@ -7,6 +7,8 @@
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace kiln;
 
@@ -23,10 +25,10 @@ static LogicalResult verifyNotNegative(EmitError emitError, StringRef name,
 static LogicalResult verifyMilliseconds(EmitError emitError, StringRef name,
                                         FloatAttr number) {
   double value = number.getValueAsDouble();
-  if (number.getType().isF64() && value >= 0)
+  if (number.getType().isF64() && value >= 0 && std::isfinite(value))
     return success();
   return emitError() << "has '" << name << "' = " << number
-                     << ", expected an f64 of at least 0";
+                     << ", expected a finite f64 of at least 0";
 }
 
 static LogicalResult verifyNames(EmitError emitError, StringRef name,

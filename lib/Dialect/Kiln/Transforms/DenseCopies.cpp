@@ -122,10 +122,11 @@ Value kiln::getStoredOperand(ConcatOp concat, Value operand) {
       reshape->getBlock() != concat->getBlock())
     return operand;
   Value stored = reshape.getX();
-  bool hasOtherView = llvm::any_of(stored.getUsers(), [&](Operation *user) {
-    return user != reshape && familyOf(user) == Family::View;
+  bool hasOtherPlace = llvm::any_of(stored.getUsers(), [&](Operation *user) {
+    return user != reshape &&
+           (familyOf(user) == Family::View || isa<ConcatOp>(user));
   });
-  return hasOtherView || isa_and_nonnull<ReshapeOp>(stored.getDefiningOp())
+  return hasOtherPlace || isa_and_nonnull<ReshapeOp>(stored.getDefiningOp())
              ? operand
              : stored;
 }

@@ -339,13 +339,16 @@ LogicalResult GemmOp::verify() {
   if (failed(verifyExtents(*this)))
     return failure();
   Type element = getElement(), result = getResultElement();
-  bool isWide = isNarrowFloat(element) && result.isF32();
+  bool isHalf = isNarrowFloat(element) && element.getIntOrFloatBitWidth() == 16;
+  bool isWide = isHalf && result.isF32();
   if (getMatrix(1).getElementType() != element ||
       (result != element && !isWide) ||
-      !(isNarrowFloat(element) || element.isF32() || element.isF64())) // C3
+      !(isHalf || element.isF32() || element.isF64())) // C3
     return emitOpError("multiplies ")
            << element << " by " << getMatrix(1).getElementType() << " into "
-           << result << ", expected equal floats, or bf16 or f16 into f32";
+           << result
+           << ", expected equal floats of 16 to 64 bits, or bf16 or f16 into "
+              "f32";
   if (failed(verifyLibrary(*this)))
     return failure();
   if (getEpilogue() &&
