@@ -164,8 +164,8 @@ static void overrideDropout(ModuleOp module, double p) {
   });
 }
 
-/// Refuses a single file of a Hugging Face directory, which is not a model by
-/// itself.
+/// Returns an error if the model is a single file of a Hugging Face directory.
+/// Such a file is not a complete model.
 static Status refuseFileOfDirectory(llvm::StringRef file) {
   llvm::StringRef extension = llvm::sys::path::extension(file);
   if (extension != ".json" && extension != ".safetensors")
@@ -184,7 +184,8 @@ static Status refuseFileOfDirectory(llvm::StringRef file) {
                           "' is one file of a model: " + expected);
 }
 
-/// Reads a program in the kiln dialect, which also determines the shapes.
+/// Reads a program in the kiln dialect. The types in the program determine the
+/// batch size and the sequence length.
 Status Compilation::readModelFile() {
   if (!llvm::sys::fs::exists(options.model))
     return Status::badInput(
@@ -214,13 +215,14 @@ Status Compilation::readModelFile() {
         diagnostics);
   if (!module)
     return Status::badInput("model '" + options.model + "': " + diagnostics);
-  // Only kilnc adds these attributes; remove them from the file's module.
+  // The compiler sets these attributes itself. Remove those that the file
+  // contains.
   (*module)->removeAttr(kPlanAttr);
   (*module)->removeAttr(kEncodedAttr);
   (*module)->removeAttr(kTargetAttr);
   (*module)->removeAttr(kAttentionAttr);
   (*module)->removeAttr(kVendorEpiloguesAttr);
-  // The shapes are read only from a program that passes the level's verifier.
+  // Verify the program before reading shapes from it.
   if (failed(verifyLevel(*module, Level::Forward)))
     return Status::badInput("model '" + options.model + "': " + diagnostics);
   ProgramOp forward = *findForward(*module);
@@ -230,7 +232,7 @@ Status Compilation::readModelFile() {
   for (StateOp state : module->getOps<StateOp>())
     if (state.getTensorType().getElementType().isF64())
       precision = "fp64";
-  // bf16 is mixed precision, which keeps fp32 states.
+  // With mixed precision (bf16), the states are fp32.
   if (options.precision == "bf16" && precision == "fp32")
     precision = "bf16";
   if (options.precision && *options.precision != precision)
@@ -254,8 +256,8 @@ Status Compilation::readModelFile() {
                   "--seq is " + std::to_string(options.sequenceLength) +
                       ", but the shapes in '" + options.model + "' are for " +
                       std::to_string(length) + " tokens");
-  // Keep the entries of the file's attribute, and add the missing ones from its
-  // program.
+  // Keep the entries of `kiln.model` that the file contains, and derive the
+  // missing ones from the program.
   Builder b(&context);
   NamedAttrList model((*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
   auto complete = [&](StringRef key, Attribute value) {
@@ -351,7 +353,8 @@ void Compilation::choosePipeline() {
   plan.machine = options.machineName;
   if (options.simulatedLink > 0)
     plan.link = rateText(options.simulatedLink);
-  // A .mlir file fixes the shapes of one micro-batch.
+  // Do not suggest --microbatches=auto for a .mlir file, because the file fixes
+  // the shapes of one micro-batch.
   plan.suggestMicrobatches =
       !options.autoMicrobatches && isModelDirectory(options.model);
   pipeline.dispatch.fuse = options.fuse;
@@ -407,8 +410,8 @@ static bool keepNamesOfLocations(ModuleOp module) {
   bool hasNames = false;
   auto reduced = [&](Location loc) -> LocationAttr {
     StringRef name = getLocationName(loc);
-    // CSE replaces an unknown location with that of the duplicate, so unknown
-    // locations must stay unknown.
+    // Keep unknown locations, because they affect CSE. When CSE merges two ops,
+    // it replaces an unknown location with the location of the other op.
     if (name.empty() && isa<UnknownLoc>(loc))
       return loc;
     if (name.empty())
@@ -456,8 +459,8 @@ void Compilation::collectDiagnostic(Diagnostic &diagnostic) {
   diagnostics = firstLineOf(diagnostics);
 }
 
-/// Checks that the target supports the model, and records the target in the
-/// module.
+/// Checks that the target supports the model, and sets the target attribute of
+/// the module.
 Status Compilation::setModuleTarget() {
   ElementType computed =
       precision == "fp64" ? ElementType::F64 : ElementType::F32;

@@ -52,11 +52,13 @@ public:
   Status printPipeline();
   /// Returns the predicted duration of a step in seconds.
   double predictedSeconds();
-  /// Returns true if storing states on the host might make the step faster. It
-  /// cannot if the step is already about as fast as without a budget, or if
-  /// copying the states takes longer than the step.
+  /// Returns true if storing states on the host might make the step faster.
+  /// Storing states on the host cannot help if the step is already about as
+  /// fast as without a budget, or if copying the states takes longer than the
+  /// step.
   bool mayGainFromStates();
-  /// Returns the smallest feasible budget after no plan fitted.
+  /// Returns the smallest feasible budget. Valid if no plan fits the given
+  /// budget.
   int64_t smallestBudget() const { return session.leastBudget; }
 
 private:
@@ -91,8 +93,8 @@ private:
   std::optional<Machine> machine;    ///< Figures that the planner uses.
   std::vector<std::string> warnings; ///< Printed once, for the chosen plan.
   std::string precision;             ///< fp32, fp64, or bf16 with fp32 states.
-  PipelineOptions pipeline; ///< Options, starting from the module as read.
-  PlanningSession session;  ///< Session of the memory planner.
+  PipelineOptions pipeline;          ///< Options of the passes.
+  PlanningSession session;
   PipelinePoint reached = PipelinePoint::Imported; ///< Level of the module.
   double dropout = 0; ///< Largest dropout probability in the model.
 };

@@ -81,7 +81,8 @@ private:
   Status compileChosen();
 
   const CompileOptions &request;
-  /// Options of the compilations, which keep references to them.
+  /// Options of each compilation. A compilation keeps a reference to its
+  /// options, so the elements must not move.
   std::list<CompileOptions> trials;
   std::unique_ptr<Compilation> best;
   std::vector<PlanTrial> tried;
@@ -102,7 +103,8 @@ std::vector<int64_t> FastestCompilation::counts() const {
   return counts;
 }
 
-/// Activations come first: offloading states requires a copy of every gradient.
+/// Offloading only activations comes first, because offloading states also
+/// requires a copy of every gradient.
 std::vector<std::string> FastestCompilation::offloads() const {
   bool free = request.memoryBudget &&
               (request.offload == "auto" ||
@@ -132,7 +134,8 @@ std::vector<PlanTrial> FastestCompilation::candidates() const {
         trial.offload = offload;
         trial.lossy = lossy;
       }
-  // A forward graph depends only on the number of micro-batches.
+  // The forward graph depends only on the number of micro-batches. If the
+  // number is given, one candidate is sufficient.
   if (request.stage == EmitStage::Forward && !request.printsPipeline &&
       !request.autoMicrobatches)
     candidates.resize(1);
@@ -144,8 +147,8 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   options.microbatches = trial.microbatches;
   options.offload = trial.offload;
   options.lossy = trial.lossy;
-  // Comparing plans requires their predicted times, so plan even without a
-  // budget and beyond the output stage.
+  // Comparing plans requires their predicted times. Run the planner even if
+  // there is no budget or the output stage is earlier.
   if (compares && !options.memoryBudget)
     options.memoryBudget = kNoBudget;
   if (compares)

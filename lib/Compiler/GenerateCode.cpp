@@ -31,8 +31,9 @@ static StringRef storageType(ModuleOp module) {
   return "float32";
 }
 
-/// Reads the small files of the model directory that a saved model needs. A
-/// .mlir file has none, even if it was imported from a directory.
+/// Reads the small files that a saved model needs from the model directory. A
+/// model in a .mlir file has no such files, even if it was imported from a
+/// directory.
 static Result<std::vector<std::pair<std::string, std::string>>>
 readSmallFiles(ModuleOp module, StringRef directory) {
   std::vector<std::pair<std::string, std::string>> files;

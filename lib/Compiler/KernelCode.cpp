@@ -21,8 +21,8 @@ KernelCode::KernelCode(ModuleOp scheduled, const CodeGenerator &generator)
       host(ModuleOp::create(UnknownLoc::get(scheduled.getContext()))),
       device(ModuleOp::create(UnknownLoc::get(scheduled.getContext()))) {}
 
-/// Emits a host function for a kernel. Its symbol has the suffix ".host", so
-/// that it differs from the device kernel's.
+/// Emits a host function for a kernel. The symbol of the function has the
+/// suffix ".host", so that it differs from the symbol of the device kernel.
 LogicalResult KernelCode::emitForHost(rt::KernelOp kernel) {
   auto launch = cpu::emitKernel(*host, kernel);
   if (failed(launch))

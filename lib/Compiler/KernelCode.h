@@ -28,7 +28,7 @@ class KernelCode {
 public:
   KernelCode(mlir::ModuleOp scheduled, const CodeGenerator &generator);
 
-  /// Emits all kernels. Errors are reported on their ops.
+  /// Emits all kernels. Reports each error on the op that causes it.
   llvm::LogicalResult emit();
 
   /// Returns the module with the kernels of the target's device.

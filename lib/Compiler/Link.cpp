@@ -58,8 +58,8 @@ static Status writeTemporary(const std::string &path, StringRef contents) {
   return Status();
 }
 
-/// Returns the first line of the linker's output that contains "error", or its
-/// first line.
+/// Returns the first line of the linker's output that contains "error", or the
+/// first line if none does.
 static std::string firstError(StringRef log) {
   SmallVector<StringRef> lines;
   log.split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
@@ -145,13 +145,13 @@ Status kiln::linkExecutable(const LinkInput &input) {
   if (!driver)
     return Status::error("cannot find the compiler driver '" KILN_LINK_DRIVER
                          "' to link with; install clang-22");
-  // Do not map the output file: on a full disk, a mapping makes the linker die
-  // by a signal.
+  // Do not map the output file. If the disk is full, a write to a mapped file
+  // kills the linker with a signal.
   std::string linked = directory.file("linked");
   std::vector<std::string> arguments = {
       *driver, "-fuse-ld=lld", "-Wl,--no-mmap-output-file", "-o", linked,
       object,  assembly};
-  // The first archive that defines main() provides it.
+  // The linker takes main() from the first archive that defines it.
   std::vector<StringRef> libraries(input.archives.begin(),
                                    input.archives.end());
   libraries.insert(libraries.end(), {"libKilnRuntime.a", "libKilnTraining.a",

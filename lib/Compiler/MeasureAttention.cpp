@@ -43,7 +43,7 @@ struct Trial {
   std::string executable;
   std::vector<double> forward, backward, product;
 
-  double pairs() const { // Pairs of queries and keys, without masked ones.
+  double pairs() const { // Unmasked query-key pairs.
     return double(sequences * heads) * double(length) * double(length) / 2;
   }
   double forwardFlops() const { return 4.0 * headWidth * pairs(); }
@@ -162,7 +162,7 @@ Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
       [&] { (void)sys::fs::remove_directories(directory); });
   std::vector<Trial> trials;
   for (int64_t length : lengths) {
-    // Use enough heads to occupy every thread.
+    // Choose enough sequences to give every thread at least two heads.
     int64_t sequences = std::max<int64_t>(
         2048 / length, (2 * options.threads + heads - 1) / heads);
     trials.push_back({length, sequences, "", {}, {}, {}});
@@ -182,7 +182,8 @@ Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
     auto share = [&](double flops, const std::vector<double> &seconds,
                      const std::vector<double> &before) {
       double value = flops / median(seconds) * drift / peak;
-      // Despite noise, a longer sequence must not take less time.
+      // Limit the rate so that noise does not make a longer sequence take less
+      // time.
       if (!before.empty())
         value = std::min(value, before.back() * double(trial.length) /
                                     double(curve.sequence.back()));

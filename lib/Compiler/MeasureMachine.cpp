@@ -7,9 +7,9 @@
 //
 // The compiler does not link the BLAS library, so the program kiln-measure,
 // which is built from parts of the runtime, does the timing. Attention is
-// generated code, so its rate is taken from traces of executables. It is
-// normalized by the matmuls in the same trace, which cancels a drift of the
-// machine's speed between the two measurements.
+// generated code, so its rate is taken from traces of executables. The rate is
+// divided by the rate of the matmuls in the same trace, which cancels a drift
+// of the machine's speed between the two measurements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,8 +98,8 @@ Result<Machine> kiln::measureMachine(const MeasureOptions &options) {
            << " % of the measurements: the figures may be too low; measure "
               "again on an idle machine\n";
 
-  // The file contents. Attention has placeholder values until it is measured,
-  // which requires the other figures.
+  // Build the contents of the file. The figures of attention are placeholders,
+  // because measuring attention requires all other figures.
   json file = {{"format", "kiln-machine"},
                {"version", 1},
                {"name", figures.value("cpu", "").substr(0, 80) + ", " +

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Applies a proposal to a copy of the module, and dispatches and schedules the
-// copy with the passes of the pipeline. Launch groups are omitted: they move no
-// buffers, and the cost model prices launches individually.
+// copy with the passes of the pipeline. Launch groups are not formed, because
+// groups move no buffers and the cost model prices each launch separately.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ using namespace kiln;
 /// Maximum number of times that the offload planner is asked for a smaller
 /// arena because fragmentation made the previous one too high.
 static constexpr int kOffloadRounds = 3;
-/// Offloading is abandoned if its estimated time exceeds the best plan by this
-/// factor.
+/// A proposal is abandoned if its estimated time with offloading exceeds that
+/// of the fastest plan by this factor.
 static constexpr double kPruneRatio = 1.03;
 
 /// Returns the live bytes and the positions of the heavy ops of a scheduled
@@ -94,7 +94,8 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
   applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
   markLeads(*copy, proposal);
   train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
-  // Copies are placed after the offloaded values are chosen.
+  // Stop before copies are placed, because the values to offload are not yet
+  // chosen.
   if (failed(runPasses(*copy, PipelinePoint::Planned, PipelinePoint::Formed)))
     return Status::error("internal error: a plan could not be dispatched");
   return offloads ? chooseOffload(*copy, proposal)
@@ -141,7 +142,8 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   };
   for (int round = 0; !offloadsMost && round < kOffloadRounds; ++round) {
     OffloadSolution solution = planOffload(problem);
-    // The estimates are accurate to a few per cent.
+    // Abandon the proposal if it is estimated to be slower than the fastest
+    // plan. The threshold allows for the error of the estimate, a few per cent.
     if (solution.fits() && solution.seconds > kPruneRatio * fastest) {
       proposal.height = std::numeric_limits<int64_t>::max();
       return Status();
@@ -154,7 +156,8 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
     problem.hostCapacity -=
         std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
   }
-  // The plan with the smallest arena may still fit.
+  // Try the solution that uses the least device memory. Its arena may still
+  // fit.
   if (offloadsMost || !fits(proposal)) {
     problem.capacity = -model->stateBytes;
     if (Status status = tryIt(planOffload(problem)); !status.ok())

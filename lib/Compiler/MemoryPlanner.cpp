@@ -7,11 +7,11 @@
 //
 // Proposals come from a ladder, a list of chain budgets that depends only on
 // the program. For a small program, every rung is measured and the fastest that
-// fits is chosen, so that a larger budget never gives a slower step. For a
-// large program that would take minutes. Its arena height grows almost
-// monotonically with the chain budget, so the planner searches for the highest
-// rung that fits and then makes one more proposal that uses the rest of the
-// budget.
+// fits is chosen, so that a larger budget never gives a slower step. Measuring
+// every rung of a large program would take minutes. The arena height grows
+// almost monotonically with the chain budget, so the planner searches for the
+// highest rung that fits, and then makes one more proposal that uses the rest
+// of the budget.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,15 +22,17 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Programs of up to this many ops have all rungs measured. Above kTinyOps, or
-/// with offloaded activations, the ladder has half as many rungs.
+/// For programs of up to kSmallOps ops, all rungs are measured. If such a
+/// program has more than kTinyOps ops or offloads activations, its ladder has
+/// half as many rungs.
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
 /// Maximum number of stages for which the policy "poor" is tried.
 static constexpr int64_t kMostInputOnlyStages = 128;
 /// Candidate prefetch distances, in commands between the start of a parameter's
 /// copy and its first reader.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
-/// Number of bisections that find the intersection of the two bounds.
+/// Number of bisection steps that find the intersection of the two bounds in
+/// boundOf().
 static constexpr int kBisections = 16;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
@@ -44,12 +46,13 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   StageChain stages(trainProgram(module), cut);
   if (!ladders.empty() &&
       stages.size() + 1 == ladders.front().menus.chain.size())
-    return Status(); // Same chain as the first ladder.
+    return Status(); // The first ladder has the same chain.
   Ladder &ladder = ladders.emplace_back();
   ladder.cut = cut;
   ladder.menus = buildStageMenus(stages, machine);
   calibrate(ladder.menus, curve);
-  // If the planner cannot solve the chain, only the named policies remain.
+  // If the chain cannot be solved, add no ladder. The planner then tries only
+  // the named policies.
   if (!verifyChain(ladder.menus.chain).empty()) {
     ladders.pop_back();
     return Status();
@@ -76,7 +79,8 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
   proposal.bound =
       plain.seconds + std::max(0.0, plan->bound - ladder.keepAllSeconds);
-  // Neighbouring budgets often give the same schedule.
+  // Neighbouring budgets often give the same schedule. Reuse the measurement of
+  // a rung with the same schedule.
   for (auto &[index, rung] : ladder.rungs)
     if (&rung != &proposal && rung.schedule == proposal.schedule) {
       double bound = proposal.bound;
@@ -102,8 +106,9 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
 Status MemoryPlanner::priceNamed() {
   StageChain stages(trainProgram(module));
   for (StringRef name : {"full", "poor"}) {
+    // The size of the program of "poor" is quadratic in the number of stages.
     if (name == "poor" && stages.size() > kMostInputOnlyStages)
-      continue; // The size of its program is quadratic in the stages.
+      continue;
     Proposal &proposal = others.emplace_back();
     proposal.schedule = *namedSchedule(name, stages);
     proposal.bound = plain.seconds;
@@ -141,8 +146,8 @@ Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
     return status;
-  // Make another proposal that uses the whole budget. If it is too high, its
-  // height tells how much to reduce the chain budget.
+  // Make another proposal that uses the whole budget. If its arena is too high,
+  // the height determines how much to reduce the chain budget.
   int64_t asked = ladder.highest + 1;
   for (int round = 0; low >= 0 && round < 3; ++round) {
     int64_t ask =
@@ -205,10 +210,11 @@ void MemoryPlanner::forEachProposal(
 }
 
 /// Returns a lower bound on the step time of the ladder's chain. With
-/// offloading, let Y be the peak bytes that a plan has on the host. The link is
-/// busy for the time to copy Y bytes out and back, and the plan recomputes at
-/// least as much as a plan with Y more bytes of memory. The first bound rises
-/// with Y and the second falls, so their intersection is a bound for every Y.
+/// offloading, let Y be the peak bytes that a plan offloads to the host. The
+/// step takes at least the time to copy Y bytes to the host and back. It also
+/// takes at least the time of a plan that offloads nothing but has Y more bytes
+/// of device memory. The first bound rises with Y and the second falls, so the
+/// time at their intersection is a bound for every Y.
 double MemoryPlanner::boundOf(const Ladder &ladder) {
   auto repeating = [&](double more) {
     double chain = relaxedTimeBound(

@@ -23,8 +23,8 @@ using namespace mlir;
 using namespace kiln;
 
 /// Attribute that numbers the ops of the forward pass while plans are tried.
-/// Clones keep the attribute. It is not part of the dialect; numbers found in a
-/// file are removed first.
+/// Clones keep the attribute. The attribute is not part of the dialect. Numbers
+/// that a file contains are removed first.
 static constexpr llvm::StringLiteral kNumberAttr = "planner.number";
 
 Block &kiln::phaseBlock(ProgramOp program) {
@@ -157,8 +157,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     mostOnHost = std::max(mostOnHost, onHost += delta);
   model.hostBytes += mostOnHost;
 
-  // Map the commands of the block to positions. Fills and copies between two
-  // commands count towards the next command.
+  // Map the commands of the block to positions. The live bytes during fills and
+  // copies between two commands count towards the next command.
   CommandOrder order(*block);
   OffloadProblem &problem = model.problem;
   problem.seconds.assign(order.size(), 0);

@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Adds the verifier of a level's invariants at its end.
+/// Adds the pass that verifies the invariants of a level.
 static void addLevelCheck(OpPassManager &passes, StringRef level) {
   VerifyLevelOptions options;
   options.level = level.str();
@@ -121,7 +121,7 @@ static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));
   passes.addPass(createCanonicalizerPass());
-  // An invalid list that was not checked before counts as empty.
+  // Treat an invalid list as empty.
   OffloadSet offload =
       OffloadSet::parse(options.offload).value_or(OffloadSet());
   OffloadStatesOptions states;
@@ -162,8 +162,8 @@ static void addSchedulePasses(OpPassManager &passes,
   passes.addPass(createSchedule(schedule));
 }
 
-/// Adds the passes that form launch groups. Groups move no buffers, so the
-/// arena is complete before.
+/// Adds the passes that form launch groups. Groups move no buffers, so these
+/// passes do not change the arena.
 static void addGroupPasses(OpPassManager &passes, const PipelineOptions &) {
   passes.addPass(createGroupLaunches());
 }

@@ -14,7 +14,8 @@ using namespace mlir;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Adds the importer's name for the op of a value, or the name of the op.
+/// Adds the importer's name for a value, or the name of the defining op if the
+/// importer gave none.
 static void addName(std::vector<std::string> &names, Value value) {
   StringRef name = getLocationName(value.getLoc());
   if (name.empty() && value.getDefiningOp())

@@ -26,7 +26,8 @@ struct PlanMemoryPass : kiln::impl::PlanMemoryBase<PlanMemoryPass> {
       : PlanMemoryBase(options), session(&session) {}
 
   void runOnOperation() override {
-    // Stages require the numerics that earlier passes of the level set.
+    // Verify first that earlier passes have set the numerics, which the stages
+    // require.
     if (failed(verifyLevel(getOperation(), Level::Planned)))
       return signalPassFailure();
     Status status = plan();

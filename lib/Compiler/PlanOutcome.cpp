@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Measures the lowest rungs with everything offloaded.
+/// Measures the lowest rung of each ladder with everything offloaded.
 Status MemoryPlanner::measureLeast() {
   offloadsMost = true;
   for (Ladder &ladder : ladders)
@@ -55,7 +55,7 @@ Status MemoryPlanner::refuse() {
   if (request.suggestMicrobatches)
     hint += ", or split the batch with --microbatches=auto";
   leastBytes = least;
-  // Determine the smallest arena that other permitted options would reach.
+  // Determine whether offloading activations would reach a smaller arena.
   bool statesStay = llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
     return memoryOf(state.getType()) == MemorySpace::Host;
   });
@@ -81,7 +81,8 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   StageChain stages(trainProgram(module), proposal.cut);
   PlanChoices choices(trainProgram(module), stages, proposal.schedule,
                       proposal.offload, machine);
-  // Mark values before recomputed ops are added to the block.
+  // Mark the values before recomputed ops are added to the block, because
+  // markForwardOps() finds values by position.
   markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
   markLeads(module, proposal);

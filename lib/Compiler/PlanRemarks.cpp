@@ -24,7 +24,7 @@ static constexpr llvm::StringLiteral kPass = "kiln-memory-planner";
 
 namespace {
 
-/// Appends remarks to a string. The file is written as a whole at the end of
+/// Appends remarks to a string. The string is written to a file at the end of
 /// the compilation.
 class RemarkText : public remark::detail::MLIRRemarkStreamerBase {
 public:

@@ -59,7 +59,7 @@ struct PlanTrial {
   bool skipped = false;
 };
 
-/// Emits remarks on the chosen trial and on the reasons against the others.
+/// Emits remarks on the chosen trial and on why the others were not chosen.
 void remarkTrials(mlir::ModuleOp module, llvm::ArrayRef<PlanTrial> trials,
                   const PlanTrial &chosen);
 

@@ -41,7 +41,8 @@ struct Proposal {
   std::optional<int64_t> lead; ///< Prefetch distance of parameters on the host.
   int64_t height = 0, hostHeight = 0;
   double seconds = 0;
-  /// Lower bound in seconds of the schedules of the chain within its budget.
+  /// Lower bound, in seconds, on the step time of all schedules that fit the
+  /// chain budget.
   double bound = 0;
   /// Name of the command at which the live bytes peak.
   std::string peak;
@@ -78,7 +79,8 @@ public:
   MemoryPlanner(mlir::ModuleOp module, const Machine &machine,
                 const PlanMemoryOptions &request);
   Status run();
-  /// Returns the smallest feasible budget after no plan fitted.
+  /// Returns the smallest feasible budget. Valid if no plan fits the given
+  /// budget.
   int64_t least() const { return leastBytes; }
 
 private:
@@ -112,10 +114,11 @@ private:
   mlir::ModuleOp module;
   const Machine &machine;
   const PlanMemoryOptions &request;
-  /// Options of the pipelines that measure proposals.
+  /// Options of the passes that measure proposals.
   PipelineOptions pipeline;
   int64_t ops = 0; ///< Number of ops of the training program.
-  /// Offloads everything that can be offloaded, whatever the request allows.
+  /// True if proposals offload everything that can be offloaded, even if the
+  /// request does not allow offloading.
   bool offloadsMost = false;
   /// Seconds of the fastest proposal that fits.
   double fastest = std::numeric_limits<double>::infinity();

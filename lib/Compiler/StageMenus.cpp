@@ -17,10 +17,11 @@ using namespace mlir;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Maximum number of options per stage. Options beyond it are dropped so that
-/// the remaining sizes are evenly spread.
+/// Maximum number of options per stage. If a stage has more, options are
+/// dropped such that the remaining sizes are evenly spread.
 static constexpr size_t kMostOptions = 16;
-/// Maximum number of residuals, the largest ones, that an option can leave out.
+/// Maximum number of residuals per stage that an option may drop. These are the
+/// largest ones; all others are kept.
 static constexpr size_t kMostChoices = 10;
 
 Value kiln::tensorBehind(Value value) {
@@ -54,7 +55,8 @@ static bool isFused(Value result,
 
 namespace {
 
-/// A tensor that one or more residuals view.
+/// A tensor whose memory one or more residuals share. `mask` selects these
+/// residuals.
 struct Residual {
   int64_t bytes = 0;
   uint64_t mask = 0;
@@ -77,11 +79,12 @@ private:
   const Machine &machine;
   StageMenus menus;
   DenseMap<Operation *, double> seconds;
-  /// Ops after the last cut, indexed by the stage that they belong to. The ops
-  /// of the loss are last.
+  /// Ops of the loss and of the backward pass, indexed by the stage that they
+  /// belong to. The last segment belongs to the loss.
   std::vector<SmallVector<Operation *>> segments;
-  /// Per segment: bytes that are live across it, without those stored by the
-  /// forward pass, and the peak bytes within it in addition to these.
+  /// Per segment: `passing` counts the bytes that are live throughout the
+  /// segment, except those that the forward pass stores. `transient` counts the
+  /// other bytes that are live at the peak within the segment.
   std::vector<int64_t> passing, transient;
 };
 
@@ -108,8 +111,9 @@ static int64_t lastUse(Value tensor,
   return last;
 }
 
-/// Assigns each op after the last cut to the lowest stage read so far, and
-/// computes the live bytes of each segment.
+/// Assigns each op of the loss and of the backward pass to the lowest stage
+/// whose values have been read so far, and computes the live bytes of each
+/// segment.
 void MenuBuilder::splitBackward() {
   SmallVector<Operation *> ops(stages.lossOps());
   llvm::append_range(ops, stages.backwardOps());
@@ -183,7 +187,8 @@ double MenuBuilder::repeatSeconds(const ForwardStage &stage, uint64_t mask) {
   return total;
 }
 
-/// Returns the peak bytes while the stage runs forward, without its input.
+/// Returns the peak bytes during the forward pass of a stage, without the input
+/// of the stage.
 int64_t MenuBuilder::forwardPeak(const ForwardStage &stage, uint64_t mask) {
   llvm::DenseSet<Value> kept{stage.output};
   for (auto [i, residual] : llvm::enumerate(stage.residuals))
@@ -236,8 +241,9 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
     option.backward += seconds.lookup(op);
   option.backward += repeatSeconds(stage, mask);
   option.forwardWorkspace = forwardPeak(stage, mask) - option.saved;
-  // The transient bytes include the gradients delta_k and delta_{k+1}. The
-  // chain counts delta_{k+1} as present and delta_k as the result.
+  // The transient bytes include the gradients delta_k and delta_{k+1}. Subtract
+  // both, because the chain itself counts delta_{k+1} as an input and delta_k
+  // as the result of the backward operation.
   int64_t inputGradient = stage.input ? bytesOf(stage.input.getType()) : 0;
   option.backwardWorkspace = passing[index] + transient[index] + missing -
                              bytesOf(stage.output.getType()) - inputGradient;
@@ -387,7 +393,7 @@ RecomputeSchedule StageMenus::scheduleOf(llvm::ArrayRef<ChainOp> ops) const {
   RecomputeSchedule schedule;
   for (const ChainOp &op : ops) {
     if (op.stage + 1 == chain.size())
-      continue; // The loss stage.
+      continue; // The loss stage has no run.
     StageRun run{op.kind, op.stage};
     if (run.saves())
       run.saved = saved[op.stage][op.option];

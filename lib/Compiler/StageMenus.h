@@ -36,9 +36,9 @@ struct StageMenus {
   std::vector<ChainOp> keepAll() const;
 
   /// Corrects the workspaces, which were estimated before fusion, with the live
-  /// bytes of the scheduled program that keeps everything: at most `forward[k]`
-  /// bytes during the forward pass of stage k and `backward[k]` during its
-  /// backward pass (negative: unknown).
+  /// bytes of the scheduled program that keeps everything. `forward[k]` and
+  /// `backward[k]` are the maximum live bytes during the forward and backward
+  /// pass of stage k. A negative number means that they are unknown.
   void calibrate(llvm::ArrayRef<int64_t> forward,
                  llvm::ArrayRef<int64_t> backward);
 

@@ -20,8 +20,8 @@ static std::optional<double> computeSeconds(Operation *op,
                                     sequences * heads, shape[0] / sequences,
                                     shape[1] / heads, causal, backward);
   };
-  // The epilogue works on the accumulators, but an aux output is written to
-  // memory.
+  // An epilogue works on the accumulators in registers and is free, but its aux
+  // output is written to memory.
   if (auto gemm = dyn_cast<GemmOpInterface>(op))
     return machine.gemmSeconds(elementTypeOf(gemm.getLeft().getType()),
                                gemm.getBatch(), gemm.getM(), gemm.getN(),
@@ -97,8 +97,9 @@ double kiln::dispatchSeconds(Operation *op, const Machine &machine) {
   return computeSeconds(op, machine).value_or(0);
 }
 
-/// Returns the seconds of an epilogue. Its tile of the GEMM result is in the
-/// cache, and its result may overwrite it; only other accesses go to memory.
+/// Returns the seconds of an epilogue. The tile of the GEMM result that an
+/// epilogue reads is in the cache, and the epilogue may overwrite the tile.
+/// Only other accesses go to memory.
 static double epilogueSeconds(rt::GemmOp gemm, rt::KernelOp kernel,
                               const Machine &machine) {
   Block &body = kernel.getBody().front();
@@ -128,9 +129,9 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
       it->second = kernelSeconds(kernel.getBody().front(), kernel.getFamily(),
                                  kernel.getSpace(), machine);
     }
-    // A kernel that runs on a GPU machine's host is limited by the host's
-    // memory. The machine has no figure for that; use the rate of the link as
-    // an estimate.
+    // On a GPU machine, a kernel on the host is limited by the bandwidth of
+    // host memory. The machine description has no figure for this bandwidth, so
+    // use the rate of the link as an estimate.
     SmallVector<Value> places = launch.getPlaces();
     auto written =
         places.empty() ? rt::SlotOp() : rt::viewOf(places.back()).getSlotOp();
@@ -179,8 +180,8 @@ static void runBlock(Block &block, const Machine &machine,
                      KernelSeconds &kernels, LinkClock &clock) {
   for (Operation &op : block) {
     if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      // All iterations take the same time, except the first, whose copies find
-      // a free link.
+      // Simulate one iteration and assume that all take the same time, although
+      // the link is idle only before the first one.
       double begin = clock.now;
       runBlock(loop.getBody().front(), machine, kernels, clock);
       double once = clock.now - begin;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Declares one importer per family of architectures, which reads a
-// configuration and builds the graph. A new family needs such a function, its
-// table of keys (ConfigKeys.h) and a row of the table in HuggingFace.cpp.
+// Declares one importer per family of architectures. An importer reads a
+// configuration and builds the graph. A new family needs an importer, a table
+// of keys (ConfigKeys.h) and a row of the table in HuggingFace.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ constexpr int64_t kMaxVocabulary = INT32_MAX;
 constexpr int64_t kMaxLayers = 10000;
 constexpr int64_t kMaxHeadDimension = 1 << 16;
 
-/// A forward graph and the facts that `kiln.model` records.
+/// A forward graph and the dimensions that the attribute `kiln.model` stores.
 struct ImportedModel {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   int64_t vocabulary, batch, sequenceLength;
@@ -39,9 +39,9 @@ struct ImportRequest {
   llvm::StringRef type;
   const ImportOptions &options;
 
-  /// Returns the sequence length to compile for. Fails if it exceeds the
-  /// `positions` of the model; `key` is their configuration key, for the
-  /// message.
+  /// Returns the sequence length to compile for. Fails if it exceeds
+  /// `positions`, the number of positions of the model. The error message names
+  /// `key`, the configuration key of that number.
   llvm::Expected<int64_t> chooseSequenceLength(int64_t positions,
                                                llvm::StringRef key) const;
 };

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads file headers only. The comparison is the same as when an executable
-// loads the files, so a mismatch is reported before compilation. Unused
-// tensors, which --init-ignore can permit, are reported as a warning.
+// Reads file headers only. Makes the same comparison as an executable that
+// loads the files, but reports a mismatch before compilation. Unused tensors,
+// which --init-ignore can permit, are reported as a warning.
 //
 //===----------------------------------------------------------------------===//
 

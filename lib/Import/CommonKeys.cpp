@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Lists the keys of transformers' PreTrainedConfig, the text generation
-// settings that older versions store in the same file, and notes of other
+// settings that older versions store in the same file, and metadata of other
 // tools.
 //
 //===----------------------------------------------------------------------===//

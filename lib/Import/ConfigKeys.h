@@ -12,8 +12,8 @@
 //
 // The tables describe one version of the library: the keys that its
 // configuration classes declare, and their defaults. If the library is
-// installed, a test compares the tables with it and checks that it does not
-// read any key with use Unread while it builds and trains the model.
+// installed, a test compares the tables with it and checks that the library
+// does not read any key with use Unread while it builds and trains a model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ struct ConfigKey {
   llvm::StringLiteral libraryDefault;
   /// Accepted values of a Fixed key as a JSON array.
   llvm::StringLiteral accepted;
-  /// For Fixed keys, the supported values, for the error about another value.
+  /// For Fixed keys, a description of the supported values for error messages.
   /// For Inert and Unread keys, the reason why they have no effect.
   llvm::StringLiteral note;
 };

@@ -260,8 +260,8 @@ void ConfigReader::refuse(StringRef key, const Twine &supported) {
 
 void ConfigReader::checkUnread(const std::string &key, const json &value,
                                StringRef modelType) {
-  // Keys that start with an underscore are notes of the library that wrote the
-  // file.
+  // Keys that start with an underscore are metadata of the library that wrote
+  // the file.
   if (StringRef(key).starts_with("_") ||
       llvm::is_contained(ignored, path + key))
     return;

@@ -7,8 +7,8 @@
 //
 // Reads the keys of one JSON object. Every accessor checks the type and the
 // range of a value and marks its key as read. The first failure is recorded,
-// and later reads return a value within their range, so a caller reads a whole
-// configuration and checks for errors once, with finish(). finish() also
+// and later reads return a value within their range, so a caller can read a
+// whole configuration and check for errors once, with finish(). finish() also
 // rejects keys that were not read, because they may change what the model
 // computes. The table of the top-level object (ConfigKeys.h) provides the
 // defaults of absent keys and lists the keys that may be present without being
@@ -90,14 +90,14 @@ public:
   void refuse(llvm::StringRef key, const llvm::Twine &supported);
 
   bool failed() const { return failure.has_value(); }
-  /// Returns the recorded failure, or else an error for the first key that was
-  /// not read and may not be present.
+  /// Returns the recorded failure. If there is none, returns an error for the
+  /// first key that was neither read nor permitted without being read, if any.
   llvm::Error finish(llvm::StringRef modelType);
 
 private:
   const nlohmann::json *find(llvm::StringRef key);
   /// Returns transformers' default of a key that the table marks as honoured,
-  /// or null if it declares none.
+  /// or null if transformers declares no default.
   nlohmann::json tableDefault(llvm::StringRef key) const;
   /// Checks a key that no accessor has read.
   void checkUnread(const std::string &key, const nlohmann::json &value,

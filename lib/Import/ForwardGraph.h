@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Provides the layers and states that the importers share. A state is declared
-// where it is first used.
+// when a layer first uses it.
 //
 // Every layer has a name, such as "h.0.attn.c_attn", which is the name of its
 // module in the source model without the prefix that all modules share. The
@@ -69,8 +69,8 @@ public:
   mlir::Value embedding(llvm::StringRef name, int64_t rows, int64_t width,
                         double stddev,
                         std::optional<int64_t> paddingIndex = std::nullopt);
-  /// Returns the first rows of a table with `rows` rows, up to the sequence
-  /// length, for each sequence.
+  /// Emits a lookup of learned positions in a table with `rows` rows. Every
+  /// sequence reads the first rows of the table, one row per token.
   mlir::Value positionEmbedding(llvm::StringRef name, int64_t rows,
                                 int64_t width, double stddev);
   mlir::Value layerNorm(mlir::Value x, llvm::StringRef name, double eps);
@@ -82,8 +82,8 @@ public:
   /// Emits causal attention.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v,
                         llvm::StringRef name, const AttentionShape &shape);
-  /// Rotates every head of `x`. The tables are constant states that all layers
-  /// share.
+  /// Rotates every head of `x`. The tables of sines and cosines are constant
+  /// states that all layers share.
   mlir::Value rope(mlir::Value x, llvm::StringRef name, int64_t heads,
                    llvm::ArrayRef<double> inverseFrequencies);
   /// Returns the columns [first, first + count).

@@ -52,7 +52,7 @@ static constexpr ConfigKey kKeys[] = {
     fixed("add_cross_attention", "false", "[null, false]", "false"),
     honoured("tie_word_embeddings", "true"),
 
-    // General names of some keys.
+    // Model-independent names of keys of GPT-2.
     honoured("hidden_size"),
     honoured("num_hidden_layers"),
     honoured("num_attention_heads"),

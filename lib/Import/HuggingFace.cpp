@@ -42,8 +42,8 @@ struct ModelType {
   /// Accepted values of `architectures`: the language model with its head, and
   /// its body alone.
   llvm::ArrayRef<StringRef> classes;
-  /// Name patterns of tensors in files of older library versions that the model
-  /// computes itself.
+  /// Name patterns of tensors that older library versions store in weight files
+  /// although the model computes them.
   llvm::ArrayRef<StringRef> unusedTensors;
 };
 } // namespace
@@ -91,8 +91,8 @@ static constexpr StringRef kCompanionFiles[] = {"added_tokens.json",
                                                 "vocab.json"};
 static constexpr uint64_t kLargestCompanion = 64u << 20;
 
-/// Files that indicate trained weights. Only the first two formats are
-/// supported.
+/// Files whose presence shows that a directory contains trained weights. Only
+/// the first two are supported.
 static constexpr StringRef kWeightFiles[] = {
     "model.safetensors", "model.safetensors.index.json",
     "pytorch_model.bin", "pytorch_model.bin.index.json",

@@ -29,7 +29,8 @@ struct LlamaConfig {
   int64_t heads, keyHeads, headDim;
   double eps, initializerRange, attentionDropout;
   Activation activation;
-  /// Biases of the projections q, k and v, of the projection o, and of the MLP.
+  /// True if the projections q, k and v, the projection o, and the MLP have
+  /// biases.
   bool inputBias, outputBias, mlpBias;
   bool tied;
   std::optional<int64_t> paddingIndex;
@@ -46,7 +47,8 @@ static LlamaConfig readConfig(ConfigReader &config, StringRef type,
   c.inner = config.requireInteger("intermediate_size", 1, kMaxDimension);
   c.layers = config.requireInteger("num_hidden_layers", 1, kMaxLayers);
   c.heads = config.requireInteger("num_attention_heads", 1, kMaxDimension);
-  // The default of a missing key depends on the transformers version.
+  // For Mistral and Qwen2, num_key_value_heads is required, because its default
+  // depends on the transformers version.
   if (type != "llama" && !config.mentions("num_key_value_heads"))
     config.requireInteger("num_key_value_heads", 1, kMaxDimension);
   c.keyHeads =

@@ -32,7 +32,8 @@ static constexpr ConfigKey kKeys[] = {
     honoured("attention_bias", "false"),
     honoured("mlp_bias", "false"),
     honoured("head_dim", "null"),
-    // Undeclared key that determines the cache type of transformers.
+    // The class does not declare this key, but transformers uses it to choose
+    // the type of the cache.
     honoured("layer_types"),
 
     unread("max_sequence_length",

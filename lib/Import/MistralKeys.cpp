@@ -31,7 +31,8 @@ static constexpr ConfigKey kKeys[] = {
     inert("eos_token_id", "2",
           "the id of a special token, for tokenizers and text generation"),
     honoured("sliding_window", "4096"),
-    // Undeclared key that determines the cache type of transformers.
+    // The class does not declare this key, but transformers uses it to choose
+    // the type of the cache.
     honoured("layer_types"),
 
     unread("attention_bias", kLlama),

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Other rope types, such as yarn and longrope, are rejected: the formulas of
-// the library depend on its version.
+// Other rope types, such as yarn and longrope, are rejected, because their
+// formulas depend on the version of the transformers library.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,7 +26,7 @@ static constexpr ConfigKey kKeys[] = {
     honoured("rope_parameters", "null"),
     honoured("attention_dropout", "0.0"),
 
-    // Names in older versions, which transformers translates.
+    // Names of keys in older versions. transformers translates them.
     honoured("rope_theta"),
     honoured("rope_scaling"),
     fixed("partial_rotary_factor", "", "[null, 1.0]", "1.0"),

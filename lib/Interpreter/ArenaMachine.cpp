@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Relies on a ScheduledProgram: all references are within their slots, and all
-// slots are within the arena.
+// Relies on the guarantees of ScheduledProgram: all references are within their
+// slots, and all slots are within the arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,9 +75,9 @@ private:
 /// Marks shadow entries that a copy in progress may write at any time.
 static constexpr int32_t kUnderWay = -1;
 
-/// Returns the end of the range of shadow entries for bytes up to `end`. Slots
-/// are aligned, so an entry that is only partly covered is used by no other
-/// tensor.
+/// Returns the end of the range of shadow entries for bytes up to `end`. Rounds
+/// up. No other tensor uses the rest of the last entry, because slots are
+/// aligned.
 static int64_t unitsUpTo(int64_t end) {
   return (end + arenaUnit - 1) / arenaUnit;
 }
@@ -186,8 +186,8 @@ void Machine::markWritten(const SlotTensor &tensor) {
   });
 }
 
-/// Marks the slots that are live within one iteration as unwritten for the
-/// next.
+/// Marks slots whose lifetime is within one iteration as unwritten, because the
+/// next iteration must write them again.
 void Machine::forgetIteration(size_t begin, size_t end) {
   for (size_t i = 0; i < program.slots.size(); ++i) {
     rt::SlotOp slot = program.slots[i];
@@ -213,7 +213,8 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
     return command.op->emitOpError(
         "signals the token of a copy that is in progress");
   landed.erase(token);
-  // The wait may be in another iteration.
+  // Store the places for this iteration, because the wait may be in another
+  // one.
   SlotTensor places[] = {from, to};
   for (SlotTensor &place : places) {
     place.offset += place.loopStride * iteration;
@@ -224,8 +225,8 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   return success();
 }
 
-/// Checks that the source and destination are unchanged since the begin, and
-/// completes the copy.
+/// Checks that the source and destination have not changed since the copy
+/// began, and completes the copy.
 LogicalResult Machine::endCopy(rt::WaitOp wait) {
   // Another queue may already have waited for this token.
   if (landed.contains(wait.getToken()))

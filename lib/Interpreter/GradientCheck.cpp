@@ -53,8 +53,8 @@ private:
 
   LogicalResult checkDirection();
   LogicalResult checkJacobian();
-  /// Returns column `element` of the Jacobian of argument `which`, by
-  /// differences.
+  /// Returns column `element` of the Jacobian of argument `which`, computed by
+  /// finite differences.
   FailureOr<Tensors> differences(size_t which, int64_t element);
 
   void compare(double analytic, double numeric, const std::string &what);
@@ -121,7 +121,7 @@ void Checker::compare(double analytic, double numeric,
   double ratio = std::abs(analytic - numeric) / tolerance;
   ++result.compared;
   if (ratio <= result.worst)
-    return; // True for NaN, which therefore becomes the worst.
+    return; // False for NaN, so that NaN becomes the worst.
   result.worst = std::isnan(ratio) ? HUGE_VAL : ratio;
   result.where =
       llvm::formatv("{0}: the rule gives {1:e12}, differences {2:e12}", what,
@@ -133,7 +133,7 @@ LogicalResult Checker::checkDirection() {
   Tensors cotangents = zeros(program.getResultTypes());
   fillRandomly(direction);
   fillRandomly(cotangents);
-  // Scale the step of every element by its magnitude.
+  // Scale the step of every element by the magnitude of the element.
   for (auto [index, tensor] : llvm::zip_equal(arguments, direction))
     for (auto [element, at] :
          llvm::zip_equal(tensor.reals, inputs[index].reals))

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Invariant: after run(), the bytes of every state are the interpreter's state
-// rounded to the declared type. If the bytes differ from that, the driver has
-// written them, and they replace the interpreter's state.
+// rounded to the declared type. If the bytes differ before a run, the driver
+// has written them, and the interpreter's state is replaced by them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fills the Description that a compiled executable also contains from the ops
-// and attributes of a module.
+// Fills a Description from the ops and attributes of a module. A compiled
+// executable contains the same Description.
 //
 //===----------------------------------------------------------------------===//
 
@@ -134,7 +134,7 @@ static ProgramInfo describeProgram(ProgramOp program,
   return info;
 }
 
-/// Describes a scheduled program in the same way.
+/// Describes a scheduled program.
 static ProgramInfo describeProgram(rt::ProgramOp program) {
   ProgramInfo info;
   info.name = getProgramName(program);
@@ -153,7 +153,7 @@ static ProgramInfo describeProgram(rt::ProgramOp program) {
   return info;
 }
 
-/// Returns the model's facts that `kiln.model` has.
+/// Returns the description of the model in the attribute `kiln.model`.
 static ModelInfo describeModel(ModuleOp module) {
   ModelInfo model;
   auto facts = module->getAttrOfType<DictionaryAttr>("kiln.model");
@@ -176,7 +176,8 @@ static ModelInfo describeModel(ModuleOp module) {
   return model;
 }
 
-/// Returns the names of the states that some program writes, on any level.
+/// Returns the names of the states that some program writes, whether it is
+/// scheduled or not.
 static llvm::StringSet<> writtenStates(ModuleOp module) {
   llvm::StringSet<> names;
   module.walk([&](WriteOp write) { names.insert(write.getState()); });

@@ -10,9 +10,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Number of evaluations that measure the effect of rounding. Their maximum is
-/// used, because a single one may by chance perturb all terms of a short sum by
-/// nearly the same amount.
+/// Number of evaluations that measure the effect of rounding. The maximum of
+/// these effects is used, because a single evaluation may by chance perturb all
+/// terms of a short sum by nearly the same amount.
 static constexpr int kNoiseSamples = 16;
 
 /// Returns the length of the longest sum that an op computes.
@@ -38,7 +38,8 @@ static double distance(ArrayRef<double> a, ArrayRef<double> b) {
   return std::sqrt(sum);
 }
 
-/// Returns the norm of the finite elements. Infinities must be equal.
+/// Returns the norm of the finite elements. Infinities do not contribute,
+/// because they must be equal in a comparison.
 static double norm(ArrayRef<double> x) {
   double sum = 0;
   for (double element : x)
@@ -90,8 +91,9 @@ OpComparison::amplification(const ScheduledCommand &command,
          llvm::zip_equal(bounds, results, truth))
       bound = std::max(bound, distance(result->reals, expected->reals));
   };
-  // Evaluating with every op rounded gives one correct result. Only this finds
-  // elements that become equal by rounding and then share a maximum.
+  // An evaluation that rounds every op also yields a correct result. Only this
+  // evaluation covers elements that rounding makes equal, so that they share a
+  // maximum.
   auto rounded = evaluateCommand(own, command, handlesFor(own, operands));
   if (failed(rounded))
     return failure();

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A correct result is within 8 sqrt(L) eps of the norm of the exact one, where
-// L is the length of the longest sum of the command. If terms cancel, the
-// difference may be larger; only then is the effect of rounding measured (see
-// RoundingNoise.h).
+// A correct result differs from the exact one by at most 8 sqrt(L) eps times
+// the norm of the result, where L is the length of the longest sum of the
+// command. If terms cancel, the difference may be larger; only then is the
+// effect of rounding measured (see RoundingNoise.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,9 @@ public:
   explicit OpComparison(mlir::ModuleOp module)
       : own(module, EvalType::Own), exact(module, EvalType::F64) {}
 
-  /// Returns one deviation for each of the results `got` of a command on
-  /// `operands`, which have the types of the command.
+  /// Compares the results `got` of a command on `operands` with exact ones and
+  /// returns one deviation for each result. All tensors have the types of the
+  /// command.
   mlir::FailureOr<llvm::SmallVector<Deviation>>
   compare(const ScheduledCommand &command, llvm::ArrayRef<HostTensor> operands,
           llvm::ArrayRef<HostTensor> got);

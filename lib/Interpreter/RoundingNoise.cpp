@@ -8,8 +8,10 @@
 // The result of an op is rounded once, so it is perturbed once. The roundings
 // inside an op, such as a sum, cannot be observed. They are modeled by
 // perturbing each operand of the op by its own random amount, which perturbs
-// the terms independently. Elementwise ops do not round intermediate values:
-// the difference of two exact operands stays exact, however small it is.
+// the terms independently. The operands of elementwise ops are not perturbed,
+// because these ops do not round intermediate values: the difference of two
+// exact operands has only the error of its own rounding, however small the
+// difference is.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ using kiln::runtime::ValueInfo;
 
 namespace kiln {
 
-/// Upper limit on the size of an arena; a larger one is an error in the file.
+/// Upper limit on the size of an arena. A larger arena is an error in the file.
 static constexpr int64_t kLargestArena = int64_t(1) << 40;
 
 bool ScheduledEngine::accepts(ModuleOp module) {

@@ -29,7 +29,8 @@ bool SlotTensor::overlaps(const SlotTensor &other) const {
   if (slot != other.slot || offset + extent() <= other.offset ||
       other.offset + other.extent() <= offset)
     return false;
-  // Column ranges of one matrix may be adjacent.
+  // Disjoint column ranges of one matrix do not overlap, although the byte
+  // ranges from their first to their last element do.
   int64_t row = rowStride * width;
   if (row != other.rowStride * otherWidth || row == 0 ||
       loopStride != other.loopStride)
@@ -147,8 +148,8 @@ static SmallVector<Attribute> argumentsOf(ArrayAttr args) {
               : SmallVector<Attribute>();
 }
 
-/// Sets the body of the command to that of the kernel, with its arguments
-/// bound.
+/// Sets the body of the command to that of the kernel and binds the arguments
+/// of the kernel.
 void ScheduledProgramBuilder::bindArguments(rt::LaunchOp launch,
                                             rt::KernelOp kernel,
                                             ScheduledCommand &command) {
@@ -229,8 +230,8 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   }
   for (Value place : gemm.getEpilogueWrites())
     command.results.push_back(tensorAt(place));
-  // A tile of the GEMM is complete before its epilogue begins, but other tiles
-  // may not be.
+  // The epilogue of a tile begins when this tile is complete, but other tiles
+  // may not be complete.
   ArrayRef<SlotTensor> read = command.operands;
   for (const SlotTensor &operand : read.drop_front(2))
     if (operand.overlaps(matmul))
@@ -325,7 +326,7 @@ void ScheduledProgramBuilder::addBoundary(
 }
 
 LogicalResult ScheduledProgramBuilder::addCommand(Operation &op) {
-  // Adds a command that is always valid.
+  // Calls a function that cannot fail.
   auto always = [](auto &&add) {
     add();
     return success();

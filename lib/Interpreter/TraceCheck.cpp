@@ -58,17 +58,18 @@ private:
 struct KindSummary {
   int64_t compared = 0;
   int64_t amplified = 0; ///< Results whose bound was raised.
-  double worst = 0;      ///< Largest difference over its bound.
-  /// Largest difference over eps * |result| without raised bounds.
+  double worst = 0;      ///< Largest ratio of a difference to its bound.
+  /// Largest ratio of a difference to eps * |result| among the results whose
+  /// bound was not raised.
   double worstUlps = 0;
   std::string where;
 };
 
-/// The arena according to the trace.
+/// The contents of the arena according to the trace.
 struct Image {
   std::string bytes;
   /// Per byte: true if its last write was traced. Writes to scratch memory are
-  /// not.
+  /// not traced.
   std::vector<bool> known;
 
   explicit Image(StringRef bytes)

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Splits the buffers into problems that are independent in time and lowers the
-// highest first: by greedy orders, then by the exact search at the lowest
-// useful height, then at heights found by bisection. No problem needs to be
-// lower than the highest one, so the target only rises.
+// Splits the buffers into problems that are independent in time, and places
+// each of them by greedy orders. The exact search then lowers the placements,
+// the highest one first: it tries the lowest useful height, then heights found
+// by bisection. No problem needs to be lower than the highest one, so the
+// target never decreases.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,8 +20,8 @@ using namespace kiln::arena;
 
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-/// Sleeping items that depend on each other could raise their bounds many times
-/// in small steps. This number of rounds obtains most of the effect.
+/// The bounds of sleeping items that depend on each other could rise many times
+/// in small steps. Most of the effect is reached within this number of rounds.
 static constexpr int kMaxRounds = 4;
 
 void ArenaSearch::startPropagation() {
@@ -42,7 +42,8 @@ void ArenaSearch::touch(const Item &item) {
   steps += item.numSections();
 }
 
-/// Raises the bound of an item, which the caller has recorded on the trail.
+/// Raises the bound of an item. The caller must have saved the old bound on the
+/// trail.
 void ArenaSearch::raiseBound(int32_t item, int64_t bound) {
   bounds[item] = bound;
   touch(items[item]);

@@ -111,7 +111,8 @@ static void moveOffendersForward(const Problem &problem,
                                  std::vector<int32_t> &order) {
   struct Entry {
     size_t key;
-    bool stays; // After the items that moved to this position.
+    bool stays; // True if the item did not move. It then follows the items that
+                // moved to its position.
     size_t position;
     int32_t index;
     bool operator<(const Entry &other) const {

@@ -47,7 +47,7 @@ struct Problem {
   std::vector<Item> items;
   /// Index of the input buffer of each item.
   std::vector<int32_t> source;
-  /// Live bytes in each section, in units.
+  /// Total size of the live items of each section, in units.
   std::vector<int64_t> load;
 
   int64_t maxLoad() const {

@@ -19,15 +19,15 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// Short runs find placements. Node limit of the first one, and growth from one
-/// run to the next.
+/// Short runs find placements. The constants are the node limit of the first
+/// short run and the growth of the limit from one run to the next.
 static constexpr double kShortRun = 1000;
 static constexpr double kShortRunGrowth = 1.02;
 /// Long runs prove that there is no placement. In total they may use as many
 /// nodes as the short runs, and each has twice the limit of the previous one.
 static constexpr double kLongRun = 16000;
 static constexpr double kLongRunGrowth = 2;
-/// Fraction of a section's weight that is kept from run to run.
+/// Factor by which the weight of a section decays from run to run.
 static constexpr double kWeightKept = 0.9;
 
 ArenaSearch::ArenaSearch(const Problem &problem)
@@ -37,7 +37,7 @@ ArenaSearch::ArenaSearch(const Problem &problem)
 
 ArenaSearch::Outcome ArenaSearch::fit(int64_t newCapacity, Effort &effort) {
   capacity = newCapacity;
-  // A run that is shorter than a path to a leaf cannot succeed.
+  // A run with fewer nodes than a path from the root to a leaf cannot succeed.
   double shortRun = std::max(kShortRun, 2.0 * numItems);
   double longRun = std::max(kLongRun, 2.0 * numItems);
   double shortRuns = 0, longRuns = 0; // Nodes used.
@@ -93,7 +93,7 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
       }
       break;
     }
-    case Descend: // Solve the next part; the node is solved if none is left.
+    case Descend: // Solve the next part; the node is solved if no part is left.
       if (parts.size() > frame.partsMark) {
         Part part = parts.back();
         parts.pop_back();
@@ -185,7 +185,7 @@ void ArenaSearch::openFrame(Part part) {
   frames.push_back(frame);
 }
 
-/// Returns the item with the lowest floor that does not sleep, or -1.
+/// Returns the item with the lowest floor among those that do not sleep, or -1.
 int32_t ArenaSearch::choose(const Frame &frame) {
   int32_t best = -1;
   for (size_t i = frame.part.begin; i != frame.part.end; ++i) {
@@ -200,8 +200,8 @@ int32_t ArenaSearch::choose(const Frame &frame) {
   return best;
 }
 
-/// Places an item at its floor. Returns false if the bounds refute the
-/// placement.
+/// Places an item at its floor. Returns false if the bounds prove that the
+/// remaining items do not fit.
 bool ArenaSearch::place(const Frame &frame, int32_t item) {
   const Item &self = items[item];
   const int64_t top = floors[item] + self.size;
@@ -230,7 +230,7 @@ bool ArenaSearch::place(const Frame &frame, int32_t item) {
 }
 
 /// Puts an item to sleep, together with the equal items that wait for it.
-/// Returns false if the bounds refute this.
+/// Returns false if the bounds prove that the search node has no solution.
 bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
   startPropagation();
   touch(items[item]);
@@ -241,8 +241,8 @@ bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
   return propagate(frame);
 }
 
-/// Pushes the independent parts of a frame's unplaced items after `item` is
-/// placed.
+/// Pushes the independent parts into which the unplaced items of a frame fall
+/// when `item` is placed.
 void ArenaSearch::split(const Frame &frame, int32_t item) {
   const size_t begin = pool.size();
   int32_t first = numSections, last = 0;
@@ -258,7 +258,8 @@ void ArenaSearch::split(const Frame &frame, int32_t item) {
   if (begin == pool.size())
     return;
 
-  // Only in the sections of the item can the last crossing have been removed.
+  // Placing the item changes `crossing` only in the sections of the item, so
+  // new cuts can only be there.
   bool isCut = false;
   const Item &self = items[item];
   for (int32_t s = std::max(self.first, first + 1);
@@ -285,7 +286,8 @@ void ArenaSearch::split(const Frame &frame, int32_t item) {
     reach = std::max(reach, next.last);
   }
   parts.push_back(part);
-  // Small parts are refuted soonest, so they are pushed last and solved first.
+  // Small parts are the fastest to refute, so they are pushed last and solved
+  // first.
   std::sort(parts.begin() + frame.partsMark, parts.end(), [](Part a, Part b) {
     size_t sizeA = a.end - a.begin, sizeB = b.end - b.begin;
     return sizeA != sizeB ? sizeA > sizeB : a.begin < b.begin;

@@ -21,9 +21,10 @@
 //   2. is directly above a neighbour that is still unplaced. Then x *sleeps*:
 //      it is not tried again until its floor has risen.
 //
-// Sleeping keeps the search tree small. It depends only on x and its
-// neighbours, so independent placements are never permuted. It also strengthens
-// the bounds that refute nodes:
+// Sleeping keeps the search tree small. Whether x sleeps depends only on x and
+// its neighbours, so the search does not repeat independent placements in
+// another order. Sleeping also strengthens the bounds that refute a node, which
+// means that they prove that the node has no solution:
 //
 //   - `bounds`: a sleeping item starts at or above the lowest top that any
 //     unplaced neighbour can have; any other item at or above its floor.
@@ -123,7 +124,7 @@ private:
   // so comparing keys is comparing indices.
   std::vector<int32_t> itemOfRank;
   std::vector<Item> items;
-  /// True if the item of the previous rank is equal.
+  /// True if the item of the previous rank is equal to this one.
   std::vector<uint8_t> hasTwin;
   /// The items of section s are sectionItems[sectionBegin[s]] to
   /// sectionItems[sectionBegin[s + 1] - 1].
@@ -141,7 +142,7 @@ private:
   std::vector<Change> trail;
   std::vector<int32_t> placed;
 
-  // Stacks. Each frame owns a range of each.
+  // Stacks. Each frame owns a range of each stack.
   std::vector<Frame> frames;
   std::vector<int32_t> pool;
   std::vector<Part> parts; ///< Parts still to be solved.

@@ -42,8 +42,8 @@ static constexpr Order kLearnedOrders[] = {
     {PeakWeight, PeakLoad, Sections},
     {PeakWeight, Sections, ByteSections},
 };
-/// Relative width of the noise: measures change by up to half of this up or
-/// down.
+/// Relative width of the noise, which multiplies a measure by a random factor
+/// that differs from 1 by at most half of this width.
 static constexpr double kNoise = 0.1;
 
 static uint64_t mix(uint64_t value) {

@@ -34,7 +34,8 @@ Dual::Point Dual::evaluate(int32_t priced) const {
   for (int32_t i = 0; i < view.size(); ++i)
     point.value -= prices[i] * bytes;
   point.slope = -bytes;
-  double later = 0; // Sum of the prices of the backward passes before this one.
+  // Sum of the prices of the backward passes before Backward(j).
+  double later = 0;
   for (int32_t j = view.size(); j-- > 0;) {
     double best = infinity, slope = 0;
     double next = j + 1 < view.size() ? prices[j + 1] : 0;
@@ -62,8 +63,8 @@ Dual::Point Dual::evaluate(int32_t priced) const {
 
 /// Maximizes the dual function over price i and returns the maximum. The
 /// function is concave and piecewise linear: the tangents on both sides of the
-/// maximum either meet at it, or at a price where another piece lies below
-/// them.
+/// maximum meet either at the maximum or at a price where another piece is
+/// below both tangents.
 double Dual::raise(int32_t i) {
   struct Tangent {
     double price = 0;
@@ -129,7 +130,7 @@ double Dual::maximize() {
     if (best <= before * (1 + 1e-6))
       break;
   }
-  // Covers the rounding errors of sums over at most 2048 stages.
+  // The factor covers the rounding errors of sums over at most 2048 stages.
   return best * (1 - 1e-10);
 }
 

@@ -19,8 +19,8 @@
 //       + sum_k (x_ik + y_ik) backwardNeed_ik                  <= budget.
 //
 // The relaxation to fractions is a linear program. By weak duality, every
-// vector of memory prices, one per backward pass, gives a lower bound: each
-// stage chooses its cheapest option at these prices, minus the price of the
+// vector of memory prices, one per backward pass, gives a lower bound: the cost
+// of the cheapest option of every stage at these prices, minus the price of the
 // budget. The prices are optimized one coordinate at a time, starting from the
 // best single price. A network of equal layers needs only one nonzero price.
 //
@@ -41,7 +41,8 @@ public:
   /// budget.
   double maximize();
 
-  /// Returns the seconds per byte that each stage saves. Requires maximize().
+  /// Returns, for each stage, the price in seconds per byte of what the stage
+  /// saves. Requires maximize().
   std::vector<double> savedPrices() const;
 
 private:

@@ -16,7 +16,7 @@ using namespace kiln::support;
 using namespace kiln;
 
 Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
-  // If times are ignored, few options are not dominated.
+  // If times are ignored, most options are dominated by others.
   Chain timeless = chain;
   for (Stage &stage : timeless.stages) {
     stage.fastForward = 0;

@@ -40,8 +40,8 @@ struct Grid {
     int64_t count = bytes <= rest ? 0 : (bytes - rest + slot - 1) / slot;
     return static_cast<int32_t>(std::min<int64_t>(count, slots + 1));
   }
-  /// Returns the number of slots in these bytes; negative if they are fewer
-  /// than `rest`.
+  /// Returns the number of whole slots that fit into these bytes; negative if
+  /// there are fewer than `rest` bytes.
   int32_t within(int64_t bytes) const {
     int64_t count = bytes < rest ? -1 : (bytes - rest) / slot;
     return static_cast<int32_t>(std::min<int64_t>(count, slots));

@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A table for a budget contains the optima of all smaller budgets, but its
-// slots are coarse for the smallest ones. The ladder therefore has a few
-// tables, each for the lower part of the previous range and with smaller slots.
-// Left segments are long only where memory is short, so each table limits their
-// length to a span, which grows as the range shrinks. This leaves effort for
-// more slots and pending options. Sizes are rounded to nearest; schedules are
-// reconstructed in bytes.
+// slots are too coarse for the smallest budgets. The ladder therefore has a few
+// tables. Each table has smaller slots than the previous one and covers only
+// the lower part of its range. Left segments are long only where memory is
+// short, so each table limits their length to a span, which grows as the range
+// shrinks. This leaves effort for more slots and pending options. Sizes are
+// rounded to nearest; schedules are reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 

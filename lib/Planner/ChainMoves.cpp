@@ -40,7 +40,8 @@ static std::vector<ChainOp> decideDrops(const std::vector<ChainOp> &ops,
       saved[i] = false;
       op.kind = last ? ChainOpKind::ForwardSaveDrop : ChainOpKind::ForwardSave;
     } else {
-      // abar_{i+1} already contains the output, or nothing reads the output.
+      // The operation is useless if abar_{i+1} already contains the output or
+      // nothing reads the output.
       if (saved[i] || !value[i + 1])
         continue;
       op = {last ? ChainOpKind::ForwardDrop : ChainOpKind::ForwardCheckpoint, i,
@@ -74,8 +75,8 @@ bool Moves::tryFaster(Ops ops, Candidate &best) {
   return true;
 }
 
-/// Applies the first single move that is faster. Returns false if there is
-/// none.
+/// Applies the first single move that makes the schedule faster. Returns false
+/// if there is none.
 bool Moves::descendOnce(Candidate &best) {
   for (size_t t = 0; t < best.ops.size() && effort > 0; ++t) {
     const ChainOp op = best.ops[t];
@@ -91,8 +92,8 @@ bool Moves::descendOnce(Candidate &best) {
       if (option.index == op.option)
         continue;
       Ops ops = best.ops;
-      // If the operation did not save before, a later forward pass that saves
-      // is not needed.
+      // The operation now saves. If it did not save before, the next forward
+      // pass that saves the same stage is not needed.
       size_t later = t + 1;
       while (isForward(op) && later < ops.size() &&
              !(isSave(ops[later]) && ops[later].stage == op.stage))
@@ -123,8 +124,8 @@ bool Moves::tryDisturbed(Ops ops, Candidate &best) {
   return true;
 }
 
-/// Applies the first disturbance that leads to a faster schedule. Returns false
-/// if there is none.
+/// Applies the first perturbation that leads to a faster schedule. Returns
+/// false if there is none.
 bool Moves::disturb(Candidate &best) {
   const Ops start = best.ops;
   for (size_t t = 0; t < start.size(); ++t) {

@@ -6,24 +6,24 @@
 //===----------------------------------------------------------------------===//
 //
 // Improves a schedule by moves whose results need not be memory-persistent. The
-// moves work on sequences of operations without drops: a value is live from its
-// production to its last use before it is produced again. Deleting a forward
-// pass therefore keeps an earlier value for longer, and inserting one drops it
-// early.
+// moves change sequences of operations without drops; drops are inserted
+// afterwards. A value is live from the operation that computes it to its last
+// use before it is computed again. Deleting a forward pass therefore extends
+// the lifetime of the value computed before, and inserting one shortens it.
 //
 // Moves of a descent:
 //   - delete a forward pass;
 //   - change an option;
 //   - save in a forward pass instead of in a later one of the same stage.
 //
-// Moves of a disturbance:
+// Moves of a perturbation:
 //   - change to an option that saves less;
 //   - save in a later forward pass;
 //   - insert forward passes before a use.
 //
-// Every disturbance that fits the budget is followed by a descent. It is kept
-// if the result is faster than the best schedule so far. All candidates are
-// evaluated by simulate().
+// Every perturbation that fits the budget is followed by a descent. The result
+// of the descent replaces the best schedule so far if it is faster. All
+// candidates are evaluated by simulate().
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +51,8 @@ private:
     double time = 0;
   };
 
-  /// Inserts drops, removes useless operations, and simulates the result.
-  /// Returns true if it fits the budget.
+  /// Inserts drops, removes useless operations, and simulates the schedule.
+  /// Returns true if the schedule fits the budget.
   bool judge(Ops ops, Candidate &result);
   bool tryFaster(Ops ops, Candidate &best);
   void descend(Candidate &best);

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Chooses grids, refines them until plan and bound meet, and keeps the best
-// plan. Every plan is simulated before it is returned.
+// Chooses grids, refines them until the time of the plan is close to the lower
+// bound, and keeps the best plan. Every plan is simulated before it is
+// returned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,9 +88,9 @@ bool Solver::isCloseEnough() const {
 }
 
 /// Plans first with few slots and many pending options, then with more slots
-/// and fewer options. Options matter when memory is scarce, slots when stages
-/// save a lot. The rest of the effort is spent on the bound, for which options
-/// matter most.
+/// and fewer options. Pending options improve plans when memory is scarce;
+/// slots improve plans when stages save many bytes. The rest of the effort is
+/// spent on the bound, which pending options improve most.
 void Solver::useTables() {
   uint64_t exact = bytes / exactSlot(view) + 1;
   auto affordable = [&](uint64_t slots, uint64_t effort) {

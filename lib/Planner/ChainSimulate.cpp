@@ -47,7 +47,7 @@ private:
   }
 
   const Chain &chain;
-  /// True if a_i is present by itself.
+  /// True if a_i is present as a separate value, not only as part of abar_i.
   std::vector<bool> alone;
   /// Option whose abar_i is present, or -1.
   std::vector<int32_t> savedBy;

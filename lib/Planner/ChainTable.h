@@ -11,10 +11,10 @@
 // al., a stage may save and drop its input (choice C). Recomputing the input is
 // cheap if the previous stage has to run once more anyway.
 //
-// Steps without effect are skipped: below the fewest slots of a segment, above
-// those with which every stage saves with its fastest option, and for blocks of
-// slots in which a choice with the most slots is not faster than the best time
-// for the fewest slots.
+// Steps without effect are skipped: slots below the minimum of a segment; slots
+// above the number with which every stage saves with its fastest option; and
+// blocks of slots in which a choice improves no time, because its time with the
+// most slots of the block is not below the best time with the fewest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ public:
   static uint64_t effortPerSlot(const View &view);
 
 private:
-  /// Fewest slots for which there is a schedule, and for which the fastest one
-  /// fits.
+  /// The fewest slots for which a schedule exists, and the fewest for which the
+  /// fastest schedule fits.
   struct Range {
     int32_t least = 0;
     int32_t enough = 0;

@@ -79,7 +79,8 @@ void View::addStage(const Chain &chain, int32_t i,
 }
 
 void View::setPending(size_t count, const std::vector<double> &prices) {
-  // Equal stages use the price of the first of them, so that they stay equal.
+  // Equal stages use the price of the first of them, so that they get equal
+  // options.
   std::vector<int32_t> payer(size(), -1);
   for (int32_t i = 0; i < size(); ++i) {
     if (payer[kinds[i]] < 0)
@@ -149,9 +150,10 @@ void View::numberSegments() {
     tailStride = std::max(tailStride, chosen.size() + 1);
   }
 
-  // A segment is numbered by its first stage and the number of the rest. An
-  // empty segment is numbered by its tail: a gradient, or a stage with an
-  // option and the gradient after it.
+  // The number of a segment is determined by the kind of its first stage and
+  // the number of the segment after this stage. The number of an empty segment
+  // is determined by its tail: a gradient, or a stage with an option and the
+  // gradient after it.
   int32_t n = size();
   llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> empty, longer;
   lengthStride = std::min(span, n) + 1;

@@ -35,8 +35,9 @@ struct Option {
   int64_t saved = 0;
   double forward = 0;
   double time = 0; // Seconds of forward and backward.
-  /// Peak of the forward pass in addition to the waiting bytes: without a_i if
-  /// it is kept for others, and with a_i if it is dropped.
+  /// Peaks of the forward pass in addition to View::waiting(). saveNeed
+  /// excludes a_i, which stays in memory; saveDropNeed includes a_i, which is
+  /// dropped.
   int64_t saveNeed = 0;
   int64_t saveDropNeed = 0;
   /// Peak of the backward pass, without a_i.
@@ -77,7 +78,7 @@ struct Choice {
   /// of B.
   int64_t need = 0;
   /// Time of the choice's own operations and of the backward passes of the
-  /// stages they save.
+  /// stages that these operations save.
   double time = 0;
 };
 
@@ -161,7 +162,7 @@ private:
     return end < size() ? 1 + static_cast<int32_t>(pending[end].size()) : 1;
   }
   /// Returns the index of a segment in `numbers`. Segments that end at the last
-  /// stage come first; they have all lengths and no tail.
+  /// stage come first; they may have any length and have no tail.
   size_t place(const Segment &segment) const {
     size_t length = segment.end - segment.first;
     if (segment.end == size())
@@ -231,7 +232,8 @@ void View::forEachChoice(const Segment &segment, Visitor visit) const {
 
 template <typename Visitor> void View::forEachSegment(Visitor visit) const {
   std::vector<bool> done(segmentCount, false);
-  // Right segments have the same end, so they are likely to be cached.
+  // Iterate over ends first: a segment and its right segments have the same
+  // end, so the right segments are likely to be in the cache.
   for (int32_t end = 0; end <= size(); ++end) {
     for (int32_t first = end; first >= firstOf(end); --first) {
       for (int32_t tail = 0; tail < numTails(end); ++tail) {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The queries rely on properties that the reader of machine files checks: axes
-// are ascending, rates are positive, and no table gives more work less time.
+// are ascending, rates are positive, and more work never takes less time.
 //
 //===----------------------------------------------------------------------===//
 

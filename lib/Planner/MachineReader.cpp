@@ -25,7 +25,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Range of plausible values.
+/// The plausible values of a number in the file.
 struct Range {
   double low, high;
 };
@@ -163,7 +163,7 @@ int64_t Section::integer(const char *key, int64_t low, int64_t high) {
   const json *value = find(key, expected);
   if (!value)
     return low;
-  // An unsigned number that does not fit would be negative as int64_t.
+  // An unsigned number above INT64_MAX would be negative as int64_t.
   if (value->is_number_integer() && !value->is_number_unsigned() &&
       value->get<int64_t>() >= low && value->get<int64_t>() <= high)
     return value->get<int64_t>();
@@ -245,7 +245,8 @@ std::vector<double> Section::cube(const char *key, std::size_t a, std::size_t b,
   const json *value = find(key, expected);
   if (!value)
     return {};
-  // A plain list is a cube with extents 1 x 1 x c; any cube has three levels.
+  // The value is a plain list, which is read as a cube of 1 x 1 x c numbers, or
+  // a cube of three nested levels.
   int levels =
       value->is_array() && !value->empty() && (*value)[0].is_array() ? 3 : 1;
   auto read = [&](auto &self, const json &node, int level,
@@ -307,7 +308,7 @@ static MachineOrigin readOrigin(Section file) {
   return origin;
 }
 
-/// Checks that no point of a table gives more work less time.
+/// Checks that a larger GEMM never takes less time.
 static void checkGemmOrder(const GemmCurve &curve, Section &file) {
   std::size_t extents[] = {curve.m.size(), curve.n.size(), curve.k.size()};
   const std::vector<int64_t> *axes[] = {&curve.m, &curve.n, &curve.k};
@@ -331,7 +332,8 @@ static void checkGemmOrder(const GemmCurve &curve, Section &file) {
     }
 }
 
-/// Checks that a list of rates grows at most as fast as its sizes.
+/// Checks that a list of rates grows at most as fast as the sizes, so that a
+/// larger size never takes less time.
 static void checkOrder(const std::vector<int64_t> &axis,
                        const std::vector<double> &values, const char *key,
                        Section &file) {

@@ -18,19 +18,21 @@ static constexpr uint64_t kImprovementSteps = 20'000'000;
 
 namespace {
 
-/// A copy in the direction of time in which it is placed. Copies to the device
-/// are placed with time reversed.
+/// A copy to be placed in time. Commands are numbered in the direction of
+/// placement: in program order for copies to the host, and in reverse order for
+/// copies to the device.
 struct Transfer {
   int64_t bytes = 0;
   int32_t ready = 0; ///< Command after which the copy can start.
   int32_t busy = 0;  ///< Last command that needs the value, or `ready`.
   int32_t limit = 0; ///< Next command that needs the value.
-  /// Result: first command without the value, or `limit` if it stays.
+  /// Result: first command without the value, or `limit` if the value stays on
+  /// the device.
   int32_t gone = 0;
 };
 
 /// Places the transfers of one direction. `resident[c]` is the number of live
-/// bytes at command c if all transfers stay on the device.
+/// bytes at command c if all values stay on the device.
 class Placer {
 public:
   Placer(const std::vector<double> &seconds, double secondsPerByte,
@@ -71,7 +73,8 @@ double Placer::run(std::vector<int64_t> resident,
       freed[transfer.limit] -= transfer.bytes;
       pending.erase(pending.begin() + static_cast<ptrdiff_t>(index));
     };
-    // Remove transfers that have completed, or that must be waited for.
+    // Remove transfers that have completed, that must be waited for, or whose
+    // limit is reached.
     for (size_t i = 0; i < pending.size();) {
       const Transfer &transfer = *pending[i].transfer;
       if (transfer.limit <= c) {
@@ -123,8 +126,8 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   for (size_t i = 0; i < order.size(); ++i)
     out[order[i]] = sorted[i];
 
-  // In reversed time, a value is last needed at `back`, can leave immediately,
-  // and is needed again where its copy to the host ended.
+  // In reversed time, a copy can start at the command that needs the value
+  // next. Its limit is the last command before the value left the device.
   auto mirror = [&](int32_t c) { return count - 1 - c; };
   std::vector<int64_t> resident(count);
   for (int32_t c = 0; c < count; ++c)
@@ -165,8 +168,9 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   return solution;
 }
 
-/// While commands wait for the link, tries sets that differ by one added,
-/// removed or exchanged value, until none is faster or the effort is spent.
+/// As long as commands wait for the link, tries sets of offloaded values that
+/// differ by one added, removed or exchanged value. Stops if no such set is
+/// faster or the effort is spent.
 static OffloadSolution improve(const OffloadProblem &problem,
                                OffloadSolution best, std::vector<bool> chosen) {
   double compute =
@@ -206,7 +210,7 @@ static OffloadSolution improve(const OffloadProblem &problem,
         better = true;
         continue;
       }
-      // Exchange the value with one of the other set.
+      // Exchange value i with a value j of the other set.
       bool exchanged = false;
       for (size_t j = 0; j < chosen.size() && !exchanged; ++j) {
         if (j == i || chosen[j] != chosen[i] || steps > kImprovementSteps)

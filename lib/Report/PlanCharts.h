@@ -20,7 +20,7 @@ inline constexpr int timelineLeft = 84, timelineRight = 990;
 std::string escapeHtml(llvm::StringRef text);
 
 /// Divides the moments into at most `points` intervals and returns the moment
-/// with the most live bytes of each.
+/// with the most live bytes of each interval.
 std::vector<Moment> downsample(const std::vector<Moment> &moments,
                                size_t points);
 

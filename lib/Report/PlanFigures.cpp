@@ -229,7 +229,7 @@ PlanFigures::PlanFigures(const Object &plan)
 }
 
 /// Computes the figures of the host arena from its buffers, because the plan
-/// records only its size.
+/// contains only the size of this arena.
 void PlanFigures::sumHost() {
   std::vector<Moment> moments = hostTimeline();
   auto most = std::max_element(

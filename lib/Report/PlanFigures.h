@@ -50,9 +50,10 @@ struct PlanBuffer {
 /// Layers with equal choices.
 struct ChoiceGroup {
   std::string layers;
-  /// Names of values. Offloaded values are kept in host memory.
+  /// Names of recomputed, kept and offloaded values. Offloaded values are kept
+  /// in host memory.
   std::vector<std::string> repeats, keeps, offloads;
-  int64_t forwardRuns = 1; ///< Maximum over the stages.
+  int64_t forwardRuns = 1; ///< Maximum over the stages of the layer.
   bool dropsInput = false;
   /// Sums over the layers: bytes of recomputed tensors, bytes of offloaded
   /// tensors, and time of the recomputation.
@@ -102,13 +103,13 @@ struct PlanFigures {
   int64_t budget = 0, unplannedPeak = 0;
   double stepMs = 0, boundMs = 0, unplannedMs = 0;
   std::array<int64_t, kClasses> atPeak{}, declared{};
-  /// Program with the highest memory use, to which the buffers belong.
+  /// Program with the highest memory use. `buffers` contains its buffers.
   std::string program;
   int64_t commands = 0, peakCommand = 0;
   std::vector<PlanBuffer> buffers; ///< Buffers of the device.
   HostFigures hostFigures;
   std::vector<ChoiceGroup> choices;
-  /// Requested lossy techniques, and the encoded values.
+  /// Lossy techniques that the user requested.
   std::string lossy;
   std::vector<EncodingGroup> encodings;
 

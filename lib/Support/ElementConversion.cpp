@@ -36,7 +36,7 @@ inline uint64_t roundToNarrow(const FloatFormat &format, double value) {
   uint64_t mantissa = bits & ((uint64_t{1} << 52) - 1);
   if (exponent == 0x7ff)
     return sign | (mantissa ? format.quietNaN() : format.overflow());
-  if (exponent == 0) // Far below the smallest subnormal of the narrow format.
+  if (exponent == 0) // A subnormal double or zero: rounds to zero.
     return sign;
   uint64_t significand = mantissa | uint64_t{1} << 52;
   int narrow = exponent - 1023 + format.bias();
@@ -48,9 +48,9 @@ inline uint64_t roundToNarrow(const FloatFormat &format, double value) {
   uint64_t half = uint64_t{1} << (shift - 1);
   if (rest > half || (rest == half && (kept & 1)))
     ++kept;
-  // For a normal number, `kept` includes the implicit bit, which adds one to
-  // the exponent field; a carry from rounding increments the exponent as
-  // required.
+  // For a normal number, the implicit bit in `kept` adds one to the exponent
+  // field, so only narrow - 1 is added. A carry from rounding increments the
+  // exponent, as required.
   uint64_t result =
       kept + (narrow < 1 ? 0 : uint64_t(narrow - 1) << mantissaBits);
   return sign | (result > format.largest() ? format.overflow() : result);
@@ -107,7 +107,8 @@ template <> struct Source<Truth> {
   static float get(const unsigned char *p) { return *p != 0 ? 1.0f : 0.0f; }
 };
 
-/// Converts `value` to a double that rounds to a narrow float as `value` does.
+/// Converts `value` to a double that rounds to the same narrow float as
+/// `value`.
 template <typename T> double forNarrow(T value) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
     // The bits that do not fit a double are combined into a sticky bit.

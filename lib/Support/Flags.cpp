@@ -89,7 +89,8 @@ static bool startsWith(std::string_view text, std::string_view start) {
 }
 
 const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
-  // A longer name is not a misspelling, and the distance needs quadratic time.
+  // Ignore longer names: they are not misspellings, and computing the edit
+  // distance takes quadratic time.
   constexpr std::size_t longest = 64;
   if (given.empty() || given.size() > longest)
     return nullptr;

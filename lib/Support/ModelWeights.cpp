@@ -188,7 +188,8 @@ Result<ModelWeights> ModelWeights::open(const std::string &path,
       if (!index->shardOf.count(tensor.name))
         return Status::badInput("'" + file.path() + "': tensor " +
                                 inQuotes(tensor.name) + " is not in " + source);
-      total += tensor.end - tensor.begin; // Bounded by the sizes of the files.
+      // The sum is at most that of the file sizes and cannot overflow.
+      total += tensor.end - tensor.begin;
     }
   if (index->totalBytes && *index->totalBytes != total)
     weights.warnings_.push_back(
@@ -228,8 +229,8 @@ std::vector<std::string> ModelWeights::names() const {
   return names;
 }
 
-/// Returns the tensor with the first of its accepted names that the file has,
-/// or null.
+/// Returns the tensor with the first of the accepted names of `want` that the
+/// weights contain, or null.
 static const TensorInfo *findNamed(const ModelWeights &weights,
                                    const ExpectedTensor &want) {
   if (const TensorInfo *tensor = weights.find(want.name))

@@ -35,8 +35,10 @@ static void onSignal(int signal) {
 void kiln::support::prepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  // open() returns the lowest free descriptor. The opposite access mode keeps
-  // any use of the closed stream an error.
+  // Open /dev/null for each standard stream that is closed, so that no other
+  // file gets its descriptor: open() returns the lowest free descriptor. The
+  // access mode is the opposite of that of the stream, so using the stream is
+  // still an error.
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
@@ -72,7 +74,7 @@ bool kiln::support::waitForWriting(int fd) {
     if (ready > 0 || (ready < 0 && errno != EINTR))
       return true;
   }
-  // Output that can be written immediately is written after a stop, too.
+  // Even after a stop, output that can be written immediately is written.
   return ::poll(&entry, 1, 0) != 0;
 }
 

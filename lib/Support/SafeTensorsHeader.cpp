@@ -183,8 +183,8 @@ private:
     Start,          // the document
     Top,            // a key of the document
     MetadataObject, // the value of __metadata__
-    Metadata,       // a key in it
-    MetadataValue,  // a value in it
+    Metadata,       // a key of __metadata__
+    MetadataValue,  // the value of a key of __metadata__
     EntryValue,     // the value of a tensor's name
     Entry,          // a key in a tensor's entry
     Type,           // the value of dtype

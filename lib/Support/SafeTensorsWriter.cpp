@@ -67,7 +67,8 @@ Result<Layout> layOut(const std::vector<TensorDeclaration> &tensors,
       parseSafeTensorsHeader(json, position, source);
   if (!readBack.ok())
     return Status::error(readBack.status().message());
-  // JSON encoding would change a name that is not valid UTF-8.
+  // JSON encoding changes a name that is not valid UTF-8, so the parsed name is
+  // not among the declared ones.
   std::set<std::string_view> names;
   for (const TensorDeclaration &tensor : tensors)
     names.insert(tensor.name);

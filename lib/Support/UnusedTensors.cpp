@@ -23,7 +23,7 @@ struct Copy {
 
 struct Unused {
   std::vector<Copy> copies;
-  std::vector<std::string> others; ///< Sorted, without known ones.
+  std::vector<std::string> others; ///< Sorted; excludes known names.
 };
 
 bool contains(const std::vector<std::string> &names, std::string_view name) {
@@ -92,7 +92,7 @@ kiln::support::findUnusedTensors(const ModelWeights &weights,
 static Result<int64_t> firstDifference(const ModelWeights &weights,
                                        const TensorInfo &a,
                                        const TensorInfo &b) {
-  // f64 represents every value of the types that store weights exactly.
+  // Compare elements as f64, which represents every weight exactly.
   for (const TensorInfo *tensor : {&a, &b})
     if (!isConvertible(tensor->type, ElementType::F64))
       return 0;
@@ -107,7 +107,7 @@ static Result<int64_t> firstDifference(const ModelWeights &weights,
           !status.ok())
         return status;
     for (int64_t i = 0; i < count; ++i)
-      // NaNs with equal bits are equal.
+      // Treat NaNs with equal bits as equal.
       if (left[i] != right[i] &&
           std::memcmp(&left[i], &right[i], sizeof(double)) != 0)
         return first + i;

@@ -83,7 +83,8 @@ int main(int argc, char **argv) {
     if (posix_memalign((void **)All[I], 64, Size * sizeof(float)))
       return fprintf(stderr, "copy_bench: no memory for %d MiB\n", 4 * MiB), 1;
     float *P = *All[I];
-    // Threads initialise the pages that they use, with normal numbers.
+    // Each thread initialises the pages that it uses. The numbers are not
+    // subnormal.
 #pragma omp parallel for simd
     for (size_t J = 0; J < Size; ++J)
       P[J] = 1e-3f * (float)((J & 1023) + 1);

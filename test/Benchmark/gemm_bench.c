@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures single-precision GEMMs of libraries that are loaded at run time. The
-// samples of the libraries are interleaved, so that a drift of the machine
-// affects all of them equally. Samples during which other processes used the
-// machine are dropped.
+// samples of the libraries are interleaved, so that a drift of the machine's
+// speed affects all of them equally. Samples during which other processes used
+// the machine are dropped.
 //
 //   gemm_bench [-r samples] [-q CPUs] SPEC... < gemms
 //
@@ -20,8 +20,9 @@
 //   fortran  sgemm_               (libtorch_cpu.so exports MKL's)
 //   dnnl     dnnl_sgemm           (oneDNN)
 // Without TILES, each GEMM is one call on the library's own threads. n2 splits
-// the columns into two halves and m2 the rows, and one OpenMP thread computes
-// each half: libraries run a call from a parallel region on the calling thread.
+// the columns into two halves, and m2 splits the rows. One OpenMP thread
+// computes each half, since libraries run a call from a parallel region on the
+// calling thread.
 //
 // Each input line is "name transA transB m n k" for a row-major GEMM, with 0/1
 // for the transposes. The output is CSV. OMP_NUM_THREADS sets the number of
@@ -100,7 +101,8 @@ static void callOnce(const Library *L, int TA, int TB, int M, int N, int K,
     L->Dnnl(TA ? 'T' : 'N', TB ? 'T' : 'N', M, N, K, 1.f, A, LdA, B, LdB, 0.f,
             C, LdC);
   } else {
-    // Column-major: computes the transposed result with exchanged operands.
+    // The library is column-major, so compute the transposed result with
+    // exchanged operands.
     const float One = 1.f, Zero = 0.f;
     L->Fortran(TB ? "T" : "N", TA ? "T" : "N", &N, &M, &K, &One, B, &LdB, A,
                &LdA, &Zero, C, &LdC);

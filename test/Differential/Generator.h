@@ -43,7 +43,8 @@ public:
 private:
   using Made = std::optional<Entry>;
 
-  // Random choices. Standard distributions differ between C++ libraries.
+  // Random choices. Standard distributions are not used, since they differ
+  // between C++ libraries.
   int64_t upTo(int64_t count) { return random() % count; }
   bool chance(int percent) { return upTo(100) < percent; }
   int64_t oneOf(llvm::ArrayRef<int64_t> list) {

@@ -209,8 +209,8 @@ void Generator::addStep() {
     pool.push_back(*made);
 }
 
-/// Returns true if the loss may depend on `value`; a loss for micro-batches may
-/// depend on some values only.
+/// Returns true if the loss may depend on `value`. If the loss must allow
+/// micro-batches, it may depend on some values only.
 bool Generator::isUsable(Value value) const {
   const SequenceFact &fact = sequences->factOf(value);
   return !splits || (!fact.isOpaque() && !fact.isMixed());
@@ -229,8 +229,8 @@ void Generator::eraseUnused() {
       state.erase();
 }
 
-/// Declares several states of one shape and writes some of them: with the entry
-/// value of any of these states or with a value of the graph.
+/// Declares several states of one shape and writes some of them. A written
+/// value is the entry value of one of these states or a value of the graph.
 void Generator::writeStates() {
   RankedTensorType type = any().type();
   SmallVector<std::string> names;

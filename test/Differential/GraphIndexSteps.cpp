@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Permutes, slices and repeats tokens and targets before they are read.
+// Permutes, slices and repeats tokens and targets before other ops use them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +17,11 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Larger index tensors would need tables that are too large.
+/// Lookups of larger index tensors could have more than kMostElements elements.
 static constexpr int64_t kMostIds = 96;
 
-/// Adds a new index tensor derived from an existing one: every element is that
-/// of a token, or 0.
+/// Adds a new index tensor derived from an existing one: every element is the
+/// index of a token, or 0.
 void Generator::moveIds() {
   Value x = ids[upTo(ids.size())];
   auto type = tensorTypeOf(x);
@@ -50,7 +50,7 @@ void Generator::moveIds() {
     keep(make<TransposeOp>(like(shape), x, permutation));
     return;
   }
-  case 2: // Flattened, or one more dimension.
+  case 2: // Flattened, or with one more dimension.
     if (rank == 1 && size % 2 == 0)
       keep(make<ReshapeOp>(like({size / 2, 2}), x));
     else if (rank > 1)

@@ -121,7 +121,8 @@ std::optional<Entry> Generator::linear() {
                x->magnitude * 2};
 }
 
-/// Multiplies a stack of matrices with itself, in every transposition.
+/// Multiplies a stack of matrices with itself, with one of the two operands
+/// transposed.
 std::optional<Entry> Generator::batchedMatmul() {
   auto x = anyWhere([](const Entry &e) { return e.type().getRank() >= 3; });
   if (!x)
@@ -136,7 +137,7 @@ std::optional<Entry> Generator::batchedMatmul() {
   Value product = make<MatmulOp>(tensor(shape), a, a, Value(), !onRows, onRows,
                                  DenseI64ArrayAttr());
   if (chance(50)) {
-    // Multiplies [size, size] with the stack or with its transpose.
+    // Multiplies the [size, size] results with the stack or with its transpose.
     SmallVector<int64_t> whole(x->type().getShape());
     if (!onRows)
       std::swap(whole[rank - 2], whole[rank - 1]);

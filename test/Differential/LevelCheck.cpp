@@ -31,7 +31,7 @@ using kiln::runtime::ValueInfo;
 
 namespace {
 
-/// Every output and every state after each program, by "program: name".
+/// The outputs and states after each program, keyed by "program: name".
 using Snapshot = std::map<std::string, HostTensor>;
 
 class Checker {
@@ -117,7 +117,8 @@ Status Checker::fill(ReferenceEngine &engine, size_t program) {
     auto *reals = reinterpret_cast<double *>(data);
     bool targets = input.name == "targets";
     if (input.name == "tokens" || targets) {
-      // Separate seeds make programs with only one of these inputs agree.
+      // With separate seeds, the values of one input do not depend on whether a
+      // program also has the other.
       std::mt19937_64 tokens(seed + 2 + targets);
       for (int64_t j = 0; j < input.elements(); ++j) {
         bool ignored = targets && tokens() % 8 == 0;
@@ -270,8 +271,9 @@ std::vector<std::string> Checker::run() {
   // A larger epsilon than usual prevents a gradient that is zero up to rounding
   // from becoming an update of full size.
   std::string microbatches = oneOf({"1", "1", "2", "3"});
-  // Each micro-batch would write the states again, and the compiler cannot
-  // prove for every loss that it is a sum over micro-batches.
+  // Use a single batch if the program writes states, since each micro-batch
+  // would write them again. Also use it if autodiff fails, since the compiler
+  // cannot prove for every loss that it is a sum over micro-batches.
   forward.walk([&](WriteOp) { microbatches = "1"; });
   auto autodiff = [&] {
     return "kiln-autodiff{microbatches=" + microbatches + "}";
@@ -294,8 +296,9 @@ std::vector<std::string> Checker::run() {
   auto base = apply(forward, front + "kiln-rebuild-activations," + step);
   if (!kept || !base)
     return failures;
-  // A norm op rounds once, but rebuilding splits it into two ops. The row
-  // programs of both forms are equal.
+  // A norm op rounds once. Rebuilding splits it into two ops that each round,
+  // so results may differ at this level. The row programs of both forms are
+  // equal.
   bool norms = false;
   forward.walk(
       [&](Operation *op) { norms |= isa<LayerNormOp, RmsNormOp>(op); });

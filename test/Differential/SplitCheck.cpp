@@ -166,8 +166,9 @@ void SplitChecker::expectEqual(const Outputs &expected, const Outputs &got,
   }
 }
 
-/// Checks that two micro-batches equal one batch with twice the loss scale:
-/// terms of sequences double, and terms of parameters count only once.
+/// Checks that two equal micro-batches give the results of one batch with twice
+/// the loss scale. Both double the terms of sequences and count terms of
+/// parameters only once.
 void SplitChecker::checkSum() {
   auto step = [](const char *count) {
     return std::string("kiln-autodiff{microbatches=") + count +

@@ -277,7 +277,8 @@ static Status run(int argc, char **argv, int &exitCode) {
                      line->dump);
 }
 
-/// Ends the process if `new` fails. The memory may be used by other processes.
+/// Ends the process if `new` fails, which happens if other processes use the
+/// memory.
 static void reportNoMemory() {
   constexpr char message[] = "error: this machine is out of memory\n";
   (void)!write(STDERR_FILENO, message, sizeof(message) - 1);

@@ -38,7 +38,7 @@ static cl::opt<std::string>
 static cl::opt<std::string> output("o", cl::cat(category),
                                    cl::value_desc("FILE"),
                                    cl::desc("output file"));
-/// Parser of named values. The error message lists all of them.
+/// Parser of named values. The error message lists all valid names.
 template <typename T> struct NamedValues : cl::parser<T> {
   using cl::parser<T>::parser;
   bool parse(cl::Option &option, StringRef, StringRef text, T &value) {

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An emulated kernel is a host function that runs once per GPU thread, each on
-// its own stack. It accesses the device only through these functions. They take
-// no context argument, because the device stores the current thread in a
-// thread-local variable of the OS thread. They must only be called within
-// EmuDevice::launch.
+// An emulated kernel is a host function that is called once per GPU thread,
+// each time on a separate stack. It accesses the device only through the
+// functions below. The functions take no context argument, because the device
+// stores the current GPU thread in a thread-local variable of the OS thread.
+// They must only be called within EmuDevice::launch.
 //
 // A function that detects an error does not return: the launch ends and reports
 // the error, and the stack of the kernel is discarded without running
@@ -24,32 +24,34 @@
 
 extern "C" {
 
-/// A kernel, executed by one GPU thread.
+/// An emulated kernel, which is called once per GPU thread.
 typedef void (*EmuKernel)(char *const *args, const int64_t *immediates,
                           int64_t units);
 
-/// Return the index of the thread in its block, and of the block in the grid.
+/// Return the index of the thread in its block, and the index of the block in
+/// the first dimension of the grid.
 int64_t kiln_emu_thread_id(void);
 int64_t kiln_emu_block_id(void);
-/// Returns the index of the block in the second dimension of the grid, which is
-/// the member of the launch group that the block computes. `args` contains the
-/// arguments of all members.
+/// Returns the index of the block in the second dimension of the grid. The
+/// block computes the member of the launch group with this index. The `args` of
+/// the kernel contain the arguments of all members.
 int64_t kiln_emu_member_id(void);
 
 /// Waits for all threads of the block, and orders their memory accesses.
 void kiln_emu_barrier(void);
 
-/// Return the value of lane `own ^ mask` or of lane `lane`. All 32 lanes of a
-/// warp must call the function. It does not order memory accesses.
+/// Return the `bits` that lane `own ^ mask` or lane `lane` passes, where `own`
+/// is the index of the calling lane. All 32 lanes of a warp must call the
+/// function. The functions do not order memory accesses.
 uint64_t kiln_emu_shuffle_xor(uint64_t bits, int32_t mask);
 uint64_t kiln_emu_shuffle_idx(uint64_t bits, int32_t lane);
 
 /// Returns the address of byte `offset` of the block's shared memory.
 char *kiln_emu_shared(int64_t offset);
 
-/// Must be called before each access, which has at least one byte. The return
-/// address identifies the instruction: sectors are counted per warp and
-/// instruction.
+/// Report an access of `bytes` >= 1 bytes. Must be called before the access.
+/// The return address of the call identifies the accessing instruction, because
+/// the sectors of global accesses are counted per warp and instruction.
 void kiln_emu_global_access(const void *address, int64_t bytes,
                             int32_t isWrite);
 void kiln_emu_shared_access(const void *address, int64_t bytes,
@@ -86,9 +88,10 @@ void kiln_emu_multiply_matrices(const uint32_t *words, float *sums);
 /// a later barrier. No thread may access them earlier. (cp.async)
 void kiln_emu_copy_async(void *to, const void *from, int64_t bytes,
                          int64_t present);
-/// Forms a group of the thread's copies since the last group. It may be empty.
+/// Forms a group of the copies that the thread has started since its last
+/// group. The group may be empty.
 void kiln_emu_copy_commit(void);
-/// Waits for all groups of the thread except the newest `pending`.
+/// Waits for all groups of the thread except the newest `pending` groups.
 void kiln_emu_copy_wait(int64_t pending);
 
 /// Returns 2^x with an error of at most 1 ULP, and 0 if 2^x is below 2^-126.

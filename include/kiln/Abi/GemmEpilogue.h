@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The epilogues that a vendor library (cuBLASLt) applies to the accumulators of
-// a GEMM before rounding, and the reductions of its operands. Below, `u` is the
-// f32 accumulator plus the bias, and gelu is the tanh approximation. The
-// compiler writes the names into programs, and the runtime reads them.
+// The operations that a vendor library (cuBLASLt) can fuse with a GEMM:
+// functions of the accumulators, which it applies before rounding, and
+// reductions of the operands. Below, `u` is the f32 accumulator plus the bias,
+// and gelu is the tanh approximation. The compiler writes the names of the
+// epilogues into programs, and the runtime reads them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,8 @@ enum class GemmEpilogue {
   BiasGradB    ///< bias[j] = the sum of column j of op(b)
 };
 
-/// The names in programs; a GEMM without an epilogue has none.
+/// The names of the epilogues in programs. A GEMM without an epilogue has no
+/// name.
 inline constexpr std::string_view gemmEpilogueNames[] = {
     "", "bias", "gelu_bias", "gelu_aux_bias", "dgelu", "bgrad_a", "bgrad_b"};
 

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The tile grid of a GEMM on a CPU is a function of the GEMM's shape and the
-// number of threads, because the rounding of a tile depends on its shape. The
-// compiler writes the grid into programs, and kiln-measure uses it to time
-// GEMMs.
+// number of threads. The rounding of a tile depends on the tile's shape, so a
+// fixed grid is needed for reproducible results. The compiler writes the grid
+// into programs, and kiln-measure uses it to time GEMMs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,12 @@ namespace kiln::abi {
 
 /// Splits an m x n result into `threads` tiles and returns the grid (gm, gn)
 /// for which BLAS packs the fewest operand elements: each of the gn tiles in a
-/// row of the grid packs its rows of a, and each of the gm tiles in a column
-/// packs its columns of b. If two grids cost the same and the left operand is
-/// transposed, chooses the one with more rows.
+/// row of the grid packs the same rows of a, and each of the gm tiles in a
+/// column packs the same columns of b. If two grids cost the same and the left
+/// operand is transposed, chooses the grid with more rows.
 inline std::pair<int64_t, int64_t>
 chooseGemmGrid(int64_t m, int64_t n, int64_t k, bool transA, int64_t threads) {
-  // GEMMs with fewer multiply-adds are not worth a second thread.
+  // A GEMM with at most this number of multiply-adds runs on one thread.
   constexpr int64_t serialGemm = 64 * 64 * 64;
   if (m * n * k <= serialGemm)
     return {1, 1};

@@ -11,10 +11,10 @@
 // BLAS has no bf16 GEMM for CPUs. Therefore a tile of the grid is split into
 // blocks, the blocks of a and b are converted to f32 in scratch memory of the
 // thread, and BLAS accumulates their GEMMs in order of k. The summation order
-// depends on these constants and on the shape.
+// depends on the maximum block extents below and on the shape.
 //
-// On a GPU the vendor library may split the sum over k into parts, which it
-// stores in f32 in its workspace and then adds (split-K).
+// On a GPU the vendor library may split the sum over k into parts (split-K). It
+// stores the partial sums in f32 in its workspace and then adds them.
 //
 //===----------------------------------------------------------------------===//
 

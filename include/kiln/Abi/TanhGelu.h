@@ -32,7 +32,8 @@ inline double tanhGelu(double x) {
 inline double tanhGeluDerivative(double x) {
   double u = tanhGeluFactor * (x + 0.044715 * x * x * x);
   double du = tanhGeluFactor * (1 + 3 * 0.044715 * x * x);
-  // s (1 - s) with 1 - s = sigmoid(-2u): no overflow, no cancellation.
+  // The derivative of s = sigmoid(2u) is 2 du s (1 - s). 1 - s is computed as
+  // sigmoid(-2u) to avoid cancellation.
   return tanhGeluSigmoid(2 * u) +
          x * 2 * du * tanhGeluSigmoid(2 * u) * tanhGeluSigmoid(-2 * u);
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The choices inside a training program that determine its trajectory: the
+// The properties of a training program that determine its trajectory: the
 // update rules of parameters, dropout, and approximated residuals. The compiler
 // derives them from the ops of the program, not from its flags, so that an
 // executable and the interpreter report identical values.

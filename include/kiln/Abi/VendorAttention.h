@@ -39,7 +39,7 @@ struct VendorAttention {
   std::size_t arguments() const { return isGradient ? 9 : 5; }
   /// Returns the number of `strides` that are used.
   std::size_t matrices() const { return isGradient ? 8 : 4; }
-  /// Returns the number of columns of a matrix, by its index in `strides`.
+  /// Returns the number of columns of the matrix with this index in `strides`.
   int64_t columns(std::size_t matrix) const {
     bool ofKeys = matrix == 1 || matrix == 2 || matrix == 6 || matrix == 7;
     return (ofKeys ? kvHeads : heads) * headDim;
@@ -82,8 +82,9 @@ inline int64_t rowSumBytes(const VendorAttention &attention) {
 }
 
 /// Returns the workspace bytes of a launch, a multiple of 256: 1 MiB, and for
-/// gradients the bytes of the two functions above. If several query heads share
-/// a key head, also the bytes of dk and dv for every query head.
+/// gradients also the sizes that the two functions above return. If several
+/// query heads share a key head, also the bytes of dk and dv for every query
+/// head.
 inline int64_t attentionWorkspaceBytes(const VendorAttention &attention) {
   int64_t bytes = int64_t(1) << 20;
   if (!attention.isGradient)

@@ -19,8 +19,7 @@
 
 namespace kiln {
 
-/// The stage at which compilation stops, which determines the output that is
-/// written.
+/// The stage at which compilation stops. It determines the kind of output.
 enum class EmitStage {
   Forward,
   Step,
@@ -77,15 +76,16 @@ struct CompileOptions {
   bool clip = true, evaluation = true, emitGradients = false, fuse = true,
        rebuild = true;
   /// Allows a vendor library that computes GEMMs to also compute their
-  /// epilogues, which rounds fewer intermediate results.
+  /// epilogues. The results then differ, because fewer intermediate values are
+  /// rounded.
   bool vendorEpilogues = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
-  /// Keys of a model directory's config.json that are ignored although kiln
-  /// does not support them.
+  /// Unsupported keys of a model directory's config.json that are ignored
+  /// instead of rejected.
   std::vector<std::string> ignoredConfigKeys;
   std::string mcpu; ///< Processor to generate code for; empty: this machine's.
-  /// Machine figures for the planner, if loaded.
+  /// Machine figures for the planner, if they have already been loaded.
   std::optional<Machine> machine;
   /// Path of the machine file, or name of a built-in one.
   std::string machineName = defaultMachine;
@@ -95,8 +95,8 @@ struct CompileOptions {
   std::string report;
   /// Path of the planner's remarks, as YAML. Empty: no remarks.
   std::string remarks;
-  /// Prints the passes from the forward graph to the schedule and writes no
-  /// output.
+  /// Prints the passes from the forward graph to the schedule instead of
+  /// compiling the model.
   bool printsPipeline = false;
   /// Directory of libKilnRuntime.a and the other runtime archives.
   std::string libraryDirectory;

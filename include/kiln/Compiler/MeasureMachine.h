@@ -19,7 +19,8 @@ struct MeasureOptions {
   /// measured in compiled executables.
   std::string libraryDirectory;
   int64_t threads = 1;
-  double seconds = 25; ///< Approximate duration, without attention.
+  /// Approximate duration of the measurement, without that of attention.
+  double seconds = 25;
 };
 
 /// Measures the performance of this machine with the kernels that executables
@@ -33,8 +34,8 @@ Result<Machine> measureMachine(const MeasureOptions &options);
 Status writeMeasuredMachine(const MeasureOptions &options,
                             const std::string &path);
 
-/// Returns the properties of this machine that measured figures are compared
-/// with.
+/// Returns the properties of this machine from which chooseMachine() decides
+/// whether figures were measured on it.
 Result<ThisMachine> describeThisMachine(const std::string &programDirectory,
                                         int64_t threads);
 

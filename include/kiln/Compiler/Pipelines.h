@@ -27,7 +27,7 @@ namespace kiln {
 /// Points at which a pipeline can begin and end, in order. Each is a level (see
 /// docs/design/architecture.md), except Imported, Formed and Grouped.
 enum class PipelinePoint {
-  Imported, ///< Output of an importer or parsed file, not verified.
+  Imported, ///< Output of an importer or parsed file, not yet verified.
   Forward,
   Step,
   Planned,

@@ -86,8 +86,8 @@ importHuggingFace(mlir::MLIRContext &context, llvm::StringRef directory,
 /// Compares the parameters of `module` with the headers of the directory's
 /// safetensors files. Returns an error for the first tensor that is missing or
 /// has a different shape. Adds a warning about unused tensors, which an
-/// executable rejects unless they are ignored. Succeeds if the directory has no
-/// such files.
+/// executable rejects unless --init-ignore names them. Succeeds if the
+/// directory has no safetensors files.
 llvm::Error checkWeights(mlir::ModuleOp module, llvm::StringRef directory,
                          std::vector<std::string> &warnings);
 

@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares the derivative rules of ops with their values. For a program f and
-// cotangents c of its results, the gradient program applies the rules of f's
-// ops in reverse order. Everything is interpreted in f64. The comparisons are:
+// Compares the gradients given by the derivative rules of ops with difference
+// quotients. For a program f and cotangents c of its results, the gradient
+// program applies the rules of f's ops in reverse order. Everything is
+// interpreted in f64. The comparisons are:
 //
 //   directions   <gradient(c), v>  against  (<c, f(x+hv)> - <c, f(x-hv)>) / 2h
-//   Jacobian     every element of every input against every element of every
-//                result, if both are few
+//   Jacobian     the derivatives of all elements of the results with respect to
+//                all elements of the inputs, if both have few elements
 //
 //===----------------------------------------------------------------------===//
 

@@ -52,8 +52,8 @@ public:
   /// Returns the type that a value of tensor type `type` has during evaluation.
   mlir::RankedTensorType evaluationType(mlir::Type type) const;
 
-  /// Sets the value of a state, which must have its evaluation type. Every
-  /// state that a program reads must have a value.
+  /// Sets the value of a state. `value` must have the evaluation type of the
+  /// state. Every state that a program reads must have a value.
   void setState(llvm::StringRef name, HostTensor value);
   /// Returns null if the state has no value yet.
   TensorHandle getState(llvm::StringRef name) const;

@@ -20,9 +20,9 @@
 namespace kiln {
 
 /// Returns an error if the module does not fit into the memory of this machine.
-/// Counts the states of the module, the inputs and outputs of its programs, and
-/// the largest of the peak memory of a program and the arena of scheduled
-/// programs.
+/// Counts the states of the module, the inputs and outputs of its programs, the
+/// arena of its scheduled programs, and the largest peak memory of a program or
+/// command.
 Status checkMemoryNeeded(mlir::ModuleOp module);
 
 } // namespace kiln

@@ -28,8 +28,8 @@ struct RunOnceOptions {
 Status runOnce(ReferenceEngine &engine, const RunOnceOptions &options,
                llvm::raw_ostream &out);
 
-/// Writes the outputs of the last run of `program`, if it exists, and all
-/// states in their evaluation types to a safetensors file.
+/// Writes the outputs of the last run of `program`, if such a program exists,
+/// and all states in their evaluation types to a safetensors file.
 Status dumpTensors(ReferenceEngine &engine, llvm::StringRef program,
                    const std::string &path);
 

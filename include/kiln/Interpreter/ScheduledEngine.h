@@ -6,17 +6,18 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs scheduled programs command by command in one arena of bytes, in the
-// types of the program, with the reference evaluation of the ops. A shadow of
-// the arena records which slot last wrote each unit of bytes. The following
-// faults of a plan are errors that name both slots:
+// types of the program, with the reference evaluation of the ops. Shadow memory
+// stores for each unit of bytes of the arena the slot through which it was last
+// written. The following faults of a plan are errors:
 //
 //   - two slots that share bytes while both are live
 //   - a command that accesses a slot outside of its lifetime
-//   - a read of bytes that were not written, or that another slot overwrote; a
-//     slot whose lifetime is within an iteration of a loop starts unwritten
-//   - a state that a program overwrote
-//   - a race with a copy between device and host: its destination must not be
-//     read and its source must not change until the copy is waited for
+//   - a read of bytes that were not written, or that were overwritten through
+//     another slot; a slot whose lifetime is within an iteration of a loop is
+//     unwritten at the start of each iteration
+//   - a state whose bytes were overwritten through another slot
+//   - a race with a copy between device and host: before the wait for the copy,
+//     the destination must not be accessed and the source must not change
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +33,9 @@ namespace kiln {
 /// arena.
 struct InterpretedArena {
   std::vector<char> bytes;
-  /// Per arenaUnit: 1 + the slot of the running program that last wrote it, or
-  /// 0.
+  /// For each unit of arenaUnit bytes: 1 + the index of the slot of the running
+  /// program through which it was last written, 0 if it was not written, or -1
+  /// if a copy to it is in progress.
   std::vector<int32_t> writers;
 };
 
@@ -84,7 +86,8 @@ private:
   runtime::Description description_;
   std::vector<ScheduledProgram> programs;
   std::vector<int64_t> stateOffsets;
-  /// Copies of every program's outputs, which the next run may overwrite.
+  /// Copies of the outputs of every program. The next run may overwrite the
+  /// outputs in the arena.
   std::vector<std::vector<std::vector<char>>> outputs;
   InterpretedArena arena;
 };

@@ -67,7 +67,8 @@ struct ScheduledCommand {
   llvm::SmallVector<SlotTensor, 4> operands, results;
   int scratch = -1; ///< Index of a slot, or -1.
   /// Index of the operand to which a result is added, or -1. In iterations in
-  /// which it is not read, the operand counts as zeros.
+  /// which the command does not read this operand (see readsAccumulated()),
+  /// zeros replace it.
   int accumulated = -1;
   int64_t count = 0; ///< Number of iterations of the loop that begins.
   /// The ops to evaluate; null for fills and copies.
@@ -104,8 +105,8 @@ public:
 private:
   friend class ScheduledProgramBuilder;
   ScheduledProgram() = default;
-  /// Bodies that are not in the module: those of GEMMs, and kernels with the
-  /// arguments of a launch bound.
+  /// Bodies that are not in the module: the bodies of GEMMs, and copies of
+  /// kernel bodies to which the arguments of a launch are bound.
   std::vector<std::unique_ptr<mlir::Region>> bodies;
 };
 

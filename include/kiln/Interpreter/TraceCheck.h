@@ -10,12 +10,17 @@
 // in f64 on exactly the bytes that the compiled command read, and compares the
 // results.
 //
-// The difference may be 8 * sqrt(L) * (eps * |result| + s) in the Euclidean
-// norm, where L is the length of the longest sum of the command and eps that of
-// the result's type. s bounds the effect of rounding on a correct result: the
-// larger of the distances to the result with every op rounded, and to the
-// results of evaluations with random perturbations of eps. s matters if terms
-// cancel.
+// The Euclidean norm of the difference may be at most
+//
+//   8 * sqrt(L) * (eps * |result| + s / 2),
+//
+// where L is the length of the longest sum of the command and eps is the
+// machine epsilon of the result's type. s is an estimate of the effect of
+// rounding on a correct result. It is the largest distance from the exact
+// result to the result of an evaluation that rounds every op, and to the
+// results of evaluations with random perturbations of relative size eps. s is
+// large if terms cancel; it is computed only if the difference exceeds the
+// bound for s = 0.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,7 +50,8 @@ struct ArenaBuffer {
 };
 
 struct ArenaOptions {
-  /// The search stops at any height up to this one; -1 asks for the lowest.
+  /// The search stops as soon as the height is at most `capacity`. -1: the
+  /// height is minimized.
   int64_t capacity = -1;
   /// Upper limit on elementary steps, each of which examines one buffer or
   /// section and takes about a nanosecond. With 0, only the greedy orders are

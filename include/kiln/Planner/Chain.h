@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A network that is cut at single tensors is a chain. Stage i reads its input
-// a_i and computes a_{i+1}. Its backward pass computes delta_i, the gradient of
-// a_i, from delta_{i+1}. The loss is the last stage.
+// A chain is a network that is cut into stages such that each stage reads only
+// the output of the previous stage. Stage i reads its input a_i and computes
+// a_{i+1}. Its backward pass computes delta_i, the gradient of a_i, from
+// delta_{i+1}. The loss is the last stage (in contrast to StageChain.h, where
+// it is not a stage).
 //
 //   a_0 --[stage 0]--> a_1 --[stage 1]--> a_2 ... --[stage n-1]--> a_n
 //   delta_0 <--------- delta_1 <--------- delta_2 ... <----------- delta_n
@@ -27,13 +29,14 @@
 //                                                                  itself
 //
 // a_i is present by itself or as a part of abar_i. It can be dropped only if it
-// is present by itself, and must be recomputed before its next use. a_0 and
-// delta_n are present at the start, and a_0 is kept until the end.
+// is present by itself, and a dropped a_i must be recomputed before its next
+// use. a_0 and delta_n are present at the start, and a_0 is kept until the end.
 //
-// The memory of an operation is everything that is present when it starts, plus
-// its result, plus its workspace. It is at least the memory before and after
-// the operation, so a workspace may be negative, for example if delta_i
-// overwrites delta_{i+1}. Sizes are in bytes, times in seconds.
+// The memory of an operation is the sum of everything that is present when it
+// starts, its result and its workspace. A workspace may be negative, for
+// example if delta_i overwrites delta_{i+1}. However, the memory of an
+// operation is never less than the memory before or after it. Sizes are in
+// bytes, times in seconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,11 +55,11 @@ namespace kiln {
 
 /// One way to run the forward and backward passes of a stage.
 struct StageOption {
-  /// Bytes saved from the forward to the backward pass, abar_{i+1}, without the
-  /// stage's input. At least the size of the stage's output.
+  /// Size of abar_{i+1}: the bytes that the forward pass saves for the backward
+  /// pass, without the stage's input. At least the size of the stage's output.
   int64_t saved = 0;
   /// Bytes in host memory from the forward to the backward pass. They are
-  /// reported, but not limited.
+  /// reported in ChainCost::hostPeak, but not limited.
   int64_t hostBytes = 0;
   double forward = 0;
   double backward = 0;
@@ -130,7 +133,7 @@ struct ChainCost {
 };
 
 /// Simulates the sequence with the memory model above. Shares no code with the
-/// planner, so that it can verify its plans.
+/// planner, so that the simulation can verify the planner's schedules.
 ChainCost simulate(const Chain &chain, llvm::ArrayRef<ChainOp> ops);
 
 } // namespace kiln

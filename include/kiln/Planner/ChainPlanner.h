@@ -7,12 +7,12 @@
 //
 // Finds a fast schedule of a chain whose peak memory is within a budget. A
 // schedule is memory-persistent if every stored tensor is kept until its
-// backward use. The fastest of these is found by dynamic programming over
-// segments of the chain and free memory, following Beaumont et al., "Optimal
-// re-materialization strategies for heterogeneous chains", extended by several
-// options per stage and by stages that save and drop their input. Memory is
-// counted in slots. A local search then considers schedules that are not
-// persistent.
+// backward use. The fastest memory-persistent schedule is found by dynamic
+// programming over segments of the chain and free memory, following Beaumont et
+// al., "Optimal re-materialization strategies for heterogeneous chains",
+// extended by several options per stage and by stages that save and drop their
+// input. The dynamic program measures memory in slots of equal size. A local
+// search then considers schedules that are not persistent.
 //
 // A plan includes lower bounds, so that its distance to the optimum is known.
 // The result is a pure function of the chain, budget and options: effort is
@@ -45,13 +45,13 @@ struct ChainOptions {
   /// small.
   double gap = 2e-4;
   /// Upper limits on elementary steps. `tableEffort` limits the tables of the
-  /// dynamic program, with steps of up to half a nanosecond; the first
-  /// refinement is always done. `moveEffort` limits the local search, with
-  /// steps of about a nanosecond.
+  /// dynamic program, with steps of up to half a nanosecond; the first table is
+  /// always computed. `moveEffort` limits the local search, with steps of about
+  /// a nanosecond.
   uint64_t tableEffort = 6'000'000'000;
   uint64_t moveEffort = 300'000'000;
-  /// The same limits for a ladder: for all its tables, and for the local search
-  /// of each plan.
+  /// The same limits for a ChainLadder: `ladderEffort` for all its tables
+  /// together, and `ladderMoveEffort` for the local search of each plan.
   uint64_t ladderEffort = 1'200'000'000;
   uint64_t ladderMoveEffort = 3'000'000;
 };
@@ -68,8 +68,8 @@ struct ChainPlan {
   double persistentBound = 0;
   /// Lower bound on the time of all schedules within the budget.
   double bound = 0;
-  /// Number of slots of the table that gave the plan; 0 if everything can be
-  /// saved.
+  /// Number of slots of the table from which the plan was built; 0 if it was
+  /// built without a table.
   int32_t slots = 0;
 };
 
@@ -80,7 +80,8 @@ std::optional<ChainPlan> solveChain(const Chain &chain, int64_t budget,
                                     const ChainOptions &options = {});
 
 /// The smallest peak of all persistent schedules, exact to the byte, and the
-/// pass at which a schedule with this peak reaches it.
+/// forward or backward pass of a stage in which a schedule with this peak
+/// reaches it.
 struct ChainFloor {
   int64_t bytes = 0;
   int32_t stage = 0;
@@ -89,13 +90,14 @@ struct ChainFloor {
 ChainFloor smallestFeasibleBudget(const Chain &chain,
                                   const ChainOptions &options = {});
 
-/// Plans for many budgets of one chain. Each takes a few milliseconds once the
-/// tables for the largest budget are filled. The plans are within a small
-/// fraction of a per cent of those of solveChain().
+/// Computes plans of one chain for many budgets. A plan takes a few
+/// milliseconds once the tables for the largest budget are filled. Its time is
+/// within a small fraction of a per cent of the time of solveChain()'s plan.
 class ChainLadder {
 public:
-  /// Prepares plans for budgets of up to `largest` bytes, and for those in
-  /// which everything fits. The chain must pass verifyChain(); it is copied.
+  /// Prepares plans for budgets of up to `largest` bytes, and for larger
+  /// budgets in which everything can be saved. The chain must pass
+  /// verifyChain(); it is copied.
   ChainLadder(const Chain &chain, int64_t largest,
               const ChainOptions &options = {});
   ~ChainLadder();
@@ -103,8 +105,8 @@ public:
   /// Returns the same as smallestFeasibleBudget().
   ChainFloor floor() const;
 
-  /// Returns a plan as solveChain() does, except that `persistentBound` is no
-  /// better than `bound`. The plan is never slower than an earlier one for the
+  /// Returns a plan as solveChain() does, except that `persistentBound` is
+  /// equal to `bound`. The plan is never slower than an earlier one for the
   /// same or a smaller budget, so the result depends on the previous calls.
   std::optional<ChainPlan> plan(int64_t budget);
 
@@ -114,11 +116,11 @@ private:
 };
 
 /// Returns a lower bound on the time of every schedule within the budget,
-/// persistent or not. It is the optimum of a linear relaxation in which each
-/// stage either keeps the bytes that an option saves from its only forward
-/// pass, or runs its forward pass twice. The bound is tight while two forward
-/// passes per stage suffice. It is infinite only for budgets
-/// below the smallest feasible one.
+/// persistent or not. The bound is the optimum of a linear relaxation. In it,
+/// each stage either runs its forward pass once and keeps the bytes that an
+/// option saves, or runs it twice. The bound is tight while two forward passes
+/// per stage suffice. It is infinite only for budgets below the smallest
+/// feasible one.
 double relaxedTimeBound(const Chain &chain, int64_t budget,
                         const ChainOptions &options = {});
 

@@ -8,14 +8,14 @@
 // A machine file describes the speed of a machine's GEMMs, memory and
 // host-device link, so that plans can be made for a machine that is not
 // present. Files are either measured (`kilnc --measure-machine`) or written
-// from data sheets (those that ship with kiln). The figures guide only choices
-// that do not change results; nothing is timed when a program runs.
+// from data sheets (those that ship with kiln). The figures affect only choices
+// that do not change results.
 //
 // Every query returns seconds and is monotone: more work never takes less time.
-// A table is exact at its points. Between them, the logarithm of the time is
-// interpolated linearly in the logarithms of the sizes. Beyond the last point
-// the rate is constant. A GEMM that is smaller than the first point takes as
-// long as the first point.
+// A query at a point of a table returns the exact value. Between points, the
+// logarithm of the time is interpolated linearly in the logarithms of the
+// sizes. Beyond the last point, the rate is constant. A GEMM that is smaller
+// than the first point takes as long as the first point.
 //
 // Example: with m = {64, 256}, n = k = {256} and rates of 20 and 80 GFLOP/s,
 // GEMMs of 64 x 256 x 256 and of 256 x 256 x 256 both take 2*64*256*256 / 20e9
@@ -44,10 +44,11 @@ enum class LinkDirection { ToHost, ToDevice };
 /// Source of the figures.
 struct MachineOrigin {
   bool measured = false;
-  std::string source; ///< Data sheet and assumptions; only if not measured.
-  // The following fields are set only if measured.
+  /// Data sheet and assumptions; empty if the figures were measured.
+  std::string source;
+  // The following fields are set only if the figures were measured.
   std::string date; ///< YYYY-MM-DD.
-  std::string cpu;  ///< As in ThisMachine.
+  std::string cpu;  ///< Name of the processor, as in ThisMachine.
   std::string blas;
   int64_t threads = 0;
 };
@@ -69,21 +70,23 @@ struct BandwidthCurve {
 };
 
 /// Rate of attention kernels relative to the peak GEMM rate of their type, as a
-/// function of the sequence length. Masked pairs do not count as work.
+/// function of the sequence length. Pairs of a query and a key that are masked
+/// do not count as work.
 struct AttentionCurve {
   std::vector<int64_t> sequence; ///< Lengths in ascending order.
   std::vector<double> forward, backward;
 };
 
-/// Link between device memory and host memory. On a CPU, where both are the
-/// same memory, the rate of a copy by one thread.
+/// Link between device memory and host memory. On a CPU, device and host share
+/// one memory, and the rates are those of a copy by one thread.
 struct MachineLink {
   double toHost = 0, toDevice = 0; ///< bytes/s.
-  double latency = 0;              ///< Seconds per copy.
+  double latency = 0;              ///< Fixed cost of a copy, in seconds.
   bool duplex = false; ///< Both directions run at once at their full rates.
 };
 
-/// Properties of this machine that a measured file is compared with.
+/// Properties of the present machine, to compare with those in a measured
+/// machine file.
 struct ThisMachine {
   std::string cpu;
   std::string blas;
@@ -132,11 +135,11 @@ struct Machine {
   }
 
   /// Returns why the measured figures of a CPU do not apply to `here`, or
-  /// std::nullopt if they do. The text is a fragment such as "was measured on
-  /// CPU 'A', here it is 'B'".
+  /// std::nullopt if they apply. The text is a fragment such as "was measured
+  /// on CPU 'A', here it is 'B'".
   std::optional<std::string> mismatch(const ThisMachine &here) const;
 
-  /// Returns 16 hexadecimal digits that depend on every figure.
+  /// Returns a hash of all figures, as 16 hexadecimal digits.
   std::string hash() const;
 };
 
@@ -146,15 +149,15 @@ struct Machine {
 /// BadInput for an invalid file.
 Result<Machine> loadMachine(const std::string &name);
 
-/// Parses the text of a machine file. `source` is its name in messages.
+/// Parses the text of a machine file. `source` names the text in messages.
 Result<Machine> parseMachine(const std::string &text,
                              const std::string &source);
 
 /// Returns the formatted text of a machine file.
 std::string printMachine(const Machine &machine);
 
-/// Writes a machine file, which appears under its name only when it is
-/// complete.
+/// Writes a machine file atomically: the path never contains an incomplete
+/// file.
 Status writeMachine(const Machine &machine, const std::string &path);
 
 /// Returns the names of the machines that ship with kiln, in alphabetical

@@ -6,22 +6,23 @@
 //===----------------------------------------------------------------------===//
 //
 // A program is a sequence of commands, each with a duration and a number of
-// live bytes. Some of these bytes are values that have a long gap between two
-// uses. They can be copied to the host after they are computed, and back before
-// their next use. The link executes one copy at a time in each direction,
-// concurrently with the commands.
+// live bytes. Some of these bytes belong to values with a long gap between two
+// uses. Such a value can be copied to the host before the gap, and back to the
+// device before its next use. The link executes one copy at a time in each
+// direction, concurrently with the commands.
 //
-// A value does not occupy device memory between the wait for its copy to the
-// host and the start of its copy back. If memory allows, both are placed such
-// that no command waits: the wait when the copy is complete, and the start as
-// late as the link allows. If memory is short, commands wait for the link.
-// Copies to the device are placed by the same algorithm as copies to the host,
-// with time reversed.
+// An offloaded value occupies no device memory between the wait for its copy to
+// the host and the start of its copy back. If memory allows, no command waits
+// for the link: each wait is placed after the copy has completed, and each copy
+// back starts as late as the link allows. If memory is short, commands wait for
+// the link. Copies to the device are placed by the same algorithm as copies to
+// the host, with time reversed.
 //
-// Values are chosen greedily: for the first command that exceeds the capacity,
-// the value that was computed first, because it has the most time for its
-// copies. Values that turn out not to be needed are then removed from the set.
-// If commands still wait for the link, sets that differ by one value are tried.
+// Values are chosen greedily. At the first command whose live bytes exceed the
+// capacity, the planner adds the value that was computed first, because that
+// value has the most time for its copies. Afterwards the planner removes values
+// that need not be offloaded. If commands still wait for the link, it tries
+// sets that differ by one value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,9 +52,9 @@ struct OffloadProblem {
   int64_t hostCapacity = INT64_MAX;
 };
 
-/// A value that is offloaded. Its copy to the host is complete before command
-/// `wait`, and its copy back starts before command `begin`; left < wait <=
-/// begin <= back.
+/// A value that is offloaded. The program waits for its copy to the host before
+/// command `wait`, and starts its copy to the device before command `begin`.
+/// The order is left < wait <= begin <= back.
 struct OffloadedItem {
   int32_t item = 0;
   int32_t wait = 0;
@@ -64,7 +65,7 @@ struct OffloadSolution {
   std::vector<OffloadedItem> offloaded; ///< Sorted by item.
   /// Estimated duration, including waits for the link.
   double seconds = 0;
-  /// Maximum of the live bytes above the capacity; 0 if the plan fits.
+  /// Maximum number of live bytes minus the capacity; 0 if the plan fits.
   int64_t excess = 0;
 
   bool fits() const { return excess == 0; }

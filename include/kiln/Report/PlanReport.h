@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Formats the plan that `kilnc --emit=plan` writes in three ways: as text for a
-// terminal, as an HTML page, and as a snapshot for the memory viewer of
+// Formats, in three ways, the plan that `kilnc --emit=plan` writes: as text for
+// a terminal, as an HTML page, and as a snapshot for the memory viewer of
 // PyTorch. The reports depend only on the plan.
 //
 //===----------------------------------------------------------------------===//

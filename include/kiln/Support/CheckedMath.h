@@ -7,7 +7,7 @@
 //
 // Sizes, offsets and counts that are computed from the contents of a file use
 // these functions. They return nullopt if the exact result does not fit its
-// type. This includes aligning up, because value + alignment - 1 may wrap.
+// type. checkedAlignUp is included because value + alignment - 1 may wrap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ template <typename T> std::optional<T> checkedMul(T a, T b) {
 }
 
 /// Returns the smallest multiple of `alignment` that is at least `value`.
-/// Returns nullopt if it does not fit, if `alignment` is not positive, or if
-/// `value` is negative.
+/// Returns nullopt if the multiple does not fit, if `alignment` is not
+/// positive, or if `value` is negative.
 template <typename T> std::optional<T> checkedAlignUp(T value, T alignment) {
   if (value < 0 || alignment <= 0)
     return std::nullopt;
@@ -47,8 +47,8 @@ template <typename T> std::optional<T> checkedAlignUp(T value, T alignment) {
 }
 
 /// Returns the product of all dimensions, or 1 if there are none. Returns
-/// nullopt if it does not fit or if a dimension is negative, even if another
-/// dimension is zero.
+/// nullopt if the product does not fit or if a dimension is negative, even if
+/// another dimension is zero.
 template <typename Range>
 std::optional<int64_t> checkedElements(const Range &shape) {
   int64_t product = 1;

@@ -54,7 +54,7 @@ enum class ElementKind : uint8_t {
   Signed,
   Unsigned,
   Bool,
-  /// Type that is read from files and kept as bytes, without conversion.
+  /// A type that files may contain but that cannot be converted to other types.
   Opaque,
 };
 
@@ -69,8 +69,8 @@ struct FloatFormat {
   /// set are NaNs, and all other codes are finite numbers.
   bool hasInfinity = true;
   /// If true, conversions replace infinities and numbers beyond the range by
-  /// the largest finite number of the same sign. If false, they replace them by
-  /// an infinity, or by NaN if the format has no infinity.
+  /// the largest finite number of the same sign. If false, conversions replace
+  /// such values by an infinity, or by NaN if the format has no infinity.
   bool saturates = false;
 
   // Codes of special values, with the sign bit clear.
@@ -94,7 +94,8 @@ struct FloatFormat {
 struct ElementTypeInfo {
   ElementType type;
   ElementKind kind;
-  /// Bits of an element in memory. Below 8, several elements share a byte.
+  /// Bits of an element in memory. If fewer than 8, several elements share a
+  /// byte.
   unsigned bits;
   /// Name in the header of a safetensors file, such as "BF16".
   std::string_view fileName;
@@ -143,8 +144,8 @@ inline bool isFloat(ElementType type) {
 }
 
 /// Returns the magnitude below which compiled code may flush numbers of a float
-/// type to zero. 8-bit floats are converted by integer arithmetic, and all
-/// their numbers are normal numbers of f32.
+/// type to zero. Returns 0 for 8-bit floats: they are converted by integer
+/// arithmetic, and their subnormal numbers are normal numbers in f32.
 double flushedBelow(ElementType type);
 
 /// Returns the bytes of `count` contiguous elements, rounded up to whole bytes.

@@ -8,8 +8,8 @@
 // A model is compiled by one program and trained by another, so a flag is
 // easily passed to the wrong one. This file provides a table of flags for each
 // program, and checkCommandLine, which every program calls before it parses
-// flag values. It suggests the nearest flag for an unknown one and explains
-// flags that belong to another program.
+// flag values. For an unknown flag, the error message suggests the nearest
+// known flag, or explains that the flag belongs to another program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace kiln::support {
 struct Flag {
   std::string_view name;  ///< Name without dashes.
   std::string_view value; ///< Value placeholder; empty for a switch.
-  bool repeats = false;   ///< True if it may be given more than once.
-  bool internal = false;  ///< True if --help omits it.
+  bool repeats = false;   ///< True if the flag may be given more than once.
+  bool internal = false;  ///< True if --help omits the flag.
 
   /// Returns the flag with its dashes, such as "--steps" or "-o".
   std::string dashed() const;
@@ -50,20 +50,21 @@ const Flag *findFlag(const FlagTable &table, std::string_view name);
 /// Describes the flags that one program accepts.
 struct CommandLineRules {
   FlagTable own;
-  /// The flags of another program, and a function that returns the error for
-  /// such a flag, a sentence that starts with the flag. Both may be empty.
+  /// The flags of another program, and a function that returns the error
+  /// message for one of them: a sentence that starts with the flag. Both may be
+  /// empty.
   FlagTable other;
   std::function<std::string(const Flag &)> explainOther;
-  /// True if "-name" is accepted as "--name", if "--name value" is accepted as
-  /// "--name=value", and if "--name=" is left to the parser.
+  /// True if the program accepts "-name" for "--name", "--name value" for
+  /// "--name=value", and "--name=" as an empty value, respectively.
   bool acceptsSingleDash = false;
   bool acceptsSeparateValues = true;
   bool acceptsEmptyValues = false;
 };
 
-/// Checks that all flags in `words` (argv without the program) are known, that
-/// each flag with a value has one, and that no flag is given twice unless it
-/// may repeat. Returns the words that are not flags. If --help is given,
+/// Checks that all flags in `words` (argv without the program name) are known,
+/// that each flag with a value has one, and that no flag is given twice unless
+/// it may repeat. Returns the words that are not flags. If --help is given,
 /// nothing is checked. A failure has ExitCode::Usage.
 Result<std::vector<std::string>>
 checkCommandLine(const std::vector<std::string> &words,

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Only one source file includes the xxhash header.
+// Wraps xxhash, so that only one source file includes its header.
 //
 //===----------------------------------------------------------------------===//
 

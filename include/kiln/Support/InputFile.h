@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// User files are read through this class, which uses pread into a buffer of the
-// caller and no mmap: a file that shrinks while it is read causes an error
-// instead of a SIGBUS. Only regular files are accepted, and opening a FIFO does
-// not block.
+// User files are read through this class. It uses pread instead of mmap, so
+// that a file that shrinks while it is read causes an error and not a SIGBUS.
+// Only regular files are accepted, and opening a FIFO does not block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +40,7 @@ public:
   Result<InputFile> duplicate() const;
 
   const std::string &path() const { return path_; }
-  /// Returns the size in bytes when the file was opened.
+  /// Returns the size in bytes that the file had when it was opened.
   uint64_t size() const { return size_; }
 
   /// Reads [offset, offset + bytes) into `buffer`. Fails if the size or the

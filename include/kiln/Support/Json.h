@@ -30,19 +30,23 @@ struct JsonLimits {
   int maxDepth = 64;
 };
 
-/// Receives the events of one document. Returning false stops the parser, in
-/// which case the receiver has set `error` (a fragment such as "duplicate key
-/// 'a'"). Depth, syntax and encoding are checked before an event is delivered.
+/// Receives the events of one document. A receiver can stop the parser: it sets
+/// `error` (a fragment such as "duplicate key 'a'") and returns false. Depth,
+/// syntax and encoding are checked before an event is delivered.
 class JsonEvents {
 public:
   virtual ~JsonEvents() = default;
   virtual bool null() = 0;
   virtual bool boolean(bool value) = 0;
-  virtual bool integer(int64_t value) = 0;          ///< negative, or "-0"
-  virtual bool unsignedInteger(uint64_t value) = 0; ///< digits only
-  virtual bool real(double value) = 0;              ///< always finite
-  virtual bool string(std::string &value) = 0;      ///< may be moved from
-  virtual bool key(std::string &value) = 0;         ///< may be moved from
+  /// Negative integers and "-0".
+  virtual bool integer(int64_t value) = 0;
+  /// Integers without a sign.
+  virtual bool unsignedInteger(uint64_t value) = 0;
+  virtual bool real(double value) = 0; ///< The value is finite.
+  /// The receiver may move from `value`.
+  virtual bool string(std::string &value) = 0;
+  /// The receiver may move from `value`.
+  virtual bool key(std::string &value) = 0;
   virtual bool startObject() = 0;
   virtual bool endObject() = 0;
   virtual bool startArray() = 0;

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads a JSON document into structs. The first missing member or type mismatch
-// becomes one message with its path, such as
-// "programs.train.commands[12].args[3]". A Node refers to its parent, so a path
-// is built only for a failure. After a failure, every read returns a default
-// value; the caller checks for a failure once, at the end.
+// is reported in one message that contains its path, such as
+// "programs.train.commands[12].args[3]". A Node refers to its parent, so that
+// the path can be built when a failure occurs. After a failure, every read
+// returns a default value; the caller checks for a failure once, at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 
 namespace kiln::support {
 
-/// Records the first failure while a document is read.
+/// Stores the first failure that occurs while a document is read.
 class ReadFailure {
 public:
   /// Messages have the form "SOURCE: 'PATH' PROBLEM; ADVICE".
@@ -57,10 +57,11 @@ public:
   std::optional<Node> find(const char *key) const;
   /// Returns an element of an array; `index` < size().
   Node element(std::size_t index) const;
-  /// Returns the number of elements. Fails if this is not an array.
+  /// Returns the number of elements. Fails if the value is not an array.
   std::size_t size() const;
 
-  /// Returns an integer. Fails if it is less than `minimum`.
+  /// Returns the value of an integer. Fails if the value is less than
+  /// `minimum`.
   int64_t integer(int64_t minimum = INT64_MIN) const;
   double real() const;
   bool boolean() const;

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Provides lookup by tensor name over a .safetensors file, a directory with
+// Looks up tensors by name in a .safetensors file, a directory with
 // model.safetensors, or a directory with model.safetensors.index.json and its
 // shards. The index is untrusted: each shard must be a plain file in the same
 // directory and must contain exactly the tensors that the index lists.
@@ -25,8 +25,9 @@ struct ExpectedTensor {
   std::string name;
   std::vector<std::string> aliases; ///< Other accepted names, tried in order.
   std::vector<int64_t> shape;
-  /// Names of tied tensors, under which a file may repeat this tensor; one of
-  /// them is read if the file has no other name.
+  /// Names of tensors that are tied to this one. A file may repeat this tensor
+  /// under these names. They are tried if the file contains neither `name` nor
+  /// an alias.
   std::vector<std::string> copies = {};
 };
 

@@ -37,7 +37,8 @@ public:
   const std::string &path() const;
 
   /// Reserves `bytes` bytes in total, so that a full disk is detected before
-  /// anything is written. Does nothing if the file system does not support it.
+  /// anything is written. Does nothing if the file system does not support
+  /// reservations.
   Status reserve(uint64_t bytes);
   /// Sets the execute permission for everyone with read permission.
   Status makeExecutable();

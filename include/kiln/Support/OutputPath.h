@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks output paths before the work that produces their contents.
+// Checks output paths early, before the program computes the contents of the
+// files.
 //
 //===----------------------------------------------------------------------===//
 

@@ -33,13 +33,13 @@ void prepareProcess();
 void installStopSignals(bool restart = true);
 bool stopRequested();
 
-/// Returns a failure with ExitCode::Stopped if a stop was requested; for work
-/// that has nothing to save.
+/// Returns a failure with ExitCode::Stopped if a stop was requested. Used by
+/// operations that have nothing to save.
 Status checkStop();
 
 /// Waits until `fd` can be written without blocking. Returns false if a stop is
-/// requested first, so that a reader that stopped reading cannot prevent a run
-/// from saving.
+/// requested first. Otherwise, a pipe whose reader is blocked could prevent a
+/// run from saving its checkpoint.
 bool waitForWriting(int fd);
 
 /// Writes a result, as opposed to progress output, to standard output.

@@ -8,8 +8,8 @@
 // A file contains the header length N (8 bytes, little-endian), N bytes of JSON
 // that map each tensor name to {dtype, shape, data_offsets}, and the data. A
 // file is accepted only if the tensors cover the data exactly, without gaps,
-// overlaps or trailing bytes, so it cannot contain hidden data and all sizes
-// are validated. Memory use is limited to a small multiple of the header size.
+// overlaps or trailing bytes. Therefore a file cannot contain hidden data.
+// Memory use is limited to a small multiple of the header size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,9 +107,8 @@ struct TensorDeclaration {
 /// appears under its name only when finish() succeeds.
 class SafeTensorsWriter {
 public:
-  /// Creates a file whose data starts at a multiple of 64 bytes. Adds
-  /// {"format": "pt"} to `metadata`, which readers expect, unless it has that
-  /// key.
+  /// Creates a file whose data starts at a multiple of 64 bytes. Adds the entry
+  /// {"format": "pt"}, which readers expect, unless `metadata` has that key.
   static Result<SafeTensorsWriter>
   create(const std::string &path, std::vector<TensorDeclaration> tensors,
          std::map<std::string, std::string> metadata = {});

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every function that can fail returns a Status or a Result<T>. A failed one
+// Every function that can fail returns a Status or a Result<T>. A failure
 // contains the exit code of the process and a one-line message that describes
 // what failed, where, the expected and actual values, and a remedy.
 //

@@ -7,8 +7,8 @@
 //
 // Imports the types of kiln::support that almost every file uses into namespace
 // kiln, similar to mlir/Support/LLVM.h for LLVM types. Other names of
-// kiln::support are qualified, or a source file contains a using-directive. The
-// headers that define these types include this one.
+// kiln::support must be qualified, or imported by a using-directive in a source
+// file. The headers that define these types include this header.
 //
 //===----------------------------------------------------------------------===//
 

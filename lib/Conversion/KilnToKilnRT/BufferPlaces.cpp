@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Places of views, concats, sums of loops and results. BufferPlan.h describes
-// the rules.
+// Assigns places to views, concats, sums of loops and results. BufferPlan.h
+// describes the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ Place PlanBuilder::densePlace(int32_t buffer, Type type) {
   return place;
 }
 
-/// Returns the row pitch in elements of a result in a separate buffer.
+/// Returns the row pitch, in elements, that a result has in a separate buffer.
 int64_t PlanBuilder::rowStrideOf(OpResult result) {
   auto type = tensorTypeOf(result);
   int64_t columns = getColumnCount(type), width = elementBytes(type);
@@ -183,7 +183,8 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
   unsigned slices = loop.getSliced().size();
   for (auto [i, sum] : llvm::enumerate(loop.getSums())) {
     if (!places.contains(sum)) {
-      // If the body yields an argument, the sum has no defining op.
+      // If the body yields a block argument, the yielded value has no defining
+      // op.
       Operation *maker = yield->getOperand(i).getDefiningOp();
       int32_t buffer =
           newBuffer(describeOp(maker ? maker : loop), rt::SlotClass::Gradient,
@@ -200,9 +201,10 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
 }
 
 /// Returns the place of the matrix that a GEMM stores. If only the kernel of
-/// its epilogue reads the matrix, this is the place of a result of the
-/// epilogue. That place must not contain an operand of the command, because a
-/// tile of the matrix is written before the epilogue reads its operands.
+/// the epilogue reads the matrix, the matrix shares the place of a result of
+/// the epilogue where possible. That place must not contain an operand of the
+/// command, because a tile of the matrix is written before the epilogue reads
+/// its operands.
 Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
   if (Value matrix = gemm.getMatrix()) {
     if (!places.contains(matrix))
@@ -250,9 +252,9 @@ Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
 }
 
 /// Returns true if a dispatch may store its result in the place of an operand
-/// whose lifetime ends. `rows` is the program of a row dispatch, or null.
-/// kiln.bucket_decode reads each element of dy before it writes the same
-/// element of dx.
+/// whose lifetime ends at the dispatch. `rows` is the program of a row
+/// dispatch, or null. kiln.bucket_decode reads each element of dy before it
+/// writes the same element of dx.
 static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
                          unsigned operand, unsigned result) {
   if (rows)

@@ -113,9 +113,10 @@ void PlanBuilder::delayUpdates(Block &block) {
     // the result is copied into the state at the end.
     if (last == update || last->hasTrait<OpTrait::IsTerminator>())
       continue;
-    // If an op before the end of the program reads a result, the update does
-    // not move, and its result is copied into the state at the end. A fused
-    // update may also yield a gradient that the program returns.
+    // Move the update only if all its results are read at the end of the
+    // program. Otherwise its result is copied into the state at the end. The
+    // program may return a result, because a fused update may also yield a
+    // gradient.
     bool readAtEnd = llvm::all_of(update->getUsers(), [](Operation *user) {
       return isa<WriteOp, ReturnOp>(user);
     });
@@ -196,8 +197,8 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   Command command;
   command.op = op;
   auto loop = dyn_cast<AccumulateOp>(op->getParentOp());
-  // A command that accumulates onto the sum of a loop overwrites it in the
-  // first iteration and adds to it in the others.
+  // A command that accumulates onto the sum of a loop overwrites the sum in the
+  // first iteration and adds to the sum in the others.
   auto betaFor = [&](Value accumulate) -> int64_t {
     if (!accumulate)
       return 0;
@@ -245,8 +246,8 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
     place.loopStride = bytesOf(body.getArgument(i).getType());
     setPlace(body.getArgument(i), place);
   }
-  // Fill a sum with zeros before the loop unless its only users overwrite it in
-  // the first iteration.
+  // Fill a sum with zeros before the loop unless all users of the sum overwrite
+  // it in the first iteration.
   for (unsigned i = 0; i < loop.getNumResults(); ++i) {
     BlockArgument sum = body.getArgument(slices + i);
     bool started = llvm::all_of(sum.getUses(), [&](OpOperand &use) {
@@ -307,8 +308,8 @@ bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
 }
 
 /// Schedules the start of a copy. If the copy is only used as the new value of
-/// a state, and no later op reads the entry value, its destination is the place
-/// of the state.
+/// a state, and no later op reads the entry value, the destination of the copy
+/// is the place of the state.
 LogicalResult PlanBuilder::visitCopy(Operation *copy) {
   Value source = copy->getOperand(0), token = copy->getResult(0);
   Place from = places.lookup(source);
@@ -348,8 +349,8 @@ void PlanBuilder::visitWait(CopyWaitOp wait) {
   plan.commands.push_back(std::move(command));
 }
 
-/// Copies entry values that the program returns to separate buffers, if a copy
-/// at the end of the program overwrites their states.
+/// Copies each entry value that the program returns into a separate buffer if a
+/// copy at the end of the program overwrites the state.
 void PlanBuilder::keepReturnedStates() {
   for (Value value : plan.program.getReturn().getValues()) {
     Place place = places.lookup(value);

@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Copies the epilogue of a matmul into the body of a kernel. The matmul
-/// becomes the first argument.
+/// Copies the epilogue of a matmul into the body of a kernel. The result of the
+/// matmul becomes the first argument.
 static void copyEpilogue(DispatchOp dispatch, Region &region) {
   Block &from = dispatch.getBody().front(), &to = region.emplaceBlock();
   MatmulOp matmul = dispatch.getMatmul();
@@ -34,7 +34,7 @@ static void copyEpilogue(DispatchOp dispatch, Region &region) {
 }
 
 /// Removes the memory from all tensor types of a body. A kernel does not depend
-/// on the memory; the views of each launch determine it.
+/// on the memory of its operands, which the views of each launch determine.
 static void dropMemory(Region &region) {
   region.walk([](Operation *op) {
     for (Value result : op->getResults())
@@ -49,7 +49,8 @@ static void dropMemory(Region &region) {
 
 rt::KernelOp KernelTable::get(DispatchOp dispatch,
                               ArrayRef<int64_t> rowStrides) {
-  // The buffer plan already created the kernel to compute its scratch size.
+  // The buffer plan may have created the kernel already, to compute its scratch
+  // size. Reuse the kernel if the row strides are the same.
   auto &[strides, found] = ofDispatches[dispatch];
   if (!found || ArrayRef(strides) != rowStrides) {
     strides.assign(rowStrides.begin(), rowStrides.end());

@@ -23,9 +23,11 @@ struct ByteRange {
 /// A byte range in device memory that commands of the host access.
 struct Scalar {
   ByteRange range;
-  /// The device has written the range since the host last waited for it.
+  /// True if the device has written the range since the host last waited for
+  /// the device.
   bool isWritten = false;
-  /// The host has read the range since the device last waited for it.
+  /// True if the host has read the range since the device last waited for the
+  /// host.
   bool isRead = false;
 };
 
@@ -63,8 +65,9 @@ static bool isOnDevice(const rt::MemoryAccess &access) {
   return rt::slotOf(access.slot).getMemory() == MemorySpace::Device;
 }
 
-/// Makes a command wait for the other queue if it reads a scalar that the
-/// device wrote, or writes one that the host read.
+/// Makes a command of the host wait for the device if the command reads a
+/// scalar that the device wrote. Makes a command of the device wait for the
+/// host if the command writes a scalar that the host read.
 void WaitPlacer::order(rt::CommandOpInterface command) {
   bool onHost = queueMemory(command) == MemorySpace::Host;
   SmallVector<Scalar *> touched;
@@ -100,8 +103,8 @@ void WaitPlacer::run() {
         scalars.push_back({rangeOf(access)});
   }
   ArrayAttr executing = queues.getExecuting();
-  // Process the body of a loop twice: its commands also depend on those of the
-  // previous iteration.
+  // Process the body of a loop twice, because its commands also depend on the
+  // commands of the previous iteration.
   for (size_t i = 0, loopBegin = 0; i < commands.size(); ++i) {
     if (auto loop = dyn_cast<rt::LoopOp>(commands[i])) {
       bool ends = loopBegin != 0;

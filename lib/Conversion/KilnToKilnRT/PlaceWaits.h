@@ -26,7 +26,7 @@ public:
   mlir::FlatSymbolRefAttr copyingTo(MemorySpace memory);
   /// Returns all queues declared so far, except those of transfers.
   mlir::ArrayAttr getExecuting();
-  /// Returns the separate queue of commands on `memory`, or null if it is not
+  /// Returns the separate queue of commands on `memory`, or null if none is
   /// declared.
   mlir::FlatSymbolRefAttr lookup(MemorySpace memory) {
     return names[memory == MemorySpace::Host ? Host : Compute];

@@ -39,7 +39,8 @@ private:
   void preplace(mlir::Value value, Place place);
   int32_t newBuffer(std::string name, rt::SlotClass slotClass, int64_t bytes,
                     std::string why);
-  /// Creates a buffer for a tensor in the memory of its type.
+  /// Creates a buffer for a tensor, in the memory that the type of the tensor
+  /// specifies.
   int32_t newBuffer(std::string name, rt::SlotClass slotClass, mlir::Type type,
                     std::string why);
   Place densePlace(int32_t buffer, mlir::Type type);

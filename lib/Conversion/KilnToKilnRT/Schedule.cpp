@@ -101,7 +101,8 @@ void Scheduler::placeStates() {
     bytes = llvm::alignTo(stateOffsets.back() + bytesOf(state.getType()),
                           alignment);
   }
-  // The offsets of all other slots are relative to the end of the states.
+  // Align the end of the states for every slot class, because the offsets of
+  // all other slots are relative to it.
   for (unsigned i = 0; i <= rt::getMaxEnumValForSlotClass(); ++i)
     if (auto slotClass = rt::symbolizeSlotClass(i))
       for (int64_t &bytes : stateBytes)
@@ -209,8 +210,8 @@ void Scheduler::emitGemm(const Command &command) {
   Value a = matrix(0, tensorTypeOf(gemm.getLeft())),
         b = matrix(1, tensorTypeOf(gemm.getRight())),
         c = matrix(2, gemm.getMatrixType());
-  // kilnrt.gemm names the operands of a vendor epilogue (bias, aux), and lists
-  // those of an epilogue on tiles (reads, writes).
+  // kilnrt.gemm has named operands for a vendor epilogue (bias, aux), and
+  // operand lists for an epilogue on tiles (reads, writes).
   Value bias, aux;
   SmallVector<Value> reads, writes;
   const Place *next = command.places.begin() + 3;

@@ -60,7 +60,7 @@ static TraceEvent::Track trackOf(Stream stream) {
                                     : TraceEvent::Track::Commands;
 }
 
-/// Returns the trace event, without its times, of a command or a launch group.
+/// Returns the trace event of a command or a launch group, without its times.
 TraceEvent ActionTimer::describe(const StreamAction &action) const {
   const std::vector<Command> &commands = program_.program().commands;
   const Command &command = commands[action.command];

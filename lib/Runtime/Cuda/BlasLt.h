@@ -66,7 +66,8 @@ private:
   static std::string textOf(const Problem &problem);
   struct Choice {
     Owned<MatmulDescHandle> desc;
-    Owned<LayoutHandle> a, b, c; ///< As cuBLASLt names them, a and b swapped.
+    /// Named as in cuBLASLt, with a and b swapped.
+    Owned<LayoutHandle> a, b, c;
     Algorithm algorithm;
     bool isF64 = false;
     abi::GemmEpilogue epilogue = abi::GemmEpilogue::None;

@@ -27,7 +27,8 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// The number of runs of --check-memory, and of initial runs that may allocate.
+/// The number of runs that --check-memory makes, and the number of first runs
+/// that may allocate memory.
 static constexpr int64_t checkedRuns = 20, firstRuns = 2;
 
 namespace {
@@ -282,7 +283,8 @@ const char *CudaEngine::observedOutput(size_t program, size_t output) {
 }
 
 /// Runs a program with a WatchedRun observer. Every action completes before the
-/// next begins, so that asynchronous copies complete at their start.
+/// next begins, so an asynchronous copy is complete when the action that starts
+/// it ends.
 Status CudaEngine::runInOrder(size_t index, CommandObserver *observer,
                               SerialCopier::When) {
   const CudaProgram &program = programs_[index];

@@ -56,8 +56,8 @@ void CudaProgram::layOutStaging() {
         isGradient(output) ? -1 : take(stagingBytes_, output.bytes()));
   readsBegin_ = stagingBytes_;
 
-  // Host kernels run one after another, so that the copies that they read can
-  // share memory.
+  // Host kernels run one after another, so their copies of the data that they
+  // read can share memory.
   prepared_.resize(streams_.actions.size());
   std::vector<int64_t> ends(streams_.actions.size(), readsBegin_);
   for (std::size_t i = 0; i < streams_.actions.size(); ++i) {
@@ -356,8 +356,8 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
 }
 
 Status CudaProgram::queue(ActionObserver *observer) const {
-  // After the program's own events: one for the start of the run and one for
-  // the end of each stream.
+  // The program's own events are followed by one event for the start of the run
+  // and one for the end of each stream.
   auto start = std::size_t(streams_.events);
   auto end = [&](Stream stream) { return start + std::size_t(stream); };
   bool splitsGroups = observer && observer->splitsGroups();

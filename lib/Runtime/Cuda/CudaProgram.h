@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Queues the actions of a StreamProgram on CUDA streams. All streams begin
-// after the work in the compute stream, and the compute stream ends after all
-// of them, so that the same calls can be executed directly or captured into a
-// graph.
+// Queues the actions of a StreamProgram on CUDA streams. The other streams
+// first wait for the compute stream, and at the end the compute stream waits
+// for the other streams. Therefore the same calls can be executed directly or
+// captured into a graph.
 //
-// A program has pinned host memory, its staging memory: copies of its inputs,
-// of its outputs other than gradients, and of device data that host kernels
-// read.
+// The staging memory of a program is pinned host memory. It contains copies of
+// the inputs, of the outputs other than gradients, and of device data that host
+// kernels read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,16 +37,18 @@ namespace kiln::runtime::cuda {
 struct CudaResources {
   const Gpu *gpu = nullptr;
   DevicePointer arena = 0;
-  char *hostArena = nullptr;             ///< Null if it has no bytes.
-  BlasLt *products = nullptr;            ///< Null if no program has a gemm.
-  AlgorithmSearch *search = nullptr;     ///< Null: use cuBLASLt's heuristic.
-  AttentionLibrary *attention = nullptr; ///< Null if no launch is eligible.
+  char *hostArena = nullptr;  ///< Null if the host arena is empty.
+  BlasLt *products = nullptr; ///< Null if no program has a gemm.
+  /// If null, cuBLASLt's heuristic chooses the algorithms.
+  AlgorithmSearch *search = nullptr;
+  /// Null if cuDNN can compute no launch.
+  AttentionLibrary *attention = nullptr;
   ThreadTeam *team = nullptr;
   const void *const *kernels = nullptr;
   /// Indexed like `kernels`; null for host kernels.
   std::vector<Function> functions;
   std::array<QueueStream, streamCount> streams;
-  std::vector<Event> events; ///< The events of the program that needs most.
+  std::vector<Event> events; ///< Enough events for every program.
 
   StreamHandle stream(Stream which) const {
     return streams[std::size_t(which)].get();
@@ -92,8 +94,8 @@ public:
   int64_t stagingBytes() const { return stagingBytes_; }
 
   /// Resolves all references and chooses the algorithms. `staging` is pinned
-  /// memory of stagingBytes() bytes. It and the resources must outlive the
-  /// program and must not move.
+  /// memory of stagingBytes() bytes. The staging memory and `resources` must
+  /// outlive the program and must not move.
   Status prepare(const CudaResources &resources, char *staging);
 
   char *inputData(std::size_t input) const { return staging_ + inputs_[input]; }
@@ -124,8 +126,9 @@ private:
   };
   /// The data that an action needs in addition to its command.
   struct Prepared {
-    std::size_t choice = 0;                  ///< The algorithm of a gemm.
-    const DnnAttention *attention = nullptr; ///< Null: launch the kernel.
+    std::size_t choice = 0; ///< The algorithm of a gemm.
+    /// If null, the kernel is launched.
+    const DnnAttention *attention = nullptr;
     HostWork hostWork;
     std::vector<HostRead> reads;
   };

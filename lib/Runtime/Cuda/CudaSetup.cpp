@@ -144,7 +144,7 @@ Status CudaSetup::makeStreams(const Programs &programs) {
 /// Looks up the device kernels by their names in the kernel table, and sets
 /// their limits of dynamic shared memory.
 Status CudaSetup::findFunctions() {
-  std::vector<int64_t> shared; // The limit of each function.
+  std::vector<int64_t> shared; // Dynamic shared memory of each function.
   for (const Program &program : file_.programs) {
     for (const Command &command : program.commands) {
       if (!isDeviceLaunch(command))
@@ -298,6 +298,7 @@ Status CudaSetup::checkMemory(std::vector<MemoryCheckLine> &lines) {
     bool isArena = use.what == std::string_view("arena");
     int64_t expected = roundedUp(file_.arenaBytes);
     // A small arena may fit into memory that the driver has already reserved.
+    // The free memory then does not decrease.
     bool ok = use.bytes == expected ||
               (use.bytes == 0 && expected == allocationGranularity);
     lines.push_back(

@@ -8,7 +8,7 @@
 // Acquires all resources of an engine in a fixed order: context, kernels,
 // libraries, arenas, streams and events, and memory for inputs and outputs.
 // They are released in reverse order. The decrease of the GPU's free memory is
-// recorded for each step.
+// recorded for each of these steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,21 +50,22 @@ public:
   /// object.
   const CudaResources &resources() const { return resources_; }
   int threads() const { return team_ ? team_->size() : 0; }
-  /// Returns one line that start() reports to the user, if any.
+  /// Returns a one-line notice for the user, if start() produced one.
   std::optional<std::string> notice() const { return notice_; }
   /// Returns the names of the libraries and the GPU for the log, or an empty
   /// string before start().
   std::string libraryName() const;
 
-  /// Appends lines with the GPU memory used by each step. Only the line of the
-  /// arena can fail.
+  /// Appends one line for each step of start() with the GPU memory that the
+  /// step acquired. Only the line of the arena is compared with the planned
+  /// size.
   Status checkMemory(std::vector<MemoryCheckLine> &lines);
 
   /// Waits for all queued work, so that its memory can be released.
   void waitForAll() const;
 
 private:
-  /// The device memory that a step acquired.
+  /// The device memory that one step of start() acquired.
   struct MemoryUse {
     const char *what;
     int64_t bytes;
@@ -90,7 +91,7 @@ private:
   std::string algorithmFile_;
   std::optional<std::string> notice_;
   std::optional<ThreadTeam> team_;
-  // Destroyed in reverse order of declaration.
+  // The order of declaration matters: members are destroyed in reverse order.
   std::optional<Driver> driver_;
   std::optional<Gpu> gpu_;
   LoadedModule module_;

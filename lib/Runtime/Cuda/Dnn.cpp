@@ -271,7 +271,8 @@ Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
     status = dnn_.call(get, place, int(dnn::EngineNumericalNotes),
                        int(dnn::IsNumericalNote), int64_t(dnn::numericalNotes),
                        &count, static_cast<void *>(notes));
-  plan.isDeterministic = status.ok(); // Conservative if the query fails.
+  // If the query fails, assume a nondeterministic engine.
+  plan.isDeterministic = status.ok();
   for (int64_t i = 0; i < count && i < dnn::numericalNotes; ++i)
     plan.isDeterministic &= notes[i] != dnn::nondeterministic;
   return Status();

@@ -29,8 +29,8 @@ class Dnn {
 public:
   /// Loads the first of `libraries` that exists. Needs no device.
   static Result<Dnn> open(const std::vector<std::string> &libraries);
-  /// Creates a handle in the current context, whose calls are queued on
-  /// `stream`.
+  /// Creates a handle in the current context. Calls with this handle are queued
+  /// on `stream`.
   Status start(StreamHandle stream);
 
   /// Returns the name and version, such as "cuDNN 9.19.0".
@@ -84,8 +84,8 @@ private:
 struct DnnPlan {
   DnnObjectOwner config, plan;
   int64_t workspaceBytes = 0;
-  /// False if the engine reports that it is nondeterministic, or reports no
-  /// properties.
+  /// False if the engine reports that it is nondeterministic, or if the query
+  /// of its properties fails.
   bool isDeterministic = true;
 };
 
@@ -138,7 +138,7 @@ private:
   std::vector<DnnObjectOwner> objects_;
   std::vector<DnnDescriptor> tensors_, operations_;
   DnnDescriptor graph_ = nullptr;
-  int64_t nextId_ = 1000; ///< Greater than all ids of callers.
+  int64_t nextId_ = 1000; ///< Greater than all ids that callers use.
   Status status_;
 };
 

@@ -16,8 +16,8 @@ using namespace kiln;
 
 namespace {
 
-/// Ids of tensors with an address: the arguments of the launch in order, then
-/// others.
+/// Ids of the tensors that have an address. The arguments of the launch come
+/// first, in order.
 enum Id : int64_t {
   Q = 1,
   K,

@@ -25,7 +25,7 @@ namespace kiln::runtime::cuda {
 
 class DnnAttention {
 public:
-  /// Builds the graph alone, which needs no device. `dnn` must outlive the
+  /// Builds the graph without a plan. Needs no device. `dnn` must outlive the
   /// result.
   static Result<DnnAttention>
   describe(const Dnn &dnn, const abi::VendorAttention &attention, double scale);

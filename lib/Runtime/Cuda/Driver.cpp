@@ -20,7 +20,7 @@ static bool isKernelFault(int code) {
 }
 
 std::string Driver::codeText(int code) const {
-  // The driver's stub library does not set them.
+  // The driver's stub library does not set `name` and `text`.
   const char *name = nullptr, *text = nullptr;
   (void)api_.cuGetErrorName.function(code, &name);
   (void)api_.cuGetErrorString.function(code, &text);

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Calls the CUDA driver and converts its error codes to messages. The results
-// of all functions are checked, except those of destructors, whose failures
-// have no consequence.
+// of all calls are checked, except in destructors, where a failure has no
+// consequence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 
 namespace kiln::runtime::cuda {
 
-/// Advice that ends the messages of executables that find no suitable GPU.
+/// The end of the error message if an executable finds no suitable GPU.
 inline constexpr const char *runElsewhere =
     "; compile with --target=cpu or --target=cuda-emu to run here";
 
@@ -59,7 +59,7 @@ private:
   std::string version_;
 };
 
-/// An owning handle, which its destructor destroys.
+/// Owns a handle. The destructor destroys the handle.
 template <typename Handle> class Owned {
 public:
   Owned() = default;

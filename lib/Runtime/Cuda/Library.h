@@ -31,8 +31,8 @@ template <typename Signature> struct Entry {
 /// execute its code.
 class Library {
 public:
-  /// Loads the first of `names` that can be loaded. An error gives the reason
-  /// for the first name.
+  /// Loads the first of `names` that can be loaded. If none can be loaded, the
+  /// error states the reason for the first name.
   static Result<Library> open(const std::vector<std::string> &names);
 
   /// Returns the name of the loaded library.

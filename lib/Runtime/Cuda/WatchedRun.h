@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Synchronizes after every action and copies the slots that it wrote to the
-// host, where a CommandObserver reads them. The copies of the arenas have the
-// same layout as the arenas of a CPU engine. All other bytes keep the contents
-// of the last whole copy.
+// Synchronizes after every action, and copies to the host the slots that the
+// action wrote. A CommandObserver reads the copies on the host, which have the
+// same layout as the arenas of a CPU engine. Bytes outside these slots keep
+// their values from the last copy of the whole arenas.
 //
 //===----------------------------------------------------------------------===//
 

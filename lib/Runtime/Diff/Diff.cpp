@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Equal steps need hashes only. A step that differs needs two more things that
-// are lost once it has run: the states before it, from which the rounding bound
-// is computed, and the results of its ops. With --tolerance=exact, both
-// executables are restarted and run again up to that step. With
-// --tolerance=rounding, A copies its states before every step, and the results
-// of ops are recorded until the first difference.
+// Steps are compared by hashes. The report of a step that differs needs two
+// more inputs, which are no longer available after the step: the states before
+// the step, from which the rounding bound is computed, and the results of its
+// ops. With --tolerance=exact, both executables are restarted and run again up
+// to that step. With --tolerance=rounding, A copies its states before every
+// step, and the results of ops are recorded until the first difference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +121,8 @@ static Finding numberFinding(const char *name, double a, double b, double moved,
   return finding;
 }
 
-/// Returns the largest spacing at 1 among the parameter types of the model.
+/// Returns the largest spacing of floating-point numbers at 1 among the
+/// parameter types of the model.
 static double modelSpacing(const TrainedModel &model) {
   double eps = infoOf(ElementType::F64).spacingAtOne;
   for (const TrainedTensor &tensor : model.tensors)
@@ -199,7 +200,7 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
 }
 
 /// Requires that both executables have completed the differing step and that A
-/// has kept the states before it. Step 0 is the initial state.
+/// still has the states before the step. Step 0 is the initial state.
 Result<StepFindings> Comparison::judge(const TrainedStep &a,
                                        const TrainedStep &b) {
   StepFindings findings;
@@ -209,8 +210,8 @@ Result<StepFindings> Comparison::judge(const TrainedStep &a,
   if (!a.order.empty())
     std::sort(pairs.begin(), pairs.end(),
               [&](const TensorPair &x, const TensorPair &y) {
-                // -1 converts to the largest value, so unwritten tensors sort
-                // last.
+                // The order of an unwritten tensor is -1, which converts to the
+                // largest uint64_t. Therefore unwritten tensors sort last.
                 return std::pair(uint64_t(a.order[x.a]), x.a) <
                        std::pair(uint64_t(a.order[y.a]), y.a);
               });
@@ -243,7 +244,7 @@ Result<StepFindings> Comparison::judge(const TrainedStep &a,
 }
 
 /// Restarts both executables and runs them up to and including `step`, with the
-/// options that judge() requires. `a` and `b` are updated.
+/// options that judge() requires. Stores the results of `step` in `a` and `b`.
 Status Comparison::repeat(int64_t step, TrainedStep &a, TrainedStep &b) {
   std::vector<std::string> hashes[2] = {a.hashes, b.hashes};
   // At most one instance of each executable runs at a time.

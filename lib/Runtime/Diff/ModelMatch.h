@@ -22,7 +22,7 @@ struct TensorPair {
 };
 
 /// Pairs the tensors by name, in the order of A: every state, and the gradients
-/// that both executables keep. Fails with ExitCode::BadInput and a one-line
+/// that both executables store. Fails with ExitCode::BadInput and a one-line
 /// error if the models, the tensor shapes or the steps differ.
 Result<std::vector<TensorPair>> matchModels(const TrainedModel &a,
                                             const TrainedModel &b);

@@ -14,13 +14,13 @@
 //    bytes. The concatenated values of all iterations of a loop form one value
 //    (the rows of micro-batches in order), and the value of the last iteration
 //    forms another one (a sum).
-//  - A key is compared if both sides have the same number of distinct values
-//    for it. The n-th value of A then corresponds to the n-th value of B.
-//  - A value differs if the other side has no equal value under the same key,
-//    although commands of the same kind and name computed both.
+//  - A key is compared if A and B have the same number of distinct values for
+//    it. The n-th value of A then corresponds to the n-th value of B.
+//  - A value of A differs if B has no equal value under the same key, and if a
+//    command of the same kind and name computed the corresponding value of B.
 //
-// Unmatched values are skipped, so the reported op is the first one that both
-// executables have, and not necessarily the cause of the difference.
+// Unmatched values are skipped. Therefore the reported op is the first matched
+// op that differs, and not necessarily the cause of the difference.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,7 +20,7 @@ namespace kiln::runtime {
 double Finding::share() const {
   double bound = rounding.bound();
   if (difference.norm == 0)
-    return 0; // Zeros of different signs.
+    return 0; // The values differ only in signs of zeros.
   double share = difference.norm / bound;
   return share >= 0 ? share : std::numeric_limits<double>::infinity();
 }

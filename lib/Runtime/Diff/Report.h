@@ -34,7 +34,7 @@ struct RoundingTerms {
   }
 };
 
-/// A number of the step or a tensor that differs.
+/// A tensor, or a number such as the loss, that differs.
 struct Finding {
   TrainedTensor tensor; ///< Numbers have the role "number".
   TensorDifference difference;
@@ -50,7 +50,7 @@ struct Finding {
 struct StepFindings {
   int64_t step = 0;
   std::vector<Finding> numbers; ///< Loss and gradient norm.
-  std::vector<Finding> tensors; ///< Ordered as A computes them.
+  std::vector<Finding> tensors; ///< In the order in which A computes them.
   int64_t compared = 0;         ///< Number of compared tensors.
   std::optional<OpDifference> op;
   bool opsWatched = false;

@@ -37,7 +37,8 @@ struct TensorDifference {
   uint64_t firstUlps = 0;
   double maxAbsolute = 0;
   uint64_t maxUlps = 0;
-  double norm = 0;             ///< Norm of the difference; NaN if it has one.
+  /// Norm of the difference; NaN if the difference contains a NaN.
+  double norm = 0;
   double normA = 0, normB = 0; ///< Norms of the tensors.
 
   /// Returns norm / max(normA, normB).
@@ -53,14 +54,14 @@ public:
 
 private:
   ElementType type_;
-  TensorDifference sums_; ///< Norms are squared sums until result().
+  TensorDifference sums_; ///< The norms are sums of squares until result().
 };
 
 /// Returns the ULP distance between two values given by their bits, or 0 if
 /// `type` is not a floating-point type. Both zeros count as one value.
 uint64_t ulpsBetween(ElementType type, const void *a, const void *b);
 
-/// Returns the rounding bound of the file comment.
+/// Returns the rounding bound that is defined at the top of this file.
 double roundingBound(double eps, double longestSum, double norm,
                      double sensitivity);
 

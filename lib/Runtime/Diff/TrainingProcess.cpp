@@ -164,7 +164,8 @@ void TrainingProcess::stop() {
     *file = nullptr;
   }
   if (child_ > 0) {
-    // The child has nothing to save and may be in the middle of a long step.
+    // Kill the child, which has nothing to save and may need a long time to
+    // complete its step.
     ::kill(child_, SIGKILL);
     ::waitpid(child_, nullptr, 0);
   }

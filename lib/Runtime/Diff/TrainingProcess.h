@@ -7,9 +7,9 @@
 //
 // Implements the client of --lockstep (docs/reference/lockstep-protocol.md):
 // starts an executable as a child process, sends commands and reads replies. If
-// the child exits or sends an invalid reply, the error is one line with an exit
-// code; it is the child's own code if that reports a usage error, bad input or
-// divergence. The destructor ends the child.
+// the child exits or sends an invalid reply, calls fail with a one-line error.
+// If the child's exit code reports a usage error, bad input or divergence, the
+// error has the same exit code. The destructor ends the child.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ struct TrainedTensor {
 struct TrainedModel {
   std::string type;
   int64_t vocabulary = 0, batch = 0, length = 0;
-  std::map<std::string, std::string> build; ///< Values of its compile flags.
+  std::map<std::string, std::string> build; ///< Values of the compile flags.
   std::string library;
   int64_t firstStep = 1, lastStep = 0;
   std::vector<TrainedTensor> tensors;
@@ -62,7 +62,7 @@ struct TrainedStep {
   std::optional<double> gradNorm;
   std::vector<std::string> hashes; ///< In the order of TrainedModel::tensors.
   std::vector<OpRecord> ops;
-  /// Time of each tensor's last write; -1: not written.
+  /// The order of the last writes to the tensors; -1 for an unwritten tensor.
   std::vector<int64_t> order;
 };
 
@@ -104,7 +104,7 @@ private:
   pid_t child_ = -1;
   std::FILE *commands_ = nullptr;
   std::FILE *answers_ = nullptr;
-  std::FILE *errors_ = nullptr; ///< Its stderr, an unnamed temporary file.
+  std::FILE *errors_ = nullptr; ///< The child's stderr, an unnamed file.
 };
 
 } // namespace kiln::runtime

@@ -13,9 +13,10 @@
 // started.
 //
 // It is sufficient to store the last write, since an access ordered after the
-// last write is ordered after all accesses before it. Of the reads since that
-// write, two are sufficient: either of two threads in the same epoch, or of two
-// blocks. A later write that races with any read races with one of these two.
+// last write is ordered after all accesses before that write. Of the reads
+// since that write, two are sufficient: reads by two threads in the same epoch,
+// or by two blocks. A later write that races with any read races with one of
+// these two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +48,7 @@ public:
   bool sameEpoch(Accessor other) const {
     return (bits_ ^ other.bits_) >> 11 == 0;
   }
-  /// Returns true if this access and a later one by `other` are unordered.
+  /// Returns true if this access and a later access by `other` are unordered.
   bool races(Accessor other) const {
     return bits_ && bits_ != other.bits_ &&
            (sameEpoch(other) || !sameBlock(other));
@@ -61,9 +62,9 @@ struct AccessHistory {
   Accessor write;
   Accessor reads[2]; ///< The newer read is first.
 
-  /// Adds an access. If it races with an earlier access, returns the accessor
-  /// of that one instead and sets `otherWrote` to whether that access is a
-  /// write.
+  /// Adds an access. If the new access races with an earlier one, returns the
+  /// accessor of the earlier access instead, and sets `otherWrote` to whether
+  /// the earlier access is a write.
   Accessor add(Accessor now, bool isWrite, bool &otherWrote) {
     otherWrote = true;
     if (write.races(now))

@@ -20,9 +20,9 @@ void ArgumentTable::sort() {
     range.lastEnd = lastEnd = std::max(lastEnd, range.end);
 }
 
-// Visits the ranges that begin at or before the access from the last to the
-// first, until one contains the access. The search stops when no earlier range
-// reaches the end of the access, which `lastEnd` tells.
+// Visits the ranges that begin at or before the access, from last to first,
+// until one contains the access. Stops early when `lastEnd` proves that no
+// earlier range reaches the end of the access.
 MemoryShadow *ArgumentTable::find(const char *begin, int64_t bytes) const {
   auto next = std::upper_bound(
       ranges_.begin(), ranges_.end(), begin,

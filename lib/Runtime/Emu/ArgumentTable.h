@@ -37,7 +37,7 @@ public:
 private:
   struct Range {
     const char *begin, *end;
-    const char *lastEnd; ///< The maximum end up to this range.
+    const char *lastEnd; ///< Maximum end of this and all earlier ranges.
     MemoryShadow *shadow;
   };
   std::vector<Range> ranges_;

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Tracks asynchronous copies (cp.async) that are in flight. A copy may write
-// its bytes at any time between its start and the thread's wait for its group.
-// Until then no access and no other copy may touch these bytes of shared
-// memory.
+// its destination in shared memory at any time between its start and the
+// thread's wait for the group of the copy. Until that wait, no access and no
+// other copy may touch the destination.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,11 +96,13 @@ private:
       owners_[(copy.to + i) / unit] = int16_t(owner);
   }
 
-  std::vector<Groups> groups_;  ///< Indexed by thread.
-  std::vector<Copy> ended_;     ///< The result of the last wait().
-  std::vector<int16_t> owners_; ///< Per unit of shared memory: 0 or thread + 1.
-  int64_t inFlight_ = 0;        ///< The bytes of all copies in flight.
-  bool used_ = false;           ///< True if the block used copies.
+  std::vector<Groups> groups_; ///< Indexed by thread.
+  std::vector<Copy> ended_;    ///< The result of the last wait().
+  /// Indexed by unit of shared memory: 1 + the thread with a copy in flight to
+  /// the unit, or 0.
+  std::vector<int16_t> owners_;
+  int64_t inFlight_ = 0; ///< The bytes of all copies in flight.
+  bool used_ = false;    ///< True if the block used copies.
 };
 
 } // namespace kiln::runtime::emu

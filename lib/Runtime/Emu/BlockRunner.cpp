@@ -320,8 +320,9 @@ void BlockRunner::loadMatrices(const char *row, int32_t count,
     Access access = {row, rowBytes, /*isWrite=*/false, /*isShared=*/true};
     checkSharedBounds(access);
     check(access, sharedShadow_);
-    // All lanes receive the row. Recording another thread as its reader makes a
-    // write by this thread a race, too, until the next barrier.
+    // All lanes receive the row, but only one reader is recorded. Recording
+    // another thread of the warp makes a write by this thread before the next
+    // barrier a race, too.
     checkRace(access, sharedShadow_, Accessor(block_, epoch_, thread_ ^ 1));
   }
   Thread &thread = threads_[thread_];
@@ -418,8 +419,8 @@ void BlockRunner::copyAsync(char *to, const char *from, int64_t bytes,
   copies_.begin(thread_, {to - shared_, from, bytes, present});
 }
 
-/// Checks both sides of the copies for races again, since a copy may access
-/// them at any time from its start to this wait.
+/// Checks the sources and destinations of the copies for races again, since a
+/// copy may access them at any time from its start to this wait.
 void BlockRunner::copyWait(int64_t pending, const void *frame) {
   checkFrame(frame);
   for (const AsyncCopies::Copy &copy : copies_.wait(thread_, pending)) {

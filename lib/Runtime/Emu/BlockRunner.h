@@ -104,7 +104,8 @@ private:
   void checkFrame(const void *frame);
   void checkSharedBounds(const Access &access);
   MemoryShadow &globalShadow(const Access &access);
-  /// Checks the alignment, initialisation and races of an access in bounds.
+  /// Checks an access that is in bounds: its alignment, races, and, for a read,
+  /// initialisation.
   void check(const Access &access, MemoryShadow &shadow);
   void checkRace(const Access &access, MemoryShadow &shadow, Accessor who);
   void wait(Wait wait);

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// These functions capture the frame address and the return address, since
-// kernels call them directly.
+// Kernels call these functions directly. Therefore each function passes its own
+// frame address to the runner, which checks the stack, and its return address,
+// if the runner needs the code address of an access.
 //
 //===----------------------------------------------------------------------===//
 

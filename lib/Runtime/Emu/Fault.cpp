@@ -37,7 +37,7 @@ std::string blockName(int64_t block, const EmuLaunch &launch) {
 }
 
 /// Returns the number of bytes by which [begin, begin + bytes) extends beyond
-/// the argument, or 0 if it is contained.
+/// the argument, or 0 if the argument contains the range.
 int64_t distance(const EmuArgument &argument, const char *begin,
                  int64_t bytes) {
   int64_t before = argument.begin - begin;

@@ -103,7 +103,7 @@ void FiberPool::prepare(int64_t fiber, void (*entry)()) {
   void *frame[8] = {};
   frame[6] = reinterpret_cast<void *>(entry);
 #if KILN_EMU_ASAN
-  // Abandoned frames may have left poisoned memory.
+  // Frames of an abandoned fiber may have left memory poisoned.
   ASAN_UNPOISON_MEMORY_REGION(bottom(fiber), stackBytes);
   fakeStacks_[fiber] = nullptr;
 #endif

@@ -13,10 +13,10 @@
 // discarded.
 //
 // The pitch of the stacks is not a multiple of the page size, since equally
-// aligned stack tops evict each other from the L1 cache. For this reason there
-// are no guard pages. Instead, device functions compare their frame with
-// limit(), and isIntact() checks afterwards that a canary in the lowest bytes
-// of the stack is unchanged.
+// aligned stack tops evict each other from the L1 cache. Guard pages, which
+// require page alignment, are therefore not used. Instead, device functions
+// compare their frame with limit(), and isIntact() checks afterwards that a
+// canary in the lowest bytes of the stack is unchanged.
 //
 //===----------------------------------------------------------------------===//
 

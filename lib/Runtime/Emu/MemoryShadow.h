@@ -72,7 +72,7 @@ private:
   struct Cell {
     AccessHistory history;
     uint32_t generation;
-    uint32_t split; ///< 0, or 1 + the index of its bytes in splits_.
+    uint32_t split; ///< 1 + index in splits_ if split; otherwise 0.
   };
   struct Free {
     void operator()(void *memory) const { std::free(memory); }

@@ -13,7 +13,7 @@ using namespace kiln::runtime::emu;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// The bytes that one lane accesses with one instruction.
+/// The maximum number of bytes that one lane accesses with one instruction.
 static constexpr int64_t laneBytes = 16;
 
 void SectorCounter::clear() {

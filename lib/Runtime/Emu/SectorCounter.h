@@ -42,8 +42,9 @@ public:
   const EmuCounts &counts() const { return counts_; }
 
 private:
-  /// The sectors of one instruction. A bit mask holds those in one window of 64
-  /// sectors, by far the most common case; others are stored in Place::others.
+  /// The sectors of one instruction. A bit mask represents the sectors in one
+  /// window of 64 sectors, which nearly always contains all of them. Sectors
+  /// outside the window are stored in Place::others.
   struct Instruction {
     uint64_t window; ///< Sector number / 64.
     uint64_t sectors;
@@ -51,7 +52,7 @@ private:
   struct Place {
     const void *address;
     bool isWrite;
-    int64_t lane = -1; ///< The last lane.
+    int64_t lane = -1; ///< The lane of the last access.
     size_t next = 0;   ///< The index of that lane's next instruction.
     std::vector<Instruction> instructions;
     /// Pairs of instruction and sector.

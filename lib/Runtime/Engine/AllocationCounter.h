@@ -39,7 +39,8 @@ namespace kiln::runtime {
 std::optional<AllocationCounts> allocationCounts();
 
 /// Returns the resident bytes of all mappings except those that contain an
-/// address in `excluded`. These are the memory pools of libraries.
+/// address in `excluded`. The counted mappings are the memory pools of
+/// libraries.
 int64_t residentMappedBytes(std::initializer_list<const void *> excluded);
 
 } // namespace kiln::runtime

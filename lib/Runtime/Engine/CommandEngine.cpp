@@ -100,7 +100,7 @@ private:
   Arenas arenas_;
   std::optional<ThreadTeam> team_;
   std::optional<uint64_t> stressSeed_;
-  /// At most one of these is set; neither is if no program has copies.
+  /// At most one of the two is set. Both are empty if no program has copies.
   std::unique_ptr<CopyEngine> copyEngine_;
   std::optional<StressCopier> stressCopier_;
   // Indexed like Description::programs.

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An interface for checks of compiled programs that is independent of the
-// engine: they run a program in the order of the description and can inspect
-// the arenas between any two commands.
+// The interface of the checks of compiled programs, which is independent of the
+// engine. A check runs a program in the order of the description and can
+// inspect the arenas between any two commands.
 //
 //===----------------------------------------------------------------------===//
 

@@ -84,8 +84,8 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
 /// Maximum number of iterations of a loop that is unrolled into stream actions.
 static constexpr int64_t maxUnrolled = 65536;
 
-/// Maximum threads and shared memory of a block, and maximum blocks of a grid,
-/// of all supported GPUs.
+/// Limits of all supported GPUs: threads and shared memory of a block, and
+/// blocks of a grid.
 static constexpr int64_t maxThreads = 1024, maxSharedBytes = 163 * 1024,
                          maxBlocks = INT32_MAX;
 
@@ -279,7 +279,8 @@ GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
   }
   if (std::optional<Node> stride = node.find("batch_stride"))
     operand.batchStride = stride->integer(0);
-  // Elements from the first to the last one, in all batches.
+  // The extent in elements, from the first element of the first matrix of the
+  // batch to the last element of the last matrix.
   int64_t elementBytes = bytesOf(type);
   std::optional<int64_t> batches =
       checkedMul<int64_t>(operand.batchStride, command.batch - 1);
@@ -299,7 +300,8 @@ GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
   return operand;
 }
 
-/// Reads the types of a and b and of c, which must be equal, or bf16 and f32.
+/// Reads the type of a and b, and the type of c. The two types must be equal,
+/// or bf16 and f32.
 void CommandReader::readTypes(const Node &node, Command &command) {
   Node dtype = node.at("dtype");
   std::string name = dtype.text();
@@ -336,8 +338,8 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
   }
   if (node.failed())
     return;
-  // cuBLASLt needs no workspace for bf16; its emulation works in the workspace
-  // of one thread.
+  // cuBLASLt can compute a bf16 GEMM without a workspace. Its emulation needs
+  // at least the workspace of one thread.
   int64_t threads = file_.description.build.maxThreads;
   if (file_.description.target.kind == TargetKind::Cuda)
     threads = 0;

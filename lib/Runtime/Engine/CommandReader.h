@@ -26,14 +26,14 @@ int64_t readOffset(const support::Node &node, int64_t bytes,
 /// Reads "arena" of a state or slot; the default is "device".
 ArenaKind readArena(const support::Node &node);
 
-/// Reads commands in order, and keeps the state of the enclosing loop.
+/// Reads commands in order, and tracks the enclosing loop.
 class CommandReader {
 public:
   CommandReader(const ProgramFile &file, int64_t kernelCount)
       : file_(file), kernelCount_(kernelCount) {}
 
   Command read(const support::Node &node);
-  /// Returns true after a loop_begin whose loop_end has not been read.
+  /// Returns true after a loop_begin whose loop_end has not been read yet.
   bool inLoop() const { return inLoop_; }
 
 private:

@@ -52,7 +52,8 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
     steps_.push_back(step);
     resolve(step, 0);
   }
-  // Pad to separate cache lines, because threads write to adjacent entries.
+  // Pad the entries of each thread, so that no two threads write to the same
+  // cache line.
   epilogueImmediates_ = (epilogueImmediates_ + 15) / 8 * 8;
   threadImmediates_.resize(epilogueImmediates_ * std::size_t(team.size()));
 }

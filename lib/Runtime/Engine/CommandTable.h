@@ -70,7 +70,8 @@ private:
   std::vector<Step> steps_;
   std::vector<char *> args_;
   std::vector<int64_t> immediates_;
-  /// Immediates of an epilogue call, with this number of entries per thread.
+  /// Entries of threadImmediates_ per thread: the immediates of an epilogue
+  /// call, and padding.
   std::size_t epilogueImmediates_ = 0;
   std::vector<int64_t> threadImmediates_;
 };

@@ -30,8 +30,8 @@ struct CopyJob {
   char *to = nullptr;
   int64_t bytes = 0;
   CopyDirection direction = CopyDirection::Out;
-  int64_t token = 0;   ///< Token in its program.
-  std::size_t command; ///< Index of the CopyStart.
+  int64_t token = 0;   ///< Token of the copy_start.
+  std::size_t command; ///< Index of the copy_start.
 };
 
 class Copier {

@@ -24,13 +24,14 @@ namespace kiln::runtime {
 
 /// Bytes copied between two readings of the clock.
 static constexpr int64_t chunkBytes = 256 * 1024;
-/// Sleeps of fewer nanoseconds would cost more time than they delay.
+/// A thread that is ahead of the link by fewer nanoseconds continues its copy
+/// without sleeping, because short sleeps take too long.
 static constexpr int64_t shortestSleep = 200'000;
 /// Maximum duration of a copy in nanoseconds, a month, so that due times do not
 /// overflow.
 static constexpr double longestCopy = 2.6e15;
-/// Polls of the counter before a waiting thread sleeps; they take a few
-/// microseconds.
+/// Number of polls of the counter before a waiting thread sleeps. The polls
+/// take a few microseconds.
 static constexpr int spins = 500;
 
 static void sleepUntil(int64_t time) {

@@ -23,7 +23,8 @@ namespace {
 struct Transfer {
   std::size_t command;
   int64_t token;
-  /// The source and destination, `lag` iterations before the current one.
+  /// The source and destination. The copy was started `lag` iterations before
+  /// the current one.
   Ref from, to;
   int64_t lag = 0;
   /// Indexes in blocks_ of the slots and states that contain their first bytes.
@@ -79,7 +80,7 @@ private:
   struct Block {
     ArenaKind arena;
     int64_t begin, end;
-    int64_t first, last; ///< Live range in commands.
+    int64_t first, last; ///< First and last command of use.
   };
 
   const SegmentReader &segments_;
@@ -145,7 +146,8 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
   using Wide = __int128; // Offsets and sizes can be close to 2^63.
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
     return false;
-  // b - a overlaps if it is in (low, high); each iteration adds `step` to it.
+  // The ranges overlap if b - a is in (low, high). Each iteration adds `step`
+  // to b - a.
   Wide step = Wide(b.stride) - a.stride;
   Wide distance = Wide(b.offset) - Wide(b.stride) * lag - a.offset +
                   step * iterations.first;
@@ -185,8 +187,8 @@ bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
       }
       bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
     }
-    // A strided argument in a loop accesses one stride of its buffer per
-    // iteration.
+    // Assume that a strided argument in a loop accesses at most one stride of
+    // its buffer per iteration.
     if (runs > 1 && access.ref.stride != 0)
       bytes = std::min(bytes, std::abs(access.ref.stride));
   }
@@ -272,7 +274,7 @@ void CopyOrder::wait(std::size_t index) {
     return fail(index, "waits for token " + std::to_string(token) +
                            ", but no earlier copy_start has this token");
   auto transfer = findTransfer(token);
-  // The copy has been waited for already; this wait blocks other queues.
+  // An earlier wait has completed the copy. This wait blocks other queues.
   if (transfer == transfers_.end())
     return;
   if (isOfLoop(*transfer) && transfer->command > index)

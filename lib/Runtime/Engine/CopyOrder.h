@@ -18,9 +18,10 @@
 //
 // On targets with a GPU, launches contain the size of each argument. On a CPU
 // they do not, and an argument is assumed to extend to the end of the slots and
-// states that contain it. If these also contain the source or destination of a
-// copy, their parts are separate values (slices, operands of a concat); then
-// only an argument that begins inside the copied bytes conflicts.
+// states that contain it. If one of these slots or states also contains the
+// source or destination of a copy, the argument and the copy are assumed to
+// access different parts (slices, operands of a concat). In this case only an
+// argument that begins inside the copied bytes conflicts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,7 +23,8 @@ StressCopier::StressCopier(uint64_t seed, int64_t copies) : state_(seed) {
 
 uint64_t StressCopier::random() {
   uint64_t value = splitmix64(state_);
-  state_ += 0x9E3779B97F4A7C15; // Avoids shifted sequences for related seeds.
+  // Nearby seeds must not give shifted copies of one sequence.
+  state_ += 0x9E3779B97F4A7C15;
   return value;
 }
 

@@ -22,8 +22,8 @@ void omp_set_num_threads(int threads);
 
 namespace kiln::runtime {
 
-/// OpenBLAS uses kernels that allocate memory for GEMMs with up to this many
-/// multiply-adds.
+/// For GEMMs with up to this many multiply-adds, OpenBLAS uses kernels that
+/// allocate memory.
 static constexpr double smallGemm = 100.0 * 100.0 * 100.0;
 
 /// Computes one row of c at a time as a matrix-vector multiplication: c[i] =
@@ -113,8 +113,8 @@ std::optional<std::string> blasNotice(const std::string &planned) {
            "and "
            "steps may take twice as long; install libopenblas0-openmp";
   std::string found = blasName();
-  // `planned` may be only the name of the library, or include its version and
-  // core.
+  // `planned` is the name of the library, optionally followed by its version
+  // and core.
   if (lowered(found).rfind(lowered(planned), 0) != 0)
     return "planned for BLAS '" + planned + "' but running with '" + found +
            "': results may differ in the last bits";

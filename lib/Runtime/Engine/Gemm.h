@@ -38,8 +38,8 @@ struct GemmCall {
 
 void gemm(const GemmCall &call);
 
-/// Makes BLAS single-threaded in every thread of the team, and allocates its
-/// buffers, one per thread, so that no step allocates them.
+/// Makes BLAS single-threaded in every thread of the team, and allocates one
+/// BLAS buffer per thread, so that no step allocates buffers.
 void prepareBlas(ThreadTeam &team);
 
 /// Returns the name of the BLAS library, such as "OpenBLAS 0.3.21 SkylakeX".

@@ -73,7 +73,7 @@ void computeBiasGrad(const Command &command, const GemmPlaces &places) {
   bool ofA = command.library == GemmEpilogue::BiasGradA;
   const GemmOperand &operand = ofA ? command.a : command.b;
   const char *begin = ofA ? places.a : places.b;
-  // The elements of one sum are contiguous, or one leading dimension apart.
+  // The stride between the elements of one sum is 1 or the leading dimension.
   bool inRow = ofA != operand.trans;
   int64_t step = inRow ? 1 : operand.ld, next = inRow ? operand.ld : 1;
   int64_t length = biasLength(command.library, command.m, command.n);

@@ -154,7 +154,8 @@ static void checkParameters(const SegmentReader &segments,
                       command.call->immediates.size()};
     return known.emplace(command.kernel, own).first->second == own;
   };
-  // The earlier programs have been checked, so that the results are not needed.
+  // The earlier programs have been checked. Only add the parameters of their
+  // kernels to `known`.
   for (const Program &earlier : file.programs)
     for (const Command &command : earlier.commands)
       (void)agrees(command);

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions use only baseline x86-64 instructions: they take a few percent of
-// the time of a GEMM and are limited by memory bandwidth.
+// Conversions use only baseline x86-64 instructions. Wider vectors would gain
+// little, because conversions take a few percent of the time of a GEMM and are
+// limited by memory bandwidth.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,7 @@ static constexpr int64_t namedResults = 20;
 namespace {
 
 /// Reads the numbers and bytes of a trace in order. Sizes are taken from the
-/// program; the trace must contain the same ones.
+/// program, and the trace must contain the same sizes.
 class TraceReader {
 public:
   explicit TraceReader(InputFile file) : file_(std::move(file)) {}
@@ -38,8 +38,8 @@ public:
     offset_ += uint64_t(size);
     return status;
   }
-  /// Reads a number and checks that it is `expected`. `what` describes it in
-  /// messages.
+  /// Reads a number and checks that it is `expected`. `what` describes the
+  /// number in messages.
   Status expect(uint64_t expected, const std::string &what) {
     uint64_t value = 0;
     Status status = bytes(&value, sizeof(value));
@@ -156,7 +156,7 @@ static bool isMatmul(const Command &command) {
                      });
 }
 
-/// Copies the padding between rows, which has no value and therefore must not
+/// Copies the padding between rows, whose contents are undefined and must not
 /// count as a difference.
 static void copyGaps(const Slot &slot, const char *from, char *to) {
   if (slot.rowPitch == 0)
@@ -174,7 +174,7 @@ ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
     return {};
   bool ofMatmul = isMatmul(command);
   auto ranges = writtenRanges(command, iteration, slot);
-  // Results other than the matrix (bias gradient, aux) have ranges.
+  // Only results other than the matrix (bias gradient, aux) have ranges.
   if (ofMatmul && !command.epilogue && ranges.empty())
     return gemmDistance(command, iteration, arenas_, slot, other_.data());
   if (ranges.empty())

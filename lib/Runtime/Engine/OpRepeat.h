@@ -11,8 +11,8 @@
 // replace those of the repeated command, so that a difference does not affect
 // later commands.
 //
-// This compares the kernels of a GPU with those of the emulated GPU, or the
-// kernels of two machines. docs/design/check-ops.md defines the allowed
+// The check compares the kernels of a GPU with those of the emulated GPU, or
+// the kernels of two machines. docs/design/check-ops.md defines the allowed
 // differences.
 //
 //===----------------------------------------------------------------------===//

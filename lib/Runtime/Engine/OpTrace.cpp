@@ -116,7 +116,7 @@ private:
   const std::function<void(const OpResult &)> &observe_;
   /// Written slots, indexed by command.
   std::vector<std::vector<size_t>> slots_;
-  /// Indexed by slot: OpResult::whole.
+  /// Values of OpResult::whole, indexed by slot.
   std::vector<bool> whole_;
 };
 

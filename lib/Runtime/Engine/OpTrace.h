@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements --check-ops: runs every program once, and writes the arenas before
-// the run and, after every command, the slots that the command wrote.
-// Asynchronous copies are executed at their starts. `kiln-run --check-trace`
-// repeats the commands of the trace. docs/design/check-ops.md defines the
-// format. observeOps passes the same results to a callback in this process.
+// Implements --check-ops: runs every program once and writes a trace. The trace
+// contains the arenas before the run and, for every command, the slots that the
+// command wrote, with their contents after the command. Asynchronous copies are
+// executed at their starts. `kiln-run --check-trace` repeats the commands of
+// the trace. docs/design/check-ops.md defines the format. observeOps passes the
+// same results to a callback in this process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +30,11 @@ namespace kiln::runtime {
 /// The first bytes of a trace.
 inline constexpr char opTraceMagic[] = "KILNOPS1";
 
-/// Marks the end of a program's records.
+/// Marks the end of the trace of a program.
 inline constexpr uint64_t opTraceEnd = UINT64_MAX;
 
-/// Returns true if a command has no record, because it writes nothing itself.
+/// Returns true if the trace has no record of the command, because the command
+/// itself writes nothing.
 bool hasNoRecord(const Command &command);
 
 /// Returns the indexes of the slots that a command writes.

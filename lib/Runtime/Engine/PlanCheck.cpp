@@ -225,7 +225,8 @@ bool Poisoner::isIntegerInput(const Slot &slot) const {
 
 void Poisoner::poison(const Slot &slot) {
   int pattern = isIntegerInput(slot) ? 0 : nanPattern;
-  // Keep the slots that took over parts of this slot at its last use.
+  // Skip the bytes of slots that are already live at the last use of this slot
+  // and remain live after it.
   std::vector<const Slot *> heirs;
   for (const Slot &other : program_.slots)
     if (&other != &slot && other.arena == slot.arena &&
@@ -274,7 +275,8 @@ Status PlanCheck::checkLifetimes(size_t index, SerialCopier::When copies) {
     return changed.status();
   std::string found = "equal";
   if (*changed) {
-    // Bisect the set of slots that changes the results, until it is one slot.
+    // Bisect the slots until a single slot remains whose poisoning changes the
+    // results.
     while (end - begin > 1) {
       size_t middle = begin + (end - begin) / 2;
       Result<bool> lower = changes(begin, middle);

@@ -13,12 +13,13 @@
 
 namespace kiln::runtime {
 
-/// Half of Linux's shortest usual time slice, a tick of 4 ms.
+/// Half of a tick of 4 ms, which is usually the shortest time slice of Linux.
 static constexpr int64_t turnNanoseconds = 2'000'000;
 /// Interval of checks: reading the CPU time of a thread takes about 0.5 us.
 static constexpr int64_t checkNanoseconds = 1'000'000;
-/// System tasks interrupt a thread for less time. A minimal sleep takes longer
-/// only if another process uses the processor in the meantime.
+/// If a thread does not run for longer than this, another process uses its
+/// processor: system tasks interrupt a thread for less time, and a minimal
+/// sleep takes less time on an idle processor.
 static constexpr int64_t sharedNanoseconds = 500'000;
 static constexpr int shortSleepsUntilAlone = 8;
 

@@ -21,22 +21,23 @@
 
 namespace kiln::runtime {
 
-/// The state of one thread; only this thread may call it.
+/// The state of one thread. Only that thread may call the functions.
 class ProcessorShare {
 public:
   /// Records that the thread has slept and now runs on a processor.
   void begin();
   /// Returns true if the thread should call giveUp() before it continues.
   bool isSpent();
-  /// Lets other processes run first.
+  /// Yields the processor to other processes.
   void giveUp();
 
 private:
   int64_t begun_ = 0;   ///< Time at which the thread began to run.
   int64_t checked_ = 0; ///< Time of the last check.
   int64_t used_ = 0;    ///< CPU time of the thread at the last check.
-  /// While positive, the processor counts as shared: the number of consecutive
-  /// short giveUp() calls after which it no longer does.
+  /// The processor counts as shared while this number is positive. It is the
+  /// number of further consecutive giveUp() calls that must be short before the
+  /// processor no longer counts as shared.
   int doubts_ = 0;
 };
 

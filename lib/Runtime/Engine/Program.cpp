@@ -142,7 +142,8 @@ static void readValues(const Node &node, const ProgramFile &file,
   }
 }
 
-/// Maximum number of stream actions on a GPU, for which loops are unrolled.
+/// Maximum number of stream actions of a program for a GPU, in which loops are
+/// unrolled.
 static constexpr int64_t maxActions = int64_t(1) << 22;
 
 static void checkUnrolled(const Node &node, const ProgramFile &file,
@@ -178,7 +179,8 @@ static Program readProgram(const Node &node, ProgramFile &file,
   return program;
 }
 
-/// Checks that a mirror is a copy of a parameter with another type or arena.
+/// Checks that a mirror has the shape and shard of its parameter, and that its
+/// type or its arena differs from that of the parameter.
 static void checkMirror(const Node &node, const ProgramFile &file,
                         const std::map<std::string, std::size_t> &indexes,
                         std::size_t index) {

@@ -60,8 +60,8 @@ void readQueues(const Node &node, ProgramFile &file) {
     for (const Queue &other : file.queues) {
       if (other.name == queue.name)
         name.fail("is " + inQuotes(queue.name) + ", the name of another queue");
-      // Several links are allowed: each is assigned to the stream of its
-      // direction.
+      // Several link queues are allowed. The copies of a link queue run on the
+      // stream of their direction.
       if (other.engine == queue.engine && queue.engine != QueueEngine::Link)
         engine.fail(std::string("is ") + engineName(queue.engine) +
                     ", like the engine of queue " + inQuotes(other.name) +
@@ -135,7 +135,8 @@ static void readAfter(const Node &node, const ProgramFile &file,
   }
 }
 
-/// Checks that a command that no queue executes has no order of execution.
+/// Checks that a command that no queue executes has neither 'queue' nor
+/// 'after'.
 static void refuseQueue(const Node &node) {
   for (const char *key : {"queue", "after"})
     if (std::optional<Node> field = node.find(key))

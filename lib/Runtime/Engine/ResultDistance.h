@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The difference of two results of one command with the same operands, and the
-// bound that rounding explains: 8 sqrt(L) eps |x| in the Euclidean norm, where
-// L is the length of the longest sum. For a GEMM, L is k, and |x| is the
-// maximum of the result's norm and of |A| |B| / sqrt(L), the norm that the
-// result would have without cancellation. Narrow types are accumulated in f32;
-// the rounding of the result adds an error of up to one eps of its type per
-// element.
+// The difference of two results of one command with the same operands, and an
+// upper bound on the difference that rounding can cause: 8 sqrt(L) eps |x| in
+// the Euclidean norm, where L is the length of the longest sum. For a GEMM, L
+// is k, and |x| is the maximum of the result's norm and of |A| |B| / sqrt(L),
+// the norm that the result would have without cancellation. Narrow types are
+// accumulated in f32; the rounding of the result adds an error of up to one eps
+// of its type per element.
 //
 // Subnormal numbers count as zero, because a CPU flushes them and a GPU may
 // not.
@@ -46,9 +46,9 @@ struct ResultDistance {
   }
 };
 
-/// Compares `bytes` bytes of floating-point elements. Elements that both
-/// results left as they were `before` do not count. Bytes after the last whole
-/// element must be equal.
+/// Compares `bytes` bytes of floating-point elements. Elements that are
+/// unchanged from `before` in both results are ignored. Bytes after the last
+/// whole element must be equal.
 ResultDistance tensorDistance(ElementType type, const char *before,
                               const char *own, const char *other, int64_t bytes,
                               double longestSum);
@@ -57,8 +57,8 @@ ResultDistance tensorDistance(ElementType type, const char *before,
 ResultDistance rawDistance(const char *own, const char *other, int64_t bytes);
 
 /// Compares the results of a GEMM whose operands are still in the arenas.
-/// `other` is the other copy of the slot that contains the result; the rest of
-/// the slot does not count.
+/// `other` is a second copy of the slot that contains the result. Bytes of the
+/// slot outside the result are ignored.
 ResultDistance gemmDistance(const Command &command, int64_t iteration,
                             const Arenas &arenas, const Slot &slot,
                             const char *other);

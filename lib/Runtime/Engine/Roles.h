@@ -24,7 +24,7 @@ namespace kiln::runtime {
 std::vector<RoleInfo> readRoles(const support::Node &node);
 
 /// Reads "roles" of a program or a state. Returns indexes into the roles of
-/// `description`, which have been read.
+/// `description`, which must have been read before.
 std::vector<std::size_t> readRoleNames(const support::Node &node,
                                        const Description &description);
 

@@ -17,9 +17,9 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Limits on repetition, with which a small description could become
-/// arbitrarily large: the number of segment runs, and the number of repeated
-/// commands and arguments.
+/// Limits on the number of segment runs, and on the number of repeated commands
+/// and arguments. Without them, a small description could expand to a program
+/// of any size.
 static constexpr std::size_t maxRuns = std::size_t(1) << 16,
                              maxRepeated = std::size_t(1) << 20;
 
@@ -76,7 +76,8 @@ void SegmentReader::read(const ProgramFile &file, int64_t kernelCount,
   std::size_t count = order_.size();
   if (count == 0)
     order_.fail("is empty, but a program runs at least one segment");
-  std::vector<std::size_t> left(table.size()); // Number of runs that are left.
+  // The number of remaining runs of each segment.
+  std::vector<std::size_t> left(table.size());
   std::size_t length = 0, repeated = 0;
   if (count > maxRuns)
     order_.fail("has " + std::to_string(count) + " entries, expected at most " +

@@ -57,7 +57,8 @@ private:
   const Run &runOf(std::size_t command) const;
 
   support::Node segments_, order_;
-  /// Indexed by segment; never reallocated.
+  /// Indexed by segment. Never reallocated, because nodes point to their
+  /// parents.
   std::vector<support::Node> entries_;
   std::vector<support::Node> commands_; ///< Node "commands" of each segment.
   std::map<std::string, std::size_t> indexes_; ///< Segment indexes by name.

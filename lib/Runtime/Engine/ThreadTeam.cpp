@@ -15,10 +15,11 @@
 // In runOnEach() all workers count as inside from the start.
 //
 // Wakeup. A worker sets `someSleep_` before it reads `gate_` for the last time,
-// and the caller reads `someSleep_` after it has stored the epoch. Both are
-// sequentially consistent, so that at least one of them observes the other's
-// store. The same holds for `callerSleeps` in `gate_`, which the last worker
-// reads in the operation that decrements the number of workers inside.
+// and the caller reads `someSleep_` after it has stored the epoch. These
+// accesses are sequentially consistent, so that the worker observes the new
+// epoch, or the caller observes `someSleep_`, or both. The same holds for
+// `callerSleeps` in `gate_`, which the last worker reads in the operation that
+// decrements the number of workers inside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -186,8 +187,9 @@ bool ThreadTeam::enter(uint64_t state) {
   return epochOf(found) == epochOf(state) && (found & isForEach);
 }
 
-/// Leaves the caller's processor. The scheduler wakes some threads on the
-/// processor of the thread that wakes them, where the two would take turns.
+/// Moves this worker away from the caller's processor. The scheduler may wake a
+/// thread on the processor of the thread that wakes it, where the two would run
+/// in turn.
 void ThreadTeam::leaveCallersProcessor() const {
   int processor = callersProcessor_.load(std::memory_order_relaxed);
   if (sched_getcpu() == processor)

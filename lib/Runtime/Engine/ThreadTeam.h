@@ -87,8 +87,9 @@ public:
 
 private:
   /// The remaining blocks of a thread's part, for the loop of one epoch. The
-  /// first thread that takes a piece in a new epoch resets it, so that starting
-  /// a loop does not write to cache lines of other threads.
+  /// first thread that takes a piece of the part in a new epoch resets the
+  /// counters, so that starting a loop does not write to cache lines of other
+  /// threads.
   struct alignas(64) Part {
     /// Bits 63..32: the epoch. Bits 31..16 and 15..0: the number of blocks
     /// taken from the front and from the back.
@@ -110,8 +111,8 @@ private:
   bool enter(uint64_t state);
   void leave();
   void leaveCallersProcessor() const;
-  /// Takes pieces until none are left or, unless `share` is null, until it is
-  /// spent.
+  /// Executes pieces until none are left or `share->isSpent()`. `share` may be
+  /// null.
   void work(int thread, uint32_t epoch, ProcessorShare *share);
   bool take(int owner, bool fromFront, uint32_t epoch, Piece &piece);
   /// Starts a loop and returns its epoch.
@@ -127,8 +128,8 @@ private:
   /// Bits 63..32: the epoch, which counts loops. For the other bits see
   /// ThreadTeam.cpp.
   alignas(64) std::atomic<uint64_t> gate_{0};
-  /// A copy of the epoch, on which workers sleep, and a flag that some may
-  /// sleep.
+  /// A copy of the epoch, on which workers sleep, and a flag that is set if
+  /// some workers may be asleep.
   alignas(64) std::atomic<uint32_t> called_{0};
   std::atomic<bool> someSleep_{false};
   /// The processor on which the caller started the loop.
@@ -138,8 +139,9 @@ private:
   std::vector<std::thread> workers_;
 };
 
-/// Flushes denormals in the calling thread during its lifetime, as in every
-/// thread of a team: denormal results and operands become zero (FTZ and DAZ).
+/// Flushes denormals in the calling thread during the lifetime of this object:
+/// denormal results and operands become zero (FTZ and DAZ). The workers of a
+/// team always flush denormals.
 class DenormalsFlushed {
 public:
   DenormalsFlushed();

@@ -30,8 +30,8 @@ struct TileEpilogue {
   char *aux = nullptr;
   int64_t auxLd = 0;
 
-  /// Returns the epilogue of the tile that begins at this row and column of
-  /// this tile.
+  /// Returns the epilogue of the tile that begins at the given row and column
+  /// of this tile.
   TileEpilogue at(int64_t row, int64_t column) const;
 };
 

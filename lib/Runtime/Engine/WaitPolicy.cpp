@@ -19,14 +19,15 @@
 
 namespace kiln::runtime {
 
-/// The spin count that libgomp uses for OMP_WAIT_POLICY=active; it takes
-/// minutes.
+/// The spin count that libgomp uses for OMP_WAIT_POLICY=active. This number of
+/// polls takes minutes.
 static constexpr uint64_t activeLooks = 30'000'000'000;
 /// Maximum spin counts of a team with more threads than processors, as in
 /// libgomp: the awaited thread may need the processor of the spinning one.
 static constexpr uint64_t crowdedLooks = 100, crowdedActiveLooks = 1000;
-/// Consecutive commands of a step are a few microseconds apart, and waking a
-/// sleeping thread takes about 50 microseconds in a virtual machine.
+/// The default polling time. Consecutive commands of a step follow each other
+/// within a few microseconds, and waking a sleeping thread takes about 50
+/// microseconds in a virtual machine.
 static constexpr int64_t defaultNanoseconds = 50'000;
 
 /// Returns the text in lower case, without surrounding spaces.

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares the arenas with a copy after every command of a run, and reports
-// bytes that changed outside the command's results and scratch memory. In small
-// arenas it watches all pages; in large ones, the pages at the boundaries of
-// all slots, where overruns occur, and a uniform sample of the rest.
-// Asynchronous copies must be executed at their starts.
+// bytes that changed outside the command's results and scratch memory. All
+// pages of small arenas are watched. In large arenas, the watched pages are
+// those at the boundaries of slots, where overruns occur, and a uniform sample
+// of the rest. Asynchronous copies must be executed at their starts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -36,8 +36,8 @@ bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-/// Removes a directory tree. The next open() removes what remains after a
-/// failure.
+/// Removes a directory tree. After a failure, the next open() removes the
+/// remaining files.
 std::string removeTree(const std::string &path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
@@ -172,8 +172,8 @@ CheckpointDir::~CheckpointDir() {
   if (used_ || !lock_)
     return;
   lock_->removeIfCreated();
-  // If another run has locked this directory in the meantime, it is not empty
-  // and rmdir fails.
+  // If another run has locked this directory in the meantime, the directory is
+  // not empty and rmdir fails.
   if (created_)
     (void)::rmdir(path_.c_str());
 }
@@ -220,7 +220,7 @@ Status CheckpointDir::save(int64_t step,
 
   std::string staging = path_ + "/" + kStagingPrefix + std::to_string(step) +
                         "." + std::to_string(::getpid());
-  removeTree(staging); // Left over from a save of this step.
+  removeTree(staging); // Left by a failed save.
   if (::mkdir(staging.c_str(), 0777) != 0)
     return Status::error("cannot create '" + staging +
                          "': " + errnoText(errno));
@@ -241,14 +241,14 @@ Status CheckpointDir::save(int64_t step,
   lastSequence_ = manifest.sequence;
 
   // The new checkpoint is in place and later failures do not undo it. Older
-  // checkpoints must not be removed before it is known to be durable.
+  // checkpoints must not be removed before the new one is known to be durable.
   if (int error = syncDirectory(path_)) {
     notes.push_back("checkpoint-" + std::to_string(step) + " is saved, but '" +
                     path_ + "' could not be synced: " + errnoText(error) +
                     "; older checkpoints are kept");
     return Status();
   }
-  // This also removes a checkpoint that was replaced.
+  // removeLeftovers also removes the checkpoint that the new one replaced.
   if (Status leftovers = removeLeftovers(path_); !leftovers.ok())
     notes.push_back(leftovers.message());
   if (Status latest = writeFile(path_ + "/latest", checkpointName(step) + "\n");
@@ -294,8 +294,8 @@ void CheckpointDir::prune(int keep, std::vector<std::string> &notes) const {
     notes.push_back(list.status().message());
     return;
   }
-  // Directories without a valid manifest do not count and are not removed,
-  // because another program may have created them.
+  // Directories without a valid manifest do not count toward `keep` and are not
+  // removed, because another program may have created them.
   list->erase(std::remove_if(list->begin(), list->end(),
                              [](const ListedCheckpoint &entry) {
                                return !entry.manifest.ok();

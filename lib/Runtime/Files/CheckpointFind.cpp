@@ -10,8 +10,8 @@
 //
 // A run that saves to the same directory may prune or replace checkpoints
 // during the search. All files of a checkpoint are opened before the first is
-// hashed; from then on they stay readable. If a checkpoint has changed before
-// that, the search starts again, because there is a newer one.
+// hashed; open files stay readable. If a checkpoint changes before all its
+// files are open, the search starts again, because there is a newer checkpoint.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Maximum number of searches if checkpoints disappear in the meantime.
+/// Maximum number of searches if checkpoints change during each search.
 static constexpr int kSearches = 20;
 
 static Status verifyFile(const InputFile &file, const CheckpointFile &expected,
@@ -86,8 +86,8 @@ static bool hasChanged(const std::string &path,
   return now.ok() && !(manifest.ok() && manifest->sequence == now->sequence);
 }
 
-/// Searches once. Sets `stale` if a checkpoint changed during the search;
-/// unless this is the last search, it then returns immediately.
+/// Searches once. Sets `stale` if a checkpoint changed during the search, and
+/// then returns early unless this is the last search.
 static Result<FoundCheckpoint>
 search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
   struct stat info;
@@ -119,8 +119,8 @@ search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
     notes.push_back("skipping '" + entry.path + "': " + status.message());
     stale = stale || hasChanged(entry.path, entry.manifest);
   };
-  // Checkpoints without a manifest are always noted, because they may be the
-  // newest.
+  // Add a note for every checkpoint without a valid manifest, because it may be
+  // the newest checkpoint.
   for (const ListedCheckpoint &entry : *list)
     if (!entry.manifest.ok())
       passOver(entry, entry.manifest.status());

@@ -31,7 +31,8 @@ using namespace kiln;
 
 namespace {
 
-/// Maximum length of a log line. Longer lines have no step.
+/// Maximum length of a log line. Longer lines are treated as lines without a
+/// step.
 constexpr std::size_t kMaxLineBytes = 1 << 20;
 
 /// Returns the length to which a log is truncated for a resume at `step`: up to

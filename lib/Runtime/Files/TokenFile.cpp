@@ -35,7 +35,8 @@ uint32_t littleEndian(const unsigned char *bytes, unsigned count) {
   return value;
 }
 
-/// Returns the kind of other llm.c files by their magic number, or null.
+/// Returns the kind of an llm.c file that is not a token file by its magic
+/// number, or null if the number is unknown.
 const char *otherLlmcFile(uint32_t magic) {
   switch (magic) {
   case 20240326:

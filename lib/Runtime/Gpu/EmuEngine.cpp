@@ -102,7 +102,7 @@ private:
   std::optional<EmuExecutor> executor_;
   // Indexed like Description::programs.
   std::vector<EmuProgram> programs_;
-  /// The traffic of each program's last run.
+  /// The memory traffic of each program's last run.
   std::vector<std::optional<SectorCounts>> sectors_;
 };
 
@@ -115,7 +115,8 @@ public:
       queues_[std::size_t(streams.actions[i].stream)].push_back(i);
   }
 
-  /// Returns the first actions of streams whose events have all been recorded.
+  /// Returns the first action of each stream, unless the action waits for an
+  /// event that has not been recorded.
   const std::vector<std::size_t> &ready();
   /// Removes an executed action from its queue and records its event.
   void finish(std::size_t action);
@@ -147,7 +148,7 @@ private:
   CommandObserver *observer_;
   SerialCopier::When copies_;
   std::size_t next_ = 0; ///< The next action.
-  /// Copies that were started but not executed.
+  /// Copies that were started but not yet executed.
   std::vector<std::size_t> pending_;
 };
 

@@ -106,7 +106,7 @@ Status EmuExecutor::execute(const Work &work) {
     Status fill() { return emulator.fill(work); }
     Status copy() { return emulator.copy(work); }
     Status startCopy() { return emulator.copy(work); }
-    Status waitForCopy() { return Status(); } // Events order the streams.
+    Status waitForCopy() { return Status(); } // Streams wait for events.
   };
   return runtime::execute(work.command, Executor{*this, work});
 }

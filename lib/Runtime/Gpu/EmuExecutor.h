@@ -7,10 +7,10 @@
 //
 // Executes actions one at a time, in an order that the caller chooses. GPU
 // kernels run on the emulated device with the exact bounds of their arguments.
-// Host code executes matmuls of the vendor library and copies; matmuls use the
-// tiles of the CPU engine and produce the same bits. All bytes that matmuls and
-// host kernels read must be initialised. A copy of uninitialised bytes leaves
-// its target uninitialised.
+// Host code executes copies and the matmuls of the vendor library. These
+// matmuls use the tiles of the CPU engine and produce the same bits as that
+// engine. All bytes that matmuls and host kernels read must be initialised. A
+// copy of uninitialised bytes leaves its target uninitialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ public:
       : file_(file), arenas_(arenas), device_(device), team_(team),
         kernels_(kernels) {}
 
-  /// Begins a run: states and inputs are initialised, and all other bytes are
-  /// uninitialised.
+  /// Begins a run, in which states and inputs are initialised and all other
+  /// bytes are uninitialised.
   Status begin(const EmuProgram &program);
   Status execute(const EmuProgram &program, std::size_t action) {
     return executeActions(program, action, 1);
@@ -63,15 +63,15 @@ public:
   const SectorCounts &sectors() const { return sectors_; }
 
 private:
-  /// A command in an iteration.
+  /// One execution of a command, in an iteration of its loop.
   struct Work {
     const EmuProgram &program;
     std::size_t index;
     const Command &command;
     int64_t iteration;
   };
-  /// Executes `count` consecutive actions; several actions are the members of a
-  /// launch group.
+  /// Executes `count` consecutive actions. If `count` exceeds 1, they are the
+  /// members of a launch group.
   Status executeActions(const EmuProgram &program, std::size_t action,
                         int64_t count);
   Status execute(const Work &work);

@@ -31,14 +31,15 @@ public:
   std::vector<Span> missing(Span span) const;
 
 private:
-  /// Maps begin to end; spans are separated.
+  /// Maps the begin of each span to its end. Spans neither overlap nor touch.
   std::map<int64_t, int64_t> spans_;
 };
 
 /// The current lifetime of a slot.
 struct Life {
   bool isRepeated = false; ///< One lifetime per loop iteration.
-  /// False for inputs and states, which are initialised from the start.
+  /// True if the lifetime begins during the run. False for inputs and states,
+  /// which are initialised from the start.
   bool startsWithin = false;
   int64_t number = 0; ///< The iteration of the loop, or 0.
   SpanSet touched;    ///< The bytes accessed so far.
@@ -122,9 +123,9 @@ Life &FirstTouches::lifeAt(std::size_t slot, int64_t iteration) {
   return life;
 }
 
-/// Returns the spans of `part` that neither the slot nor another live slot at
-/// the same offsets has accessed. A result may be stored in place of an
-/// operand.
+/// Returns the spans of `part` that have been accessed neither through the slot
+/// nor through another live slot at the same offsets. Two live slots share
+/// offsets if a result is stored in place of an operand.
 std::vector<Span> FirstTouches::untouched(const StreamAction &action,
                                           std::size_t slot, Span part) {
   std::vector<Span> spans =

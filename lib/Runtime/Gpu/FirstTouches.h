@@ -14,7 +14,7 @@
 //
 // A slot that is live only within a loop has one lifetime per iteration. Inputs
 // and states are initialised from the start. A result that is stored in place
-// of an operand takes over its bytes.
+// of an operand takes over the initialised bytes of the operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@
 
 namespace kiln::runtime {
 
-/// Returns, for each action, the bytes of slots that it is the first to access.
+/// Returns, for each action, the bytes that it is the first to access in the
+/// lifetime of their slot.
 std::vector<std::vector<ByteRange>> firstTouches(const ProgramFile &file,
                                                  const Program &program,
                                                  const StreamProgram &streams,

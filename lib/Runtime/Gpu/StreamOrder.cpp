@@ -28,8 +28,8 @@ struct Touches {
   StreamNumbers writer = {nobody, nobody, nobody, nobody};
 };
 
-/// The last accesses to all bytes of an arena. An element applies to the bytes
-/// up to the next element.
+/// The last accesses to all bytes of an arena. An element covers the bytes from
+/// its key to the key of the next element.
 class TouchMap {
 public:
   TouchMap() { touches_.emplace(INT64_MIN, Touches()); }
@@ -74,10 +74,10 @@ private:
 
   const StreamProgram &streams_;
   const BufferNames &names_;
-  std::vector<int64_t> recorders_; ///< Per event: its action, or nobody.
+  std::vector<int64_t> recorders_; ///< The recording action of each event.
   // Indexed by action.
-  std::vector<StreamNumbers> clocks_; ///< The clock at its begin.
-  std::vector<int64_t> numbers_;      ///< Number on its stream, from 1.
+  std::vector<StreamNumbers> clocks_; ///< The clock at the begin of the action.
+  std::vector<int64_t> numbers_; ///< The action's number on its stream, from 1.
   /// The clock of each stream.
   std::array<StreamNumbers, streamCount> known_ = {};
   TouchMap touches_[2]; ///< Indexed by ArenaKind.
@@ -118,7 +118,8 @@ bool OrderCheck::isOver(int64_t earlier, const StreamNumbers &clock) const {
 Status OrderCheck::access(std::size_t index, const ByteAccess &access) {
   const StreamAction &action = streams_.actions[index];
   const StreamNumbers &clock = clocks_[index];
-  std::optional<std::pair<std::size_t, int64_t>> found; // An action and a byte.
+  // The first conflicting action, and the byte.
+  std::optional<std::pair<std::size_t, int64_t>> found;
   touches_[std::size_t(access.arena)].forEach(
       access.begin, access.end, [&](int64_t begin, Touches &touches) {
         for (std::size_t i = 0; i < streamCount && !found; ++i) {

@@ -9,12 +9,12 @@
 // different streams access the same byte and at least one of them writes it,
 // one must complete before the other begins, whatever the speed of the streams.
 //
-// The check uses vector clocks and therefore covers every interleaving: the
+// The check uses vector clocks and therefore covers every interleaving. The
 // clock of an action gives, for each stream, the number of actions that have
 // completed when it begins. For each byte it is sufficient to consider the last
-// reader and the last writer on each stream, since earlier actions of that
-// stream completed before. Clocks depend only on the events of the actions, not
-// on how buildStreamProgram() chose them.
+// reader and the last writer on each stream, since all earlier actions of a
+// stream have completed when one of its actions completes. Clocks depend only
+// on the events of the actions, not on how buildStreamProgram() chose them.
 //
 //===----------------------------------------------------------------------===//
 

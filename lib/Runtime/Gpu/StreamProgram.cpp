@@ -35,7 +35,7 @@ const char *kiln::runtime::streamName(Stream stream) {
   return "unknown";
 }
 
-/// Returns the stream that executes a queue, or nothing for a link without
+/// Returns the stream that executes a queue, or std::nullopt for a link without
 /// copies.
 static std::optional<Stream> streamOf(const Queue &queue) {
   switch (queue.engine) {
@@ -52,7 +52,7 @@ static std::optional<Stream> streamOf(const Queue &queue) {
                                                 : Stream::CopyIn;
 }
 
-/// Returns the accesses of a command in an iteration, without empty ones.
+/// Returns the nonempty accesses of a command in an iteration.
 static std::vector<ByteAccess> bytesOf(const Command &command,
                                        int64_t iteration) {
   std::vector<ByteAccess> accesses;
@@ -84,7 +84,7 @@ private:
     std::vector<std::size_t> actions;  ///< Indexed by number - 1.
     std::vector<StreamNumbers> clocks; ///< The clock after each action.
     StreamNumbers knows = {};          ///< The clock of the stream.
-    StreamNumbers mustKnow = {};       ///< The clock its next action requires.
+    StreamNumbers mustKnow = {}; ///< The clock that its next action requires.
   };
 
   void visit(std::size_t command, int64_t iteration);
@@ -107,12 +107,13 @@ private:
   const Program &program_;
   StreamProgram result_;
   std::array<Lane, streamCount> lanes_;
-  std::vector<Position> copies_; ///< Per token: its latest copy.
+  std::vector<Position> copies_; ///< The latest copy of each token.
 };
 
 } // namespace
 
-/// Returns the event that an action records, and adds one if it has none.
+/// Returns the event that the action at `position` records. Creates the event
+/// if the action records none.
 int64_t Builder::eventAfter(const Position &position) {
   const Lane &lane = this->lane(position.stream);
   StreamAction &action =
@@ -122,7 +123,8 @@ int64_t Builder::eventAfter(const Position &position) {
   return action.event;
 }
 
-/// Adds the waits that the stream's required clock needs and its clock lacks.
+/// Adds waits to `action` until the clock of its stream reaches the clock that
+/// the action requires.
 void Builder::addWaits(StreamAction &action) {
   Lane &own = lane(action.stream);
   std::vector<Position> missing;
@@ -132,7 +134,7 @@ void Builder::addWaits(StreamAction &action) {
   auto clockAfter = [&](const Position &position) -> const StreamNumbers & {
     return lane(position.stream).clocks[std::size_t(position.number - 1)];
   };
-  // A wait may imply another one.
+  // Returns true if another missing wait implies the wait for `position`.
   auto implied = [&](const Position &position) {
     return std::any_of(
         missing.begin(), missing.end(), [&](const Position &other) {
@@ -166,8 +168,8 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   // The queue of a copy always has a direction and therefore a stream.
   action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, iteration);
-  // The first launch of a group may run the whole group. Therefore only its
-  // command has an `after` list. No `after` list contains a link.
+  // The first launch of a group may run the whole group. Therefore no other
+  // command of the group has an `after` list. No `after` list contains a link.
   for (int64_t queue : command.after)
     requireAll(action.stream, *streamOfQueue(queue));
   addWaits(action);

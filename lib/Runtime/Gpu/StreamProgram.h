@@ -21,7 +21,7 @@
 //     `after` list, and for everything that the next actions of these queues
 //     would wait for;
 //   - the next action of each queue that a copy_wait blocks waits for the
-//     latest copy that was started with the token.
+//     latest copy that was started with the token of the copy_wait.
 // buildStreamProgram() only chooses the events that implement these waits, and
 // omits a wait that other waits imply. StreamOrder.h verifies that the order is
 // sufficient.
@@ -77,8 +77,8 @@ struct StreamAction {
   std::size_t command = 0; ///< Index in Program::commands.
   int64_t iteration = 0;   ///< Iteration of the enclosing loop, or 0.
   Stream stream = Stream::Compute;
-  std::vector<int64_t> waits; ///< The events it waits for.
-  int64_t event = -1;         ///< The event it records, or -1.
+  std::vector<int64_t> waits; ///< The events that the action waits for.
+  int64_t event = -1;         ///< The event that the action records, or -1.
   std::vector<ByteAccess> accesses;
 };
 

@@ -52,7 +52,7 @@ GemmRates::GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler)
           }));
 }
 
-/// Computes one GEMM like the command table does.
+/// Computes one GEMM with the tiles and threads that an executable uses.
 void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   GemmCall whole{};
   whole.type = type_;
@@ -85,7 +85,7 @@ void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
 
 /// Makes times monotonic in each dimension. `below` is the running maximum over
 /// smaller GEMMs, `above` the running minimum over larger GEMMs. Both are
-/// monotonic, and so is their geometric mean.
+/// monotonic, and so is their geometric mean, which is the result.
 static std::vector<double> inOrder(const std::vector<double> &seconds) {
   constexpr std::size_t strides[3] = {points * points, points, 1};
   std::vector<double> below = seconds, above = seconds, mean(seconds.size());
@@ -119,7 +119,7 @@ std::string GemmRates::json() const {
     std::size_t m = index / points / points, n = index / points % points,
                 k = index % points;
     double flops = 2.0 * double(axis[m]) * double(axis[n]) * double(axis[k]);
-    // Rounding must preserve monotonicity.
+    // The times must still be monotonic after rounding.
     double least = 0;
     if (m > 0)
       least = std::max(least, seconds[index - points * points]);
@@ -140,8 +140,8 @@ std::string GemmRates::json() const {
 }
 
 double roundedDown(double value) {
-  // Conversion from text returns the number whose shortest text has these
-  // digits.
+  // Convert the digits from text, so that the shortest text of the result has
+  // exactly these digits.
   int exponent = int(std::floor(std::log10(value))) - 3;
   auto digits = int64_t(std::floor(value / std::pow(10.0, exponent)));
   return std::stod(std::to_string(digits) + "e" + std::to_string(exponent));

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Times GEMMs over a grid of sizes, with the tiles, BLAS calls and threads that
-// an executable uses. Each value is the mean of the three GEMMs of a linear
-// layer: not transposed, transposed right operand, and transposed left operand.
+// an executable uses. Each time is the mean over the three GEMMs of a linear
+// layer, which transpose no operand, the right operand, and the left operand.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,7 +24,8 @@
 
 namespace kiln::runtime {
 
-// The runtime is compiled for baseline x86-64, but kernels are not.
+// Compile the measured loops for several vector extensions: the runtime is
+// compiled for baseline x86-64, but kernels are compiled for the target CPU.
 #if defined(__x86_64__)
 #define KILN_EVERY_VECTOR                                                      \
   __attribute__((target_clones("avx512f", "arch=haswell", "default")))
@@ -123,7 +124,8 @@ MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
     });
   });
   copyBytes_ = sizes_.back() / 4;
-  // Each of the two copies uses two arrays.
+  // A quarter of the data for each array: two concurrent copies have a source
+  // and a destination each.
   char *bytes = reinterpret_cast<char *>(data);
   int64_t quarter = copyBytes_;
   copy_ = sampler.add([=](int64_t count) {

@@ -16,15 +16,16 @@
 
 namespace kiln::runtime {
 
-/// A sample takes much longer than a reading of the clock or a wakeup of the
-/// team.
+/// Intended length of a sample: much longer than a reading of the clock or a
+/// wakeup of the team.
 static constexpr double sampleSeconds = 100e-6;
 static constexpr int64_t maxCount = 1 << 20;
-/// The kernel counts processor use in ticks of 10 ms, so that disturbance is
-/// measured over windows of several ticks.
+/// Minimum length of the windows over which the processor use of other
+/// processes is measured: several ticks of 10 ms, in which the kernel counts
+/// processor use.
 static constexpr double windowSeconds = 0.1;
-/// Maximum number of processors that others may use during an undisturbed
-/// window.
+/// Maximum average number of processors that other processes use during an
+/// undisturbed window.
 static constexpr double othersAllowed = 0.1;
 
 double now() {
@@ -98,7 +99,7 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
       subject.work(subject.count);
       double time = now() - sampleStart;
       window.push_back({&subject, time / double(subject.count)});
-      // Disturbance during calibration can make the count too small.
+      // The count is too small if other processes slowed the calibration.
       if (time < sampleSeconds / 2 && subject.count < maxCount)
         subject.count *= 2;
       if (now() - windowStart >= windowSeconds)
@@ -112,7 +113,7 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
 
 double Sampler::seconds(std::size_t number) const {
   const Subject &subject = subjects_[number];
-  // Disturbance only increases times.
+  // Other processes only increase times, so the minimum is the best estimate.
   if (subject.quiet.empty())
     return *std::min_element(subject.disturbed.begin(),
                              subject.disturbed.end());

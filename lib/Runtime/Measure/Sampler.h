@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Takes one sample of each work item in turn, so that a drift of the machine's
-// speed affects all items equally. Samples during which other processes used
-// the machine are ignored if there are others.
+// speed affects all items equally. A sample is disturbed if other processes
+// used the machine at the same time. Disturbed samples of an item are ignored
+// if the item has undisturbed ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +26,9 @@ double now();
 
 class Sampler {
 public:
-  /// Adds a work item and returns its index. `work` repeats the work `count`
-  /// times; the sampler chooses `count` so that a sample is long enough to be
-  /// timed.
+  /// Adds a work item and returns its index. `work(count)` executes the item
+  /// `count` times; the sampler chooses `count` so that a sample is long enough
+  /// to be timed.
   std::size_t add(std::function<void(int64_t count)> work);
 
   /// Samples all items in turn for about `seconds`, each at least once. Calls

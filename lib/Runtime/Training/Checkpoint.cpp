@@ -24,7 +24,7 @@ namespace kiln::runtime {
 static constexpr const char *modelFile = "model.safetensors";
 static constexpr const char *optimizerFile = "optimizer.safetensors";
 
-/// Returns the tensor name of an optimizer state, which follows PyTorch.
+/// Returns the tensor name of an optimizer state, with the suffixes of PyTorch.
 static std::string optimizerName(const Description &description,
                                  const StateInfo &state) {
   auto parameter = std::find_if(
@@ -209,7 +209,7 @@ static std::string textOf(const nlohmann::json &extra, const char *key) {
 }
 
 /// Reads the trajectory record of the checkpoint and decides whether this
-/// executable can use its optimizer states.
+/// executable can use the optimizer states of the checkpoint.
 static Status readRecord(const TrainingInfo &now, ResumePoint &point) {
   const nlohmann::json &extra = point.found.manifest.extra;
   std::string optimizer = textOf(extra, "optimizer");

@@ -41,7 +41,8 @@ struct Progress {
   uint64_t seed = 0;
   std::optional<uint64_t> shuffle;
   /// Number of updates before the optimizer states were initialised; nonzero
-  /// after a resume that changed the optimizer. Bias correction counts from it.
+  /// after a resume that changed the optimizer. Bias correction counts only
+  /// later updates.
   int64_t optimizerStart = 0;
 };
 
@@ -53,7 +54,7 @@ struct TrajectoryRecord {
   std::optional<Trajectory> trajectory;
 };
 
-/// Facts that are saved for readers only; resuming ignores them.
+/// Facts that are saved for users and other tools only; resuming ignores them.
 struct RunFacts {
   int64_t totalSteps = 0;
   double epoch = 0;
@@ -64,7 +65,7 @@ struct ResumePoint {
   FoundCheckpoint found;
   Progress progress;
   TrajectoryRecord record;
-  /// Name of the optimizer, which earlier formats contain, too.
+  /// Name of the optimizer. Manifests of earlier formats contain it, too.
   std::string optimizerName;
   /// True if this executable can use the checkpoint's optimizer states.
   bool loadsStates = false;

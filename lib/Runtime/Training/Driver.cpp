@@ -142,7 +142,7 @@ Status Driver::openResumed() {
                   "--seed=" + std::to_string(options_.seed) +
                       " contradicts the checkpoint, which was made with " +
                       std::to_string(found.seed));
-  // A checkpoint without a consumed sequence does not fix the data order.
+  // The data order may still change if no sequence has been read.
   if (options_.shuffle && found.sequence == 0)
     found.shuffle = options_.shuffle;
   if (options_.shuffle && options_.shuffle != found.shuffle)
@@ -156,9 +156,10 @@ Status Driver::openResumed() {
                               : Status();
 }
 
-/// Rejects a run that would overwrite the checkpoint that it reads with one
-/// without optimizer states, of which no other copy may exist. A run without
-/// updates saves under the same step number.
+/// A run without updates saves its checkpoint under the step number of the
+/// checkpoint that it resumes. Rejects such a run if it would replace that
+/// checkpoint by one without the optimizer states, because there may be no
+/// other copy of these states.
 Status Driver::checkNothingIsReplaced() const {
   const Progress &found = resumed_->progress;
   bool doesSteps = trains() && options_.steps > found.step;
@@ -177,7 +178,7 @@ Status Driver::checkNothingIsReplaced() const {
 }
 
 /// Determines the trajectory record of this run's checkpoints, and checks that
-/// a resumed run follows its trajectory.
+/// a resumed run follows the trajectory of the checkpoint that it resumes.
 Status Driver::settleTrajectory() {
   if (trains()) {
     Result<DataIdentity> data = files_.data->identity();
@@ -204,7 +205,8 @@ Status Driver::settleTrajectory() {
       return status;
   } else {
     record_ = keptRecord(builtFactsOf(description_), *resumed_, changes_);
-    // A run that saves no checkpoints does not lose the optimizer states.
+    // A run that saves no checkpoints loses no optimizer states, so there is
+    // nothing to report.
     if (options_.save.empty())
       changes_.clear();
   }
@@ -452,7 +454,7 @@ Status Driver::trainAndGenerate() {
     status = initialiseWeights();
   if (!status.ok())
     return status;
-  // The files may belong to a checkpoint that is removed during training.
+  // Close the files of the checkpoint, which may be removed during training.
   if (resumed_)
     resumed_->found.files.clear();
   if (options_.lockstep >= 0)
@@ -568,7 +570,7 @@ Status Driver::drive() {
        {&Driver::checkOptions, &Driver::openOutputs, &Driver::openInputs,
         &Driver::startEngine}) {
     Status status = (this->*phase)();
-    // A stop signal may have caused the failure.
+    // A stop signal may have caused the failure, so report the signal instead.
     if (stopRequested())
       return checkStop();
     if (!status.ok())

@@ -51,7 +51,8 @@ private:
   const StepTensors &tensors_;
   std::vector<Entry> entries_; ///< Ordered by first iteration.
   std::map<std::pair<size_t, const char *>, size_t> index_;
-  std::vector<int64_t> order_; ///< Position of each tensor's last write, or -1.
+  std::vector<int64_t>
+      order_; ///< For each tensor, the number of its last write, or -1.
   int64_t writes_ = 0;
 };
 
@@ -132,8 +133,8 @@ void OpRecorder::describe(Json &reply) const {
   reply["order"] = order_;
 }
 
-/// Returns the bits of a number in hexadecimal: JSON cannot represent NaN, and
-/// its decimal numbers may lose bits.
+/// Returns the bits of a number in hexadecimal, because JSON cannot represent
+/// NaN and decimal numbers may lose bits.
 static std::string bitsOf(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -225,8 +226,9 @@ Status Server::step(const Json &command, Json &reply) {
   return addHashes(reply);
 }
 
-/// Repeats the last step from weights perturbed by rounding and saves the
-/// tensors at `indexes`; then repeats the step from the original states.
+/// Repeats the last step from weights perturbed by their rounding error and
+/// saves the tensors at `indexes`; then repeats the step from the original
+/// states.
 Status Server::perturb(const std::string &file,
                        const std::vector<size_t> &indexes, Json &reply) {
   if (!tensors_.kept())

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements --lockstep=FD, the executable's side of kiln-diff. The server
-// reads one JSON object per line from stdin ("step", "save", ...) and writes
-// one reply line per command to FD; docs/reference/lockstep-protocol.md lists
-// the commands. TrainingRun computes the steps as in a training run.
+// Implements --lockstep=FD, with which kiln-diff controls an executable. The
+// server reads one JSON object per line from stdin ("step", "save", ...) and
+// writes one reply line per command to FD; docs/reference/lockstep-protocol.md
+// lists the commands. TrainingRun computes the steps as in a training run.
 //
 //===----------------------------------------------------------------------===//
 

@@ -85,7 +85,7 @@ Status checkMemory(Engine &engine, const MemoryCheckHooks &hooks,
     status = checkAllocations(engine, hooks, program, lines);
   if (!status.ok())
     return status;
-  // Measures resident memory before the checks below copy states.
+  // Measure resident memory before checkPlan() copies states.
   checkResident(engine, lines);
   return engine.checkPlan(
       [&](size_t program) {

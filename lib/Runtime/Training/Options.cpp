@@ -302,8 +302,8 @@ Status FlagParser::readChanging() {
   return Status();
 }
 
-/// Rejects flags that kiln-diff does not support: it requests every step
-/// itself.
+/// Rejects flags that are not supported with --lockstep, where kiln-diff
+/// requests every step.
 Status FlagParser::checkLockstep() const {
   if (options_.lockstep < 0)
     return usage("--lockstep is not a file descriptor");
@@ -360,7 +360,8 @@ Status FlagParser::check() const {
     if (!status.ok())
       return status;
   }
-  // The rates are checked after the checkpoint has completed the options.
+  // The rates of a resumed run are checked later, after the checkpoint has
+  // completed the options.
   if (options_.continues())
     return Status();
   return checkRates(options_.schedule, options_.gradClip, options_.steps,

@@ -58,7 +58,8 @@ Status tryOutputs(const Options &options) {
     if (!path->empty())
       if (Status status = tryOutputFile(*path); !status.ok())
         return status;
-  // An existing algorithm file may be complete, in which case it is only read.
+  // An existing algorithm file need not be writable: if it is complete, it is
+  // only read.
   std::error_code error;
   if (!algorithms.empty() && !std::filesystem::exists(algorithms, error))
     return tryOutputFile(algorithms);

@@ -46,8 +46,8 @@ Result<Records> Records::open(const Options &options) {
   return records;
 }
 
-/// Progress output must not block the run: if stdout is not read and the run
-/// has to stop, the output is dropped.
+/// Writes progress output to stdout. If stdout blocks and the run has to stop,
+/// the output is dropped.
 void Records::show(const std::string &text) {
   std::string all = (barDrawn_ ? "\r\x1b[K" : "") + text;
   barDrawn_ = false;

@@ -21,7 +21,7 @@ namespace kiln::runtime {
 
 namespace {
 
-/// A flag that decides part of the trajectory.
+/// A flag that determines part of the trajectory.
 struct ChoiceFlag {
   const char *flag;
   std::string (*text)(const RunChoices &choices);
@@ -139,8 +139,8 @@ TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
     record.trajectory->built.frozenParameters = frozen;
     point.loadsStates = false;
   }
-  // Before the first update, the optimizer states still have their initial
-  // values, so they need no replacement.
+  // Optimizer states that are loaded, or that no update has changed, need no
+  // reset.
   if (point.loadsStates || point.progress.step == 0)
     return record;
   point.progress.optimizerStart = point.progress.step;
@@ -259,9 +259,9 @@ static std::vector<Difference> findDifferences(const Trajectory &then,
   return list;
 }
 
-/// Returns the sequence of the new length that starts at or after the first
-/// token of sequence `index` of the old length, in the same epoch or at the
-/// start of the next. Returns nullopt if the result exceeds mostCount.
+/// Returns the first sequence of the new length that starts at or after the
+/// first token of sequence `index` of the old length, in the same epoch or at
+/// the start of the next. Returns nullopt if the result exceeds mostCount.
 static std::optional<int64_t> convertSequence(int64_t index, int64_t oldLength,
                                               int64_t newLength,
                                               int64_t tokens) {
@@ -332,12 +332,13 @@ static Status refuse(const ResumePoint &point,
 Status compareTrajectories(const Trajectory &now, const Options &options,
                            ResumePoint &point,
                            std::vector<std::string> &notes) {
-  // Facts that the checkpoint does not record are not compared.
+  // Without a recorded trajectory, at most the optimizer is compared.
   Trajectory then = point.record.trajectory.value_or(now);
   if (!point.record.isKnown && !point.loadsStates)
     then.built.training.updates = {{point.optimizerName, {}, "matrices"}};
   std::vector<Difference> differences = findDifferences(then, now);
-  // A given --grad-clip takes precedence, and adoptChoices has reported it.
+  // If --grad-clip is given, its value is used, and adoptChoices has already
+  // reported the change.
   if (options.gradClipGiven)
     differences.erase(std::remove_if(differences.begin(), differences.end(),
                                      [](const Difference &difference) {
@@ -348,7 +349,7 @@ Status compareTrajectories(const Trajectory &now, const Options &options,
   for (const Difference &difference : differences)
     if (!options.resumeChanging.count(difference.name))
       return refuse(point, differences, options.resumeChanging);
-  // If the frozen parameters differ, no optimizer state can be kept.
+  // If the frozen parameters differ, no optimizer state can be loaded.
   for (const Difference &difference : differences)
     if (difference.name == std::string_view("frozen"))
       point.loadsStates = false;

@@ -25,8 +25,8 @@
 
 namespace kiln::runtime {
 
-/// Returns the choices of complete options. `clips` is true if the executable
-/// computes the gradient norm.
+/// Returns the choices in `options`, which must be complete. `clips` is true if
+/// the executable computes the gradient norm.
 RunChoices choicesOf(const Options &options, bool clips);
 
 /// Completes `options`, for which continues() is true, with the choices of the
@@ -38,21 +38,23 @@ Status adoptChoices(const ResumePoint &point, Options &options,
 /// Returns the first line of a resumed run: the checkpoint and its step.
 std::string resumeLine(const ResumePoint &point, const Options &options);
 
-/// Returns the warning that a checkpoint of an earlier format cannot be
-/// compared.
+/// Returns the warning that a checkpoint of an earlier format has no trajectory
+/// to compare with.
 std::string unknownTrajectory(const ResumePoint &point);
 
 /// Returns the trajectory record for the checkpoints of a run that does not
-/// train, which is the record of the checkpoint it reads. If this executable
-/// cannot use the checkpoint's optimizer states, it keeps its own initial
-/// states, the record names its own optimizer, and `notes` reports this.
+/// train: the record of the checkpoint that the run reads. If the executable
+/// cannot use the optimizer states of that checkpoint, its optimizer states
+/// keep their initial values. The record then names the optimizer of the
+/// executable, and `notes` reports the change.
 TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
                             std::vector<std::string> &notes);
 
 /// Compares the facts of the executable and of the data with those of the
 /// checkpoint. Fails with a one-line error that names all differences if
 /// `options` does not allow one of them. Otherwise adds the differences to
-/// `notes` and moves `point.progress` to the position where reading resumes:
+/// `notes` and moves `point.progress` to the position where reading resumes,
+/// which depends on the difference:
 ///   another batch             the next sequence, as before
 ///   another sequence length   the same token of the same epoch, rounded up to
 ///                             a whole sequence

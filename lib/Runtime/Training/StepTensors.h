@@ -5,13 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lists the states of an engine and the gradients that its training program
-// keeps as named tensors that can be hashed, saved, loaded, copied and
-// perturbed. Two engines of one model have the same list, whatever their plans:
-// mirrors of parameters are not listed and are updated with their parameters.
-// The gradients are those of the last run of the training program; running
-// another program overwrites them.
-// another program destroys them.
+// A list of named tensors, which can be hashed, saved, loaded, copied and
+// perturbed: the states of an engine, and the gradients that its training
+// program outputs. Two engines of one model have the same list, whatever their
+// plans. Mirrors of parameters are not listed; they are updated with their
+// parameters. The gradients are those of the last run of the training program;
+// running another program overwrites them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,7 +34,7 @@ static std::size_t sizeOf(const Node &list) {
   return 0;
 }
 
-/// Reads a name that appears in messages.
+/// Reads a name. Its length is limited, because messages contain it.
 static std::string readName(const Node &node) {
   std::string name = node.text();
   if (!node.failed() && (name.empty() || name.size() > 64))

@@ -225,7 +225,7 @@ Status TrainingRun::validate() {
     return Status();
   int64_t sequences = files_.valData->sequencesPerEpoch(evaluate_->length());
   if (options_.valBatches > 0)
-    // A limit that overflows does not restrict the batches.
+    // If the product overflows, it does not limit the sequences.
     sequences = std::min(sequences,
                          checkedMul<int64_t>(options_.valBatches,
                                              engine_.description().model.batch)
@@ -246,7 +246,8 @@ Status TrainingRun::validate() {
     sum += evaluate_->loss() * double(*counted);
     targets += *counted;
   }
-  // A mean over part of the data could be mistaken for a result.
+  // Do not report the mean over part of the data, which could be mistaken for
+  // the validation loss.
   if (stopRequested())
     return Status();
   double loss = sum / double(std::max<int64_t>(targets, 1));
@@ -288,7 +289,8 @@ static bool hasNonFinite(const ValueInfo &value, const char *data) {
   return false;
 }
 
-/// The update of a step may overflow although its loss was finite.
+/// Returns an error if a state is not finite. The update of a step may overflow
+/// even if the loss of the step is finite.
 Status TrainingRun::checkStatesFinite() const {
   const std::vector<StateInfo> &states = engine_.description().states;
   for (size_t i = 0; i < states.size(); ++i) {

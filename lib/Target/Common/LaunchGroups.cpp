@@ -142,7 +142,8 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 }
 
 void Grouping::finish(Run &run) {
-  // Kernel, arguments, accumulation and queue, in order of first appearance.
+  // Launches by kernel, arguments, accumulation and queue, in order of first
+  // appearance.
   using Key = std::tuple<Attribute, Attribute, Attribute, Attribute>;
   llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;
   for (rt::LaunchOp launch : run.launches)

@@ -60,7 +60,7 @@ static Array writeChoices(ModuleOp module) {
   return choices;
 }
 
-/// Writes the values that are kept in encoded form.
+/// Writes the values that are stored in encoded form.
 static Array writeCompressed(ModuleOp module) {
   Array values;
   auto list = module->getAttrOfType<ArrayAttr>(kEncodedAttr);
@@ -75,8 +75,8 @@ static Array writeCompressed(ModuleOp module) {
   return values;
 }
 
-/// Returns the names of the commands in lifetime order; a loop appears at its
-/// begin and its end.
+/// Returns the names of the commands in the order of command indices. A loop
+/// appears twice, at its begin and at its end.
 static Array writeCommandNames(rt::ProgramOp program) {
   Array names;
   bool inside = false;
@@ -115,9 +115,10 @@ static CopiedBytes countCopies(Block &block) {
   return copied;
 }
 
-/// by_class and declared describe the program with the largest arena: by_class
-/// counts the live bytes per memory class at the command with the most live
-/// bytes, and declared counts all slots of a class.
+/// Writes the plan. Its members "by_class" and "declared" describe the program
+/// with the largest arena. "by_class" counts the live bytes of each memory
+/// class at the command with the most live bytes; "declared" counts the bytes
+/// of all slots of each class.
 Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
                        const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
@@ -206,7 +207,7 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
     plan["lossy"] = record.lossy;
   if (Array compressed = writeCompressed(module); !compressed.empty())
     plan["compressed"] = std::move(compressed);
-  // The memory budgets and the step before planning.
+  // The memory budgets, and the step time before planning.
   if (auto planned = module->getAttrOfType<PlanAttr>(kPlanAttr)) {
     if (auto budget = planned.getBudget())
       plan["budget_bytes"] = *budget;

@@ -57,8 +57,8 @@ struct PrintRowProgramsPass
                  rowOpsOf(kernel.getBody().front(), (*space)[0], (*space)[1]));
   }
 
-  /// Prints the row programs of dispatches. Numbers count the dispatches of all
-  /// families in program order.
+  /// Prints the row programs of dispatches. The number of a dispatch is its
+  /// index among the dispatches of all families in program order.
   LogicalResult printDispatches(raw_ostream &os, ProgramOp program) {
     int64_t number = 0;
     WalkResult walk = program.walk([&](DispatchOp dispatch) {

@@ -67,7 +67,7 @@ private:
   ModuleOp module;
   const TargetBackend &target;
   const KernelIndex &kernels;
-  DenseMap<mlir::Value, int64_t> tokens; ///< Token numbers of the program.
+  DenseMap<mlir::Value, int64_t> tokens; ///< The number of each token.
 };
 
 } // namespace
@@ -87,8 +87,8 @@ static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   return {flops, bytes};
 }
 
-/// Returns the element type of a slot: that of its views, or a null type if
-/// they differ.
+/// Returns the element type of the views of a slot, or a null type if the views
+/// have different element types.
 static Type elementOf(rt::SlotOp slot) {
   Type element;
   for (Operation *user : slot->getUsers()) {
@@ -423,7 +423,8 @@ static Array writeStates(ModuleOp module) {
         {"offset", offsets.lookup(state.getSymName())},
         {"bytes", bytesOf(type)},
         {"trainable", state.isTrainable()}};
-    // The runtime initializes a mirror from its parameter.
+    // The runtime initializes a mirror from its parameter, so a mirror has no
+    // "init".
     if (state.getRole() != Role::Mirror)
       object["init"] = writeInit(state.getInit());
     if (state.getOf())
@@ -494,7 +495,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
   ProgramWriter writer(module, target, kernels);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
     programs[getProgramName(program)] = writer.write(program);
-  // The commands already have their names.
+  // Omit the names, which the commands of the programs already contain.
   Object plan = writePlan(module, target, record);
   plan.erase("command_names");
 

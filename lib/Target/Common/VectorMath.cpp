@@ -7,8 +7,9 @@
 //
 // The exponential follows Cephes: the argument is reduced by ln 2 in two parts,
 // and the polynomial has degree 7. The other polynomials are minimax fits
-// weighted by the relative error of the function. The code has no branches: it
-// computes both forms of a function and selects one, which suits vectors.
+// weighted by the relative error of the function. The code has no branches,
+// because lanes of a vector may differ: if a function has two forms, both are
+// computed and one is selected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +48,9 @@ Value emitExp(ArithBuilder &k, Value x) {
   Value p = k.polynomial(r, {1.98756915e-4, 1.39819995e-3, 8.33345190e-3,
                              4.16657959e-2, 1.66666655e-1, 5.00000012e-1});
   Value y = k.add(k.fma(p, k.mul(r, r), r), constant(1.0));
-  // Computes y * 2^(n-1) * 2: n = -126 gives the factor 0, and n = 128
-  // overflows to infinity. The multiplication propagates NaN.
+  // Compute y * 2^n as y * 2^(n-1) * 2. For n = -126, the factor 2^(n-1) is 0;
+  // for n = 128, the result overflows to infinity. The multiplication
+  // propagates NaN.
   Value half = k.add(k.shiftLeft(k.bitcast(t, bits), 23),
                      k.constantI(int64_t{126} << 23, bits));
   Value scaled = k.mul(y, k.bitcast(half, type));
@@ -87,7 +89,7 @@ Value emitLog(ArithBuilder &k, Value x) {
   Value isInfinite = k.equal(x, constant(infinity));
   y = k.select(isInfinite, x, y);
   y = k.select(k.equal(x, constant(0)), constant(-infinity), y);
-  // The result is NaN unless x >= 0, which is false for NaN.
+  // The result is NaN unless x >= 0. The comparison is false for NaN.
   Value valid =
       arith::CmpFOp::create(k.b, arith::CmpFPredicate::OGE, x, constant(0));
   return k.select(valid, y, constant(std::numeric_limits<double>::quiet_NaN()));
@@ -124,7 +126,8 @@ Value emitErf(ArithBuilder &k, Value x) {
                                   0.00520063424, -0.0268592704, 0.112836942,
                                   -0.376126349, 0.128379166});
   Value small = k.fma(p, x, x);
-  // Computes 1 - exp(log(erfc(a))). For a >= 4, erf rounds to 1 in f32.
+  // q approximates log(erfc(a)), and erf(a) = 1 - exp(q). For a >= 4, erf(a)
+  // rounds to 1 in f32.
   Value a = k.min(k.abs(x), constant(4.0));
   Value q = k.polynomial(a, {-2.10949656e-05, 0.00043446169, -0.004171059,
                              0.0251194164, -0.108280078, -0.633346915,

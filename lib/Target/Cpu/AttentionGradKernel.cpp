@@ -13,17 +13,17 @@
 //   p  = exp((scale q) k^T - lse)   dp = dout v^T   ds = p (dp - D)
 //   dv += p^T dout   dk += ds^T (scale q)   dq += ds k
 //
-// dq of the panel stays in scratch memory and is scaled when it is stored. dk
-// and dv of the tile are in scratch memory for the panel; between panels they
-// are kept in the results, which the first panel initializes. bf16 results
-// cannot hold the sums, so dk and dv of all keys then stay in scratch memory
-// until the last panel.
+// dq of the panel stays in scratch memory and is scaled when it is stored.
+// While a panel is processed, dk and dv of the tile are in scratch memory.
+// Between panels, the sums are stored in the results, which the first panel
+// initializes. If the results are bf16, they cannot hold the sums, and dk and
+// dv of all keys stay in scratch memory until the last panel.
 //
 // dk and dv are thus summed over query heads, then queries, and dq over keys,
 // always in this order. With few key heads, the work is split further: some
 // units own a tile of keys and compute its dk and dv, and others own a block of
-// queries and compute its dq. The order of the sums, and thus the bits, is the
-// same.
+// queries and compute its dq. The order of the sums is the same, and therefore
+// so are the bits.
 //
 // With dropout, dv uses the dropped p, and ds uses the dropped dp. D is
 // unchanged, because o already contains the dropped values.
@@ -50,7 +50,7 @@ constexpr int64_t kPanelQueries = 512;
 
 class AttentionGradEmitter {
 public:
-  /// Starts the kernel and lays out its scratch.
+  /// Starts the kernel and lays out its scratch memory.
   AttentionGradEmitter(ModuleOp module, StringRef name,
                        const AttentionGradShape &shape);
   KernelLaunch emit();
@@ -70,7 +70,8 @@ private:
   Value queryRow(unsigned arg, Value row, int64_t stride);
   Value keyRow(unsigned arg, Value row, int64_t stride);
   Value keyCount(Value firstKey);
-  /// Returns the rows of dk and dv in scratch memory: whole tiles.
+  /// Returns the number of rows of dk and dv in scratch memory, which is a
+  /// multiple of the tile size.
   int64_t sumRows() const {
     return keepsSums ? llvm::alignTo(shape.length, shape.kvTile) : shape.kvTile;
   }
@@ -84,7 +85,7 @@ private:
   void storeSums(Value firstKey, Value count);
   /// Processes all blocks of the panel that attend to keys of the packed tile.
   void panelTile(Value first, Value end, Value firstKey, Role role);
-  /// Computes p and ds of a strip; `rel` counts queries from the first of the
+  /// Computes p and ds of a strip. `rel` is the index of its first query in the
   /// panel.
   void strip(Value query, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value firstQuery, Value rel, Value rows, Value firstKey);
@@ -101,7 +102,7 @@ private:
   int64_t padded, keyVectors, rowsPerStrip, panelQueries;
   unsigned dqArg;
   bool splitsHeads; ///< Units are smaller than a key head.
-  bool roundsSums;  ///< dk and dv are bf16 and cannot hold sums.
+  bool roundsSums;  ///< dk and dv are bf16 and cannot hold the sums.
   bool keepsSums;   ///< dk and dv of a head stay in scratch memory.
   ScratchLayout layout;
   Value zero, scale;

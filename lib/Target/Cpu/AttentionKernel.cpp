@@ -22,8 +22,8 @@
 // the number of queries per unit, which only determines how often keys are
 // packed.
 //
-// m starts at -1e30 instead of -inf, so m - m' is not NaN unless a score is; a
-// NaN score still reaches p, l and o.
+// m starts at -1e30 instead of -inf, so m - m' is NaN only if a score is NaN. A
+// NaN score still propagates to p, l and o.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ constexpr int64_t kMaxUnitQueries = 512;
 /// Number of units that keeps a thread team busy.
 constexpr int64_t kEnoughUnits = 24;
 
-/// Returns the queries per unit: as many as leave enough units.
+/// Returns the queries per unit: the largest number that leaves enough units.
 int64_t queriesPerUnit(const AttentionShape &shape) {
   int64_t queries = kMaxUnitQueries;
   while (queries > kRowBlock &&
@@ -59,22 +59,23 @@ int64_t queriesPerUnit(const AttentionShape &shape) {
 
 class AttentionEmitter {
 public:
-  /// Starts the kernel and lays out its scratch.
+  /// Starts the kernel and lays out its scratch memory.
   AttentionEmitter(ModuleOp module, StringRef name,
                    const AttentionShape &shape);
   KernelLaunch emit();
   int64_t scratchBytes() const { return layout.size(); }
 
 private:
-  /// The rows of a unit. Pointers are those of its first query and of key 0.
+  /// The rows of a unit. `q` and `o` point to its first query, `k` and `v` to
+  /// key 0.
   struct Place {
     Value sequence, head, first, end;
     Value q, k, v, o;
   };
   Place locate(Value index);
   void unit(Value index);
-  /// Computes scores and softmax of a strip; `rel` counts queries from the
-  /// first of the unit.
+  /// Computes scores and softmax of a strip. `rel` is the index of its first
+  /// query in the unit.
   void strip(Value row, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value row, Value rows, Value firstKey);
   void accumulate(Value row, Value rel, Value rows, Value firstKey);

@@ -28,8 +28,8 @@ namespace {
 constexpr int64_t kMaxChunkVectors = 4;
 constexpr int64_t kAccumulators = 16;
 constexpr int64_t kCacheLineBits = 512;
-/// Far enough ahead to hide a cache miss, within the number of outstanding
-/// misses.
+/// Prefetch distance: large enough to hide a cache miss, but at most the number
+/// of outstanding misses that a core supports.
 constexpr int64_t kPrefetchRows = 8;
 /// Number of vector counts for which the score tile is specialized at the
 /// diagonal.
@@ -193,7 +193,7 @@ void AttentionTiles::prefetchStores(Value row, int64_t stride) {
 void AttentionTiles::forSeenKeys(ArrayRef<Value> seen,
                                  function_ref<void(int64_t, bool)> body) {
   int64_t vectors = shape.kvTile / kLanes;
-  // The possible sizes of masked tiles.
+  // The possible numbers of vectors of a masked tile.
   SmallVector<int64_t> sizes;
   if (shape.causal) {
     int64_t step = llvm::divideCeil(vectors, kDiagonalSizes);
@@ -238,7 +238,8 @@ Value AttentionTiles::reduceRows(ArrayRef<Value> rows,
   SmallVector<Value> vectors(rows);
   int64_t group = kLanes; // Lanes per row.
   while (vectors.size() > 1) {
-    // Collect both halves of every group of x, then of y.
+    // `low` selects the lower half of every group of x, then of y; `high`
+    // selects the upper halves.
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < 2 * kLanes; lane += group)
       for (int64_t i : llvm::seq(group / 2)) {

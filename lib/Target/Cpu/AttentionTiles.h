@@ -11,9 +11,9 @@
 //
 // Elements of `a` are broadcast from memory with any strides, so a matmul with
 // P^T reads P directly; rows of `b` are contiguous. Operands are first packed
-// into scratch memory: the row strides of tensors are large, often a multiple
-// of a few cache sets, and each tile is read many times. Scratch has full
-// precision: packing widens bf16, and unpacking rounds to it.
+// into scratch memory, because the row strides of tensors are large, often a
+// multiple of a few cache sets, and each tile is read many times. Scratch has
+// full precision: packing widens bf16, and unpacking rounds to it.
 //
 // Scores are computed for kRowBlock queries by `keyTile` keys at a time. The
 // matmuls have no branches for out-of-range elements:
@@ -126,9 +126,10 @@ public:
   /// has no effect.
   void prefetchStores(Value row, int64_t stride);
 
-  /// Emits `body` for the score tile of a strip whose queries attend to
-  /// [seen[0], ..., seen.back()] keys of the tile (ascending): once without a
-  /// mask, and once for every number of vectors that a diagonal may need.
+  /// Emits `body` for the score tile of a strip whose query r attends to the
+  /// first seen[r] keys of the tile, or to all keys if seen[r] is larger.
+  /// `seen` is ascending. `body` is emitted once without a mask, and once for
+  /// every number of vectors that a masked tile may need.
   void forSeenKeys(llvm::ArrayRef<Value> seen,
                    llvm::function_ref<void(int64_t vectors, bool masked)> body);
   /// Returns which lanes of vector `v` are among the first `seen` keys of the
@@ -136,8 +137,8 @@ public:
   Value keyMask(Value seen, int64_t v);
 
   /// Reduces the lanes of each row; the number of rows is a power of two. Lane
-  /// l of the result belongs to row l / (16 / rows), and all lanes of a row are
-  /// equal.
+  /// l of the result belongs to row l / (16 / rows), and all lanes of a row
+  /// have the same value.
   Value reduceRows(llvm::ArrayRef<Value> rows,
                    llvm::function_ref<Value(Value, Value)> combine);
   /// Returns the value of one row of a result of reduceRows in all lanes.
@@ -145,10 +146,10 @@ public:
 
   /// Loads the key of the random numbers; called once, before forDropped().
   void prepareDropout(Value rng, Value key);
-  /// Calls `body` for every query in [first, first + rows) and every 64 keys
-  /// starting at `firstKey` of which it attends to some, with the query
-  /// (counted from 0), the offset of the keys in the tile, and one mask of
-  /// dropped keys per vector.
+  /// Calls `body` for every query in [first, first + rows) and every block of
+  /// 64 keys in the tile at `firstKey`, if the query attends to a key of the
+  /// block. Passes the index of the query from 0, the offset of the block in
+  /// the tile, and one mask of dropped keys per vector.
   void forDropped(Value sequence, Value head, Value first, Value rows,
                   Value firstKey,
                   llvm::function_ref<void(Value row, Value key,

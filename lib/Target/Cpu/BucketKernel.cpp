@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A unit is a group of 8 elements. 8 codes of b bits fill b whole bytes, so no
-// two units write the same byte, and fit into one 64-bit word, in which lane i
-// has its code at bit b*i. The codes of a group are loaded and stored as an
-// integer of 8b bits at any address. The last group may be smaller.
+// two units write the same byte. The codes of a group are loaded and stored as
+// one unaligned integer of 8b bits. They fit into a 64-bit word, in which code
+// i starts at bit b*i. The last group may be smaller.
 //
 //===----------------------------------------------------------------------===//
 

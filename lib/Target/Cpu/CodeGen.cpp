@@ -103,7 +103,7 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
   llvm::ModuleAnalysisManager modules;
-  // With library functions disabled, no loop becomes a call of memset.
+  // Disable library functions, so that no loop becomes a call of memset.
   llvm::TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
   functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
@@ -135,7 +135,8 @@ llvm::Expected<Processor> getProcessor(StringRef mcpu) {
       known.push_back({feature.getKey(), feature.getValue()});
   } else {
     processor.name = mcpu.str();
-    // The constructor would report an unknown name on stderr.
+    // Check the name first, because creating the MCSubtargetInfo of an unknown
+    // processor prints to stderr.
     std::unique_ptr<llvm::MCSubtargetInfo> generic(
         (*target)->createMCSubtargetInfo(triple, "", ""));
     if (!generic->isCPUStringValid(mcpu))

@@ -6,22 +6,23 @@
 //===----------------------------------------------------------------------===//
 //
 // The dimensions are first normalized: sorted by destination stride, merged if
-// they are contiguous on both sides, and dropped if they have size one. The
-// innermost dimension then selects how elements are copied:
+// they are contiguous in source and destination, and dropped if they have size
+// one. The innermost dimension then selects how elements are copied:
 //
-//   Rows       the destination is contiguous, and so is the source, or it
-//              repeats one element: vectors; a reduction keeps one vector of
-//              results
-//   Transpose  another dimension is contiguous in the source: squares of 16x16
-//              elements are transposed in registers
-//   Elements   all other cases
+//   Rows       the destination is contiguous, and the source is contiguous or
+//              repeats one element: the kernel copies vectors, and a reduction
+//              accumulates a vector of results
+//   Transpose  the destination is contiguous, and the source is contiguous in
+//              another dimension: the kernel transposes squares of 16x16
+//              elements in registers
+//   Elements   all other cases: the kernel copies single elements
 //
-// A unit is a panel of the vectorized dimension (of the source, for Transpose)
-// for one index of some of the other dimensions; small dimensions are loops
-// within a unit. With padding, a unit fills its part of the destination before
-// it copies, so units are slices of the destination: chunks of one long vector,
-// slabs along its outermost dimension or, in the general case, the whole
-// tensor.
+// A unit is a panel, a range of the vectorized dimension (for Transpose, that
+// of the source), at one index of some of the other dimensions. The remaining
+// dimensions are small and are loops within a unit. With padding, a unit fills
+// its part of the destination with zeros before it copies, so units are slices
+// of the destination: chunks of one long vector, slabs along its outermost
+// dimension or, in the general case, the whole tensor.
 //
 // A copy moves bits, so it treats bf16 elements as integers. A sum of bf16 is
 // computed in f32.
@@ -46,8 +47,7 @@ namespace {
 
 /// Minimum elements per call.
 constexpr int64_t kGrainElements = 16 * 1024;
-/// Approximate maximum elements per unit for loops over dimensions within a
-/// unit.
+/// Approximate maximum elements per unit.
 constexpr int64_t kUnitElements = 4 * 1024;
 /// Minimum columns per panel: a few cache lines.
 constexpr int64_t kMinPanel = 64;
@@ -58,7 +58,8 @@ struct Dim {
   int64_t size, src, dst;
 };
 
-/// Merges each dimension with the next inner one if both sides are contiguous.
+/// Merges each dimension with the next inner one if source and destination are
+/// contiguous across both.
 SmallVector<Dim> merge(ArrayRef<Dim> dims) {
   SmallVector<Dim> merged;
   for (const Dim &dim : dims) {
@@ -153,8 +154,8 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
   bool dense = shape.zeroRows <= 1 || shape.zeroStride == shape.zeroColumns;
   zeroRows = dense ? 1 : shape.zeroRows;
   zeroColumns = dense ? shape.zeroRows * shape.zeroColumns : shape.zeroColumns;
-  // With equal source and destination strides, merge() compares only the
-  // source.
+  // Set the destination strides to the source strides, so that merge() depends
+  // on the source only.
   for (Dim &dim : inside)
     dim.dst = dim.src;
   reductions = merge(inside);
@@ -292,13 +293,15 @@ KernelLaunch PermuteEmitter::emitSlabs() {
   Dim dim = outer.front();
   int64_t firstSlab = shape.dstOffset / dim.dst;
   k.loop(k.begin(), k.end(), 1, [&](Value unit) {
-    // Elements per slab if the padded tensor is one row, else rows.
+    // The size of a slab: in elements if the padded tensor is one row,
+    // otherwise in rows.
     int64_t size = zeroRows == 1 ? dim.dst : dim.dst / shape.zeroStride;
     int64_t end = zeroRows == 1 ? zeroColumns : zeroRows;
     Value low = k.mul(unit, number(size));
     Value high = k.min(k.add(low, number(size)), number(end));
     zeroRows == 1 ? fill(low, high) : fillRows(low, high);
-    // As unsigned numbers, slabs before the first exceed the last.
+    // For slabs before the first, i is negative. The unsigned comparison
+    // excludes them and the slabs after the last.
     Value i = k.sub(unit, number(firstSlab));
     k.ifThen(k.lessUnsigned(i, number(dim.size)), [&] {
       region(ArrayRef<Dim>(outer).drop_front(),

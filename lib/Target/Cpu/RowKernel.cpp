@@ -23,11 +23,12 @@
 // A block of 64 columns is emitted one vector at a time, which limits live
 // registers. Columns after the last full block are masked with constant masks.
 // Each of the four vectors of a block has its own partial result of every
-// reduction. At each column position, all loads precede all stores, which
+// reduction. At each column position, all loads precede all stores, as
 // mayShareSlot requires.
 //
-// There are three forms: rows, one long vector (flat programs), and the
-// epilogue of a GEMM, whose columns are given at run time.
+// There are three forms of kernels: over rows, over one long vector (flat
+// programs), and the epilogue of a GEMM, whose range of columns is given at run
+// time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +91,8 @@ private:
   /// sweep.
   using Partials = SmallVector<Value>;
 
-  /// The counter words of a Random node, set once per call and once per row.
+  /// The key and the counter words of a Random node. The first three values are
+  /// set once per call, the others once per row.
   struct RandomSource {
     Value key, step, firstSequence;
     Value rowInSequence, sequence;
@@ -262,7 +264,7 @@ void RowEmitter::emitRows() {
     }
     emitRowStores();
   };
-  // A chunk of a column sum is a unit, even if it has one row.
+  // With column sums, a unit is a chunk of rows, even if a chunk has one row.
   bool chunks = llvm::any_of(program.stores, [](const Store &store) {
     return store.kind == StoreKind::ColumnPartial;
   });
@@ -474,8 +476,8 @@ RowEmitter::Partials RowEmitter::emitBlock(Value column, const Masks &masks,
   return partials;
 }
 
-/// Reduces the partial results of every reduction as a binary tree: j with j +
-/// 32, then with j + 16, and so on.
+/// Reduces the partial results of every reduction as a binary tree: combines
+/// partial j with partial j + 32, then with partial j + 16, and so on.
 void RowEmitter::finishReductions(const Partials &partials) {
   for (auto [i, id] : llvm::enumerate(reductions)) {
     const Node &node = program.nodes[id];

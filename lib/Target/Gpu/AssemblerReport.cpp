@@ -28,8 +28,7 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Reads the number before `what` in `line`, such as 12 in "Used 12 registers,
-/// ..".
+/// Reads the number before `what` in `line`, such as 12 before "registers".
 bool numberBefore(StringRef line, StringRef what, int64_t &number) {
   size_t at = line.find(what);
   if (at == StringRef::npos)

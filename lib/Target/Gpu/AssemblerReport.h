@@ -12,9 +12,10 @@
 
 namespace kiln::gpu {
 
-/// Parses the output of `ptxas -v`, with the kernels in its order. Returns an
-/// error if it does not report `numKernels` kernels or lacks a figure of one,
-/// so that a changed format is not mistaken for the absence of spills.
+/// Parses the output of `ptxas -v`. Returns the resources of the kernels in the
+/// order of the output. Returns an error if the output does not report
+/// `numKernels` kernels or lacks a figure of a kernel, so that a changed format
+/// is not mistaken for the absence of spills.
 llvm::Expected<std::vector<KernelResources>>
 parseAssemblerReport(llvm::StringRef report, size_t numKernels);
 

@@ -22,7 +22,7 @@
 //
 // With a causal mask, late blocks of queries take longer and run first.
 //
-// m starts at -1e30 instead of -inf, so m - m' is not NaN unless a score is.
+// m starts at -1e30 instead of -inf, so m - m' is NaN only if a score is NaN.
 //
 //===----------------------------------------------------------------------===//
 

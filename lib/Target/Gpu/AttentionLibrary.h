@@ -22,8 +22,8 @@
 namespace kiln::gpu {
 
 /// Returns the library call that may replace `kernel`. Returns std::nullopt if
-/// the module does not request it, or if the library does not support the
-/// kernel because of dropout or suitsVendorLibrary().
+/// the module does not request library calls, if the kernel has dropout, or if
+/// suitsVendorLibrary() is false.
 std::optional<abi::VendorAttention> libraryAttentionOf(rt::KernelOp kernel);
 
 } // namespace kiln::gpu

@@ -20,8 +20,8 @@ namespace kiln::gpu {
 namespace {
 
 constexpr int64_t kMaxQueries = 64;
-/// Elements per vector in shared memory, and the padding of staged rows, which
-/// places 16 rows at the same column in different banks.
+/// Elements per vector in shared memory, and padding elements per staged row.
+/// The padding places one column of 16 rows in different banks.
 constexpr int64_t kVector = 4;
 /// Maximum sums per thread; more would leave too few registers.
 constexpr int64_t kMaxSums = 64;
@@ -107,8 +107,8 @@ void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
                            Value firstColumn, int64_t columns, Value to,
                            int64_t pitch, Value factor) {
   int64_t perRow = columns / from.width, pieces = count * perRow;
-  // The pieces of a thread are whole rows apart, so their addresses have
-  // constant offsets from the first.
+  // The distances between the pieces of a thread are multiples of a row, so
+  // their addresses have constant offsets from that of the first piece.
   Value firstPiece = k.thread(), perRowValue = k.i64Constant(perRow);
   Value row = k.divUnsigned(firstPiece, perRowValue);
   Value column = times(k.remUnsigned(firstPiece, perRowValue), from.width);
@@ -276,7 +276,7 @@ AttentionTiles::Values AttentionTiles::dropped(Value firstQuery,
   Value firstCounter = times(head, shape.length);
   Value globalSequence = k.add(firstSequence, sequence);
   constexpr int64_t words = kRandomKeys / kSide;
-  // Key 64*b + 16*word + tx has counter 16*b + tx.
+  // The random word of key 64*b + 16*w + tx is word w of counter 16*b + tx.
   Value block = k.shiftRight(firstKey, llvm::Log2_64(words));
   Values result;
   for (int64_t i : llvm::seq(rowsPerThread())) {
@@ -317,7 +317,7 @@ AttentionTiles::Values AttentionTiles::noSums(int64_t rows) const {
 AttentionTiles::Values AttentionTiles::addChunk(bool transposed, int64_t count,
                                                 int64_t rows, Values sums) {
   int64_t width = columnsPerThread(), pitch = sizes.tilePitch();
-  // Terms per iteration; the tile is read along its rows.
+  // Terms per iteration. The tile is read in vectors along its rows.
   int64_t step = transposed ? 2 : kVector;
   int64_t tileWidth = transposed ? std::min(rows, kVector) : kVector;
   Value mine = at(tile, times(ty, transposed ? rows : rows * pitch));
@@ -363,7 +363,8 @@ AttentionTiles::Values AttentionTiles::add(bool transposed, const HeadRows &b,
   int64_t perChunk = rows * columnsPerThread();
   Values result;
   for (int64_t chunk : llvm::seq(chunkCount())) {
-    // No thread has read the first chunk since the barrier in setTile.
+    // The first chunk needs no barrier: no thread has read the chunk buffer
+    // since the barrier in setTile.
     if (chunk > 0)
       k.barrier();
     stage(b, firstB, count, k.i64Constant(chunk * sizes.columns), sizes.columns,

@@ -12,11 +12,11 @@
 // CPU target. One Philox counter gives the random words of a thread's keys in a
 // block of 64.
 //
-// Matmuls process chunks of the head dimension that are staged in
-// shared memory, so any head dimension is supported:
+// Matmuls process chunks of the head dimension that are staged in shared
+// memory, so any head dimension is supported. There are three matmuls:
 //
-//   a b^T    rows of both by the same columns: `products`
-//   w b      w a tile of scores in shared memory, b a chunk of rows
+//   a b^T    products(): the same chunk of columns of both is staged
+//   w b      w is a tile of scores in shared memory, b is a staged chunk
 //   w^T b    likewise, summed over the rows of w
 //
 // In the latter two, a thread computes R rows and W columns per chunk. Every
@@ -68,7 +68,7 @@ public:
     int64_t tileElements() const { return queries * tilePitch(); }
     int64_t tilePitch() const { return keys + 4; }
   };
-  /// Sets `queries` to 0 if no size fits.
+  /// Returns sizes with `queries` = 0 if none fit into shared memory.
   static Sizes chooseSizes(const AttentionShape &shape, int64_t keys);
 
   AttentionTiles(GpuBuilder &k, const AttentionShape &shape, const Sizes &sizes,
@@ -96,9 +96,10 @@ public:
   /// Reduces all scores of each query.
   Values reduce(const Values &scores,
                 llvm::function_ref<Value(Value, Value)> combine);
-  /// Returns which scores are not masked (i1), or nothing if all are valid.
+  /// Returns, for each score, an i1 that is true if the score is not masked.
+  /// Returns an empty vector if no score is masked.
   Values seen(Value firstQuery, Value firstKey) const;
-  /// Returns which scores are dropped (i1).
+  /// Returns, for each score, an i1 that is true if the score is dropped.
   Values dropped(Value firstQuery, Value firstKey);
 
   /// Stores the scores as the tile in shared memory.

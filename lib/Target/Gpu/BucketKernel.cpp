@@ -34,12 +34,12 @@
 //   or 64 bits, one per thread. Threads extract their groups from two words, or
 //   assemble a word from two or three groups, by shuffles.
 //
-// Groups after the last full warp, and elements at unaligned addresses, are
-// accessed by their own thread.
+// Groups after the last full warp, and groups at unaligned addresses, are each
+// accessed by one thread.
 //
-// Borders increase, so a binary search finds a code from its highest bit on.
-// The border to compare with is selected by a tree of selects over the bits
-// found so far.
+// Borders increase, so a binary search finds the bits of a code, starting with
+// the highest. A tree of selects over the bits found so far selects the border
+// for the next comparison.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,12 +72,12 @@ public:
     Value first;            ///< Index of the first element.
     Value group;            ///< Index of the group.
     int64_t count = kGroup; ///< Number of elements.
-    int64_t apart = 0;      ///< Distance of the two halves; 0: contiguous.
+    int64_t apart = 0;      ///< Distance of the halves; 0 if contiguous.
     Value warpGroup; ///< First group of a warp that shares words, or null.
   };
 
-  /// Calls `body` for the place of the thread. `elements` are the arguments
-  /// with elements, and `codes` is the argument with codes.
+  /// Calls `body` for the place of the thread. `elements` lists the arguments
+  /// that contain elements, and `codes` is the argument that contains codes.
   FailureOr<KernelLaunch> run(ArrayRef<unsigned> elements, unsigned codes,
                               function_ref<void(const Place &)> body);
 
@@ -133,9 +133,8 @@ private:
   Value groupOf(Value lane, const Place &place);
   Value loadShared(unsigned arg, const Place &place);
   void storeShared(Value word, unsigned arg, const Place &place);
-  /// Exchanges halves of words with the adjacent thread, which converts between
-  /// the elements of a thread and the codes of a group. The function is its own
-  /// inverse.
+  /// Exchanges halves of words with the adjacent thread. This converts words of
+  /// the elements of a thread to words of a group, and back.
   Value exchangeHalves(Value word);
 
   const BucketShape &shape;
@@ -272,13 +271,14 @@ Value BucketKernel::loadShared(unsigned arg, const Place &place) {
       shift(high, k.sub(k.i64Constant(wordBits()), begin), /*isLeft=*/true));
 }
 
-/// Assembles and stores word j, which starts in group j * wordBits / groupBits
-/// and ends in one of the next groups.
+/// Assembles and stores word j in lane j. The word starts in group j * wordBits
+/// / groupBits and may end in one of the next groups.
 void BucketKernel::storeShared(Value word, unsigned arg, const Place &place) {
   Value bit = k.mul(lane(), k.i64Constant(wordBits()));
   Value size = k.i64Constant(groupBits());
   Value group = k.divUnsigned(bit, size), begin = k.remUnsigned(bit, size);
-  // Count the groups of a word that starts at the last possible bit.
+  // The maximum number of groups per word: that of a word that starts at the
+  // last possible bit of a group.
   int64_t step = std::gcd(groupBits(), wordBits());
   int64_t groups =
       llvm::divideCeil(groupBits() - step + wordBits(), groupBits());

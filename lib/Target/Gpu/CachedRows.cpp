@@ -39,8 +39,9 @@
 // tile sufficient. The term of a column past the end is the neutral element; +0
 // does not change a sum that starts with +0.
 //
-// Maxima may be combined in any order in which the first of equal values (zeros
-// of both signs) comes first. Each group processes a contiguous part of the
+// The maximum is associative, but for zeros of both signs it is not
+// commutative. Maxima may therefore be grouped differently as long as the order
+// of the operands is preserved. Each group processes a contiguous part of the
 // column blocks without barriers. Then 64 threads combine the partials of the
 // groups in the order of the groups.
 //
@@ -75,7 +76,8 @@ void RowEmitter::keep(NodeId id, const Position &position, Value stored) {
                /*aligned=*/true, {});
 }
 
-/// Calls `body` for all tiles, several at a time, with the index of the first.
+/// Calls `body` for all tiles, several at a time, and passes the index of the
+/// first of them.
 SmallVector<Value> RowEmitter::forEachTile(
     int64_t atOnce, ValueRange initial,
     function_ref<SmallVector<Value>(Value tile, ArrayRef<Position> positions,
@@ -299,8 +301,8 @@ void RowEmitter::emitMaximaSweep() {
           return next;
         });
   };
-  // All groups evaluate a partial block; it counts only in the group that it
-  // belongs to.
+  // All groups evaluate a partial block, but only the group to which the block
+  // belongs uses the result.
   Value exists = active.all;
   auto runPart = [&](int64_t block) {
     Value isOwn = k.equal(group, k.i64Constant(block / sharedTiles));
@@ -356,7 +358,7 @@ void RowEmitter::emitKeptSweep(int32_t s) {
     isOrdered |= program.nodes[id].kind != Kind::ReduceMax;
   for (auto [i, store] : llvm::enumerate(program.stores))
     isOrdered |= store.kind != StoreKind::Row && sweeps.storeSweep[i] == s;
-  // Sharing random words needs all threads on the same path.
+  // Threads share random words, so all threads must execute the same path.
   for (NodeId id : elementNodes)
     isOrdered |= program.nodes[id].kind == Kind::Random;
   if (reductions.empty())
@@ -418,7 +420,7 @@ void RowEmitter::emitCachedRows(const RowPlan &plan) {
   stageColumns({}, program.cols, plan.stagedBytes);
   cached.assign(program.nodes.size(), false);
   sharesRandom = true;
-  // All threads iterate over the same number of rows, since they meet at
+  // All threads must iterate over the same number of rows, since rows contain
   // barriers.
   bool fills = program.rows % (rows * together) == 0;
   Value first = k.add(k.mul(k.block(), k.i64Constant(rows * together)), number);

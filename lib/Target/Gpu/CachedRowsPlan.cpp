@@ -29,24 +29,25 @@ using row::StoreKind;
 
 namespace {
 
-/// Threads per block for long rows. kMostThreads lets two blocks reside on a
-/// multiprocessor with 228 KiB of shared memory for rows of 50257 bf16
-/// elements, including the registers and the two tiles of 1536 terms.
+/// Threads per long, medium and short row. With kMostThreads, two blocks with
+/// rows of 50257 bf16 elements fit on a multiprocessor with 228 KiB of shared
+/// memory. Each block has two tiles of 1536 terms and keeps the last tiles of
+/// its row in registers.
 constexpr int64_t kMostThreads = 384, kManyThreads = 256, kFewThreads = 128;
 /// Maximum column blocks of a short and of a medium row.
 constexpr int64_t kShortRow = 32, kMiddleRow = 256;
 /// Maximum bytes of per-column values, so that several blocks fit on a
 /// multiprocessor.
 constexpr int64_t kKeptColumnBytes = 64 * 1024;
-/// Maximum bytes of a cached row up to which values that are read once are
-/// cached too.
+/// Values that are read only once are cached too if shared memory for a row
+/// then takes at most this number of bytes.
 constexpr int64_t kReadOnceBytes = 32 * 1024;
-/// Registers per thread for the part of a row that does not fit into shared
-/// memory: with kMostThreads, and with kManyThreads, which have more registers
-/// each.
+/// Maximum registers per thread for the tiles of a row that do not fit into
+/// shared memory. The second limit applies to long rows with kManyThreads,
+/// since fewer threads have more registers each.
 constexpr int64_t kTailRegisters = 48, kLongTailRegisters = 112;
-/// Number of thread blocks to aim for, each of which reads per-column values
-/// once, and the maximum rows per block.
+/// Preferred number of thread blocks, and maximum rows per block. Each block
+/// reads the per-column values once.
 constexpr int64_t kBlocksWanted = 340, kMostRows = 48;
 /// Limits of a thread block that processes several rows at a time.
 constexpr int64_t kThreadsTogether = 512, kBytesTogether = 96 * 1024;
@@ -105,7 +106,7 @@ bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
 
   SmallVector<int64_t> reads = countReads(program, sweeps);
   bool isLoaded = true;
-  int64_t elementBytes = 0; // Per column, over all cached nodes.
+  int64_t elementBytes = 0; // Bytes per column of all cached nodes.
   auto keep = [&](NodeId id) {
     kept.kept.push_back(id);
     elementBytes += bytesOf(keptTypeOf(program, sweeps, id));
@@ -120,8 +121,8 @@ bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   int64_t reach = program.cols + kept.blockAlignment - 1;
   int64_t blocks = llvm::divideCeil(reach, kBlock), threads = 0, columns = 0,
           bytes = 0;
-  // Returns true if a row fits with `count` threads. Its last tiles are in
-  // registers if shared memory is too small.
+  // Returns true if a row fits with `count` threads. The last tiles of the row
+  // are in registers if shared memory is too small.
   auto fits = [&](int64_t count, int64_t tailRegisters) {
     threads = count;
     columns = llvm::alignTo(reach, threads * kept.width);

@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // NVIDIA ships its assembler as a program, ptxas, and as a library, nvJitLink.
-// The program is preferred if both are installed: the library assembles
-// relocatable code, with division and square root as calls and at least 32
-// registers per kernel. The library is loaded at run time and its functions are
-// declared here, so kiln builds without a CUDA toolkit and works with any
-// installed release. Both get the same options: no contraction of
-// multiplications and additions, and a report of resources.
+// The program is preferred if both are installed, because the library generates
+// relocatable code, which calls functions for division and square root and uses
+// at least 32 registers per kernel. The library is loaded at run time and its
+// functions are declared here, so kiln builds without a CUDA toolkit and works
+// with any installed release. The program and the library get the same options:
+// no contraction of multiplications and additions, and a report of resources.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,8 @@ public:
   /// sets `why` to the reason.
   static std::unique_ptr<JitLink> open(const std::string &library,
                                        std::string &why) {
-    // The library is never closed, since it keeps threads and exit handlers.
+    // The library is never closed, since its threads and exit handlers may
+    // still run.
     void *handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
       why = dlerror();

@@ -78,8 +78,8 @@ static int64_t architectureOf(StringRef chip) {
   return number;
 }
 
-/// Returns machine code for each of `chips` if an assembler is installed, and
-/// PTX for the first chip, which a driver can compile for other chips.
+/// Returns PTX for the first chip and, if an assembler is installed, machine
+/// code for each of `chips`. A driver can compile the PTX for other chips.
 llvm::Expected<DeviceImages>
 CudaCodeGenerator::compileImages(ModuleOp device,
                                  ArrayRef<std::string> chips) const {

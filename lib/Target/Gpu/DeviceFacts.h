@@ -26,7 +26,8 @@ constexpr int64_t kSharedBytes = 48 * 1024;
 /// sm_80. This is the limit of sm_86, sm_89 and sm_120; data-center GPUs have
 /// 163 or 227 KiB.
 constexpr int64_t kMostSharedBytes = 99 * 1024;
-/// Maximum bytes of one access by one thread; such an access is aligned.
+/// Maximum bytes of one memory access of a thread. Such an access must be
+/// aligned to its size.
 constexpr int64_t kWidestAccess = 16;
 
 } // namespace kiln::gpu

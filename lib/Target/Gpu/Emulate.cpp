@@ -136,8 +136,8 @@ public:
     return call(b, loc, "kiln_emu_shared",
                 LLVM::LLVMPointerType::get(b.getContext()), {at});
   }
-  /// Reports an access of `bytes` to the device, in pieces that are each
-  /// aligned if the whole access has the declared alignment.
+  /// Reports an access of `bytes` bytes to the device. The access is reported
+  /// in pieces, which are aligned if the address has the declared alignment.
   void access(OpBuilder &b, Location loc, unsigned space, Value address,
               int64_t bytes, int64_t alignment, bool isWrite) {
     StringRef name = space == kSharedSpace ? "kiln_emu_shared_access"
@@ -224,8 +224,9 @@ private:
   }
 
   /// Returns the declared alignment of the shared global that contains an
-  /// address. The device aligns all globals more than necessary, so the
-  /// alignment is checked at compile time.
+  /// address. The device aligns all globals more than necessary and would not
+  /// detect every misaligned access, so the alignment is checked at compile
+  /// time.
   int64_t declaredAlignment(Value address) {
     while (auto element = address.getDefiningOp<LLVM::GEPOp>())
       address = element.getBase();
@@ -305,7 +306,8 @@ private:
     bool known = isa_and_present<arith::ArithDialect, scf::SCFDialect,
                                  vector::VectorDialect, LLVM::LLVMDialect>(
         op->getDialect());
-    // The effects of operations in a region are checked at those operations.
+    // Operations with regions are allowed, since the operations in a region are
+    // checked individually.
     bool plain = op->getNumRegions() || op->hasTrait<OpTrait::IsTerminator>() ||
                  isMemoryEffectFree(op);
     if (!known || !plain || isa<LLVM::AddrSpaceCastOp>(op))

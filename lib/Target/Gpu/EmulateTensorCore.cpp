@@ -15,7 +15,7 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Words of the operands a and b of an MMA, followed by the sums.
+/// Number of words of the operands a and b of an MMA, and number of its sums.
 constexpr int32_t kFactorWords = 6, kSums = 4;
 constexpr int32_t kWords = kFactorWords + kSums;
 
@@ -112,7 +112,7 @@ std::optional<std::string> TensorCoreEmulation::multiply(Operation *op,
 std::optional<std::string> TensorCoreEmulation::load(Operation *op, Call call) {
   auto load = cast<NVVM::LdMatrixOp>(op);
   auto shape = load.getShape();
-  // Loading a single matrix returns no struct.
+  // A load of a single matrix returns no struct and is not supported.
   if (load.getEltType() != NVVM::LdStMatrixEltType::B16 || shape.getM() != 8 ||
       shape.getN() != 8 || load.getNum() == 1)
     return "must load 2 or 4 matrices of 8 x 8 16-bit elements";

@@ -47,7 +47,8 @@ private:
   void replaceByWords(mlir::Operation *op, int32_t first);
 
   mlir::LLVM::LLVMFuncOp function;
-  mlir::Value words; ///< Array on the stack, created on first use.
+  /// Operands and results on the stack; null until first used.
+  mlir::Value words;
 };
 
 } // namespace kiln::gpu

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The common part of the units that own keys and those that own queries.
+// Code shared by the units that own keys (FlashKeyGrads.cpp) and the units that
+// own queries (FlashQueryGrads.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,9 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-/// Selects the sizes. Two groups of own rows halve the shared memory traffic
-/// per matmul if own rows and scores fit into registers.
+/// Selects the sizes. Two groups of own rows per warp halve the shared memory
+/// traffic per matmul. They are used only if own rows and scores fit into
+/// registers.
 FlashBackward::Sizes FlashBackward::chooseSizes(const AttentionShape &shape) {
   bool isShort = shape.length <= FlashTiles::kBlockRows;
   int64_t dim = shape.headDim;

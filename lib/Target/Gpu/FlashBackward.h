@@ -24,20 +24,20 @@
 // Shared: two stages of the streamed rows; see FlashKeyGrads.cpp and
 // FlashQueryGrads.cpp.
 // Bytes: own rows are read once and gradients are written once; each block
-// reads the rows of the other side that it needs.
+// reads the streamed rows that it needs.
 //
 // Blocks that own keys keep k, v, dk and dv in registers and compute p and ds
 // transposed, with keys as rows; blocks that own queries keep q, dout and dq.
-// The matmuls thus use p and ds directly from registers. p and ds are rounded
-// to bf16. dk and dq are multiplied by the scale at the end. Every result has
-// one owner, which sums in order.
+// The matmuls thus read p and ds directly from registers. p and ds are rounded
+// to bf16. dk and dq are multiplied by the scale at the end. Every result is
+// computed by one block, which adds its terms in order.
 //
-// With dropout, dv uses the dropped p, and ds uses the dropped dp. D is
-// unchanged, because o already contains the dropped values. The factor of
-// values that are not dropped is applied to dv at the end.
+// With dropout, dv is computed from p after dropout, and ds from dp after
+// dropout. D is unchanged, because o is already the result after dropout. The
+// factor 1 / (1 - dropout) is applied to dv at the end.
 //
-// Units are ordered by sequence, and within a sequence from those that attend
-// to many rows to those that attend to few.
+// Units are ordered by sequence. Within a sequence, the units that process the
+// most rows come first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ private:
   bool drops() const { return shape.dropout > 0; }
   /// Returns p for one score.
   Value power(Value score, Value minusLse);
-  /// Returns dp - D, where dp is 0 if `isDropped`; null means no dropout.
+  /// Returns dp - D. Applies dropout to dp unless `isDropped` is null.
   Value difference(Value dp, Value minusD, Value isDropped);
 
   void ownKeys(Value unit);
@@ -92,7 +92,8 @@ private:
   /// Computes -D of the queries of a tile in shared memory.
   void sumTile(Value o, Value dout);
   Value minusSums();
-  /// Returns dv and dk after a tile of queries; `carried` holds them before it.
+  /// Returns dv and dk after a tile of queries. `carried` contains dv and dk
+  /// before the tile.
   Values addQueries(const OwnRows &keys, const OwnRows &values, Value firstKey,
                     Value tile, Value stage, bool isMasked,
                     mlir::ValueRange carried);

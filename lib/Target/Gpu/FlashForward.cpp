@@ -23,16 +23,17 @@
 // Bytes: q is read once, o and lse are written once, and each block reads the k
 // and v that its queries attend to.
 //
-// If c is negative, q is negated instead, so that the largest score gives the
-// largest power.
+// If c is negative, the kernel uses -q and |c| instead of q and c, so that the
+// largest score gives the largest power.
 //
-// Only tiles that some query of the block does not fully attend to are masked.
-// They come last and have their own loop. Tile 0 contains a key that every
-// query attends to, so m is a score from then on.
+// A tile is masked only if it contains a key to which some query of the block
+// does not attend. Masked tiles come last and have their own loop. Tile 0
+// contains a key that every query attends to, so m is at least one actual score
+// after tile 0.
 //
 // Units are ordered by sequence, so that units that share keys run
-// concurrently, and within a sequence from late queries, which attend to more
-// keys, to early ones.
+// concurrently. Within a sequence, late queries come first, since they attend
+// to more keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +52,8 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Below all scores, and finite so that differences are not NaN.
+/// Initial maximum: less than all scores, and finite so that differences are
+/// not NaN.
 constexpr double kNoMaximum = -1e30;
 constexpr double kLeastFactor = 1e-20;
 /// Keys per step in masked tiles.
@@ -68,8 +70,8 @@ struct Sizes {
   int64_t queries() const { return groups * FlashTiles::kBlockRows; }
 };
 
-/// Selects the sizes. Two groups halve the shared memory traffic per matmul if
-/// their sums and scores fit into registers.
+/// Selects the sizes. Two groups per warp halve the shared memory traffic per
+/// matmul. They are used only if their sums and scores fit into registers.
 Sizes chooseSizes(const AttentionShape &shape) {
   bool isShort = shape.length <= FlashTiles::kBlockRows;
   int64_t dim = shape.headDim;
@@ -97,7 +99,8 @@ private:
     Values all() const;
   };
   State split(ValueRange values) const;
-  /// Adds `count` keys of a tile starting at its key `first`.
+  /// Adds `count` keys of a tile to the state, starting at key `first` of the
+  /// tile.
   State addKeys(const State &before, Value tile, Value first, int64_t count,
                 Value stage, bool isMasked);
   void fetch(const HeadRows &keys, const HeadRows &values, Value tile,
@@ -154,8 +157,9 @@ int64_t FlashForward::emit() {
   Value given =
       arith::TruncFOp::create(k.b, k.f32(), k.bitcast(k.immediate(1), k.f64()));
   scale = k.abs(given);
-  // A scale near 0 does not affect valid scores, but masked scores must stay
-  // far below them.
+  // Masked scores are multiplied by the factor too and must remain far below
+  // valid scores. The lower bound of the factor ensures this; it does not
+  // affect the probabilities of valid scores.
   factor = larger(k, k.mul(scale, k.constantF(llvm::numbers::log2e, k.f32())),
                   k.constantF(kLeastFactor, k.f32()));
   Value signs = k.select(k.less(given, k.constantF(0, k.f32())),

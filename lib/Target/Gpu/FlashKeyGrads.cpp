@@ -19,8 +19,8 @@
 //     store(scale dk, dv);
 //
 // Launch: see FlashBackward.h.
-// Shared: two stages of one tile of q, dout and o each, lse and, with dropout,
-// one mask per block of 64 own keys; then -D of the current tile.
+// Shared: two stages, and -D of the current tile. A stage has one tile each of
+// q, dout and o, lse and, with dropout, one mask per block of 64 own keys.
 // Bytes: k and v are read once, dk and dv are written once; each block reads
 // the rows of the queries that attend to its keys.
 //
@@ -71,7 +71,8 @@ void FlashBackward::ownKeys(Value unit) {
   OwnRows values =
       tiles.loadOwn(tiles.rows(2, shape.vStride, kvHead), firstKey, groups);
 
-  // Tiles of queries, starting at the first that attends to an own key.
+  // Process tiles of queries, starting at the first tile with a query that
+  // attends to an own key.
   Value end = k.i64Constant(llvm::divideCeil(shape.length, perTile));
   Value first = k.i64Constant(0), whole = first;
   if (shape.causal) {

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Computes which keys a query attends to and which of them are dropped. Dropped
-// keys are bits in shared memory, which all threads of a block compute while
-// the corresponding tile loads. One counter gives random words for four keys of
-// a query, 16 apart, and no lane of a block that owns keys holds two of them.
+// Computes which keys a query attends to and which of them are dropped. All
+// threads of a block compute the dropped keys of a tile while the tile loads,
+// and store them as bits in shared memory. This avoids repeated evaluations of
+// a counter: one counter gives random words for four keys of a query, which are
+// 16 apart and which different lanes may need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,14 +92,15 @@ void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
   auto threshold = static_cast<uint32_t>(shape.dropout * 0x1p32);
   Value limit = k.constantI(static_cast<int32_t>(threshold), k.i32());
   constexpr int64_t keys = 8, words = 4;
-  // Reload the state each time: with the key computed before the loop,
-  // compilers would keep the keys of all rounds in registers.
+  // Load the random state in every call. If the random key were computed before
+  // the loop over tiles, compilers would keep the keys of all Philox rounds in
+  // registers.
   auto state = [&](int64_t i) {
     return k.load(k.element(rngState, k.i64(), i), k.i64());
   };
   Value randomKey = emitRandomKey(k, state(0), opKey), step = state(1);
   Value globalSequence = k.add(state(2), currentSequence);
-  // Key 64 b + 16 w + j has counter 16 b + j and word w. A thread computes
+  // Key 64 b + 16 w + j uses word w of counter 16 b + j. A thread computes
   // eight values of j, which give four bytes of the mask.
   Value block = times(k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys)),
                       kRandomKeys / words);
@@ -109,7 +111,7 @@ void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
     Value counter = k.add(times(currentHead, shape.length), query);
     Value column = k.add(block, times(half, keys));
     Value none = k.constantI(0, k.i32());
-    // Two at a time limits code size and registers.
+    // Evaluating two counters at a time limits code size and registers.
     constexpr int64_t atOnce = 2;
     Values bytes = k.loop(
         k.i64Constant(0), k.i64Constant(keys), atOnce, Values(words, none),
@@ -173,7 +175,8 @@ FlashTiles::Values FlashTiles::droppedBy(Value mask, int64_t row,
 
 FlashTiles::Values FlashTiles::droppedKeys(Value masks, int64_t groups,
                                            int64_t count, Value query) {
-  // The 16 or 32 keys of a warp are in one word of a block.
+  // The bits of the 16 or 32 own keys of a warp are in one word of the mask of
+  // a block of keys.
   Value firstKey = times(warp, groups * kGroupRows);
   Value block = k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys));
   Value word = k.bitAnd(k.shiftRight(firstKey, 5), k.i64Constant(1));

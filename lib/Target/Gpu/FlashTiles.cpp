@@ -37,8 +37,9 @@ FlashTiles::FlashTiles(GpuBuilder &k, const AttentionShape &shape,
                        Alignments alignments)
     : k(k), shape(shape), alignments(alignments) {
   setNumbers(k.thread());
-  // The four matrices of 16 columns of b, which are rows of the tile, are
-  // ordered by column of b; those of 16 rows of b are ordered by row.
+  // loadMatrices() loads 16 rows by 16 columns as four matrices. The first two
+  // matrices are the first 8 rows if rows of the tile are columns of b, and the
+  // first 8 columns if rows of the tile are rows of b.
   Value row = lowBits(lane, 3);
   Value odd = times(lowBits(k.shiftRight(lane, 3), 1), kColumns);
   Value upper = times(k.shiftRight(lane, 4), kColumns);
@@ -179,15 +180,15 @@ Value FlashTiles::acrossRow(Value x,
 void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
                        Value to) {
   int64_t perRow = shape.headDim / from.width;
-  // Use a power of two of threads per row, so that the accesses of a thread are
-  // whole rows, or `across` accesses, apart.
+  // Use a power of two of threads per row. The distances between the accesses
+  // of a thread are then multiples of a row or of `across` accesses.
   int64_t across = std::min(perRow & -perRow, kThreads);
   int64_t rowsAtOnce = kThreads / across;
   int64_t bytes = from.width * 2;
   Value row = k.shiftRight(thread, llvm::Log2_64(across));
   Value column = times(k.bitAnd(thread, k.i64Constant(across - 1)), from.width);
-  // Keep the uniform part of the address apart from the part that depends on
-  // the thread.
+  // Compute the uniform part of the address separately from the part that
+  // depends on the thread.
   Value sourceRow = k.add(first, row);
   Value tile = k.element(from.first, bf16(), times(first, from.stride));
   Value source =
@@ -231,8 +232,8 @@ FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
   auto stageOf = [&](Value tile) { return k.bitAnd(tile, one); };
   auto renewed = [&](llvm::function_ref<void()> body) {
     ThreadNumbers outside = *this;
-    // Random numbers need the registers. Without them, keep the values that
-    // matmuls use repeatedly.
+    // With dropout, random numbers need the registers. Without dropout, keep
+    // the indices that matmuls use repeatedly.
     if (savesRegisters && shape.dropout > 0)
       setNumbers(renewedThread());
     else if (savesRegisters)

@@ -5,26 +5,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread block of four warps owns some rows (of queries or of keys) of one
-// head and streams tiles of the rows of the other side through shared memory.
-// Each warp owns 16 rows, or two groups of 16, and keeps them in registers as
-// `a` fragments of MMAs (TensorCore.h):
+// A thread block of four warps owns some rows of one head, either queries or
+// keys. It streams the others, keys or queries, through shared memory in tiles
+// of rows. Each warp owns 16 rows, or two groups of 16, and keeps them in
+// registers as `a` fragments of MMAs (TensorCore.h):
 //
 //   scores      own b^T, with rows of a tile as the columns of the result
 //   addMatmul   sums + w b, with w of own rows by rows of the tile, in
 //               registers
 //
-// A tile is row-major with 8 elements of padding. Eight rows at one column are
-// then in different banks, and all addresses of a thread have constant offsets
-// from the first. Two stages let the next tile load while the current one is
-// processed, with one barrier per tile.
+// A tile is row-major with 8 elements of padding per row. The elements of eight
+// rows at one column are then in different banks, and all addresses of a thread
+// have constant offsets from its first address. Two stages let the next tile
+// load while the current one is processed, with one barrier per tile.
 //
-// Rows past the end are zero in tiles. Among own rows, they repeat the last
-// row, which does not affect the results of other rows.
+// In tiles, rows past the end are zero. Own rows past the end are copies of the
+// last row; they do not affect the results of other rows.
 //
 // In sums and scores, a lane holds rows g and g + 8 of each group of 16, at
-// columns 8 n + 2 t and 8 n + 2 t + 1 for every n. Below, a `row` counts the
-// own rows of a lane, two per group.
+// columns 8 n + 2 t and 8 n + 2 t + 1 for every n. Below, `row` is an index
+// into the own rows of a lane, two per group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,11 +38,12 @@ namespace kiln::gpu {
 /// A matrix in the registers of a warp: 16 rows per group, 8 columns per tile.
 struct WarpSums {
   int64_t groups = 0, tiles = 0;
-  llvm::SmallVector<mlir::Value> values; ///< At (group * tiles + tile) * 4 + i.
+  /// Indexed by (group * tiles + tile) * 4 + i.
+  llvm::SmallVector<mlir::Value> values;
 
   FourValues get(int64_t group, int64_t tile) const;
   void set(int64_t group, int64_t tile, const FourValues &four);
-  /// Returns element `i` of 2 of the lane's row `row` in tile `tile`.
+  /// Returns element `i` (0 or 1) of the lane's row `row` in tile `tile`.
   mlir::Value &at(int64_t row, int64_t tile, int64_t i) {
     return values[((row / 2) * tiles + tile) * 4 + row % 2 * 2 + i];
   }
@@ -51,7 +52,8 @@ struct WarpSums {
 /// The rows that a warp owns, as `a` fragments of MMAs.
 struct OwnRows {
   int64_t groups = 0;
-  llvm::SmallVector<mlir::Value> words; ///< At (group * steps + step) * 4 + i.
+  /// Indexed by (group * steps + step) * 4 + i.
+  llvm::SmallVector<mlir::Value> words;
 };
 
 /// Indices of a thread, all i64.
@@ -96,7 +98,7 @@ public:
   /// Returns the index of own row `row` of this lane if the rows of the thread
   /// block start at `first`.
   Value ownRow(Value first, int64_t row, int64_t groups) const;
-  /// Returns `row`, or the last row if it is past the end.
+  /// Returns `row`, or the last row if `row` is past the end.
   Value existing(Value row) const;
 
   OwnRows loadOwn(const HeadRows &from, Value first, int64_t groups);
@@ -168,8 +170,9 @@ public:
 
   /// Sets the key of the op and the pointer to the random state.
   void setRandom(Value rng, Value key);
-  /// Computes 64 bits for each of `count` queries at `to` in shared memory: the
-  /// dropped keys of the block of 64 that contains `firstKey`.
+  /// Stores 64 bits for each of `count` queries to `to` in shared memory. They
+  /// indicate the dropped keys of the block of 64 keys that contains
+  /// `firstKey`.
   void makeMask(Value firstQuery, int64_t count, Value firstKey, Value to);
   static int64_t maskBytes(int64_t queries) { return queries * 8; }
   /// Returns whether the lane's columns of scores with `count` keys (16, 32 or
@@ -177,11 +180,12 @@ public:
   /// i). `mask` is the mask of the own queries.
   Values droppedBy(Value mask, int64_t row, int64_t groups, Value firstKey,
                    int64_t count);
-  /// Returns whether the lane's own keys are dropped by its two queries
-  /// starting at the `query`-th (i1, at row * 2 + i). `masks` holds the masks
-  /// of `count` queries for each block of 64 own keys.
+  /// Returns whether the lane's own keys are dropped by the lane's two of the
+  /// eight queries starting at index `query` (i1, at row * 2 + i). `masks`
+  /// holds the masks of `count` queries for each block of 64 own keys.
   Values droppedKeys(Value masks, int64_t groups, int64_t count, Value query);
-  /// Returns the factor of probabilities that are not dropped.
+  /// Returns the factor by which dropout multiplies probabilities that are not
+  /// dropped.
   double keptFactor() const { return 1 / (1 - shape.dropout); }
 
   // Short names.
@@ -196,7 +200,7 @@ private:
   Value isBitSet(Value word, int64_t bit) const;
   void setNumbers(Value newThread);
   /// Returns the thread index through a shuffle, which compilers cannot
-  /// simplify. Values derived from it are recomputed instead of kept in
+  /// simplify. Values derived from the result are recomputed instead of kept in
   /// registers.
   Value renewedThread();
   mlir::Type bf16() const { return k.b.getBF16Type(); }
@@ -205,8 +209,9 @@ private:
   const AttentionShape &shape;
   Alignments alignments;
   Value currentSequence, currentHead;
-  /// Byte offsets of this lane in a tile: its row of four matrices that form 16
-  /// rows by 16 columns, used as columns of b and as rows of b.
+  /// Byte offsets of the matrix row that this lane passes to loadMatrices() for
+  /// 16 rows by 16 columns of a tile: if rows of the tile are columns of b, and
+  /// if they are rows of b.
   Value columnsOffset, rowsOffset;
   Value rngState, opKey;
 };

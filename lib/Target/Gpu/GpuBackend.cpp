@@ -25,8 +25,8 @@ StringRef GpuBackend::whyUnsupported(ElementType type) const {
              : "";
 }
 
-/// The vendor library computes a whole GEMM, so row ops cannot run on its
-/// tiles.
+/// The vendor library computes a whole GEMM, so row ops cannot be applied to
+/// the tiles of its result.
 FusionRules GpuBackend::getFusionRules() const {
   FusionRules rules;
   rules.epilogues = EpilogueKind::Vendor;
@@ -49,15 +49,15 @@ bool GpuBackend::mayFuse(const row::RowProgram &program) const {
          !llvm::any_of(program.nodes, isSumOfSlices);
 }
 
-/// Every chunk reads and writes the gradient of the whole classifier, and a
-/// GEMM with few rows does not fill a GPU. A chunk therefore takes 1/512 of the
-/// device memory in bf16.
+/// Chunks should not be small: every chunk reads and writes the gradient of the
+/// whole classifier, and a GEMM with few rows does not fill a GPU. The logits
+/// of a chunk in bf16 take 1/512 of the device memory.
 int64_t GpuBackend::getLogitsPerChunk(int64_t deviceBytes) const {
   return deviceBytes / 512 / 2;
 }
 
-/// One memory sector of a GPU, and twice the alignment that the fast kernels of
-/// the vendor library need.
+/// Returns the size of a memory sector of a GPU. It is twice the alignment that
+/// the fast kernels of the vendor library need.
 int64_t GpuBackend::getRowAlignment() const { return 32; }
 
 /// Returns the size of a single workspace for the vendor library. The emulated

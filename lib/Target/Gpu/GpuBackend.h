@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Both targets use the same plans and the same kernels. They differ in the
-// device that runs the kernels and in the vendor libraries.
+// The targets cuda and cuda-emu use the same plans and the same kernels. They
+// differ in the device that runs the kernels and in the vendor libraries.
 //
 //===----------------------------------------------------------------------===//
 

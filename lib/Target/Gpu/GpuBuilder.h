@@ -48,8 +48,8 @@ public:
   Value arg(unsigned i) const { return args[i]; }
   Value immediate(unsigned i) const { return immediates[i]; } ///< i64.
   Value units() const { return unitCount; }                   ///< i64.
-  Value thread() const { return threadIndex; }    ///< i64, in the block.
-  Value block() const { return blockIndex; }      ///< i64, in the grid.
+  Value thread() const { return threadIndex; }    ///< Index in the block (i64).
+  Value block() const { return blockIndex; }      ///< Index in the grid (i64).
   int64_t threads() const { return threadCount; } ///< Per block.
   int64_t width() const { return laneCount; }     ///< Vector lanes.
 
@@ -67,7 +67,7 @@ public:
 
   /// Emits a barrier for all threads of the block.
   void barrier();
-  /// Returns the value of x in the lane whose index differs in the bits of
+  /// Returns the value of x in the lane whose index is the own index XOR
   /// `mask`. x is a scalar, or a vector that is shuffled element by element.
   Value shuffleXor(Value x, int64_t mask);
   /// Returns the scalar `x` of lane `lane` (i32) of the warp.

@@ -32,8 +32,8 @@ public:
   /// Returns the block index in the second dimension of the grid.
   virtual mlir::Value memberId(mlir::OpBuilder &b, mlir::Location loc) = 0;
   virtual void barrier(mlir::OpBuilder &b, mlir::Location loc) = 0;
-  /// Returns `bits` (i32 or i64) of the lane selected by `mode` and `offset`
-  /// (i32).
+  /// Returns the value of `bits` (i32 or i64) in the lane selected by `mode`
+  /// and `offset` (i32).
   virtual mlir::Value shuffle(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::gpu::ShuffleMode mode, mlir::Value bits,
                               mlir::Value offset) = 0;

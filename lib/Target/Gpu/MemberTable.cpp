@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each thread loads the addresses once, at kernel entry, from the parameter
-// memory of the launch. A GPU reads this memory through the constant cache,
-// since all threads of a block read the same addresses.
+// Each thread loads the addresses of its member once, at kernel entry, from the
+// parameter memory of the launch. A GPU reads this memory through the constant
+// cache, since all threads of a block read the same addresses.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Emits each f32 to bf16 conversion as one PTX instruction. Otherwise, LLVM
-// narrows the arithmetic whose result is converted and splits the pairs of
-// elements that are stored together.
+// Emits each f32 to bf16 conversion as one PTX instruction. If LLVM lowered
+// these conversions, it would narrow the arithmetic whose result is converted
+// and split pairs of elements that are stored together.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,9 +26,10 @@
 // The dimensions are first normalized: sorted by destination stride, merged if
 // they are contiguous on both sides, and dropped if they have size one. The
 // kernel uses tiles if one dimension is contiguous in the destination, another
-// one in the source, and both are long, so that both sides are accessed along
-// their rows. 16-bit elements are accessed in pairs if all rows of both sides
-// consist of whole pairs. Reductions compute in full precision.
+// one is contiguous in the source, and both are long. Loads and stores then
+// both access contiguous elements. 16-bit elements are accessed in pairs if all
+// rows of the source and of the destination consist of whole pairs. Reductions
+// compute in full precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +48,8 @@ namespace kiln::gpu {
 namespace {
 
 constexpr int64_t kThreads = 256;
-/// Side of a tile and its pitch, in accesses of a thread. The padding places
-/// the elements of a column in different banks.
+/// Rows and columns of a tile, and distance between its rows, in accesses of a
+/// thread. The padding places the elements of a column in different banks.
 constexpr int64_t kTile = 32;
 constexpr int64_t kPitch = kTile + 1;
 /// Bytes of an access to a tile: the width of a bank.
@@ -63,7 +64,8 @@ struct Dim {
   int64_t size, src, dst;
 };
 
-/// Merges each dimension with the next inner one if both sides are contiguous.
+/// Merges each dimension with the next inner one if the two are contiguous in
+/// both source and destination.
 SmallVector<Dim> merge(ArrayRef<Dim> dims) {
   SmallVector<Dim> merged;
   for (const Dim &dim : dims) {
@@ -86,8 +88,9 @@ public:
   FailureOr<KernelLaunch> emit();
 
 private:
-  /// Returns true if the kernel uses tiles, and then moves the dimensions that
-  /// are contiguous in the source and in the destination to the end of `dims`.
+  /// Returns true if the kernel uses tiles. In this case, moves the dimensions
+  /// that are contiguous in the source and in the destination to the end of
+  /// `dims`.
   bool findTiles();
   /// Returns the elements per access of a tiled kernel.
   int64_t tileWidth() const;
@@ -100,7 +103,7 @@ private:
   Value value(Value src, int64_t width);
   Value reduced(ArrayRef<Dim> dims, Value src, Value initial, int64_t width);
   Value combine(Value partial, Value x);
-  /// Loads the elements at a source offset in their type in memory.
+  /// Loads the elements at a source offset without conversion.
   Value read(Value src, int64_t width);
   Value readWide(Value src, int64_t width) { return k.widen(read(src, width)); }
 
@@ -119,7 +122,7 @@ private:
   GpuBuilder k;
   SmallVector<Dim> dims;       ///< Sorted by destination stride.
   SmallVector<Dim> reductions; ///< Reduced dimensions in index order.
-  int64_t zeroRows, zeroColumns, zeroStride; ///< One row if dense.
+  int64_t zeroRows, zeroColumns, zeroStride; ///< A dense region is one row.
 };
 
 } // namespace
@@ -139,8 +142,8 @@ PermuteEmitter::PermuteEmitter(mlir::gpu::GPUModuleOp kernels, StringRef name,
   dims = merge(all);
   if (dims.empty())
     dims.push_back({1, 1, 1});
-  // With equal source and destination strides, merge() compares only the
-  // source.
+  // Reduced dimensions have no destination. Pass the source strides twice, so
+  // that merge() compares only these.
   for (auto [size, src] :
        llvm::zip_equal(shape.reduceShape, shape.srcReduceStrides))
     inside.push_back({size, src, src});
@@ -241,8 +244,8 @@ int64_t PermuteEmitter::emitTiles(int64_t width) {
     column = k.mul(column, number(width));
   Value tile = k.shared(type, side * pitch);
 
-  // Each thread moves one access of every eighth row, or of every eighth group
-  // of `together` rows, in both directions.
+  // Each thread copies one access of every eighth row, or of every eighth group
+  // of `together` rows. This holds for copies into the tile and out of it.
   auto forRows = [&](int64_t together, const Dim &rows, Value firstRow,
                      const Dim &columns, Value firstColumn,
                      function_ref<void(Value i, Value r, Value c)> body) {
@@ -328,7 +331,7 @@ int64_t PermuteEmitter::emitPadded(int64_t width) {
           k.sub(k.divUnsigned(rest, number(dim.dst)), number(low / dim.dst));
       rest = k.remUnsigned(rest, number(dim.dst));
       low %= dim.dst;
-      // As unsigned numbers, indices before the first exceed the last.
+      // Interpreted as unsigned numbers, negative indices exceed every size.
       isCopied = k.bitAnd(isCopied, k.lessUnsigned(i, number(dim.size)));
       src = plus(src, i, dim.src);
     }

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Kernels are lowered to LLVM IR once, with the passes of the CPU target; only
-// the few gpu operations differ. Each chip then has its own copy of the IR in
-// its own LLVM context and thread. Calls that the NVPTX backend cannot lower
-// without a device library are rejected before it runs, since the backend would
-// end the process.
+// the lowering of the few gpu operations differs. Each chip then has its own
+// copy of the IR in its own LLVM context and thread. Calls that the NVPTX
+// backend cannot lower without a device library are rejected before the backend
+// runs, since it would end the process.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@
 // Launch: one unit per thread, 256 threads per block, no shared memory; units =
 // period * shares * headDim / 2 / width.
 // Bytes: x is read once and y is written once. cos and sin are read once per
-// share, so `shares` is chosen to keep their part small.
+// share, so `shares` is chosen such that both are a small part of all bytes.
 //
 // One thread reads and writes both halves of a pair, so y may be x.
 //
@@ -45,12 +45,12 @@ constexpr int64_t kHeadsAtOnce = 4;
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);
-  // Each element is read and written; the two tables have half as many angles
-  // each.
+  // Every element of a head is read and written. Each of the two tables has one
+  // angle per two elements.
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
-  // A warp reads an address that all its threads need only once.
+  // An address that several threads of a warp need is read only once.
   int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
   return std::min(shares, heads);
 }

@@ -7,7 +7,7 @@
 //
 // Loads and stores of the adjacent columns that a thread processes: vectorized
 // if the alignment permits it, otherwise element by element, with a mask for
-// columns past the end. Elements have their type in memory.
+// columns past the end. Elements are not converted.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,9 +23,9 @@ using row::RowProgram;
 using row::Space;
 using row::StoreKind;
 
-/// Column blocks in flight.
+/// Column blocks that one iteration of an unrolled loop processes.
 constexpr int64_t kUnrolled = 4;
-/// Registers for slices in flight.
+/// Registers for the slices that are loaded before the first is added.
 constexpr int64_t kSliceWords = 32;
 
 RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
@@ -87,7 +87,7 @@ void RowEmitter::emitRowValues(int32_t level) {
     switch (node.kind) {
     case Kind::ReduceSum:
     case Kind::ReduceMax:
-      break; // Set by the sweep.
+      break; // The sweep sets these values.
     case Kind::RowIndex:
       values[id] = arith::TruncIOp::create(k.b, k.i32(), row);
       break;
@@ -181,8 +181,8 @@ void RowEmitter::startSweep(int32_t s) {
       spread(store.value);
 }
 
-/// Emits the random words of the columns starting at c: word c / 16 % 4 of one
-/// counter per lane.
+/// Emits the random words of the columns that start at `column`. Each lane uses
+/// word column / 16 % 4 of its counter.
 Value RowEmitter::emitRandom(NodeId id, Value column) {
   std::array<Value, 4> words = emitRandomWords(id, column);
   Value word = k.bitAnd(k.shiftRight(column, 4), k.i64Constant(3));
@@ -203,7 +203,8 @@ std::array<Value, 4> RowEmitter::emitRandomWords(NodeId id, Value column) {
                      k.broadcast(source.sequence), k.broadcast(source.step)});
 }
 
-/// Emits the random words of a thread whose positions share counters.
+/// Emits the random words of the first position of a thread and saves those of
+/// its other positions, which use the same counters.
 Value RowEmitter::emitSpreadRandom(NodeId id, const Position &position) {
   std::array<Value, 4> words = emitRandomWords(id, position.column);
   for (int64_t i = 1; i < spread; ++i)
@@ -212,10 +213,10 @@ Value RowEmitter::emitSpreadRandom(NodeId id, const Position &position) {
 }
 
 /// Emits random words that threads share. A thread needs one of the four words
-/// of each of its counters; the threads 16, 32 and 48 columns away need the
-/// others. Each of the four threads therefore evaluates one counter (with two
-/// columns per thread, also one of the next block), and a transposition in two
-/// shuffle steps distributes the words.
+/// of each of its counters, and the threads 16, 32 and 48 columns away need the
+/// other three. Each of these four threads therefore evaluates one counter, and
+/// a transposition in two shuffle steps distributes the words. With two columns
+/// per thread, the four counters belong to two adjacent column blocks.
 Value RowEmitter::emitSharedRandom(NodeId id, const Position &position) {
   constexpr int64_t count = 4;
   int64_t width = k.width(), distance = 16 / width;
@@ -282,7 +283,7 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
   };
   int64_t inLoop = llvm::alignDown(node.period, atOnce);
   int64_t rest = node.period - inLoop;
-  // The sum starts with the first slice.
+  // The sum starts with the first slice instead of zero.
   int64_t begin = inLoop > 0 ? atOnce : rest;
   Value sum = addFrom(k.i64Constant(0), begin, {});
   if (begin < inLoop)
@@ -420,7 +421,7 @@ void RowEmitter::preload(ArrayRef<Position> positions) {
 }
 
 /// Emits a sweep at the given positions; `partials` are the partial results of
-/// its reductions. At each position, all loads precede all stores, which
+/// its reductions. At each position, all loads precede all stores, as
 /// mayShareSlot requires.
 void RowEmitter::emitPositions(ArrayRef<Position> positions,
                                MutableArrayRef<Value> partials) {
@@ -460,11 +461,11 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
   Value end = k.i64Constant(program.cols);
   auto exists = [&](int64_t lane) {
     Value here = k.add(column, k.i64Constant(lane));
-    // As unsigned numbers, columns before the first exceed the last.
+    // Interpreted as unsigned numbers, columns before the row exceed `end`.
     Value inside = blockShift ? k.lessUnsigned(here, end) : k.less(here, end);
     return active.all ? k.bitAnd(active.all, inside) : inside;
   };
-  // All lanes of a vector exist, or none.
+  // Either all lanes of a vector exist or none.
   if (program.cols % k.width() == 0 && !blockShift)
     position.mask = {exists(0), {}};
   else
@@ -472,7 +473,8 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
       position.mask.lanes.push_back(exists(lane));
   if (!position.mask.lanes.empty())
     position.mask.all = {};
-  // Few vectors of a long row are partial.
+  // Few vectors of a long row are partial. `whole` allows a single access for
+  // all others.
   if ((blockShift || keptTiles > 0) && !position.mask.lanes.empty()) {
     Value isWhole =
         k.lessUnsigned(column, k.sub(end, k.i64Constant(k.width() - 1)));
@@ -499,7 +501,8 @@ Value RowEmitter::combineMaxima(const Node &node, Value partials) {
     return k.reduceLanes(
         partials, [&](Value x, Value y) { return emitCombine(k, node, x, y); });
   }
-  // The index of a lane's partial differs between rows.
+  // With shifted column blocks, the index of a lane's partial differs between
+  // rows.
   Value first =
       k.sub(k.mul(laneInGroup(), k.i64Constant(k.width())), blockShift);
   SmallVector<Value> lanes;

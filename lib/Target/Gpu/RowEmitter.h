@@ -51,8 +51,8 @@ private:
     /// kernel, the index of the position within the thread.
     int64_t block = -1;
   };
-  /// Address of the first element of a row; `aligned` if vector accesses to the
-  /// row are aligned.
+  /// Address of the first element of a row; `aligned` is true if vector
+  /// accesses to the row are aligned.
   struct Base {
     Value pointer;
     bool aligned = false;
@@ -122,8 +122,8 @@ private:
   /// Combines all column blocks of a row into `partials`, starting at the
   /// thread's column `first`.
   void emitManyBlocks(Value first, llvm::MutableArrayRef<Value> partials);
-  /// Returns the value of x in the thread of the row whose index differs in the
-  /// bits of `distance`.
+  /// Returns the value of x in the thread of the row whose index is the own
+  /// index XOR `distance`.
   Value exchange(Value x, int64_t distance);
   void addToPartial(size_t store, const Position &position, Value value);
   void startSums(int64_t groups, Value number);
@@ -184,18 +184,20 @@ private:
 
   /// Indexed by node: the scalars of Scalar and Row nodes.
   llvm::SmallVector<Value> values;
-  /// Indexed by node, per sweep: these scalars broadcast to all lanes.
+  /// Indexed by node: the scalars in `values`, broadcast to all lanes in each
+  /// sweep.
   llvm::SmallVector<Value> splats;
   /// Indexed by node: per-column values in shared memory, or null.
   llvm::SmallVector<Value> stagedColumns;
-  /// Indexed by node, per sweep, and indexed by store, per row.
+  /// Rows that are read, indexed by node and set for each sweep; rows that are
+  /// written, indexed by store and set for each row.
   llvm::SmallVector<Base> bases, targets;
-  /// Indexed by node: true if `cache` holds its vectors of the current row,
-  /// keyed by node and column block.
+  /// Indexed by node: true if `cache` holds the vectors of the node for the
+  /// current row. `cache` is keyed by node and column block.
   llvm::SmallVector<bool> cached;
   using Cache = llvm::DenseMap<std::pair<NodeId, int64_t>, Value>;
   Cache cache;
-  /// Per-column values that a thread of a split kernel keeps for all rows.
+  /// Per-column values that a thread of a split kernel loads once for all rows.
   Cache columnValues;
   llvm::MapVector<NodeId, RandomSource> randoms;
   int64_t spread = 1;
@@ -225,9 +227,11 @@ private:
     bool isEmpty = true; ///< The tile holds no terms yet.
   } chunk;
 
-  /// Indexed by node: its cached values of a row in shared memory, or null.
+  /// Indexed by node: the cached row values of the node in shared memory, or
+  /// null.
   llvm::SmallVector<Value> keptRows;
-  /// Tiles of a cached row, and those of them in shared memory.
+  /// Number of tiles of a cached row, and how many of them are in shared
+  /// memory.
   int64_t keptTiles = 0, sharedTiles = 0;
   int64_t keptThreads = 0; ///< Threads that process a cached row.
   /// Shared memory for each reduction of a sweep: two tiles of terms, and 64
@@ -239,9 +243,10 @@ private:
 
   bool isFlat = false; ///< The program is processed as a single row.
   Value row;
-  Value blockShift; ///< Columns of the first block before the row, or null.
-  /// Index of the thread as returned by hiddenThread(), or among the threads of
-  /// a cached row, or null.
+  /// Number of columns of the first block that precede the row, or null.
+  Value blockShift;
+  /// Thread index that hiddenThread() returned, or index of the thread among
+  /// the threads of a cached row, or null.
   Value rowThread;
   Mask active; ///< Mask of rows that exist.
   int32_t sweep = 0;

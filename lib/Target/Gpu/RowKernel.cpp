@@ -44,21 +44,22 @@
 // The partial results of a row reduction follow the numerics contract: thread l
 // of a group has partials 4*l to 4*l+3. The tree steps 32, 16, 8 and 4 combine
 // threads whose indices differ in bit 8, 4, 2 and 1, and the steps 2 and 1
-// combine lanes of a thread (with two columns: 16 to 1, and 1). If there are
-// few rows, a thread has one or two partials and keeps many loads in flight
-// (SplitRows.cpp).
+// combine lanes of a thread. (With two columns per thread, the steps 32 to 2
+// combine threads and step 1 combines lanes.) If there are few rows, a thread
+// has one or two partials and many loads in flight (SplitRows.cpp).
 //
 // Column blocks of long rows that start at unaligned addresses can be *shifted*
 // to aligned addresses: the first block then starts up to 63 columns before the
-// row. The partials of a thread then differ between rows, but their distances
-// do not, so the tree combines the same values.
+// row. The indices of a thread's partials then differ between rows, but the
+// differences between the indices of two threads do not, so the tree combines
+// the same partials.
 //
-// Threads access disjoint columns, except in shared memory, so barriers are
-// needed only for accesses to whole rows: single elements of a row (RowElement)
-// that a store may replace, and per-row values that all threads of a group read
-// and one thread writes. All threads of a thread block reach these barriers.
-// All groups therefore iterate over the same number of rows; groups without a
-// row are masked.
+// Threads access disjoint columns, except in shared memory. Global memory
+// therefore needs barriers only for two kinds of values that several threads
+// access: single elements of a row (RowElement) that a store may replace, and
+// per-row values, which all threads of a group read and one thread writes. All
+// threads of a thread block reach these barriers. All groups therefore iterate
+// over the same number of rows; groups without a row are masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -253,7 +254,8 @@ void RowEmitter::emitRowOf(const RowPlan &plan, Value unit, Value r,
 }
 
 /// Returns the thread index through a warp shuffle. The compiler cannot hoist
-/// values that depend on it, so they are recomputed for every row.
+/// values that depend on the result of the shuffle, so they are recomputed for
+/// every row.
 Value RowEmitter::hiddenThread() {
   Value thread = arith::TruncIOp::create(k.b, k.i32(), k.thread());
   Value lane = k.bitAnd(thread, k.constantI(kWarp - 1, k.i32()));

@@ -47,27 +47,29 @@ struct RowPlan {
   bool sharesColumns = false;
   /// Rows: column blocks per tile. All groups of a thread block process rows of
   /// one chunk. After each tile they synchronize and add their column sums in
-  /// row order. 0: each group processes its own chunk.
+  /// row order. If 0, each group processes its own chunk.
   int64_t tileBlocks = 0;
   /// Rows: column blocks that a thread loads before it combines any value.
   int64_t blocksAtOnce = 4;
   /// Rows: values that depend only on the column are recomputed for each row,
   /// which saves the registers to keep them.
   bool hidesColumns = false;
-  /// Rows: threads that need words of the same random counters compute one part
-  /// each and exchange them.
+  /// Rows: threads that need words of the same random counters each compute a
+  /// part of the words and exchange them.
   bool sharesRandom = false;
-  /// Rows: a group's first column block starts at the last element, at or
-  /// before the row, whose index in memory is a multiple of this; 1: it starts
+  /// Rows: alignment of column blocks in elements. The first column block
+  /// starts at the last multiple of this value that does not exceed the index
+  /// of the row's first element in memory. If 1, the first column block starts
   /// with the row.
   int64_t blockAlignment = 1;
   int64_t rowStride = 0; ///< Common row stride if blockAlignment > 1.
   /// Kept: nodes whose row values are cached in shared memory.
   llvm::SmallVector<row::NodeId> kept;
-  int64_t registerTiles = 0; ///< Kept: last tiles of a row, in registers.
+  /// Kept: last tiles of a row that are in registers.
+  int64_t registerTiles = 0;
   /// Maximum shared memory for per-column values.
   int64_t stagedBytes = kStagedBytes;
-  KernelLaunch launch; ///< Geometry without sharedBytes.
+  KernelLaunch launch; ///< Launch geometry; does not set sharedBytes.
 };
 
 RowPlan planRows(const RowShape &shape, Alignments alignments,

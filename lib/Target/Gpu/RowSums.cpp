@@ -40,7 +40,7 @@ void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
   }
   if (chunk.groups > 0)
     return addToTile(i, position, value);
-  // The elements belong to this thread, in shared memory or in the result.
+  // The sums belong to this thread and are in shared memory or in the result.
   Type type = storedTypeOf(program.stores[i]);
   bool isShared = !sharedSums.empty();
   bool aligned = isShared || targets[i].aligned;
@@ -133,7 +133,8 @@ void RowEmitter::startChunk(const RowPlan &plan, Value number) {
   chunk.sums = k.shared(k.f32(), count);
   chunk.tile =
       k.shared(k.f32(), slots * chunk.groups * chunk.tileBlocks * kBlock);
-  // The barrier before the first tile orders these stores.
+  // The barrier before the first tile separates these stores from later loads
+  // by other threads.
   k.loop(k.mul(k.thread(), k.i64Constant(k.width())), k.i64Constant(count),
          k.threads() * k.width(), [&](Value i) {
            storeColumns(k, k.constantF(0, k.vectorOf(k.f32())),
@@ -163,8 +164,8 @@ void RowEmitter::startTile(Value block) {
   chunk.isEmpty = true;
 }
 
-/// Adds a term to the tile. Columns past the end get values too, which are
-/// never read.
+/// Adds a term to the tile. Terms of columns past the end are stored too, but
+/// their sums are never stored to the result.
 void RowEmitter::addToTile(size_t i, const Position &position, Value value) {
   // Wait until the previous tile has been added.
   if (std::exchange(chunk.isEmpty, false))

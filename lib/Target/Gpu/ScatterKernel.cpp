@@ -66,9 +66,10 @@ public:
   FailureOr<KernelLaunch> emit();
 
 private:
-  /// The tokens of a chunk that this thread reads: which ones are listed, the
-  /// list position of the first relative to the chunk, and the number of tokens
-  /// that the block lists.
+  /// The tokens of a chunk that this thread reads: whether each is listed, and
+  /// its row. `place` is the number of earlier tokens of the chunk that are
+  /// listed, and `total` is the number of all tokens of the chunk that are
+  /// listed.
   struct Found {
     SmallVector<Value> isListed, rows; // i1 and i32.
     Value place, total;                // i32.
@@ -253,7 +254,7 @@ void ScatterEmitter::sortList(Value listed) {
 void ScatterEmitter::flush(Value listed, Value isFirst) {
   sortList(listed);
   Value isFresh = k.bitAnd(isFirst, k.equal(k.immediate(0), k.i64Constant(0)));
-  // Short rows leave threads for several rows at once.
+  // If rows are short, the block processes several rows at once.
   int64_t rowThreads = std::min<int64_t>(
       llvm::PowerOf2Ceil(llvm::divideCeil(shape.cols, width)), kThreads);
   Value firstRow = k.divUnsigned(k.thread(), k.i64Constant(rowThreads));

@@ -18,8 +18,8 @@
 // Bytes: x is read once and y is written once.
 //
 // Every thread computes the signs that it needs, and one sign costs about as
-// much as a 16-byte load. A thread therefore processes up to four vectors of a
-// row; the vectors of adjacent threads are adjacent.
+// much as a 16-byte load. A thread therefore uses each sign for up to four
+// vectors of a row. The vectors of adjacent threads are adjacent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,9 @@ namespace kiln::gpu {
 constexpr int64_t kThreads = 256;
 constexpr int64_t kMostAccesses = 4, kSectorBytes = 32;
 
-/// Returns the accesses of a thread to a row of `pieces` vectors of `bytes`
-/// bytes: as many as leave each access whole sectors.
+/// Returns the number of accesses of a thread to a row of `pieces` vectors of
+/// `bytes` bytes. It is the largest number for which the threads of a row
+/// together access whole sectors each time.
 static int64_t accessesOf(int64_t pieces, int64_t bytes) {
   int64_t count = kMostAccesses;
   while (count > 1 &&

@@ -18,7 +18,7 @@
 // Bytes: each operand is read once per sweep.
 //
 // The order of sums gives a row 64 partial results, so at most 64 threads can
-// add it. A kernel with few rows, such as the norm of all gradients, is
+// reduce a row. A kernel with few rows, such as the norm of all gradients, is
 // latency-bound. Each partial result therefore has its own thread, and a thread
 // loads as many column blocks as its registers hold before it adds the first.
 //
@@ -65,13 +65,14 @@ bool planSplitRows(RowPlan &plan, const RowShape &shape,
       }))
     return false;
   bool isNarrow = hasNarrowRows(shape);
-  // An access of bf16 has two elements.
+  // Each access to bf16 rows has two elements and must be aligned.
   if (isNarrow && program.rows > 1 && program.cols % 2 != 0)
     return false;
-  plan.width = isNarrow ? 2 : 1; // Packed bf16 conversion.
+  plan.width = isNarrow ? 2 : 1; // 2 allows packed bf16 conversions.
   int64_t blocks = kMostRegisters /
                    (plan.width * std::max<int64_t>(registersOf(program), 1));
-  // A sum of slices loads several slices of one block instead.
+  // A sum of slices loads several slices of one column block at once instead of
+  // several column blocks.
   if (!hasLoad(program, Access::SumOfSlices))
     plan.blocksAtOnce =
         std::clamp<int64_t>(blocks, plan.blocksAtOnce, kMostBlocks);

@@ -44,10 +44,10 @@ FourValues multiplyAdd(GpuBuilder &k, llvm::ArrayRef<mlir::Value> a,
 /// transpose.
 FourValues loadMatrices(GpuBuilder &k, mlir::Value row, bool isTransposed);
 
-/// Starts an asynchronous copy of `bytes` (4, 8 or 16, with the same alignment
-/// on both sides) from global to shared memory. Only the first `present` bytes
-/// (i32; null: all) are read; the rest is filled with zeros. The data is
-/// available to the thread after waitCopies.
+/// Starts an asynchronous copy of `bytes` (4, 8 or 16) bytes from global to
+/// shared memory. Both addresses are aligned to `bytes`. Only the first
+/// `present` bytes (i32; null: all) are read; the rest is filled with zeros.
+/// The data is available to the thread after waitCopies.
 void copyAsync(GpuBuilder &k, mlir::Value to, mlir::Value from, int64_t bytes,
                mlir::Value present);
 /// Waits for all copies that the thread started.

@@ -89,7 +89,7 @@ SmallVector<Value> splitIndex(GpuBuilder &k, Value index,
   int64_t product = 1;
   for (int64_t size : sizes)
     product *= size;
-  // 64-bit divisions are several times slower.
+  // 64-bit divisions are several times slower than 32-bit divisions.
   bool isNarrow = product <= std::numeric_limits<int32_t>::max();
   Type type = isNarrow ? k.i32() : k.i64();
   Value rest = isNarrow ? arith::TruncIOp::create(k.b, type, index) : index;

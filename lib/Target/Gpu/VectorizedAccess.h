@@ -20,8 +20,8 @@ namespace kiln::gpu {
 /// Returns the number of elements per access: the largest power of two, up to
 /// `most` elements and 16 bytes, for which every address is a multiple of the
 /// access size. Addresses are multiples of `alignment` bytes plus multiples of
-/// the element counts `strides`. Counts that an access must not straddle belong
-/// to `strides` too.
+/// the element counts `strides`. `strides` also contains the lengths of
+/// segments whose boundaries an access must not cross.
 int64_t accessWidth(mlir::Type element, int64_t alignment,
                     llvm::ArrayRef<int64_t> strides, int64_t most = 16);
 
@@ -29,7 +29,7 @@ int64_t accessWidth(mlir::Type element, int64_t alignment,
 /// type if `width` is 1.
 mlir::Type wideType(mlir::Type element, int64_t width);
 
-/// Load and store elements as they are in memory, with the alignment that
+/// Load and store elements without conversion, with the alignment that
 /// accessWidth ensures. Values of more than 16 bytes take several accesses.
 mlir::Value loadWide(GpuBuilder &k, mlir::Value pointer, mlir::Type element,
                      int64_t width);

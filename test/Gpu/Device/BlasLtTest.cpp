@@ -50,7 +50,7 @@ private:
   struct Operand {
     int64_t rows, ld, stride, elements;
     bool trans;
-    int64_t offset = 0; ///< Offset of its buffer in bytes.
+    int64_t offset = 0; ///< Offset of the operand's buffer in bytes.
     std::vector<T> values;
     int64_t at(int64_t entry, int64_t row, int64_t column) const {
       if (trans)

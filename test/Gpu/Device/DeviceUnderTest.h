@@ -8,8 +8,8 @@
 // Helpers of the tests of the --target=cuda engine that need no compiled model.
 // The tests run on a real GPU with its driver and libraries (KilnDeviceTests,
 // part of the GPU suite), or on the fake driver of the unit tests
-// (KilnStandInTests), so that they are tested everywhere. The linked file,
-// Real.cpp or StandIn.cpp, selects the device.
+// (KilnStandInTests), so that they also run on machines without a GPU. The
+// linked file, Real.cpp or StandIn.cpp, selects the device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -255,7 +255,8 @@ TEST(EngineTest, EveryWayToRunGivesTheSameBits) {
   for (std::size_t i = 1; i < results.size(); ++i)
     ASSERT_EQ(std::memcmp(results[i].data(), results[0].data(), bytes), 0) << i;
 
-  // The trace has an event for each command; those of a stream do not overlap.
+  // The trace has an event for each command, and the events of a stream do not
+  // overlap.
   ASSERT_EQ(events.size(), 4u);
   double end = 0;
   for (const TraceEvent &event : events) {

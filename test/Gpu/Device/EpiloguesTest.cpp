@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares every epilogue that kilnc generates, with all of its element types
-// and transpositions, with f64. The error of an element may be a rounding of
-// its type plus the rounding of sums in f32. With gelu, it may also be 2^-10 of
-// the magnitude of gelu's input, which allows for a GPU's approximate tanh.
+// and transpositions, with f64. The error of an element may be one rounding
+// error of its type plus the rounding errors of sums in f32. With gelu, it may
+// also be 2^-10 of the magnitude of gelu's input, which allows for a GPU's
+// approximate tanh.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +54,7 @@ struct Tensor {
   ElementType type;
   bool isWritten;
   std::vector<double> values;
-  std::vector<double> allowed; ///< Largest error per element.
+  std::vector<double> allowed; ///< Permitted error per element.
   int64_t offset = 0;
 
   int64_t bytes() const { return int64_t(values.size()) * bitsOf(type) / 8; }

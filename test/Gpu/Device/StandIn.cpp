@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernels of kernels.ptx in C++, and a listener that resets the fake driver
-// before every test and checks after it that all resources were released and no
-// rule was violated.
+// before every test and checks after every test that all resources were
+// released and no rule was violated.
 //
 //===----------------------------------------------------------------------===//
 

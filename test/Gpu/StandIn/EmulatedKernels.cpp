@@ -86,7 +86,8 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
   call.kernel = kernel;
   call.name = name;
   const uint64_t *values = launch.parameters;
-  std::size_t end = signature.count - 1 + // The last parameter is the units.
+  // The last parameter is the number of units.
+  std::size_t end = signature.count - 1 +
                     (signature.tableWords ? signature.tableWords - 1 : 0);
   std::size_t i = 0;
   for (; i < end; ++i) {
@@ -97,7 +98,8 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
     call.arguments.push_back({memory + (values[i] - block->begin),
                               memory + block->bytes, /*isWritten=*/true, ""});
   }
-  // The table may have space for more members than are launched.
+  // Skip the unused part of the table, which may have space for more members
+  // than are launched.
   for (i = std::max(i, signature.tableWords); i < end; ++i)
     call.immediates.push_back(int64_t(values[i]));
   if (launch.members > 1)
@@ -107,7 +109,7 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
   call.unitsPerBlock =
       std::max<int64_t>((call.units + launch.blocks - 1) / launch.blocks, 1);
   call.threads = launch.threads;
-  // The size of a kernel's static shared memory is unknown.
+  // The size of a kernel's static shared memory is unknown, so use the maximum.
   call.sharedBytes = launch.sharedBytes ? launch.sharedBytes : 48 * 1024;
   Result<EmuCounts> counts = deviceOf(state).launch(call);
   if (counts.ok())

@@ -22,7 +22,7 @@ namespace {
 struct Case {
   /// JSON merged into the configuration; null removes a key.
   const char *patch;
-  const char *message; ///< Message from the key on.
+  const char *message; ///< The error message, starting with the key.
 };
 
 void check(const json &base, llvm::ArrayRef<Case> cases,
@@ -274,7 +274,7 @@ TEST(ConfigError, FixedKeys) {
                        "attention to later tokens is not implemented";
   for (const json &base :
        {gpt2Config(), llamaConfig(), mistralConfig(), qwen2Config()}) {
-    // The library treats null as false.
+    // The transformers library treats null as false.
     for (const char *value : {"false", "null", "0"}) {
       std::string patch = std::string("{\"is_causal\": ") + value + "}";
       std::string message = std::string("'is_causal' is ") + value + causal;

@@ -121,7 +121,8 @@ TEST_F(ImportGraph, Gpt2StartsAsItsAuthorsDo) {
 
 TEST_F(ImportGraph, RandomOpsHaveKeysInOrder) {
   load(gpt2Config());
-  // Embedding, then per layer: attention, projection and MLP.
+  // The embedding has key 0. Each layer has three keys: for the attention, its
+  // projection and the MLP.
   EXPECT_EQ(keys(), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
   ImportOptions options;
   options.batch = 3;

@@ -18,8 +18,8 @@ using namespace kiln;
 
 namespace {
 
-/// Writes the parameters of `module` for which `rename` returns true, under the
-/// names that it sets, and the tensors in `more`.
+/// Writes the tensors in `more` and the parameters of `module` for which
+/// `rename` returns true. `rename` may change the names of parameters.
 template <typename RenameFn>
 void writeWeights(mlir::ModuleOp module, const ModelDirectory &directory,
                   RenameFn rename, const std::vector<TensorDeclaration> &more) {
@@ -141,7 +141,7 @@ TEST_F(Weights, FurtherTensors) {
       << warnings[0];
 }
 
-/// A file may contain only the classifier of two tied tensors.
+/// A file may contain the classifier without the embedding that is tied to it.
 TEST_F(Weights, TiedClassifierAlone) {
   EXPECT_EQ(check([](TensorDeclaration &tensor) {
               if (isNamed(tensor, "transformer.wte.weight"))

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Solves the benchmark instances of MiniMalloc; data/minimalloc/SOURCE.md gives
-// their source. Each file name ends in a capacity that its buffers fit into.
-// Greedy orders exceed it by 20 to 40 %.
+// their source. Each file name ends in a capacity that suffices for the buffers
+// of the file. Greedy orders exceed this capacity by 20 to 40 %.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,8 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// Returns the outcome for all problems, and stores the plan if they fit.
+/// Searches each of the problems that `buffers` reduces to. Returns the first
+/// outcome that is not Fits; stores the plan if all problems fit.
 static ArenaSearch::Outcome decide(const Buffers &buffers, int64_t capacity,
                                    ArenaPlan &plan) {
   int64_t unit = 1;

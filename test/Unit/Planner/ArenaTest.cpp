@@ -38,7 +38,8 @@ TEST(Arena, SmallRandomInstancesAreOptimal) {
     EXPECT_EQ(plan.height, bruteForceHeight(buffers)) << "trial " << trial;
     aboveLoad += plan.height > plan.maxLive;
   }
-  // In some instances the load is not feasible, and the search must prove this.
+  // In some instances, no plan has the height of the maximum load, and the
+  // search must prove this.
   EXPECT_GT(aboveLoad, 2);
 }
 
@@ -182,8 +183,8 @@ protected:
 } // namespace
 
 TEST_F(VerifyArena, CatchesEveryPlantedOverlap) {
-  // Move each buffer onto each buffer that is live at the same time. The
-  // heights stay legal.
+  // Move each buffer onto each buffer that is live at the same time. Double the
+  // height of the plan, so that overlaps are the only errors.
   plan.height *= 2;
   for (size_t i = 0; i < buffers.size(); ++i)
     for (size_t j = 0; j < buffers.size(); ++j) {

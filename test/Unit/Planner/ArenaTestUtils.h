@@ -29,9 +29,9 @@ inline int64_t roundUp(int64_t value, int64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/// Returns the lowest height over all orders in which buffers are placed
-/// directly on the earlier ones. One of the orders is that of the offsets of an
-/// optimal plan, so the result is the optimum.
+/// Places the buffers in every order, each directly above the buffers placed
+/// before it, and returns the lowest height. The order by the offsets of an
+/// optimal plan is one of these orders, so the result is the optimum.
 inline int64_t bruteForceHeight(const Buffers &buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);

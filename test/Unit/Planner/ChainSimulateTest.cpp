@@ -55,7 +55,7 @@ TEST(ChainSimulate, SavesEverything) {
                                backward(1), backward(0)});
   EXPECT_EQ(cost.error, "");
   EXPECT_EQ(cost.time, 18);
-  // The peak has a_0, everything saved, delta_3 and delta_2.
+  // At the peak, memory holds a_0, all saved values, delta_3 and delta_2.
   EXPECT_EQ(cost.peak, 10 + 120 + 130 + 101 + 1 + 30);
   EXPECT_EQ(cost.peakOp, 3);
   EXPECT_EQ(cost.hostPeak, 21);
@@ -67,7 +67,8 @@ TEST(ChainSimulate, RecomputesFromACheckpoint) {
                              save(1), backward(1), save(0), backward(0)});
   EXPECT_EQ(cost.error, "");
   EXPECT_EQ(cost.time, 20);
-  // The peak of Backward(1) has a_0, a_1, the saved bytes, delta_2 and delta_1.
+  // At the peak, in Backward(1), memory holds a_0, a_1, the saved values,
+  // delta_2 and delta_1.
   EXPECT_EQ(cost.peak, 10 + 20 + 130 + 30 + 20);
   EXPECT_EQ(cost.peakOp, 5);
   EXPECT_EQ(cost.hostPeak, 7);
@@ -89,10 +90,11 @@ TEST(ChainSimulate, CountsWorkspace) {
   std::vector<ChainOp> ops{checkpoint(0), drop(1),       save(2),
                            backward(2),   checkpoint(0), save(1),
                            backward(1),   save(0),       backward(0)};
-  int64_t peak = simulate(chain, ops).peak; // Peak of Backward(1).
+  int64_t peak = simulate(chain, ops).peak; // The peak is in Backward(1).
   chain.stages[1].options[0].backwardWorkspace = 5;
   EXPECT_EQ(simulate(chain, ops).peak, peak + 5);
-  // If delta_1 overwrites delta_2, the peak is at the start of the operation.
+  // With a negative workspace, delta_1 can overwrite delta_2, so the peak is at
+  // the start of the operation.
   chain.stages[1].options[0].backwardWorkspace = -100;
   EXPECT_EQ(simulate(chain, ops).peak, peak - 20);
   chain.stages[1].fastForwardWorkspace = 1000;

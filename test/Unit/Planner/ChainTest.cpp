@@ -76,8 +76,8 @@ TEST(Chain, UnitChainsAreRevolve) {
   EXPECT_EQ(revolve(96, 6), 264);
   for (int64_t s = 1; s <= 7; ++s) {
     for (int64_t l = 1; l < 60; ++l) {
-      // Only one stage at a time has room to save. a_0 and the current value
-      // are in memory in addition to the s - 1 other snapshots.
+      // The budget suffices for the saved values of one stage, a_0, the current
+      // value and s - 1 other snapshots.
       Chain chain;
       Stage stage;
       stage.input = 1;
@@ -121,7 +121,7 @@ TEST(Chain, RandomChainsAgainstExhaustiveSearch) {
       EXPECT_GE(plan->time, *best);
       EXPECT_LE(plan->bound, *best);
       EXPECT_LE(rung->bound, *best);
-      if (plan->slots > 0) // The sizes were not rounded to slots.
+      if (plan->slots > 0) // A table gave the plan. Small sizes are exact.
         EXPECT_NEAR(plan->persistentBound, plan->persistentTime, 1e-6);
       ++feasible;
       slower += plan->time > *best;
@@ -225,7 +225,8 @@ TEST(ChainLadder, NinetySixLayersInASecond) {
   options.ladderEffort = options.ladderMoveEffort = 1'000'000;
 #endif
   Chain chain = transformerChain(96, 16);
-  // Gradients of weights accumulate, so that no two stages are equal.
+  // Let the workspace grow as accumulated gradients of weights do, so that no
+  // two stages are equal.
   int64_t pile = 0;
   for (int32_t i = chain.size(); i-- > 0; pile += int64_t(48) << 20)
     for (StageOption &option : chain.stages[i].options)

@@ -52,9 +52,9 @@ Chain kiln::randomChain(std::mt19937 &random, int stages, int options) {
 }
 
 Chain kiln::transformerChain(int layers, int options) {
-  // 8192 tokens of width 4096 in float32. The bytes saved by the two halves of
-  // a layer are between one and about ten times the size of their output, with
-  // odd sizes.
+  // A residual has 8192 tokens of width 4096 in float32. The bytes saved by the
+  // two halves of a layer are between one and about ten times the size of their
+  // output, with odd sizes.
   const int64_t residual = int64_t(8192) * 4096 * 4;
   auto makeStage = [&](double seconds, int64_t width) {
     Stage stage;
@@ -108,9 +108,9 @@ ChainCost kiln::saveAll(const Chain &chain) {
 
 namespace {
 
-/// The set of present values: the a_i that are present by themselves, the
-/// option that each stage saved (0 for none, otherwise its index + 1), and the
-/// gradient.
+/// The set of values in memory: the a_i that are stored separately from saved
+/// values, the option with which each stage has saved (0 for none, otherwise
+/// its index + 1), and the gradient of value `reached`.
 struct Present {
   uint8_t alone[9] = {1};
   uint8_t saved[8] = {};

@@ -144,7 +144,7 @@ TEST(Machine, MoreBytesAndOperationsNeverTakeLess) {
     }
     EXPECT_EQ(machine.memorySeconds(0), 0);
     EXPECT_EQ(machine.kernelSeconds(0), machine.launchSeconds);
-    // Data that was accessed before is in a closer cache.
+    // A small working set fits into a cache.
     EXPECT_LE(machine.memorySeconds(1e9, 1e5), machine.memorySeconds(1e9));
   }
 }
@@ -174,7 +174,7 @@ TEST(Machine, LongerAttentionNeverTakesLess) {
 TEST(Machine, MismatchNamesWhatDiffers) {
   Machine machine = load(defaultMachine);
   ThisMachine here = {"CPU B", "OpenBLAS 0.3.21", 2};
-  // Because the figures are not measured.
+  // The figures of the default machine are not measured, so they match any CPU.
   EXPECT_EQ(machine.mismatch(here), std::nullopt);
   machine.origin = {true, "", "2026-01-01", "CPU B", "OpenBLAS 0.3.21", 2};
   EXPECT_EQ(machine.mismatch(here), std::nullopt);

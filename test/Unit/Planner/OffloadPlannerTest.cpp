@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Plans are checked by a simulator that shares no code with the planner. It
-// runs the commands one by one with two links, each of which executes its
-// copies in the order in which they begin.
+// Plans are checked by a simulator that shares no code with the planner. The
+// simulator runs the commands one by one. Each of two links executes its copies
+// in the order in which they begin.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,8 @@ Simulated simulate(const OffloadProblem &problem,
       if (offloaded.wait == c)
         result.seconds = std::max(result.seconds, outDone.at(offloaded.item));
     }
-    // Copies that are needed first begin first.
+    // Among the copies that begin here, those that are needed earlier are
+    // first.
     std::vector<OffloadedItem> beginning;
     for (const OffloadedItem &offloaded : solution.offloaded)
       if (offloaded.begin == c)
@@ -80,8 +81,8 @@ Simulated simulate(const OffloadProblem &problem,
   return result;
 }
 
-/// Generates a forward pass that leaves values to a backward pass in reverse
-/// order.
+/// Generates a training step whose backward pass uses the values of the forward
+/// pass in reverse order.
 OffloadProblem makeTrainingStep(std::mt19937_64 &random, int32_t values) {
   auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
@@ -140,8 +141,9 @@ TEST(OffloadPlanner, HidesCopiesBehindCommands) {
   OffloadSolution solution = planOffload(problem);
   ASSERT_EQ(solution.offloaded.size(), 1u);
   EXPECT_TRUE(solution.fits());
-  // The copy of 1.5 s begins after second 1, so it is complete before command
-  // 3. The copy back is complete before command 7.
+  // Each copy takes 1.5 s. The copy to the host begins after command 0 and is
+  // complete before command 3. The copy back begins with command 5 and is
+  // complete before command 7.
   EXPECT_EQ(solution.offloaded[0].wait, 3);
   EXPECT_EQ(solution.offloaded[0].begin, 5);
   EXPECT_DOUBLE_EQ(solution.seconds, 8);
@@ -180,8 +182,8 @@ TEST(OffloadPlanner, KeepsTheHostsLimit) {
   EXPECT_EQ(solution.excess, 64);
 }
 
-/// Verifies that plans can be executed, have the predicted peak at most, and
-/// take the predicted time.
+/// Verifies that plans can be executed, exceed the capacity by the predicted
+/// number of bytes, and take at most the predicted time.
 TEST(OffloadPlanner, RandomPlansHoldWhatTheyPromise) {
   std::mt19937_64 random(20261121);
   int fitting = 0;
@@ -199,7 +201,7 @@ TEST(OffloadPlanner, RandomPlansHoldWhatTheyPromise) {
   EXPECT_GT(fitting, 1000);
 }
 
-/// Verifies that the choice is close to the best of all sets of values.
+/// Verifies that the set of offloaded values is close to the best of all sets.
 TEST(OffloadPlanner, IsCloseToTheBestSet) {
   std::mt19937_64 random(7);
   double sum = 0;

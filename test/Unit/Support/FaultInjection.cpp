@@ -38,7 +38,7 @@ void notifyOpen(const std::string &path) {
   if (!onOpen.action || path.size() < onOpen.suffix.size() ||
       path.substr(path.size() - onOpen.suffix.size()) != onOpen.suffix)
     return;
-  // The action itself opens files.
+  // Clear onOpen before the call, because the action itself opens files.
   std::function<void()> action = std::move(onOpen.action);
   onOpen.action = nullptr;
   onOpen.fired = true;

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Includes the cases S41 and S42 of the malformed files.
+// Includes cases S41 and S42 of the malformed files in
+// SafeTensorsMalformedTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -118,8 +119,8 @@ TEST(ModelWeights, S42_ShardIndex) {
   expectRejected(R"({"weight_map":{"a":"../one.safetensors"}})",
                  "shard '../one.safetensors' of tensor 'a'");
   expectRejected(R"({"weight_map":{"a":".."}})", "shard '..' of tensor 'a'");
-  // In the wrong shard; missing from its shard; in a shard but not in the
-  // index.
+  // A tensor is in the wrong shard, is missing from its shard, or is in a shard
+  // but not in the index.
   expectRejected(
       R"({"weight_map":{"b":"one.safetensors","a":"two.safetensors"}})",
       "tensor 'a' should be in shard 'two.safetensors' but is in "

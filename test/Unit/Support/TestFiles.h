@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Provides a temporary directory that is removed with its owner, and functions
-// that read and write files.
+// Provides TestDirectory, a temporary directory that the destructor removes,
+// and functions that read and write files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,8 @@ namespace kiln {
 class TestDirectory {
 public:
   TestDirectory() {
-    // Prefers memory, because thousands of syncs take minutes on a disk.
+    // Prefer a file system in memory, because thousands of syncs take minutes
+    // on a disk.
     for (std::string parent : {"/dev/shm", "/tmp"}) {
       std::string pattern = parent + "/kiln-test-XXXXXX";
       if (::mkdtemp(pattern.data())) {

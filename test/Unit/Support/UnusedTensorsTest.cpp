@@ -76,15 +76,15 @@ TEST_F(UnusedTensors, EqualCopiesAndKnownTensorsPass) {
   write("model.safetensors",
         {wte, b, {"head", {1, 2, -0.5}}, {"h.7.mask", {0, 0}}});
   expectOk(check());
-  // Equal values in another type, and values that compare unequal to
-  // themselves.
+  // Equal values of another type are accepted, and so is NaN, which does not
+  // equal itself.
   write("model.safetensors",
         {wte, b, {"head", {1, 2, -0.5}, ElementType::BF16}});
   expectOk(check());
   write("model.safetensors",
         {{"wte", {NAN, 0, 1}}, b, {"head", {NAN, -0.0f, 1}}});
   expectOk(check());
-  // Only the tied copy is in the file.
+  // The file contains 'head', but not 'wte'.
   write("model.safetensors", {{"head", {1, 2, 3}}, b});
   expectOk(check());
 }

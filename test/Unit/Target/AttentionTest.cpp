@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// q, k and v are stored in the rows of one fused tensor, and so are their
-// gradients, so writes outside the results are detected.
+// q, k and v share the rows of one fused tensor, and so do their gradients. A
+// write outside a result therefore changes another checked value.
 //
 //===----------------------------------------------------------------------===//
 

@@ -72,8 +72,8 @@ TEST_F(CachedRows, LongClassifier) {
   runner.add(classifierCase(50257), {{2, 50257}});
 }
 
-/// Of two zeros, the one in the lower partial is returned; within a partial,
-/// the first one.
+/// A maximum of 0 and -0 is the zero in the lower partial or, within a partial,
+/// the first zero.
 TEST_F(CachedRows, Maxima) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.reduce sum %x dims [1] : tensor<$Rx$Cx$T> to "

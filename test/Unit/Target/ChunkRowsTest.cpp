@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gradients of norms with sums over the columns of chunks of 64 rows. All
-// groups of a thread block process one chunk. The bits of the sums equal those
-// of adding the rows one by one, and the kernels use enough threads and few
-// enough registers to keep a large GPU busy.
+// Tests kernels for the gradients of norms, which also compute column sums over
+// chunks of 64 rows. All groups of a thread block process one chunk. The bits
+// of the sums equal those of adding the rows one by one, and the kernels use
+// enough threads and few enough registers to keep a large GPU busy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,8 +67,8 @@ TEST_F(ChunkRows, Dropout) {
   runner.add(layerNormBackwardCase(66, true), {{66, 330}});
 }
 
-/// Rows that are too long for registers, for gains in shared memory next to the
-/// sums, and for the sums.
+/// The rows are too long for registers, for shared memory with both gains and
+/// sums, and for shared memory with sums alone.
 TEST_F(ChunkRows, LongRows) {
   runner.add(rmsNormBackwardCase(65), {{65, 1601}});
   runner.add(layerNormBackwardCase(3), {{3, 1100}, {3, 3998}, {3, 6200}});
@@ -89,7 +89,8 @@ TEST_F(ChunkRows, SumsOfTwoSweeps) {
   runner.add(rowCase, {{70, 72}, {70, 330}});
 }
 
-/// Rows past the end must not turn -0 into 0, nor keep a sum at -0.
+/// Rows after the last one must not change a sum of -0 to 0, nor a sum of 0 to
+/// -0.
 TEST_F(ChunkRows, SignsOfZeros) {
   RowCase rowCase = layerNormBackwardCase(67);
   rowCase.fill = [](unsigned argument, HostTensor &tensor) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Objects do not depend on the thread that compiles them, and processors are
-// selected by name.
+// Checks that object files do not depend on the thread that compiles them, and
+// that processors are selected by name.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// This file adds a target of its own: it aligns tensors to 256 bytes, states to
-// 1024 bytes and matrix rows to 48 bytes, and groups launches. The passes
+// Adds a target that aligns tensors to 256 bytes, states to 1024 bytes and
+// matrix rows to 48 bytes, and that groups launches. Checks that the passes
 // follow these rules.
 //
 //===----------------------------------------------------------------------===//
@@ -43,8 +43,8 @@ public:
   }
 };
 
-/// Two states of 224 bytes, two equal kernels, and a GEMM between them whose
-/// result a kernel can read with padded rows.
+/// A program with two states of 224 bytes, two equal kernels that read them,
+/// and a GEMM whose result can have padded rows.
 constexpr char kProgram[] = R"(
 kiln.state @v : tensor<7x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kiln.state @w : tensor<7x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
@@ -156,7 +156,7 @@ TEST_F(FakeTarget, UnknownNamesAreErrors) {
   });
   EXPECT_EQ(error, "'builtin.module' op has a 'kiln.target' of \"wade\", "
                    "expected \"cpu\" or \"wide\" on the module");
-  // A module that code builds is not verified.
+  // This module is built without being verified.
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   (*module)->setAttr(kTargetAttr, StringAttr::get(&context, "wade"));
   error = errorOf([&] { EXPECT_EQ(backendOf(*module), nullptr); });

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel with its launch geometry. `run` distributes the units over several
-// calls, each with uninitialized scratch memory, like the threads of a team.
+// Provides compiled kernels with their launch geometry. Like a team of threads,
+// `run` distributes the units over several calls, each with uninitialized
+// scratch memory.
 //
 //===----------------------------------------------------------------------===//
 

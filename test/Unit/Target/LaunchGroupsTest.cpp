@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each test adds a dependence between launches of one kernel. Launches of which
-// one writes what another reads or writes must not be grouped; all others must
-// be.
+// Each test adds a dependence between launches of one kernel. Two launches must
+// not be grouped if one writes bytes that the other reads or writes. All other
+// launches must be grouped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -156,7 +156,8 @@ TEST_F(LaunchGroups, PartsOfASlotCount) {
   };
   EXPECT_EQ(parts("0", "16"), "[neg4 ab neg4 ab]");
   EXPECT_EQ(parts("0", "12"), "neg4 ab neg4 ab");
-  // Both launches use one slot, and one writes where the other reads.
+  // Both launches use one slot. They are grouped unless one writes bytes that
+  // the other reads.
   EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0", "16") +
                     launch("neg4", "a", "a", "32", "48")),
             "[neg4 aa neg4 aa]");
@@ -166,7 +167,8 @@ TEST_F(LaunchGroups, PartsOfASlotCount) {
 }
 
 TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
-  // In the other order, the second launch would overwrite bytes of the first.
+  // Slots b and d share bytes. If the launches ran in the other order, b would
+  // overwrite d.
   EXPECT_EQ(grouped(R"(
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
@@ -178,7 +180,8 @@ TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
 }
 
 TEST_F(LaunchGroups, IterationsCount) {
-  // A later iteration of the first launch accesses what the second writes.
+  // A later iteration of the first launch may access the bytes that the second
+  // launch writes.
   auto loop = [&](const std::string &offset) {
     return grouped(slots("ab", 4) + "kilnrt.loop 2 {\n" +
                    launch("neg4", "a", "b", "0", "0 + 16 * iteration") +

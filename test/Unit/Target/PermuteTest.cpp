@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Copies move bits, and reductions add in index order in the element type, so
-// all results are known exactly. The destination starts with a pattern that
-// elements outside the region must keep.
+// Copies do not change bits, and reductions add in index order in the element
+// type, so all results are known exactly. The destination is filled with a
+// pattern, which must not change outside the region that a kernel writes.
 //
 //===----------------------------------------------------------------------===//
 

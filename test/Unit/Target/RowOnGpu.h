@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The GPU kernels of row programs: one for arguments with the alignment of an
-// arena, and one for arguments that are offset by eight bytes. The emulated
-// device detects races and out-of-bounds accesses.
+// Runs the GPU kernels of row programs. Each program has two kernels: one for
+// arguments with the alignment of an arena, and one for arguments that are
+// offset by eight bytes. The emulated device detects races and out-of-bounds
+// accesses.
 //
 //===----------------------------------------------------------------------===//
 

@@ -36,7 +36,7 @@ Buffer::Buffer(RankedTensorType type, int64_t stride)
     : type(type), columns(getColumnCount(type)),
       rowStride(stride ? stride : columns),
       elementSize(type.getElementType().getIntOrFloatBitWidth() / 8) {
-  // 0xff bytes are a NaN, or an index that is out of bounds.
+  // Elements of 0xff bytes are NaN or an out-of-bounds index.
   bytes.assign(2 * kGuard + getRowCount(type) * rowStride * elementSize,
                static_cast<char>(0xff));
 }
@@ -273,7 +273,8 @@ void RowRunner::run(const Compiled &compiled, const LoadedKernels &library) {
   size_t numOperands = instance.operands.size();
   size_t numResults = instance.results.size();
   std::vector<HostTensor> inputs = makeInputs(instance, compiled.rowCase);
-  // Runs with result `shared.second` in the buffer of operand `shared.first`.
+  // Runs the kernel with result `shared.second` in the buffer of operand
+  // `shared.first`, or with separate buffers if `shared.first` is negative.
   auto runWith = [&](int64_t unitsPerCall, std::pair<int, int> shared) {
     std::vector<Buffer> buffers = makeBuffers(compiled, inputs);
     std::vector<char *> args;
@@ -366,8 +367,8 @@ void RowRunner::runOnGpu(const Compiled &compiled, ArrayRef<HostTensor> inputs,
 }
 
 /// Describes the arguments of a case. A matrix with the columns of the program
-/// may be padded. A dense tensor is accessed by the rows of the program,
-/// whatever its own shape.
+/// may be padded. A dense tensor of any shape is accessed as rows of the
+/// program.
 RowRunner::Compiled RowRunner::describe(const RowCase &rowCase,
                                         RowInstance instance) {
   Compiled compiled;

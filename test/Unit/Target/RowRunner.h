@@ -99,7 +99,8 @@ public:
   void runAll();
 
   /// Returns the ratio of the 32-byte sectors that the GPU kernel of a case
-  /// accesses to the minimum, which accesses every byte of the arguments once.
+  /// accesses to the minimum number, for one access to each byte of the
+  /// arguments.
   double sectorRatio(const RowCase &rowCase, int64_t rows, int64_t columns,
                      const char *type);
 
@@ -114,7 +115,7 @@ private:
     llvm::SmallVector<Layout> layouts;
     std::string name, trace;
     bool hasGpu = false;
-    std::unique_ptr<RowSteps> steps; ///< Only in bf16.
+    std::unique_ptr<RowSteps> steps; ///< Null unless the elements are bf16.
   };
   Compiled describe(const RowCase &rowCase, RowInstance instance);
   void run(const Compiled &compiled, const LoadedKernels &library);

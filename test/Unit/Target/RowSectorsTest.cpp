@@ -21,8 +21,8 @@ using namespace kiln::test;
 
 namespace {
 
-/// GPT-2 with 768 columns and 16 sequences of 1,024 tokens, or 4 sequences if
-/// more do not matter.
+/// The size of GPT-2: 768 columns and 16 sequences of 1,024 tokens. Tests whose
+/// result does not depend on the number of sequences use 4 sequences.
 constexpr int64_t kRows = 16384, kMostSplitRows = 4096, kColumns = 768;
 
 /// The maximum ratio of accessed sectors to the minimum for a kernel of `type`.
@@ -68,8 +68,8 @@ TEST(RowSectors, AddAndDropout) {
   expectFewSectors("dropout and add", dropoutAndAddCase());
 }
 
-/// Three sweeps read rows with any alignment from shared memory and, in f32,
-/// also from registers.
+/// The rows have any alignment. The three sweeps read them from shared memory
+/// and, in f32, also from registers.
 TEST(RowSectors, Classifier) {
   expectFewSectors("softmax_cross_entropy", classifierCase(50257),
                    {{"f32", 32}, {"bf16", 32}}, 50257);
@@ -79,7 +79,8 @@ TEST(RowSectors, Classifier) {
                    50257);
 }
 
-/// Rows that are so long that each of three sweeps reads them from memory.
+/// The rows are so long that each of the three sweeps reads them from global
+/// memory.
 TEST(RowSectors, LongestRows) {
   expectFewSectors("softmax_cross_entropy", classifierCase(131001),
                    {{"f32", 16, 2.6}, {"bf16", 16, 2.1}}, 131001);

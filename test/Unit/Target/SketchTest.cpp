@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The signs are those of the reference. Tests of the resulting gradients check
-// that they are random.
+// Checks that the signs equal those of the reference implementation. Tests of
+// the resulting gradients check that the signs are random.
 //
 //===----------------------------------------------------------------------===//
 

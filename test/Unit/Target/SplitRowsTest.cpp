@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Many column blocks of a row are in flight at a time. The sizes are slightly
-// more than a multiple of their number, a part of one block, and small.
+// Tests kernels in which many column blocks of a row are in flight at a time.
+// The number of columns is slightly more than a multiple of these blocks, a
+// part of one block, or small.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,12 +66,13 @@ TEST(SplitRows, HaveTheBitsOfTheCpu) {
                     " %x dims [1] : tensor<$Rx$Cx$T> to tensor<$Rx$T>",
                 "%y : tensor<$Rx$T>"},
                {{3, 1101}, {1, 8300}, {5, 260}});
-  // Rows that exceed shared memory.
+  // These rows exceed shared memory.
   runner.add({"%x: tensor<$Rx$Cx$F>",
               "%y = kiln.softmax %x : (tensor<$Rx$Cx$F>) -> tensor<$Rx$Cx$F>",
               "%y : tensor<$Rx$Cx$F>"},
              {{2, 60001}});
-  // Slices in order: all in flight at once, and several times as many.
+  // Add slices in order. First few enough that all loads are in flight at once,
+  // then several times that number.
   for (int64_t slices : {5, 32, 77}) {
     std::string from = "tensor<" + std::to_string(slices) + "x$Cx$T>";
     runner.add({"%x: " + from,
@@ -128,8 +130,8 @@ TEST(SplitRows, LoadsComeFirst) {
   }
 }
 
-/// f32 values that are rounded to bf16 in between: a thread with one column has
-/// no pair for a packed conversion.
+/// Rounds f32 values to bf16 within a kernel. A thread with one column has no
+/// pair of elements for a packed conversion.
 TEST(SplitRows, SingleElementsAreRounded) {
   RowRunner runner;
   std::optional<RowShape> shape = runner.shapeOf(

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each function is compared with the f64 function of the C library over its
-// whole range, and random numbers with Philox of the runtime.
+// Compares each function with the f64 function of the C library over the whole
+// range of inputs, and random numbers with those of the Philox generator of the
+// runtime.
 //
 //===----------------------------------------------------------------------===//
 
@@ -130,7 +131,8 @@ double ulps(float got, double want) {
 /// Returns every `stride`-th float from low to high.
 std::vector<float> floatsBetween(float low, float high, uint32_t stride) {
   std::vector<float> x;
-  auto sweep = [&](float from, float to) { // One sign, |from| < |to|.
+  // Requires equal signs and |from| < |to|.
+  auto sweep = [&](float from, float to) {
     uint32_t first, last;
     std::memcpy(&first, &from, 4);
     std::memcpy(&last, &to, 4);

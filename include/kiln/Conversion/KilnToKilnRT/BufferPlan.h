@@ -9,12 +9,12 @@
 // each value in a buffer, and the commands in order. The plan determines which
 // values share a buffer. The arena planner assigns offsets later.
 //
-//   view     The place is derived from the place of the source.
-//   concat   Operands are placed inside the result, so that their producers
-//            write there.
+//   view     The place of a view is derived from the place of its source.
+//   concat   Operands are placed inside the result, so that the ops that
+//            compute them write directly into the result.
 //   tie      A result uses the buffer of an operand if the op requires it
 //            (updates, accumulation), or if the row program permits it and the
-//            lifetime of the operand ends.
+//            lifetime of the operand ends at the op.
 //   copy     For a copy between device and host, source and destination are
 //            live from the start of the copy to its wait. The new value of a
 //            state is copied directly to the buffer of the state.
@@ -52,8 +52,8 @@ struct Buffer {
   int64_t offset = -1; ///< Bytes from the start of the arena; -1: not assigned.
   /// Row length and row pitch in bytes of a matrix with padded rows, or 0.
   int64_t rowBytes = 0, rowPitch = 0;
-  /// Program order of the last op that reads one of the values placed in the
-  /// buffer so far.
+  /// Position in program order of the last op that reads one of the values
+  /// placed in the buffer so far.
   int64_t lastUse = -1;
 };
 
@@ -83,12 +83,14 @@ struct Command {
   /// Launch: operands, then results. Copies: source, destination. Gemm: left
   /// operand, right operand, matrix, epilogue operands, epilogue results.
   llvm::SmallVector<Place, 6> places;
-  int32_t scratch = -1; ///< Buffer of the scratch or the GEMM workspace, or -1.
-  mlir::Type type;      ///< Fill, Copy, CopyStart: type of the tensor.
-  int64_t count = 0;    ///< LoopBegin: number of iterations.
-  /// An rt::Accumulation. Gemm, and Launch of a kernel that accumulates in
-  /// place: 0 overwrites the result, 1 adds to it, and 2 overwrites it in the
-  /// first iteration of the loop and adds to it in the others.
+  /// Index of the buffer for scratch memory or the GEMM workspace, or -1.
+  int32_t scratch = -1;
+  mlir::Type type;   ///< Fill, Copy, CopyStart: type of the tensor.
+  int64_t count = 0; ///< LoopBegin: number of iterations.
+  /// An rt::Accumulation, for Gemm and for Launch of a kernel that accumulates
+  /// in place: 0 overwrites the result, 1 adds to the result, and 2 overwrites
+  /// the result in the first iteration of the loop and adds to it in the
+  /// others.
   int64_t beta = 0;
 };
 
@@ -109,10 +111,10 @@ struct ProgramPlan {
 
 /// Callbacks that compute the sizes of scratch buffers, in bytes.
 struct ScratchBytes {
-  /// Returns the scratch of a dispatch for all threads together, given the
-  /// places of its operands and results.
+  /// Returns the scratch bytes of a dispatch for all threads together, given
+  /// the places of its operands and results.
   llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)> ofDispatch;
-  /// Returns the workspace of a GEMM with or without an epilogue.
+  /// Returns the workspace bytes of a GEMM with or without an epilogue.
   llvm::function_ref<int64_t(GemmOpInterface)> ofGemm;
 };
 
@@ -126,8 +128,8 @@ llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
                                          RowPrograms &rowPrograms);
 
 /// Builds the buffer plans of all programs of a module at the dispatched level,
-/// with scratch for `maxThreads` threads. Adds kernels to the module and moves
-/// updates.
+/// with scratch for `maxThreads` threads. Adds kernels to the module. Moves
+/// updates after the other readers of their states.
 llvm::FailureOr<std::vector<ProgramPlan>> planPrograms(mlir::ModuleOp module,
                                                        int64_t maxThreads);
 

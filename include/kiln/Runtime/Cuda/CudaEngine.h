@@ -9,8 +9,9 @@
 // and the vendor libraries (cuBLASLt, cuDNN) with dlopen, so that linking an
 // executable needs no part of CUDA.
 //
-// An entry of the kernel table is the name of a kernel in the GPU images if the
-// launch has threads. Otherwise it is a KernelFunction, which runs on the host.
+// For a GPU kernel (Command::threads > 0), the entry in the kernel table is the
+// name of the kernel in the GPU images. For a host kernel, the entry is a
+// KernelFunction.
 //
 // States are stored in device memory or in the host arena and are accessed
 // through Engine::accessState. Inputs, and outputs other than gradients, have
@@ -49,7 +50,7 @@ struct GpuImages {
   int64_t count;
 };
 
-/// The file names under which each library is searched; the first that can be
+/// The file names of each library, in search order. The first file that can be
 /// loaded is used.
 struct Libraries {
   std::vector<std::string> driver = {"libcuda.so.1"};

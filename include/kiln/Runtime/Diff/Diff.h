@@ -25,8 +25,8 @@ namespace kiln::runtime {
 struct DiffOptions {
   std::string pathA, pathB;
   std::vector<std::string> flagsA, flagsB; ///< Flags of the training runs.
-  /// Continue after differences that rounding explains, where B starts every
-  /// step from the states of A.
+  /// Continue after differences that rounding explains. From the first such
+  /// difference on, B starts every step from the states of A.
   bool allowRounding = false;
 };
 

@@ -48,7 +48,7 @@ struct EmuArgument {
   char *begin = nullptr;
   char *end = nullptr;
   bool isWritten = false;
-  std::string_view name; ///< The name in messages; may be empty.
+  std::string_view name; ///< Name of the argument in messages; may be empty.
 };
 
 struct EmuLaunch {
@@ -61,8 +61,8 @@ struct EmuLaunch {
   /// Each member has its own blocks and the same number of arguments, and may
   /// access only its own arguments.
   std::vector<std::string_view> members;
-  /// The work items of each member, which uses ceil(units / unitsPerBlock)
-  /// blocks.
+  /// Number of work units of each member. A member runs ceil(units /
+  /// unitsPerBlock) blocks.
   int64_t units = 0;
   int64_t unitsPerBlock = 1;
   int64_t threads = 1;     ///< Threads per block.
@@ -86,7 +86,7 @@ public:
   /// The maximum dynamic shared memory per block of an A100.
   static constexpr int64_t maxSharedBytes = 163 * 1024;
   static constexpr int64_t sectorBytes = 32;
-  /// The alignment of device memory, as CUDA drivers allocate it.
+  /// The alignment of allocations of the CUDA driver.
   static constexpr int64_t memoryAlignment = 256;
 
   explicit EmuDevice(uint64_t seed);
@@ -100,12 +100,14 @@ public:
   /// overlaps another one.
   Status addMemory(const char *begin, int64_t bytes);
 
-  // The following functions record effects other than those of kernels. They
-  // return an error if a range is not within declared memory.
+  // The following functions update or check which bytes are initialised, for
+  // operations other than kernels. They return an error if a range is not
+  // within declared memory.
 
   /// Records that the host, a copy or a library call wrote the bytes.
   Status markInitialised(const void *begin, int64_t bytes);
-  /// Marks the bytes as uninitialised, since the lifetime of a slot begins.
+  /// Marks the bytes as uninitialised. Called when the lifetime of a slot
+  /// begins.
   Status invalidate(const void *begin, int64_t bytes);
   /// Records a copy within device memory: a target byte becomes initialised if
   /// and only if its source byte is.
@@ -116,7 +118,7 @@ public:
                           std::string_view what) const;
 
   /// Runs the kernel and returns its memory traffic. A fault ends the launch
-  /// early and leaves memory in the state at that point; the message names the
+  /// immediately and does not undo its writes. The error message names the
   /// launch, block and thread.
   Result<EmuCounts> launch(const EmuLaunch &launch);
 

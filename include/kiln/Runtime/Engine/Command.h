@@ -11,8 +11,8 @@
 // asynchronous copy or waits for one. Engines execute commands through
 // execute().
 //
-// A new kind of command implements these functions in Command.cpp. All checks
-// of lifetimes, races, copies and written bytes then cover it.
+// To add a kind of command, extend these functions in Command.cpp. All checks
+// of lifetimes, races, copies and written bytes then cover the new kind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,8 +95,8 @@ struct EpilogueOperand {
 
 enum class GemmBeta { Zero, One, First };
 
-/// Workspace of a GEMM in device memory: shared by all threads on a CPU, or
-/// used by the vendor library on a GPU.
+/// Workspace of a command in device memory. On a CPU, all threads share the
+/// workspace. On a GPU, the vendor library uses it.
 struct Workspace {
   int64_t offset = 0;
   int64_t bytes = 0; ///< 0: no workspace.
@@ -119,8 +119,8 @@ struct Command {
   int64_t flops = 0; ///< Used in reports; 0: unknown.
   int64_t bytes = 0;
 
-  // All kinds except LoopBegin, LoopEnd and CopyWait. Queues are indexes into
-  // ProgramFile::queues.
+  // The queues of all kinds except LoopBegin, LoopEnd and CopyWait, as indexes
+  // into ProgramFile::queues.
   int64_t queue = -1; ///< The queue that executes the command.
   /// The command begins after all earlier commands of these queues have
   /// completed.
@@ -134,14 +134,14 @@ struct Command {
   /// Threads per block of a GPU kernel; 0: a host kernel.
   int64_t threads = 0;
   int64_t sharedBytes = 0; ///< Shared memory bytes per block.
-  /// The attention that the vendor library may compute, in `workspace`, instead
-  /// of the kernel.
+  /// If set, the vendor library may compute this attention instead of the
+  /// kernel, and uses `workspace`.
   std::optional<abi::VendorAttention> attention;
   /// The capacity of the kernel's argument table, in launches; 0: the kernel
   /// has no table.
   int64_t tableMembers = 0;
-  /// If greater than 1, the number of launches, from this one on, that may be
-  /// merged into one.
+  /// If greater than 1, this launch and the next `group` - 1 launches may be
+  /// merged into one launch.
   int64_t group = 1;
   int64_t member = 0; ///< Index of this launch in its group.
 
@@ -214,13 +214,14 @@ inline constexpr int64_t unknownBytes = -1;
 /// A range of bytes that a command reads or writes.
 struct MemoryAccess {
   Ref ref;           ///< The first byte, and its stride per loop iteration.
-  int64_t bytes = 0; ///< Bytes from the first to the last one, or unknownBytes.
+  int64_t bytes = 0; ///< Size of the range, or unknownBytes.
   AccessMode mode = AccessMode::Read;
   AccessUse use = AccessUse::Argument;
 
   bool reads() const { return mode != AccessMode::Write; }
   bool writes() const { return mode != AccessMode::Read; }
-  /// Returns true for memory without a value before and after the command.
+  /// Returns true if the contents of the memory are undefined before and after
+  /// the command.
   bool isTemporary() const {
     return use == AccessUse::Scratch || use == AccessUse::Workspace;
   }
@@ -229,8 +230,8 @@ struct MemoryAccess {
 /// Returns all accesses of a command in one iteration of its loop, in this
 /// order: kernel arguments, scratch, matrices a, b and c, bias, aux, source,
 /// destination, workspace. An access has 0 bytes if the description specifies a
-/// size of 0. The accesses of an asynchronous copy are those of its CopyStart,
-/// although they occur at any time until its CopyWait, which has no accesses.
+/// size of 0. A CopyStart has all accesses of its asynchronous copy, although
+/// they may occur at any time until the CopyWait. A CopyWait has no accesses.
 std::vector<MemoryAccess> accessesOf(const Command &command);
 
 /// Returns the accesses that write, except those to temporary memory.
@@ -270,14 +271,14 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
 // Control flow and asynchronous copies
 //===----------------------------------------------------------------------===//
 
-/// Return true for the commands that begin or end a loop. They do nothing
-/// themselves; a LoopBegin has Command::count.
+/// Return true for the commands that begin or end a loop. These commands do
+/// nothing themselves. A LoopBegin has Command::count.
 bool beginsLoop(const Command &command);
 bool endsLoop(const Command &command);
 
-/// Return true for the start of an asynchronous copy and for a wait for it,
-/// which share Command::token. A wait refers to the latest start of its token
-/// in execution order.
+/// Return true for the start of an asynchronous copy, and for the wait for one.
+/// Both have the same Command::token. A wait refers to the latest start with
+/// its token in execution order.
 bool startsCopy(const Command &command);
 bool waitsForCopy(const Command &command);
 

@@ -71,15 +71,16 @@ struct StateInfo : ValueInfo {
   /// Tensor name in the files of the source model.
   std::string sourceName;
   std::vector<std::string> aliases; ///< Other accepted tensor names.
-  /// Names of duplicates of the tensor in weight files, which exist because it
-  /// is tied.
+  /// Names of the tensors that the model ties to this one. A weight file may
+  /// repeat the tensor under these names.
   std::vector<std::string> copies;
   StateRole role = StateRole::Parameter;
   /// Optimizer states and mirrors: name of the parameter's state.
   std::string of;
   std::string slot; ///< Optimizer states: "m", "v", ...
   bool trainable = true;
-  /// False if no program writes the state, which then keeps its initial values.
+  /// False if no program writes the state. The state then keeps its initial
+  /// values.
   bool written = true;
   InitialValue init;
 

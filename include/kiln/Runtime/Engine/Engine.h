@@ -94,8 +94,8 @@ struct OpResult {
   int64_t bytes = 0;
   /// Slot::rowBytes and Slot::rowPitch of the buffer.
   int64_t rowBytes = 0, rowPitch = 0;
-  /// True if every write to this buffer starts at its first byte, so that all
-  /// its bytes have a value. Otherwise some bytes may still be those of an
+  /// True if every write to this buffer starts at its first byte. All bytes of
+  /// the buffer then have a value. If false, some bytes may still belong to an
   /// earlier buffer.
   bool whole = false;
 
@@ -141,9 +141,10 @@ public:
   /// engine has no compiled program.
   virtual Status stressCopies(uint64_t seed);
 
-  /// Randomizes the execution order that the programs of an emulated device
-  /// leave open, in all later runs, according to `seed`. Must be called before
-  /// start(). The default implementation fails: there is no emulated device.
+  /// Makes `seed` determine, in all later runs on an emulated device, the
+  /// execution order wherever a program leaves it undefined. Must be called
+  /// before start(). The default implementation fails: there is no emulated
+  /// device.
   virtual Status shuffle(uint64_t seed);
 
   /// Checks the machine, allocates memory and starts `threads` threads (0: the
@@ -213,9 +214,9 @@ public:
     return run(program);
   }
 
-  /// Return the OpResult::data of commands that write the state or the output.
-  /// For a state or output that is not in host memory, this is the address of a
-  /// host buffer for copies of it.
+  /// Return the address that OpResult::data has for commands that write the
+  /// state or the output. If the state or output is not in host memory, this is
+  /// the address of a host buffer that receives a copy.
   virtual const char *observedState(size_t state) { return stateData(state); }
   virtual const char *observedOutput(size_t program, size_t output) {
     return outputData(program, output);
@@ -231,13 +232,14 @@ public:
 
   virtual MemoryFacts memory() const { return {}; }
 
-  /// Returns the statistics of the last run of a program with asynchronous
-  /// copies.
+  /// Returns the copy statistics of the last run of a program, if the program
+  /// has asynchronous copies.
   virtual std::optional<CopyCounts> copies(size_t program) const {
     return std::nullopt;
   }
 
-  /// Returns the traffic of the last run of a program on an emulated device.
+  /// Returns the global memory traffic of the last run of a program, if the
+  /// device is emulated.
   virtual std::optional<SectorCounts> sectors(size_t program) const {
     return std::nullopt;
   }
@@ -268,8 +270,8 @@ public:
 };
 
 /// Copies the values of each parameter to its mirror, rounded to the mirror's
-/// type. Must be called after anything but the engine's programs wrote
-/// parameters.
+/// type. Must be called whenever parameters were written by anything other than
+/// a program of the engine.
 Status copyMirrors(Engine &engine);
 
 } // namespace kiln::runtime

@@ -11,7 +11,8 @@
 // kernel index is in the table, loops end in their segment and do not nest,
 // sizes are not negative, every command is on a queue whose engine executes
 // such commands, and every asynchronous copy is waited for and free of races
-// until then. The engine relies on this and checks nothing during execution.
+// until then. The engine relies on these properties and does not check them
+// during execution.
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_RUNTIME_ENGINE_PROGRAM_H
@@ -78,8 +79,8 @@ struct Queue {
   std::optional<CopyDirection> direction = std::nullopt;
 };
 
-/// One entry of a program's order: commands [begin, end), which may be empty,
-/// are those of the segment.
+/// One execution of a segment: commands [begin, end) of the program. The range
+/// may be empty.
 struct SegmentRun {
   std::string name;
   std::size_t begin = 0, end = 0;
@@ -88,10 +89,10 @@ struct SegmentRun {
 struct Program {
   std::vector<int64_t> inputOffsets;  ///< Indexed like ProgramInfo::inputs.
   std::vector<int64_t> outputOffsets; ///< Indexed like ProgramInfo::outputs.
-  /// All commands in execution order: the commands of a segment are repeated
-  /// for each of its runs.
+  /// All commands in execution order. A segment that runs several times has a
+  /// copy of its commands for each run.
   std::vector<Command> commands;
-  /// In execution order; they cover all commands.
+  /// The runs of segments in execution order. Together they cover all commands.
   std::vector<SegmentRun> segments;
   std::vector<Slot> slots;
   /// Number of CopyStart commands; tokens are in [0, copies).
@@ -104,12 +105,12 @@ struct Program {
 struct ProgramFile {
   Description description;
   int64_t arenaBytes = 0; ///< Size of the device arena.
-  /// The states occupy the first stateBytes of it.
+  /// The states occupy the first stateBytes bytes of the device arena.
   int64_t stateBytes = 0;
   int64_t hostArenaBytes = 0; ///< 0: no host arena.
-  /// The states occupy the first hostStateBytes of it.
+  /// The states in the host arena occupy its first hostStateBytes bytes.
   int64_t hostStateBytes = 0;
-  /// No two are of the same engine, except links.
+  /// Two queues have the same QueueEngine only if both are links.
   std::vector<Queue> queues;
   std::vector<Place> statePlaces; ///< Indexed like Description::states.
   std::vector<Program> programs;  ///< Indexed like Description::programs.

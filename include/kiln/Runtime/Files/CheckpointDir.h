@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A checkpoint is a directory DIR/checkpoint-<step>. It is first written under
-// another name: every file is written and synced, then the manifest (sizes and
-// XXH3-128 hashes of all files). Renaming the directory commits the checkpoint.
-// A crash at any point leaves the previous checkpoints intact, with or without
-// the new one, and so does a failed save.
+// A checkpoint is a directory DIR/checkpoint-<step>. A new checkpoint is
+// written under another name: first all other files, then the manifest (sizes
+// and XXH3-128 hashes of all files). Each file is synced. Renaming the
+// directory commits the checkpoint. Neither a crash nor a failed save damages
+// the previous checkpoints.
 //
 // The newest checkpoint is the one with the highest sequence number in its
 // manifest, not the one with the highest step. Each save into DIR increments
-// the sequence number; the step decreases after a resume from an older
+// the sequence number, whereas the step decreases after a resume from an older
 // checkpoint.
 //
 //===----------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ struct CheckpointManifest {
 Result<CheckpointManifest> parseManifest(std::string_view json,
                                          const std::string &source);
 
-/// A checkpoint under construction, to which files are added one after another.
+/// A checkpoint to which files are still being added.
 class CheckpointStage {
 public:
   Status addText(const std::string &name, std::string_view text);
@@ -88,8 +88,8 @@ public:
 
   const std::string &path() const { return path_; }
   /// Returns the steps of the checkpoints in the directory, oldest first. A
-  /// caller that does not resume can use it to refuse a directory that is not
-  /// empty.
+  /// caller that does not resume can refuse a directory that contains
+  /// checkpoints.
   std::vector<int64_t> steps() const;
   /// Fails if the file system has less than `bytes` of free space.
   Status checkFreeSpace(uint64_t bytes) const;
@@ -133,15 +133,15 @@ struct FoundCheckpoint {
 
 enum class VerifyLevel { Sizes, Hashes };
 
-/// Verifies one checkpoint, or finds the newest valid checkpoint in a directory
-/// of checkpoints. Checks every file at the given level. Restarts, a bounded
-/// number of times, if another process removes or replaces a checkpoint in the
-/// meantime.
+/// If `path` is a checkpoint, verifies it. If `path` is a directory of
+/// checkpoints, finds the newest valid one. Checks every file at the given
+/// level. Restarts, a bounded number of times, if another process removes or
+/// replaces a checkpoint in the meantime.
 Result<FoundCheckpoint> findCheckpoint(const std::string &path,
                                        VerifyLevel level = VerifyLevel::Hashes);
 
 /// Opens weights as ModelWeights::open does. If `path` is a directory of
-/// checkpoints, the error message names the newest one.
+/// checkpoints, the error message names the newest checkpoint.
 Result<support::ModelWeights> openWeights(const std::string &path);
 
 } // namespace kiln::runtime

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Each line is one JSON object and is written with one system call. A full disk
-// does not stop training: after a failed write the partial line is removed, the
-// first failure is reported, and later lines are tried again. Resuming at a
-// step truncates the file after the last line of that step, so that no step
-// occurs twice. The file is locked, because only one run may write to it.
+// does not stop training: a partially written line is removed, the first
+// failure is reported, and later lines are still written if possible. Resuming
+// at a step truncates the file after the last line of that step, so that no
+// step occurs twice. The file is locked, because only one run may write to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,16 +29,16 @@ namespace kiln::runtime {
 class LockedFile;
 
 /// Builds one line. Real numbers have 17 significant digits in every locale.
-/// NaN and infinities, which JSON lacks, are written as null; the line then has
-/// a field "nonfinite", which is "nan", "inf" or "-inf" according to the first
-/// of them.
+/// NaN and infinities, which JSON lacks, are written as null. The line then has
+/// a field "nonfinite", whose value ("nan", "inf" or "-inf") is the first such
+/// number of the line.
 class LogLine {
 public:
   LogLine &integer(std::string_view key, int64_t value);
   LogLine &real(std::string_view key, double value);
   LogLine &text(std::string_view key, std::string_view value);
   LogLine &boolean(std::string_view key, bool value);
-  /// Adds a field whose value `json` is already JSON without line breaks.
+  /// Adds a field. `json` is the JSON of its value, without line breaks.
   LogLine &json(std::string_view key, std::string_view json);
   /// Returns the complete line, including its line break.
   std::string finish() const;
@@ -63,8 +63,9 @@ public:
   /// blocks until it has a reader. `warn` is called at the first failed write.
   static Result<EventLog> open(const std::string &path, Warn warn);
 
-  /// Truncates the file to zero length; or, with `resumedStep`, before the
-  /// first line of a later step or an incomplete last line.
+  /// Truncates the file to zero length. With `resumedStep`, instead truncates
+  /// the file before the first line of a later step, and removes an incomplete
+  /// last line.
   Status begin(std::optional<int64_t> resumedStep);
 
   EventLog(EventLog &&other) noexcept;
@@ -73,9 +74,10 @@ public:
 
   /// Writes one line; requires begin().
   void write(const LogLine &line);
-  /// Returns the number of lines that failed writes have lost.
+  /// Returns the number of lines that could not be written.
   int64_t linesLost() const { return linesLost_; }
-  /// Fails with the number of lost lines and the first error, if there was any.
+  /// Fails if any line could not be written. The message reports the number of
+  /// such lines and the first error.
   Status outcome() const;
 
 private:

@@ -30,7 +30,7 @@ struct InitialValue {
   Kind kind = Kind::Constant;
   double value = 0.0;              ///< Constant
   double mean = 0.0, stddev = 1.0; ///< Normal
-  std::optional<int64_t> zeroRow;  ///< Normal: this row is 0.
+  std::optional<int64_t> zeroRow;  ///< Normal: index of a row of zeros.
   double low = 0.0, high = 1.0;    ///< Uniform, [low, high)
   double scale = 1.0;              ///< RopeCos, RopeSin
   /// RopeCos, RopeSin: element [t, i] = scale * cos(t * inverseFrequencies[i]).

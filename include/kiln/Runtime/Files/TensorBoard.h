@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Writes TensorBoard's event file format: records with masked CRC-32C
-// checksums, each of which contains an Event message with a few fields. A crash
-// can leave a truncated last record, which readers tolerate. A resumed run
-// starts a new file.
+// Writes TensorBoard's event file format: a sequence of records with masked
+// CRC-32C checksums. Each record contains an Event message with a few fields. A
+// crash can leave a truncated last record, which readers tolerate. A resumed
+// run starts a new file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +34,9 @@ class TensorBoardLog {
 public:
   using Warn = std::function<void(const std::string &)>;
 
-  /// Creates `directory` if needed, and a new file in it. If scalar() is never
-  /// called, the destructor removes both. `warn` is called at the first failed
-  /// write; training continues.
+  /// Creates a new file in `directory`, and the directory if needed. If
+  /// scalar() is never called, the destructor removes what open() created.
+  /// `warn` is called at the first failed write.
   static Result<TensorBoardLog> open(const std::string &directory, Warn warn);
 
   TensorBoardLog(TensorBoardLog &&other) noexcept;
@@ -47,14 +47,14 @@ public:
   /// Writes one scalar. Tags follow Hugging Face: train/loss,
   /// train/learning_rate, train/grad_norm, eval/loss; perf/tokens_per_second.
   void scalar(std::string_view tag, int64_t step, double value);
-  /// Fails with the number of lost scalars and the first error, if there was
-  /// any.
+  /// Fails if any scalar could not be written. The message reports the number
+  /// of such scalars and the first error.
   Status outcome() const;
 
 private:
   TensorBoardLog() = default;
   void append(const std::string &record);
-  std::string directory_; ///< Empty unless open() created it.
+  std::string directory_; ///< Empty unless open() created the directory.
   std::string path_;
   Warn warn_;
   int fd_ = -1;

@@ -41,7 +41,8 @@ struct TokenLayout {
 /// Identifies training data independently of its path. `hash` is the XXH3-128
 /// of 64 samples of 4096 bytes: the first at the start of the tokens, the last
 /// at their end, and the others at equal distances in between (rounded down to
-/// a byte). If the samples would cover all bytes, it is the hash of all bytes.
+/// a byte). If the samples would cover all bytes, `hash` is the hash of all
+/// bytes.
 struct DataIdentity {
   int64_t tokens = 0;
   int64_t bytesPerToken = 0;
@@ -79,12 +80,13 @@ public:
   /// remedy.
   Status checkLength(int64_t length) const;
 
-  /// Returns the sequence of the file that is at `index` >= 0 of the endless
-  /// stream.
+  /// Returns the number, within the file, of the sequence at position `index`
+  /// >= 0 of the endless stream of epochs.
   int64_t sequenceNumber(int64_t index, int64_t length) const;
 
-  /// Reads the sequence at `index` >= 0 of the endless stream into tokens[0,
-  /// length) and targets[0, length). Does not allocate memory unless it fails.
+  /// Reads the sequence at position `index` >= 0 of the endless stream into
+  /// tokens[0, length) and targets[0, length). Allocates no memory unless the
+  /// read fails.
   Status readSequence(int64_t index, int64_t length, int32_t *tokens,
                       int32_t *targets);
 
@@ -99,8 +101,9 @@ private:
 };
 
 /// Returns the element at position `index` of a permutation of [0, count) keyed
-/// by (seed, epoch). Uses no table: a Feistel network permutes the next power
-/// of four, and is applied until the result is below `count`.
+/// by (seed, epoch). Uses no table: a Feistel network permutes [0, N), where N
+/// is a power of four of at least `count`, and is applied repeatedly until the
+/// result is less than `count`.
 int64_t shuffledIndex(int64_t index, int64_t count, uint64_t seed,
                       uint64_t epoch);
 

@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // An Engine that runs GPU programs on the emulated device of EmuDevice.h. In
-// every run, a seed shuffles all orders that a program leaves undefined,
-// between streams and inside of kernels. start() verifies that the events of
-// all programs order all conflicting accesses.
+// every run, a seed determines the execution order wherever a program leaves it
+// undefined, between streams and within kernels. start() verifies that the
+// events of all programs order all conflicting accesses.
 //
-// An entry of the kernel table is an EmuKernel if the launch has threads.
-// Otherwise it is a KernelFunction, which runs on the host.
+// For a GPU kernel (Command::threads > 0), the entry in the kernel table is an
+// EmuKernel. For a host kernel, the entry is a KernelFunction.
 //
 //===----------------------------------------------------------------------===//
 

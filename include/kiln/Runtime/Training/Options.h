@@ -31,8 +31,9 @@ struct Options {
   // Data.
   std::string data;
   std::string valData;
-  std::string inputs;     ///< Tensors of the inputs that the model declares.
-  std::string valInputs;  ///< Their values for the validation data.
+  /// Safetensors file with the values of the inputs that the model declares.
+  std::string inputs;
+  std::string valInputs;  ///< As `inputs`, for the validation data.
   int64_t valEvery = 0;   ///< 0: after the last step only.
   int64_t valBatches = 0; ///< 0: the whole file.
   std::optional<uint64_t> shuffle;
@@ -42,9 +43,10 @@ struct Options {
   bool stepsGiven = false;
   uint64_t seed = 0;
   bool seedGiven = false;
-  int threads = 0;                     ///< 0: chosen by the engine.
-  std::string init;                    ///< File or directory; empty: none.
-  std::vector<std::string> initIgnore; ///< Unused tensors of `init`.
+  int threads = 0;  ///< 0: chosen by the engine.
+  std::string init; ///< File or directory; empty: none.
+  /// Names of tensors in `init` that the model may leave unused.
+  std::vector<std::string> initIgnore;
   bool fromScratch = false;
 
   // Learning rate and clipping.
@@ -69,14 +71,17 @@ struct Options {
   // Actions that replace or follow training.
   bool describe = false;
   bool checkMemory = false;
-  std::optional<uint64_t> stressCopies; ///< Seed; nullopt: worker threads copy.
-  std::optional<uint64_t> emuSeed;      ///< Shuffle seed of an emulated GPU.
-  bool syncOps = false;                 ///< Waits for each command of a GPU.
+  /// Seed of the points at which asynchronous copies are executed; nullopt:
+  /// copies run on worker threads.
+  std::optional<uint64_t> stressCopies;
+  std::optional<uint64_t> emuSeed; ///< Shuffle seed of an emulated GPU.
+  bool syncOps = false;            ///< Waits for each command of a GPU.
   /// File of GEMM algorithms; "": no search; nullopt: the default file.
   std::optional<std::string> gpuAlgorithms;
   std::string checkOps;   ///< Trace file to write; empty: none.
   std::string checkTrace; ///< Trace file to repeat; empty: none.
-  int lockstep = -1;      ///< Descriptor of the replies to kiln-diff; -1: none.
+  /// File descriptor for replies to kiln-diff; -1: none.
+  int lockstep = -1;
   int64_t generate = 0;
   std::string prompt;
   double temperature = 1.0;
@@ -91,8 +96,8 @@ struct Options {
     return describe || checkMemory || !checkOps.empty() || !checkTrace.empty();
   }
   /// Returns true if the run continues the training of a checkpoint. The
-  /// checkpoint then provides the value of every flag that is not given:
-  /// `steps`, the schedule and the clipping are complete only after
+  /// checkpoint then provides the values of flags that are not given. Therefore
+  /// `steps`, the schedule and the clipping have their final values only after
   /// adoptChoices (lib/Runtime/Training/Resume.h).
   bool continues() const {
     return !resume.empty() && !data.empty() && !onlyChecks() &&
@@ -109,8 +114,9 @@ struct ParsedOptions {
   std::optional<std::string> help;
 };
 
-/// Parses argv[1..argc). A failure has ExitCode::Usage. The error for a flag of
-/// kilnc reports its compile-time value if `description` is not null.
+/// Parses argv[1..argc). A failure has ExitCode::Usage. If a flag belongs to
+/// kilnc and `description` is not null, the error reports the compile-time
+/// value of the flag.
 Result<ParsedOptions> parseOptions(int argc, const char *const *argv,
                                    const Description *description = nullptr);
 

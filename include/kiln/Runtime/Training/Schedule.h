@@ -67,7 +67,7 @@ struct ScheduleOptions {
 class Schedule {
 public:
   /// `totalSteps` is --steps. `batch` is the number of sequences in a global
-  /// batch: with scaling, the peak rate is rate * batch / baseBatch (linear) or
+  /// batch. With scaling, the peak rate is rate * batch / baseBatch (linear) or
   /// rate * sqrt(batch / baseBatch) (sqrt).
   Schedule(const ScheduleOptions &options, int64_t totalSteps, int64_t batch);
 

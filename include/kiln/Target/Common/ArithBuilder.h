@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The emitters of all targets build their formulas with this class: constants,
-// arithmetic and loops over scalars and over vectors of a fixed number of
-// lanes. Memory accesses and the distribution of work are target-specific
+// arithmetic and loops, on scalars and on vectors with a fixed number of lanes.
+// Memory accesses and the distribution of work are target-specific
 // (cpu::KernelBuilder, gpu::GpuBuilder). Operations have no fast-math flags and
 // are not contracted, so a formula gives identical bits in every kernel and on
 // every target.
@@ -43,8 +43,8 @@ public:
   Type f64() { return b.getF64Type(); }
   /// Returns the type of a vector of `element` with laneCount lanes.
   mlir::VectorType vectorOf(Type element);
-  /// Returns `element`, or a vector of it with the lanes of `shape` if that is
-  /// a vector type.
+  /// If `shape` is a vector type, returns the vector type with the same shape
+  /// and the element type `element`. Otherwise returns `element`.
   static Type like(Type shape, Type element);
 
   // Constants. If `type` is a vector, all lanes have the value.
@@ -94,7 +94,8 @@ public:
   Value lessUnsigned(Value x, Value y); ///< Integer.
   Value equal(Value x, Value y);
   Value select(Value condition, Value x, Value y);
-  /// Return x < y ? y : x and y < x ? y : x. A NaN in x is returned.
+  /// Return x < y ? y : x and y < x ? y : x, respectively. If either operand is
+  /// NaN, they return x.
   Value max(Value x, Value y) { return select(less(x, y), y, x); }
   Value min(Value x, Value y) { return select(less(y, x), y, x); }
 
@@ -108,11 +109,11 @@ public:
                     llvm::function_ref<Value(Value, Value)> combine);
   Value sumLanes(Value vector);
 
-  // Loops. They are annotated so that LLVM does not unroll them.
+  // Loops, with annotations that prevent LLVM from unrolling them.
   using LoopBody = llvm::function_ref<llvm::SmallVector<Value>(
       Value i, mlir::ValueRange carried)>;
-  /// Emits for (i = low; i < high; i += step) with loop-carried values and
-  /// returns their final values.
+  /// Emits the loop for (i = low; i < high; i += step) with loop-carried
+  /// values, and returns the final values.
   llvm::SmallVector<Value> loop(Value low, Value high, int64_t step,
                                 mlir::ValueRange initial, LoopBody body);
   void loop(Value low, Value high, int64_t step,

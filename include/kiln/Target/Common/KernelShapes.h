@@ -32,16 +32,16 @@ struct Layout {
   int64_t rowStride = 0;
 };
 
-/// The parameters of a row program. imm: the immediates of the program; in an
-/// epilogue, the first and the last column of the tile precede them.
+/// The parameters of a row program. imm: the immediates of the program. In an
+/// epilogue, the bounds of the tile's columns precede them.
 struct RowShape {
   row::RowProgram program;
   /// Layouts of the operands, then of the results. Only Identity and RowElement
   /// loads and Full stores use them; gathered tables and modulo tables are
-  /// dense. The number of columns is that of the program, whatever the shape of
-  /// the tensor.
+  /// dense. The program determines the number of columns, not the shapes of the
+  /// tensors.
   llvm::SmallVector<Layout> layouts;
-  /// The kernel is the epilogue of a GEMM and works on one tile.
+  /// True if the kernel is the epilogue of a GEMM and works on one tile.
   bool epilogue = false;
 
   /// Returns true if all tensors that are accessed element by element have
@@ -54,9 +54,10 @@ struct RowShape {
 struct AttentionShape {
   int64_t sequences = 0, length = 0, heads = 0, kvHeads = 0, headDim = 0;
   bool causal = false;
-  double dropout = 0;    ///< Probability; 0 emits no dropout code.
-  bool takesRng = false; ///< rng is an argument; required if dropout > 0.
-  int64_t kvTile = 64;   ///< Keys per tile; affects the result.
+  double dropout = 0; ///< Probability; 0 emits no dropout code.
+  /// True if rng is an argument; required if dropout > 0.
+  bool takesRng = false;
+  int64_t kvTile = 64; ///< Keys per tile; affects the result.
   mlir::Type elementType;
   /// Row strides in elements of q, k, v and o (dense: heads * headDim for q and
   /// o, kvHeads * headDim for k and v).
@@ -91,11 +92,12 @@ struct ScatterShape {
 
 /// A strided copy or reduction over up to 6 dimensions: for every index of
 /// `shape`, dst[dstOffset + sum i*dstStrides] = src[srcOffset + sum
-/// i*srcStrides]. A source stride of 0 broadcasts. With `reduceShape` (and
-/// srcReduceStrides), the element is the sum or maximum over these further
-/// dimensions, in index order. If `zeroRows` > 0 (pad), the kernel first fills
-/// that many rows of dst with zeros, `zeroColumns` elements each with row
-/// stride `zeroStride`. args: src, dst. Offsets and strides are in elements.
+/// i*srcStrides]. A source stride of 0 broadcasts. If `reduceShape` is not
+/// empty, each element is the sum or maximum over these additional source
+/// dimensions (with srcReduceStrides), in index order. If `zeroRows` > 0 (pad),
+/// the kernel first fills the first `zeroColumns` elements of `zeroRows` rows
+/// of dst with zeros; `zeroStride` is the row stride. args: src, dst. Offsets
+/// and strides are in elements.
 struct PermuteShape {
   llvm::SmallVector<int64_t, 4> shape, srcStrides, dstStrides;
   llvm::SmallVector<int64_t, 4> reduceShape, srcReduceStrides;
@@ -103,7 +105,8 @@ struct PermuteShape {
   int64_t srcOffset = 0, dstOffset = 0;
   int64_t zeroRows = 0, zeroColumns = 0, zeroStride = 0;
   mlir::Type elementType; ///< Type of dst.
-  mlir::Type sourceType;  ///< elementType, or bf16 for a sum in f32.
+  /// Type of src: elementType, or bf16 for a sum that is stored as f32.
+  mlir::Type sourceType;
 };
 
 /// Encodes elements as codes of a few bits; see bucket_encode and
@@ -141,19 +144,19 @@ struct SingleOp {
 
 /// Returns the numbers of the operands and results in the order of the kernel's
 /// arguments. Row programs use the order of the block arguments. A single op
-/// uses the order of its operands, without the accumulation operand, which is
-/// its result.
+/// uses the order of its operands. An operand to which the op accumulates in
+/// place is omitted, because it is the same argument as the result.
 llvm::SmallVector<unsigned> argumentOrder(rt::KernelOp kernel);
 
-/// An integer argument of a kernel, or the bits of a floating-point one. Grows
-/// by `stride` in each iteration of the enclosing loop.
+/// An integer argument of a kernel, or the bits of a floating-point argument.
+/// The value grows by `stride` in each iteration of the enclosing loop.
 struct LaunchImmediate {
   int64_t value = 0, stride = 0;
 };
 
 /// Returns the immediates of a launch or of the epilogue of a GEMM. A kernel
-/// that accumulates in place has one more, which is nonzero if the launch adds
-/// to the result.
+/// that accumulates in place has an additional last immediate, which is nonzero
+/// if the launch adds to the result.
 llvm::SmallVector<LaunchImmediate> immediatesOf(rt::LaunchOp launch);
 llvm::SmallVector<LaunchImmediate> immediatesOf(rt::GemmOp gemm);
 

@@ -18,11 +18,12 @@
 
 namespace kiln {
 
-/// Returns the size of the group that starts at a launch, or 1 if none does.
+/// Returns the size of the group that starts at a launch, or 1 if no group
+/// starts there.
 int64_t getGroupSize(rt::LaunchOp launch);
 
-/// Returns the size of the largest group of a kernel, or 0 if it has no groups
-/// and no member table.
+/// Returns the size of the largest group of a kernel. Returns 0 if the kernel
+/// has no groups and therefore no member table.
 int64_t getLargestGroup(rt::KernelOp kernel);
 
 } // namespace kiln

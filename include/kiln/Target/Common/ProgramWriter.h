@@ -28,8 +28,8 @@ struct TableEntry : LaunchGeometry {
   int64_t index = 0;
 };
 
-/// The kernels that the launches of a module call. With a GPU, a kernel may run
-/// both on the device and on the host.
+/// The kernels that the launches of a module call. If the target is a GPU, the
+/// same kernel may run both on the device and on the host.
 struct KernelIndex {
   llvm::EnumeratedArray<llvm::StringMap<TableEntry>, MemorySpace,
                         MemorySpace::Host>
@@ -44,7 +44,8 @@ struct KernelIndex {
 struct Processor {
   std::string name;                  ///< LLVM's name, e.g. "sapphirerapids".
   std::vector<std::string> features; ///< Features required at run time.
-  std::string featureString;         ///< Features in the form of TargetMachine.
+  /// Feature string for llvm::TargetMachine.
+  std::string featureString;
 };
 
 /// The options and inputs that the executable was built with.

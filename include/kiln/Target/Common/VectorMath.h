@@ -7,9 +7,10 @@
 //
 // Each function emits its formula for a scalar or a vector. The operations are
 // the same on every target, and so are the bits of the results. The f32
-// formulas are polynomials with explicit fma; tests bound their ULP error. In
-// f64 the functions call the C library once per lane, on targets that have one:
-// f64 serves verification, not speed. NaN inputs give NaN results.
+// formulas are polynomials with explicit fma; tests bound their ULP error. The
+// f64 formulas call the C library once per lane, on targets that have one,
+// because f64 is for verification and need not be fast. NaN inputs give NaN
+// results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,14 +39,14 @@ mlir::Value emitErf(ArithBuilder &k, mlir::Value x);
 mlir::Value emitRandomKey(ArithBuilder &k, mlir::Value seed, mlir::Value key);
 
 /// Emits Philox4x32-10 for counters that are all i64 scalars or all vectors of
-/// i64; the key is a scalar. Each 32-bit word is kept in the low half of an
+/// i64; the key is a scalar. Each 32-bit word is stored in the low half of an
 /// i64, so that one instruction multiplies two words. The high halves are
 /// undefined until the result is truncated.
 std::array<mlir::Value, 4> emitPhilox(ArithBuilder &k, mlir::Value key,
                                       std::array<mlir::Value, 4> c);
 
 /// Emits the random bits of 64 consecutive columns as four i32 vectors: column
-/// 16*v + j of the block is lane j of vector v. It is output word v of
+/// 16*v + j of the block is lane j of vector v. This lane is output word v of
 /// Philox4x32-10 with the counter (block * 16 + j, counter1, counter2,
 /// counter3). All arguments are i64; counters are used modulo 2^32. Requires a
 /// builder of 16 lanes.
@@ -55,8 +56,8 @@ std::array<mlir::Value, 4> emitRandomBlock(ArithBuilder &k, mlir::Value key,
                                            mlir::Value counter2,
                                            mlir::Value counter3);
 
-/// Emits the random bits of one element as an i32: those of column 0 with the
-/// same counters.
+/// Emits 32 random bits as an i32: those of column 0 of block 0 in
+/// emitRandomBlock with the same counters.
 mlir::Value emitRandomWord(ArithBuilder &k, mlir::Value key,
                            mlir::Value counter1, mlir::Value counter2,
                            mlir::Value counter3);

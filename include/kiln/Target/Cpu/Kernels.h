@@ -45,8 +45,8 @@ using KernelEmitters = EmitterTable<KernelEmitter>;
 
 /// A work unit is a row, or a chunk of rows if the program has column partials.
 /// In a flat program whose accesses are all dense, a unit is one element and
-/// the grain is a multiple of 64. Such a kernel contains no size unless it sums
-/// slices, so it serves launches of all sizes.
+/// the grain is a multiple of 64. Unless such a kernel sums slices, it does not
+/// depend on the tensor sizes and can be used by launches of all sizes.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const RowShape &shape);
 

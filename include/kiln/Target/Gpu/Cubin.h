@@ -19,8 +19,8 @@
 
 namespace kiln::gpu {
 
-/// The resource usage of a kernel as the assembler reports it. Spills include
-/// those of called functions, in bytes. Shared memory may include bytes
+/// The resource usage of a kernel as the assembler reports it. Spills are in
+/// bytes and include those of called functions. Shared memory may include bytes
 /// reserved by the assembler.
 struct KernelResources {
   std::string kernel;
@@ -43,9 +43,9 @@ struct PtxText {
   std::string text;
 };
 
-/// The search path for an assembler, in order: the paths of programs compatible
-/// with ptxas, then libraries with the functions of nvJitLink, as names for
-/// dlopen.
+/// The candidates for the assembler, in search order: the paths of programs
+/// compatible with ptxas, then the dlopen names of libraries with the functions
+/// of nvJitLink.
 struct AssemblerSearch {
   std::vector<std::string> programs;
   std::vector<std::string> libraries;
@@ -56,8 +56,8 @@ struct AssemblerSearch {
   static AssemblerSearch standard();
 };
 
-/// The error for a missing assembler. Its message names what is missing and
-/// states that an executable with only PTX works.
+/// The error for a missing assembler. The message names the missing program or
+/// library and states that an executable with only PTX works.
 class NoAssembler : public llvm::ErrorInfo<NoAssembler> {
 public:
   static char ID;

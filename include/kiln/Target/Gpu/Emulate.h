@@ -11,8 +11,8 @@
 //
 //   void NAME(char *const *args, const int64_t *immediates, int64_t units)
 //
-// that is called once per thread. It calls the device for each operation that
-// depends on the GPU:
+// that is called once per thread. The function calls the device for each
+// operation that depends on the GPU:
 //
 //   gpu.thread_id x, gpu.block_id x  i64 kiln_emu_thread_id, .._block_id
 //   gpu.block_id y                   i64 kiln_emu_member_id()
@@ -31,10 +31,11 @@
 // If the kernel has a member table (llvm.byval), `args` is that table: the
 // arguments of the members one after another.
 //
-// Each access call describes one memory instruction of a GPU. Its size is at
-// most 16 bytes and at most the alignment that the kernel declares. The device
-// can thus verify the declared alignment by checking that the address is a
-// multiple of the size. The host access itself assumes no alignment.
+// Each access call describes one memory instruction of a GPU. The size of an
+// access is at most 16 bytes and at most the alignment that the kernel
+// declares. The device can thus verify the declared alignment by checking that
+// the address is a multiple of the size. The host access itself assumes no
+// alignment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,14 +48,15 @@
 
 namespace kiln::gpu {
 
-/// Returns the shared memory bytes per thread block of `kernel`: the shared
-/// globals whose addresses it takes, in the order of their definitions, each
-/// aligned to 16 bytes or to its own alignment if that is larger.
+/// Returns the shared memory bytes per thread block of `kernel`: the total size
+/// of the shared globals whose addresses the kernel takes. They are laid out in
+/// the order of their definitions, each aligned to 16 bytes or to its own
+/// alignment if that is larger.
 llvm::Expected<int64_t> getSharedBytes(mlir::gpu::GPUFuncOp kernel);
 
 /// Adds a host function for each kernel of the gpu.module in `module` to
-/// `into`, which cpu::compileToObject then compiles. Does not change `module`,
-/// nor `into` on failure.
+/// `into`, which cpu::compileToObject then compiles. Does not change `module`.
+/// Does not change `into` on failure.
 llvm::Error lowerForEmulation(mlir::ModuleOp module, mlir::ModuleOp into);
 
 } // namespace kiln::gpu

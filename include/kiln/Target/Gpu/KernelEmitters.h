@@ -17,7 +17,7 @@ namespace kiln::gpu {
 mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 
 /// Appends the function of a kernel to `kernels`, under the kernel's name. The
-/// code may rely on the alignment of the arguments of all launches of the
+/// code may assume the argument alignments that hold in all launches of the
 /// kernel in its module. The function has a member table if some of the
 /// launches form a group.
 llvm::FailureOr<KernelLaunch> emitKernel(mlir::gpu::GPUModuleOp kernels,

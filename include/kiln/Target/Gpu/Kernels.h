@@ -44,8 +44,9 @@ using KernelEmitter = llvm::FailureOr<KernelLaunch> (*)(
 using KernelEmitters = EmitterTable<KernelEmitter>;
 
 /// A work unit is an element in a flat program whose accesses are all dense;
-/// such a kernel contains no size unless it sums slices. Otherwise a unit is a
-/// row, a chunk of rows, or 64 columns of one of these; see RowKernel.cpp.
+/// such a kernel does not depend on the tensor sizes unless it sums slices.
+/// Otherwise a unit is a row, a chunk of rows, or 64 columns of one of these;
+/// see RowKernel.cpp.
 llvm::FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
                                             llvm::StringRef name,
                                             const RowShape &shape,

@@ -58,10 +58,12 @@ struct DeviceImages {
 /// The kinds of code that a target generates.
 struct CodeTraits {
   /// The device is the host processor and uses host memory. Each kernel is
-  /// emitted once and serves launches on both sides.
+  /// emitted once, and launches on device memory and on host memory use the
+  /// same function.
   bool deviceIsHost = false;
-  /// Device kernels are stored in images, in which the runtime looks them up by
-  /// name; otherwise they are functions of the object file.
+  /// True if device kernels are stored in images, in which the runtime looks
+  /// them up by name. Otherwise device kernels are functions of the object
+  /// file.
   bool images = false;
   /// Device kernels can be printed as PTX (--emit=ptx).
   bool ptx = false;

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The passes, the planner and the driver do not depend on the names of targets.
-// They query the backend of the module's target instead. A backend has no
+// Instead, they query the backend of the module's target. A backend has no
 // state, so the threads of a context share it.
 //
 // This header includes no emitter and no target: transforms and the scheduler
@@ -75,8 +75,9 @@ public:
   virtual bool mayFuse(const row::RowProgram &program) const { return true; }
 
   /// Returns the minimum number of logits per chunk on a device with
-  /// `deviceBytes` bytes of memory. The chunks determine the order of sums, so
-  /// the number does not depend on the memory budget.
+  /// `deviceBytes` bytes of memory. The number does not depend on the memory
+  /// budget, because the chunks determine the order of sums and thus the
+  /// results.
   virtual int64_t getLogitsPerChunk(int64_t deviceBytes) const { return 0; }
 
   //===--------------------------------------------------------------------===//

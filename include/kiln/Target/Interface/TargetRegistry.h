@@ -38,8 +38,9 @@ public:
   /// Returns the registry of a context, or null if no target is registered.
   static const TargetRegistry *lookup(mlir::MLIRContext &context);
 
-  /// Adds a backend, unless one of the same name exists: a context applies the
-  /// extensions of a DialectRegistry again whenever it is extended.
+  /// Adds a backend, unless a backend of the same name exists. The check is
+  /// necessary because a context may apply the extensions of a DialectRegistry
+  /// more than once.
   void add(std::unique_ptr<TargetBackend> backend);
 
   /// Returns the backend with a name, or null.

@@ -70,7 +70,8 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
                   "a positive i64");
   }
   if (key == "files") {
-    // Files are searched only in the directory of the model.
+    // Reject paths, because files are read only from the directory of the
+    // model.
     auto isName = [](Attribute file) {
       auto name = dyn_cast<StringAttr>(file);
       return name && !name.getValue().empty() && name.getValue() != "." &&
@@ -97,8 +98,8 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
             "has_weights, files or unused_tensors";
 }
 
-/// Checks `kiln.target` against the targets of the tool, if it has registered
-/// any.
+/// Checks `kiln.target` against the registered targets if the tool has
+/// registered any.
 static LogicalResult verifyTarget(Operation *op, Attribute value,
                                   const TargetNames *targets) {
   auto name = dyn_cast<StringAttr>(value);

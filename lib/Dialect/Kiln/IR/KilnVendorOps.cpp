@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements the ops of KilnVendorOps.td. The reference computes sums in f64
-// and the caller rounds the result, so it rounds once, like the vendor library.
-// Labels such as C1 name the constraints in the descriptions of the ops.
+// Implements the ops of KilnVendorOps.td. The reference computes sums in f64,
+// and the caller rounds each result. A result is therefore rounded once, as in
+// the vendor library. Labels such as C1 name the constraints in the
+// descriptions of the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -194,8 +195,9 @@ LogicalResult MatmulBiasGradOp::evaluate(ArrayRef<const HostTensor *> operands,
   });
   int64_t k = getK(), length = results[1].shape()[0];
   const HostTensor &summed = *operands[getOfA() ? 0 : 1];
-  // Each sum runs along a row of op(a) or a column of op(b), which is
-  // contiguous in memory if a is not transposed or b is transposed.
+  // Each sum runs along a row of op(a) or a column of op(b). A row of op(a) is
+  // contiguous in memory if a is not transposed, and a column of op(b) if b is
+  // transposed.
   bool alongRows = getOfA() ? !getTransA() : getTransB();
   for (int64_t i = 0; i < length; ++i) {
     double sum = 0;

@@ -50,9 +50,9 @@ void kiln::removeLaunchArguments(Block &body) {
   });
 }
 
-/// Calls visit(op, name, number, isNew) for every such attribute of a kernel
-/// body until it returns false. `number` is the argument number, and `isNew` is
-/// true at the first use of an argument.
+/// Calls visit(op, name, number, isNew) for every attribute of a kernel body
+/// that is a launch argument, until a call returns false. `number` is the
+/// argument number, and `isNew` is true at the first use of an argument.
 static bool forEachNumber(
     Block &body,
     llvm::function_ref<bool(Operation &, StringRef, int64_t, bool)> visit) {
@@ -103,7 +103,7 @@ LogicalResult kiln::verifyLaunchArguments(Block &body) {
 
 void kiln::bindLaunchArguments(Block &body, ArrayRef<Attribute> arguments) {
   forEachNumber(body, [&](Operation &op, StringRef name, int64_t number, bool) {
-    // The number is read before the attribute is replaced.
+    // forEachNumber() has read the number before the attribute is replaced.
     op.setAttr(name, arguments[number]);
     return true;
   });

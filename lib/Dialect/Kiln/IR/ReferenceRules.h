@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Helpers of ReferenceOpInterface::evaluate, which computes the formula of an
-// op's description in f64. Row programs must not share code with it, because
-// tests compare kernels with the reference. The caller passes results as zeros
-// of the evaluation type, which may be wider than the type in the IR.
+// op's description in f64. Row programs must not share code with the reference,
+// because tests compare kernels with the reference. The caller passes results
+// as zeros of the evaluation type, which may be wider than the type in the IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,8 @@ LogicalResult mapBinary(Operands operands, Results results, Formula formula) {
   return success();
 }
 
-/// Row count and row length of a tensor, whose last dimension is the columns.
+/// Row count and row length of a tensor. A row extends along the last
+/// dimension.
 struct Rows {
   int64_t count, length;
   explicit Rows(const HostTensor &x) {
@@ -100,8 +101,8 @@ inline int64_t termsPerResult(Operation *op) {
 /// Returns Results if converting `from` to the type of `to` can round, and
 /// Nothing otherwise.
 inline Rounding roundingOfConversion(Value from, Value to) {
-  // bf16 and f16 have the same size, but neither represents all numbers of the
-  // other.
+  // A conversion between bf16 and f16 can round, too. They have the same size,
+  // but neither represents all numbers of the other.
   bool isNarrowed = to.getType() != from.getType() &&
                     elementBytes(to.getType()) <= elementBytes(from.getType());
   return isNarrowed ? Rounding::Results : Rounding::Nothing;

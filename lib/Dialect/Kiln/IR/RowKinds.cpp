@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace kiln::row {
 
-/// Indexed by kind.
+/// Properties of all kinds, indexed by kind.
 static constexpr KindInfo kKinds[] = {
     {Kind::Load, "load", 0},
     {Kind::Constant, "constant", 0},
@@ -124,8 +124,8 @@ static std::string listOf(ArrayRef<int32_t> sweeps) {
   return text;
 }
 
-/// Returns the text for nodes that are evaluated once `level` sweeps are
-/// complete.
+/// Returns the text for nodes that are evaluated after the first `level`
+/// sweeps.
 static std::string afterLevel(int32_t level) {
   return level == 0 ? "" : "after sweep " + std::to_string(level - 1);
 }

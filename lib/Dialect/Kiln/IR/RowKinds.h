@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tables and rules shared by the builder, verifier, printer and parser.
+// Tables and rules that the builder, verifier, printer and parser of row
+// programs share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,8 @@ namespace kiln::row {
 struct KindInfo {
   Kind kind;
   llvm::StringLiteral name;
-  /// Number of inputs. For loads, it depends on the access instead.
+  /// Number of inputs, except for loads. The number of inputs of a load depends
+  /// on its access.
   unsigned inputs;
 };
 
@@ -58,7 +60,8 @@ inline bool isSaneSpace(int64_t rows, int64_t cols) {
   return rows >= 1 && cols >= 1 && rows <= (int64_t(1) << 48) / cols;
 }
 
-/// Returns true if no element depends on its position or on other elements.
+/// Returns true if no element of a result depends on its position or on other
+/// elements.
 bool isFlat(const RowProgram &program);
 
 /// Texts that state when the nodes and stores of a program are evaluated, such

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The parser reads line by line without recursion. It checks single lines. The
-// verifier checks the resulting program, and its faults are reported at the
-// line of the node or store.
+// The parser reads line by line without recursion. The parser checks each line
+// separately, and then calls the verifier to check the whole program. An error
+// that the verifier finds is reported at the line of the node or store.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ using namespace kiln::support;
 
 namespace kiln::row {
 
-/// Maximum number of lines. Planning sweeps takes more than linear time, and
-/// the programs of real dispatches are much smaller.
+/// Maximum number of lines. The limit bounds the time to plan sweeps, which is
+/// more than linear. The programs of real dispatches are much smaller.
 static constexpr size_t kMostLines = 2048;
 
 namespace {

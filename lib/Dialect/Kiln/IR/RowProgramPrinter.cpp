@@ -29,7 +29,8 @@ namespace kiln::row {
 /// Column at which sweeps begin.
 static constexpr size_t kSweepColumn = 56;
 
-/// Returns the shortest text that parses to the same value; the bits for a NaN.
+/// Returns the shortest text that parses to the same value. For a NaN, returns
+/// its bits in hexadecimal.
 static std::string textOf(double value, Type type) {
   char text[64];
   char *end = std::end(text);
@@ -43,7 +44,7 @@ static std::string textOf(double value, Type type) {
   return {text, std::to_chars(text, end, value).ptr};
 }
 
-/// Returns the element that a load reads, such as "[r, %3]".
+/// Returns the text of the index of a load, such as "[r, %3]".
 static std::string indexOf(const Node &load) {
   auto input = [&] { return "%" + std::to_string(load.inputs[0]); };
   switch (load.access) {

@@ -23,8 +23,8 @@ inline RowSpace rowsOfLast(mlir::Value value) {
   return {getRowCount(type), getColumnCount(type), /*flexible=*/false};
 }
 
-/// Returns the space of an elementwise op, which any factorization of the
-/// elements into rows and columns may replace.
+/// Returns the space of an elementwise op. Any other factorization of the
+/// elements into rows and columns may replace this space.
 inline RowSpace flexibleRows(mlir::Value value) {
   RowSpace space = rowsOfLast(value);
   space.flexible = true;

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements planSweeps() and the functions that depend on its order.
-// mayShareSlot() relies on two rules that emitters follow: Row loads of level L
-// are executed before sweep L, and at each column position of a sweep loads
-// precede stores.
+// Implements planSweeps() and the functions that depend on the order of the
+// planned sweeps. mayShareSlot() relies on two rules that emitters follow: Row
+// loads of level L are executed before sweep L, and at each column position of
+// a sweep loads precede stores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,
   }
 }
 
-/// Returns nodesOf() as a set, ignoring one store.
+/// Returns plan.nodesOf() as a set. Ignores the store `exceptStore`.
 SmallVector<bool> neededIn(const RowProgram &program, const SweepPlan &plan,
                            int32_t s, int32_t exceptStore = -1) {
   SmallVector<bool> needed(program.nodes.size(), false);
@@ -60,7 +60,7 @@ void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
         plan.savedBy[value] = i;
       return;
     }
-  // The store is free in a sweep that computes the value for another reason.
+  // The store costs nothing in a sweep that evaluates the value anyway.
   if (neededIn(program, plan, first, i)[value])
     return;
   SmallVector<bool> inputs(program.nodes.size(), false);
@@ -160,7 +160,8 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
   if (store == program.stores.end() || store->kind == StoreKind::ColumnPartial)
     return false;
   int32_t sweep = plan.storeSweep[store - program.stores.begin()];
-  // If the operand is not read, its size is not known.
+  // An operand that is not read cannot share the slot, because its size is
+  // unknown.
   bool isRead = false;
   for (auto [id, node] : enumerate(program.nodes)) {
     if (node.operand != operand)
@@ -169,7 +170,8 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
     if (node.kind != Kind::Load || node.stored != store->stored)
       return false;
     if (store->kind == StoreKind::Row) {
-      // Row stores are executed after the whole row.
+      // A Row store writes one value per row, after the whole row. Only an
+      // operand with one value per row may share its slot.
       if (node.access != Access::PerRow)
         return false;
       continue;

@@ -22,8 +22,8 @@ using namespace kiln;
 
 namespace {
 
-/// Weight decays of an update rule, for parameters of rank 2 or more and for
-/// others.
+/// Weight decays of an update rule: `matrices` for parameters of rank 2 or
+/// more, `vectors` for all others.
 struct Decays {
   std::set<double> matrices, vectors;
 };

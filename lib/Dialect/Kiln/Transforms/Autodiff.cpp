@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// analysis: finds the active values, which depend on a trainable state and
-// influence the loss. One walk backwards over the ops then builds the gradient
-// of each op through DifferentiableOpInterface.
+// An analysis finds the active values, which depend on a trainable state and
+// influence the loss. The pass then walks backwards over the ops once, and
+// builds the gradient of each op through DifferentiableOpInterface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ using namespace kiln;
 
 namespace {
 
-/// Gives ops that replace forward ops, such as the training form of a loss, the
-/// layer of the op that is being differentiated.
+/// Sets the layer of ops that replace forward ops, such as the training form of
+/// a loss, to the layer of the op that is being differentiated.
 class ForwardListener : public LayerListener {
 public:
   void setEnd(Operation *op) { end = op; }
@@ -103,9 +103,9 @@ void Differentiator::findActiveValues() {
       active.insert(value);
 }
 
-/// Returns the concatenation of the padded values if the contributions are pads
-/// that tile the tensor along one dimension, so that the concatenation is their
-/// sum.
+/// If the contributions are pads that tile the tensor along one dimension,
+/// returns the concatenation of the padded values, which equals the sum of the
+/// contributions. Otherwise returns null.
 static Value concatOfPads(OpBuilder &builder, ArrayRef<Value> values) {
   auto first = values.front().getDefiningOp<PadOp>();
   if (!first)
@@ -145,9 +145,9 @@ static Value concatOfPads(OpBuilder &builder, ArrayRef<Value> values) {
 static Value sumContributions(OpBuilder &builder, ArrayRef<Value> values) {
   if (values.empty())
     return {};
-  // Insert after the last definition. This need not be the newest contribution,
-  // because the gradient of an addition is its cotangent, which may have been
-  // defined much earlier.
+  // Insert after the definition that is last in program order. The contribution
+  // that was added last may be defined earlier, because the gradient of an
+  // addition is its cotangent.
   OpBuilder::InsertionGuard guard(builder);
   Operation *last = nullptr;
   for (Value value : values) {

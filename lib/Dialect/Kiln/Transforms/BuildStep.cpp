@@ -156,8 +156,9 @@ LogicalResult StepBuilder::wrapMicrobatches() {
   return success();
 }
 
-/// Computes the clip factor from per-row sums of squares, which are placed
-/// directly after every gradient and concatenated in state order.
+/// Computes the clip factor from the sums of squares of all rows of the
+/// gradients. The sums of each gradient are computed directly after the
+/// gradient, and are concatenated in state order.
 Value StepBuilder::clipFactor() {
   SmallVector<Value> squares;
   int64_t count = 0;
@@ -182,10 +183,10 @@ Value StepBuilder::clipFactor() {
   return factor.getFactor();
 }
 
-/// Adds the state of a moment. Its element type is the one in which the
-/// parameter is computed, because squares of gradients underflow in f16 and
-/// bf16 is too coarse for a decaying average. Files identify a moment by its
-/// parameter and slot, so its symbol may be renamed if another state has it.
+/// Adds the state of a moment. The moment has the element type of the parameter
+/// in full precision, because squares of gradients underflow in f16 and bf16 is
+/// too coarse for a decaying average. Files identify a moment by its parameter
+/// and slot, so the state may be renamed if another state has the same symbol.
 StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(program);
@@ -203,8 +204,8 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
   return state;
 }
 
-/// Returns the single read of a state in the program, which is created if
-/// needed.
+/// Returns the single read of a state in the program. Creates the read if there
+/// is none.
 Value StepBuilder::readState(StateOp state, Location loc) {
   for (auto read : program.getBlock().getOps<ReadOp>())
     if (read.getState() == state.getSymName())
@@ -214,9 +215,9 @@ Value StepBuilder::readState(StateOp state, Location loc) {
   return ReadOp::create(builder, loc, state.getType(), state.getSymName());
 }
 
-/// Sets the insertion point for an update without clipping: after the gradient
-/// is defined and the entry value has its last reader. The memory of the
-/// gradient is then released immediately.
+/// Sets the insertion point for an update without clipping: after the
+/// definition of the gradient and the last reader of the entry value. The
+/// memory of the gradient is then released immediately.
 static void placeUpdateEarly(OpBuilder &builder, Value gradient, Value entry) {
   Operation *last = gradient.getDefiningOp();
   for (Operation *reader : entry.getUsers())

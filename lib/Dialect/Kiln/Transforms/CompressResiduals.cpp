@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// analysis -> plan -> apply. The benefit of an encoding depends on others: the
-// output of an activation is recomputed from its input at no cost as long as
-// the input is kept, so encoding one of them saves nothing, but encoding both
-// does. The pass therefore starts with all encodings, and then removes single
-// ones or such pairs as long as this does not increase the bytes kept.
+// The pass finds all possible encodings, chooses some of them and applies
+// these. The benefit of an encoding depends on other encodings. For example,
+// the output of an activation is recomputed from the input at no cost as long
+// as the input is kept. Encoding only the input or only the output therefore
+// saves nothing, but encoding both saves memory. The pass therefore starts with
+// all encodings. It then removes single encodings and such pairs as long as the
+// bytes kept do not increase.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +56,7 @@ private:
   Operation *phase = nullptr;
   /// Forward values that the backward pass reads, in program order.
   llvm::MapVector<Value, SmallVector<ResidualRead>> residuals;
-  /// Encodings of residuals that have not been removed.
+  /// The encodings that remain, indexed by residual.
   llvm::MapVector<Value, ResidualEncoding> encodings;
 };
 
@@ -94,7 +96,8 @@ void Compressor::findEncodings() {
         }))
       continue;
     auto encoding = findEncoding(residual, reads, spec, sequences);
-    // An encoding computed in the backward pass would save no memory before it.
+    // An encoding that is computed in the backward pass saves no memory,
+    // because the residual must be kept until then.
     if (!encoding || !encoding->through.getDefiningOp()->isBeforeInBlock(phase))
       continue;
     taken.insert(encoding->readers.begin(), encoding->readers.end());
@@ -121,8 +124,8 @@ SmallVector<Operation *> Compressor::remainingReaders(Value value) {
   return sorted;
 }
 
-/// Returns true if kiln-rebuild-activations will recompute a value: it does so
-/// before an op that reads the inputs of the value in any case.
+/// Returns true if kiln-rebuild-activations will recompute a value. That pass
+/// recomputes a value before an op that reads the inputs of the value anyway.
 bool Compressor::isRebuilt(Value value) {
   Operation *op = value.getDefiningOp();
   auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
@@ -169,9 +172,11 @@ int64_t Compressor::keptBytes(const llvm::SetVector<Value> &values) {
   return bytes;
 }
 
-/// Removes encodings if this does not increase the bytes kept.
+/// Removes the encodings of `given` unless the bytes kept would increase.
+/// Returns true if the encodings were removed.
 bool Compressor::giveUp(ArrayRef<Value> given) {
-  // The values whose kept bytes this may change.
+  // The values whose kept bytes may change: `given` and the results of their
+  // users.
   llvm::SetVector<Value> affected;
   for (Value value : given) {
     if (!encodings.contains(value))

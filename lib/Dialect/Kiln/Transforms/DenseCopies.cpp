@@ -80,7 +80,7 @@ static bool isPitched(ConcatOp concat) {
 }
 
 /// Returns true if the op that computes `value` can write it directly into the
-/// result of a concat. `apart` is true if the rows are strided there.
+/// result of a concat. `apart` is true if the rows are strided in that result.
 static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || getTiedOperand(result))
@@ -180,7 +180,7 @@ static bool isStrided(Value value) {
 /// Returns true if an op can read this operand with strided rows.
 static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
   Operation *user = use.getOwner();
-  if (isa<ConcatOp>(user)) // copyConcatOperands has checked it.
+  if (isa<ConcatOp>(user)) // Checked by copyConcatOperands.
     return true;
   if (isa<SliceOp>(user))
     return familyOf(user) == Family::View;

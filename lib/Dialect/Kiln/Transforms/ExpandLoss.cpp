@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The linear head and its loss are computed in chunks. Chunk i of `rows` rows:
+// The linear head and its loss are computed in chunks. Chunk i has `rows` rows
+// and computes:
 //
 //   logits_i  = hidden_i weight^T
 //   loss_i, dlogits_i = softmax_cross_entropy(logits_i, targets_i, scale)

@@ -87,7 +87,7 @@ private:
 
 } // namespace
 
-/// Returns the values computed outside the group that it reads, in order of
+/// Returns the values that a group reads but does not compute, in order of
 /// first use. Constants are excluded, because they are cloned into every group.
 static llvm::SetVector<Value> inputsOf(const Group &group) {
   llvm::SetVector<Value> inputs;
@@ -117,7 +117,8 @@ int64_t DispatchFormer::definitionOf(Value value) {
     return -1;
   if (Group *group = groupOf.lookup(op))
     return group->position;
-  // A view is defined at its own position, or at that of its source if later.
+  // A view is defined at its own position, or at the position of its source if
+  // that is later.
   if (familyOf(op) == Family::View)
     return std::max(definitionOf(op->getOperand(0)), order.lookup(op));
   return order.lookup(op);
@@ -133,9 +134,9 @@ std::optional<RowSpace> DispatchFormer::commonSpace(RowSpace a, RowSpace b) {
   return std::nullopt;
 }
 
-/// Returns a position after the definitions of all inputs and before the uses
-/// of all outputs: the late one if possible, otherwise the early one. Returns
-/// std::nullopt if neither is valid.
+/// A position is valid if it is after the definitions of all inputs and before
+/// the uses of all outputs. Returns `late` if valid, or else `early` if valid,
+/// or else std::nullopt.
 std::optional<int64_t> DispatchFormer::placeOf(const Group &group,
                                                int64_t early, int64_t late) {
   int64_t ready = -1, needed = INT64_MAX;
@@ -160,7 +161,7 @@ bool DispatchFormer::isOneKernel(const Group &group) {
   RowOps source;
   source.rows = group.space.rows;
   source.cols = group.space.cols;
-  // Each constant precedes its first reader, as in the body that emit builds.
+  // Insert each constant before its first reader, as emit() does.
   for (Operation *op : group.members) {
     for (Value operand : op->getOperands())
       if (auto constant = operand.getDefiningOp<ConstantOp>())

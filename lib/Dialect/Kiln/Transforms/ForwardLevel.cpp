@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A model may be an untrusted file. Beyond the checks of op verifiers, the
-// runtime must be able to provide its inputs (names and types), lookups must
-// not read outside a table (the vocabulary size), and sizes must not overflow
-// the integers of later levels.
+// A model may be an untrusted file. In addition to the op verifiers, the
+// functions below check that the runtime can provide the inputs (names and
+// types), that lookups do not read outside a table (the vocabulary size), and
+// that sizes do not overflow the integers of later levels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +22,14 @@
 using namespace mlir;
 using namespace kiln;
 
-/// BLAS uses 32-bit integers for rows and columns.
+/// Maximum extent of a dimension. BLAS uses 32-bit integers for rows and
+/// columns.
 static constexpr int64_t kMostExtent = INT32_MAX;
 /// Maximum memory of a model. 256 TiB is more than any machine has, and sums of
 /// a few such sizes still fit 64 bits.
 static constexpr uint64_t kMostBytes = uint64_t(1) << 48;
-/// Copies of a trainable state: itself, a gradient and up to two moments.
+/// Maximum number of tensors for a trainable state: the state itself, a
+/// gradient and up to two moments.
 static constexpr uint64_t kCopiesOfState = 4;
 
 FailureOr<ProgramOp> kiln::findForward(ModuleOp module) {
@@ -193,8 +195,9 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
          << "' by kiln.name, which is reserved for programs that kilnc creates";
 }
 
-/// Checks an input that the model declares. It must be real, because integers
-/// are indices, and the runtime would not check that they are in range.
+/// Checks an input that the model declares. The elements must be real, because
+/// integers are used as indices, and the runtime does not check that they are
+/// in range.
 LogicalResult ForwardVerifier::checkData(StringRef name, InputAttr fact,
                                          RankedTensorType type) {
   if (name.empty())

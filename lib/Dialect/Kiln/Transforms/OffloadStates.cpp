@@ -149,7 +149,7 @@ Operation *StateOffloader::lastReader(StringAttr state) {
       if (familyOf(user) == Family::View)
         values.push_back(user->getResult(0));
       if (isa<ReturnOp>(user))
-        continue; // Reads the value before the program writes any state.
+        continue; // A return reads entry values before any write.
       Operation *outer = train.getBlock().findAncestorOpInBlock(*user);
       if (!last || last->isBeforeInBlock(outer))
         last = outer;
@@ -179,7 +179,7 @@ void StateOffloader::moveUpdates() {
   });
   for (auto [i, copy] : llvm::enumerate(copies)) {
     Update &update = updates[copy.second];
-    // Move the waits before the update and the writes after it as well.
+    // Also move the waits before the update and the writes after the update.
     Operation *anchor = i + kGradientsUnderWay < copies.size()
                             ? copies[i + kGradientsUnderWay].first
                             : end.getOperation();

@@ -62,8 +62,8 @@ Operation *CommandOrder::inFrontOf(int64_t position) const {
   return position < size() ? commands[std::max<int64_t>(position, 0)] : end;
 }
 
-/// Visits each use of a value. Replaces a use by a view by the uses of the
-/// view.
+/// Visits each use of a value. If the user is a view, visits the uses of the
+/// view instead.
 static void forEachReader(Value value, SmallVector<Operation *, 2> views,
                           function_ref<void(const Reader &)> visit) {
   for (OpOperand &use : value.getUses()) {
@@ -135,7 +135,8 @@ void kiln::forEachMemoryValue(Block &block,
           visit(result, result);
       continue;
     }
-    // A value that only its own kernel reads is not stored in memory.
+    // Visit only yielded values. Other values in the body are not stored in
+    // memory.
     Operation *yield = dispatch.getBody().front().getTerminator();
     for (auto [value, yielded] :
          llvm::zip(dispatch->getResults(), yield->getOperands()))
@@ -241,7 +242,7 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
         return;
       left = between;
     }
-  // There is no command between the two copies, so they would save no memory.
+  // If there is no command between the two copies, they would save no memory.
   if (left >= gap->back)
     return;
   Location loc = marked.marked->getLoc();
@@ -314,7 +315,8 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
   void runOnOperation() override {
     bool changed = false;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
-      // A copy may begin before the original position of the read.
+      // Insert the reads of host tensors at the beginning, because a copy may
+      // begin before the original position of the read.
       auto builder = OpBuilder::atBlockBegin(&program.getBlock());
       SmallVector<std::pair<ReadOp, Value>> across;
       for (ReadOp read : readsAcross(program)) {
@@ -334,7 +336,8 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
           changed |= op->removeAttr(mark) != nullptr;
       });
     }
-    // A module without marks and without such reads does not change.
+    // A module does not change if it has no marks and no reads from one memory
+    // to the other.
     if (!changed)
       markAllAnalysesPreserved();
   }

@@ -81,12 +81,13 @@ void Rebuilder::rebuild(const Recipe &recipe) {
         reader = user;
     }
     if (!kept && source.getDefiningOp())
-      return; // The source would have to be kept only for this.
+      return; // The source would be kept only for this purpose.
   }
   if (!reader)
     return;
 
-  // Move the users before G after it, unless their results are needed earlier.
+  // Move each user that precedes G to after G, unless the results of the user
+  // are needed before.
   Operation *last = reader;
   SmallVector<Operation *> moving;
   for (Operation *user : users) {

@@ -7,10 +7,10 @@
 //
 // The backward pass is walked in program order. For every forward value, there
 // is at most one version to read: the original if it was kept, or the latest
-// recomputed one. A backward op that reads a value without a version creates
-// one: the ops between it and the nearest versions are recomputed directly
-// before the reader. Their other results that later backward ops read become
-// versions too.
+// recomputed one. If a backward op reads a value without a version, the ops
+// that compute the value from existing versions are recomputed directly before
+// the backward op. The results of these ops that later backward ops read become
+// versions, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -126,7 +126,7 @@ private:
 
   const StageChain &chain;
   const RecomputeSchedule &schedule;
-  size_t next = 0; ///< Index in the schedule.
+  size_t next = 0; ///< Index of the next run in the schedule.
   /// The live version of each forward value.
   DenseMap<Value, Value> versions;
   /// Stages whose backward pass begins at an op.
@@ -155,7 +155,8 @@ void Replayer::keepForward() {
 }
 
 /// Finds the first op of each stage's backward pass: the first one that reads a
-/// value of the stage or of an earlier one. Later stages come first.
+/// value of the stage or of an earlier one. The backward passes of later stages
+/// come first.
 void Replayer::findStarts() {
   for (auto [i, op] : llvm::enumerate(chain.backwardOps()))
     order[op] = i;
@@ -181,8 +182,8 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     Operation *op = value.getDefiningOp();
-    // Fixed values are recomputed too; otherwise they would be live from the
-    // forward pass until this reader.
+    // Recompute fixed values, too. Otherwise they would be live from the
+    // forward pass until `before`.
     if (!op || versions.contains(value) ||
         (chain.stageOf(op) < 0 && !chain.isFixed(op)) || !ops.insert(op))
       continue;
@@ -235,7 +236,7 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
 /// Executes the schedule up to the backward run of `stage`.
 void Replayer::advance(int64_t stage, Operation *before) {
   // Runs that drop their input are executed together with the next run that
-  // keeps a value. Until then their inputs must be kept.
+  // keeps a value. Until then, the versions of their inputs remain live.
   SmallVector<Value> dropped;
   auto make = [&](ArrayRef<Value> wanted) {
     repeat(before, wanted, [](Value) { return false; });
@@ -256,8 +257,8 @@ void Replayer::advance(int64_t stage, Operation *before) {
     }
     if (!run.dropsInput() && current.input)
       make(current.input);
-    // Directly before its backward run, a stage is recomputed incrementally, as
-    // backward ops need its values.
+    // If the next run is the backward run of the same stage, the stage is
+    // recomputed incrementally, whenever a backward op needs one of its values.
     bool last = next + 1 < schedule.size() &&
                 schedule[next + 1].kind == Kind::Backward &&
                 schedule[next + 1].stage == run.stage;

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Few-bit derivatives (Novikov et al., 2022) and randomized matmuls (Bershatsky
-// et al., 2022). The random matrix has one nonzero sign in every row instead of
-// a dense row of signs. It need not be stored, it is applied in one pass, and
-// rows that are added to different sums do not interfere, which reduces the
-// variance to the fraction 1 - RHO of that of dense signs.
+// Implements few-bit derivatives (Novikov et al., 2022) and randomized matmuls
+// (Bershatsky et al., 2022). The random matrix of a randomized matmul has one
+// nonzero sign in every row instead of a dense row of signs. Such a matrix need
+// not be stored and is applied in one pass. Rows that are added to different
+// sums do not interfere, which reduces the variance to the fraction 1 - RHO of
+// the variance with dense signs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -120,9 +121,9 @@ void EncodingBuilder::applyCodes(const ResidualEncoding &encoding) {
 // Sketches.
 //===----------------------------------------------------------------------===//
 
-/// Returns true if all transitive users of a value are linear in it and end in
-/// the program's results, so that the value is a gradient and not used
-/// otherwise.
+/// Returns true if a value reaches the results of the program only through
+/// linear ops and has no other users. The value is then only used as a
+/// gradient.
 static bool isOnlyReturned(Value gradient) {
   return llvm::all_of(gradient.getUsers(), [](Operation *user) {
     if (isa<ReturnOp>(user))

@@ -28,7 +28,7 @@ struct ResidualRead {
 };
 
 struct ResidualEncoding {
-  /// The value whose memory the encoding saves; not a view.
+  /// The value that the encoding replaces in memory. It is not a view.
   mlir::Value residual;
   /// The value that the readers use: the residual or a view of all of it.
   mlir::Value through;
@@ -68,7 +68,8 @@ private:
   void applySketch(const ResidualEncoding &encoding);
   /// Returns the step function that approximates the derivative of `op`.
   const StepFunction &stepsFor(mlir::Operation *op, int64_t bits);
-  /// Returns the program's input for random state, which is added if missing.
+  /// Returns the program's input for random state. Adds the input if it is
+  /// missing.
   mlir::Value rng();
 
   ProgramOp program;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// All choices here depend only on shapes and the number of threads. Later
-// passes and the planner therefore cannot change the bits of results.
+// All choices of this pass depend only on shapes and the number of threads, and
+// are stored in the ops. Later passes and the planner therefore do not change
+// the bits of results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +39,8 @@ static int64_t chooseReductionChunk(int64_t rows, int64_t threads) {
   return std::max<int64_t>(chunk, std::min<int64_t>(rows, 8));
 }
 
-/// Splits a sum over all dimensions but the last into partial sums of chunks
-/// and the sum of these.
+/// Splits a sum over all dimensions except the last into two ops: the first
+/// sums chunks of rows, the second adds these partial sums.
 static void splitColumnSum(ReduceOp op, int64_t threads) {
   auto from = op.getX().getType();
   int64_t leading = op.getDims().size();
@@ -92,8 +93,8 @@ static std::optional<MutableOperandRange> accumulateOperandOf(Operation *op) {
 
 /// Replaces x + producer(...) by producer(..., accumulate x) if the producer
 /// can accumulate and has no other use. If the producer already accumulates
-/// onto q, then x is accumulated by the producer of q: x + (q + p) is computed
-/// as (x + q) + p.
+/// onto a value q, computes x + (q + p) as (x + q) + p: the producer of q
+/// accumulates onto x.
 static bool accumulateInProducer(AddOp op) {
   for (auto [term, other] : {std::pair<Value, Value>(op.getB(), op.getA()),
                              {op.getA(), op.getB()}}) {
@@ -102,8 +103,9 @@ static bool accumulateInProducer(AddOp op) {
     if (!accumulate || producer->getBlock() != op->getBlock() ||
         !term.hasOneUse())
       continue;
-    // The sum reuses the slot of `other`, which must have no other readers. A
-    // broadcast has no slot, and adding it in the next row dispatch is free.
+    // The sum overwrites the slot of `other`, so `other` must have no other
+    // readers. A broadcast has no slot. The next row dispatch adds it at no
+    // cost.
     if (!other.hasOneUse() ||
         isa_and_nonnull<BroadcastOp>(other.getDefiningOp()))
       continue;

@@ -52,20 +52,20 @@ private:
 
   ProgramOp program;
   Type low, full;
-  /// Maps values to their conversions, each placed after the value from which
-  /// it is made.
+  /// Maps each converted value to its conversion, which is inserted directly
+  /// after the value.
   DenseMap<Value, Value> conversions;
-  /// States, constants and values computed only from these, in f32. They do not
-  /// influence the type of their readers.
+  /// The f32 values that are states or constants, or are computed only from
+  /// these. They do not influence the types of the ops that read them.
   DenseSet<Value> flexible;
 };
 
 } // namespace
 
-/// Returns the result of a cast, which is folded if its operand is a constant.
+/// Returns the result of a cast. Folds the cast if its operand is a constant.
 static Value folded(CastOp op) {
   SmallVector<OpFoldResult> results;
-  // Constants must have a type in which ops compute.
+  // Fold only to types in which ops compute.
   if (!op.getX().getDefiningOp<ConstantOp>() ||
       gradientType(op.getType()) != op.getType() || failed(op->fold(results)))
     return op;
@@ -113,8 +113,8 @@ Value Autocast::lookup(Value value, Type element) const {
 }
 
 Value Autocast::converted(Value value, Type element) {
-  // Iterative, because a chain of ops that move a parameter may have any
-  // length.
+  // Iterative instead of recursive, because a chain of ops that move the
+  // elements of a parameter may have any length.
   SmallVector<Value> pending = {value};
   while (!pending.empty()) {
     Value next = pending.back();
@@ -132,8 +132,9 @@ Value Autocast::converted(Value value, Type element) {
       conversions[next] = folded(cast);
       continue;
     }
-    // Cast the operands of a moving op, which have fewer elements than its
-    // result. For a slice, the result has the fewest.
+    // Convert the operands of an op that moves elements, because they are at
+    // most as large as its result. Slices are converted above, because their
+    // results are smaller than their operands.
     IRMapping mapping;
     for (Value operand : source->getOperands())
       if (Value made = lookup(operand, element))

@@ -7,8 +7,9 @@
 //
 // In mixed precision, a bias is cast, broadcast over the rows and added. The
 // cast has only as many elements as a row, so it cannot be fused into the
-// kernel that adds. After the broadcast, the cast is an additional node of that
-// kernel and rounds the same elements in the same way.
+// kernel that adds. This pass moves the cast after the broadcast, where it is
+// an additional node of that kernel. Every element is still rounded in the same
+// way.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,7 +7,8 @@
 //
 // A dataflow analysis computes how each value depends on the sequences of the
 // batch and on `loss_scale` (Sequences.h). The loss is then split into terms
-// along ops that are linear in all operands together:
+// along ops that are linear in all operands together. The fact of a term
+// determines its treatment:
 //
 //   Total, degree 1     a sum over the sequences that is linear in loss_scale:
 //                       the terms of the micro-batches add up to the term of
@@ -17,8 +18,8 @@
 //   all other facts     the proof fails
 //
 // A sum over the sequences without the factor loss_scale is rejected. The
-// program normalizes such a term by a constant number of rows, which is that of
-// a micro-batch instead of the batch.
+// program divides such a term by a constant number of rows, but this is the
+// number of rows of a micro-batch instead of the batch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +66,7 @@ LogicalResult LossSplitter::refuse(Operation *op, StringRef reason) {
 LogicalResult LossSplitter::visitTerm(OpOperand &term) {
   const SequenceFact &fact = sequences.factOf(term.get());
   Operation *op = term.get().getDefiningOp();
-  if (!op) // The loss is an input.
+  if (!op) // The term is an input of the program.
     op = program;
   switch (fact.kind) {
   case SequenceFact::Kind::Total:

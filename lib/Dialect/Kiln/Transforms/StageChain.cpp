@@ -15,7 +15,7 @@ bool kiln::isHeavyOp(Operation *op) {
   return familyOf(op) == Family::Gemm || (kernel && kernel.isHeavy());
 }
 
-/// Returns the layer of the first op that belongs to one, or null.
+/// Returns the layer of the first op that belongs to a layer, or null.
 static LayerAttr layerOf(ArrayRef<Operation *> ops) {
   for (Operation *op : ops)
     if (LayerAttr layer = getLayer(op))
@@ -23,8 +23,8 @@ static LayerAttr layerOf(ArrayRef<Operation *> ops) {
   return {};
 }
 
-/// Returns the phase marker, which is in the block of the program or of its
-/// micro-batch loop, or null if there is none.
+/// Returns the phase marker, or null if there is none. The marker is in the
+/// block of the program or of its micro-batch loop.
 static PhaseOp findPhase(ProgramOp program) {
   PhaseOp phase;
   program.walk([&](PhaseOp op) { phase = op; });
@@ -62,8 +62,8 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
   }
   for (auto it = std::next(Block::iterator(phase)); it != block->end(); ++it)
     backward.push_back(&*it);
-  // The loss begins at the first reader of its scale, because the same ops
-  // compute the loss and its gradients.
+  // The loss begins at the first op that reads the loss scale. Such an op
+  // computes the loss together with its gradients.
   if (Value scale = program.getInput(InputRole::LossScale)) {
     auto loss = llvm::find_if(forward, [&](Operation *op) {
       return llvm::is_contained(op->getOperands(), scale);
@@ -107,8 +107,8 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     live.remove_if([&](Value v) { return lastForwardUse(v) <= i; });
     if (live.size() != 1)
       continue;
-    // If the output did not change, the piece is a side branch, which does not
-    // start a stage either.
+    // A piece whose output is that of the preceding stage is a side branch and
+    // does not start a stage.
     bool heavy = llvm::any_of(piece, isHeavyOp) &&
                  (chain.empty() || live.front() != chain.back().output);
     if (!heavy && !chain.empty()) {

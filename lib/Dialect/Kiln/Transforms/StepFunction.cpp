@@ -40,8 +40,8 @@ double StepFunction::operator()(double x) const {
 
 StepFitter::StepFitter(llvm::function_ref<double(double)> f)
     : weight(1), first(1), second(1) {
-  // Integrate with Simpson's rule in every cell; its error is far below that of
-  // the grid.
+  // Integrate over each cell with Simpson's rule, whose error is far below that
+  // of the grid.
   for (int64_t cell = 0; cell < kCells; ++cell) {
     double w = 0, fw = 0, ffw = 0;
     for (int part = 0; part < 3; ++part) {

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Merges a row dispatch with a matmul that it reads, either completely or not
-// at all: a dispatch that contains a norm or a column sum remains a separate
-// kernel. The merged dispatch is at the position of the matmul, so the other
-// operands of the row dispatch must be defined before the matmul.
+// Merges a row dispatch with a matmul whose result it reads. A dispatch is
+// never split: if it contains a norm or a column sum, the whole dispatch
+// remains a separate kernel. The merged dispatch is at the position of the
+// matmul, so the other operands of the row dispatch must be defined before the
+// matmul.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns true if `value` is defined before `op`, or if only reads of states
-/// and views have to move to define it there.
+/// Returns true if `value` is defined before `op`, or if moving only state
+/// reads and views is enough to define it there.
 static bool canExistBefore(Value value, Operation *op) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op))
@@ -40,9 +41,9 @@ static void moveBefore(Value value, Operation *op) {
   def->moveBefore(op);
 }
 
-/// Returns true if a matmul reads a sum of the enclosing loop. The epilogue may
-/// overwrite the sum tile by tile while other tiles of the matmul still read
-/// it.
+/// Returns true if a matmul reads a sum that the enclosing loop accumulates. An
+/// epilogue could overwrite this sum tile by tile while other tiles of the
+/// matmul still read it.
 static bool readsSum(MatmulOp matmul) {
   auto loop = dyn_cast<AccumulateOp>(matmul->getParentOp());
   if (!loop)
@@ -93,8 +94,8 @@ bool Candidate::qualifies(Operation *phase, RowPrograms &rowPrograms) {
   if (phase && phase->getBlock() == matmul->getBlock() &&
       phase->isBeforeInBlock(matmul) != phase->isBeforeInBlock(dispatch))
     return false;
-  // An update is delayed until all other readers of its state have run. The
-  // matmul must not be delayed with it.
+  // A dispatch that updates a state is delayed until all other readers of the
+  // state have run. A merged matmul would be delayed with it.
   for (OpResult result : dispatch->getResults())
     if (getTiedOperand(result))
       return false;
@@ -169,7 +170,7 @@ void kiln::formTileEpilogues(Block &block, RowPrograms &rowPrograms) {
   }
   for (DispatchOp dispatch : dispatches) {
     // If the dispatch reads several matmuls, choose the last one, because the
-    // results of the others are defined before it.
+    // results of the others are already defined there.
     Candidate candidate;
     candidate.dispatch = dispatch;
     for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {

@@ -43,7 +43,8 @@ static bool hasGelu(RankedTensorType type, Value a, bool hasMatrix) {
 // Biases
 //===----------------------------------------------------------------------===//
 
-/// Returns the vector of a broadcast that repeats it in every row, or null.
+/// Returns the vector that `rows` repeats in every row, or null if `rows` is
+/// not such a broadcast.
 static Value biasOf(Value rows) {
   auto broadcast = rows.getDefiningOp<BroadcastOp>();
   if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>{1} ||
@@ -53,8 +54,8 @@ static Value biasOf(Value rows) {
   return broadcast.getX();
 }
 
-/// Returns the matmul that computes `value`, if `reader` is in the same block
-/// and its only user, or null.
+/// Returns the matmul that computes `value` if `reader` is its only user and is
+/// in the same block. Otherwise returns null.
 static MatmulOp matmulOf(Value value, Operation *reader) {
   auto matmul = value.getDefiningOp<MatmulOp>();
   if (!hasEpilogues(matmul) || !matmul->hasOneUse() ||
@@ -91,8 +92,8 @@ static void formLinear(AddOp sum) {
 //===----------------------------------------------------------------------===//
 
 /// Merges gelu with a kiln.linear. If ops of the backward pass read the input
-/// of gelu, the merged op also returns it. If other ops read it, nothing is
-/// merged.
+/// of gelu, the merged op also returns it. If any other op reads this input,
+/// nothing is merged.
 static void formLinearGelu(GeluOp gelu) {
   auto linear = gelu.getX().getDefiningOp<LinearOp>();
   if (!gelu.getTanh() || !linear || linear->getBlock() != gelu->getBlock())

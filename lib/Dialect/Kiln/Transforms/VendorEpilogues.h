@@ -13,8 +13,8 @@
 namespace kiln {
 
 /// Merges the matmuls of a module with the ops that the vendor library can
-/// compute as epilogues. Because the merged ops round less often,
-/// kiln-set-numerics forms them.
+/// compute as epilogues. Is part of kiln-set-numerics, because merged ops round
+/// less often and therefore compute different bits.
 void formVendorEpilogues(mlir::ModuleOp module);
 
 } // namespace kiln

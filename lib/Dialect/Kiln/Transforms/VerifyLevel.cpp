@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The pipeline runs this pass at every level boundary. The diagnostic of a
-// rejected op names the pass that should have run before.
+// rejected op names the pass that should have run before this boundary.
 //
 //===----------------------------------------------------------------------===//
 

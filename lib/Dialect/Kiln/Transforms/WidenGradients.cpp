@@ -55,7 +55,8 @@ static bool addsOrMoves(Operation *op) {
   return isa_and_nonnull<AddOp>(op) || movesElements(op);
 }
 
-/// Finds the casts between the program's results and the ops that compute them.
+/// Finds the widening casts from which the program's results are computed by
+/// ops that only move or add elements.
 void Widener::findCasts() {
   SmallVector<Value> work(program.getReturn().getValues());
   DenseSet<Value> seen(work.begin(), work.end());
@@ -70,8 +71,8 @@ void Widener::findCasts() {
   }
 }
 
-/// Folds cast(cast(f32)) to f32: removes the rounding of the gradient of a
-/// parameter that was rounded in the forward pass.
+/// Folds cast(cast(f32)) to the f32 value. Such a pair of casts rounds the
+/// gradient of a parameter that the forward pass rounds.
 bool Widener::dropRounding(CastOp op) {
   auto rounding = op.getX().getDefiningOp<CastOp>();
   if (!rounding || rounding.getX().getType() != op.getType())
@@ -94,8 +95,8 @@ bool Widener::widenSum(CastOp op) {
   if (!sum || sum.getWideResult() != result.getResultNumber() ||
       owner->getBlock() != op->getBlock())
     return false;
-  // The accumulator operand must have the type of the result, and a maximum is
-  // not a sum.
+  // A matmul that accumulates is not widened, because its accumulator must have
+  // the type of the result. A maximum is not a sum.
   if (auto matmul = dyn_cast<MatmulOp>(owner); matmul && matmul.getAccumulate())
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(owner);

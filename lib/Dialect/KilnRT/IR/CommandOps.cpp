@@ -35,8 +35,8 @@ LogicalResult rt::verifyCommand(Operation *command) {
   return success();
 }
 
-/// Verifies that the queues of a command exist and that its own queue's engine
-/// executes this kind of command.
+/// Verifies that all queues that a command names exist, and that the engine of
+/// the command's own queue executes this kind of command.
 static LogicalResult verifyQueues(Operation *command, bool isTransfer,
                                   SymbolTableCollection &tables) {
   auto op = cast<CommandOpInterface>(command);
@@ -363,7 +363,7 @@ LogicalResult GemmOp::verify() {
   return verifyNumbers(*this, getArgsAttr());
 }
 
-/// Symbol uses are verified after all ops, so the named kernel is valid.
+/// MLIR verifies symbol uses after all ops, so the named kernel is valid.
 LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(verifyQueues(*this, /*isTransfer=*/false, tables)))
     return failure();

@@ -59,7 +59,7 @@ std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory) {
       continue;
     auto bytes = static_cast<int64_t>(
         llvm::alignTo(slot.getBytes(), abi::slotAlignment));
-    // A slot that no command accesses counts as live at the first one.
+    // A slot that no command accesses counts as live at the first command.
     live[std::min<size_t>(slot.getFirst(), commands)] += bytes;
     live[std::min<size_t>(slot.getLast() + 1, commands)] -= bytes;
   }

@@ -8,11 +8,11 @@
 // Executes a program symbolically, in program order. Each queue has a vector
 // clock with the number of commands of every queue that are known to be
 // complete when the queue's next command begins. If two commands of different
-// queues access the same bytes and at least one of them writes, the second must
-// know that the first is complete.
+// queues access the same bytes and at least one of them writes, the clock of
+// the second command's queue must include the first command.
 //
-// Accesses cover whole slots. A loop is executed twice, because its second
-// iteration has all the conflicts of later iterations.
+// Every access counts as an access to the whole slot. A loop is executed twice,
+// because its second iteration has all the conflicts of later iterations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,9 @@ namespace {
 /// Number of commands per queue.
 using Clock = SmallVector<int64_t, 4>;
 
-/// The last commands of each queue that accessed some bytes, each with its
-/// number in the queue; number 0 if there is none.
+/// The last command of each queue that read some bytes, and the last one that
+/// wrote them. `number` is the number of the command in its queue, or 0 if
+/// there is no such command.
 struct Touches {
   struct Entry {
     int64_t number = 0;
@@ -172,7 +173,8 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
 /// Verifies that the slots of a transfer are live until the first wait for it.
 LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
                                              size_t index) {
-  // A transfer from the previous iteration is in progress throughout the loop.
+  // A transfer that the next iteration waits for counts as in progress
+  // throughout the loop.
   bool crosses = signal.index > index;
   int64_t first = crosses ? loopBegin : signal.index;
   int64_t last = crosses ? loopEnd : index;

@@ -167,8 +167,8 @@ static bool hasSaneStrides(MemRefType type) {
   return strides->empty() || strides->back() == 1;
 }
 
-/// Returns the bytes from the first element to the end of the last one over all
-/// iterations, saturated.
+/// Returns the number of bytes that a view covers in all iterations, from its
+/// first element to the end of its last one. Saturates instead of overflowing.
 static uint64_t reachOf(ViewOp view, uint64_t iterations) {
   MemRefType type = view.getMemRefType();
   bool overflows = false;

@@ -18,8 +18,8 @@ using namespace mlir;
 
 namespace {
 
-/// Returns the splat to which a cast of a constant folds. Reports a test
-/// failure if it does not fold.
+/// Provides fold(), which returns the splat to which a cast of a constant
+/// folds. Reports a test failure if the cast does not fold.
 class CastFolder : public testing::Test {
 protected:
   CastFolder() : b(&context) {
@@ -64,7 +64,8 @@ TEST_F(CastFolder, RoundsToNearestEven) {
   EXPECT_EQ(fold(-HUGE_VAL, f32, bf16), -HUGE_VAL);
   EXPECT_TRUE(std::isnan(fold(NAN, f32, bf16)));
   EXPECT_TRUE(std::isnan(fold(NAN, bf16, f64)));
-  // Subnormal numbers and smaller ones.
+  // Subnormal numbers, and numbers that round to zero or to the smallest
+  // subnormal.
   EXPECT_EQ(fold(0x1p-133, f32, bf16), 0x1p-133);
   EXPECT_EQ(fold(0x1p-134, f32, bf16), 0);
   EXPECT_EQ(fold(0x1.8p-134, f64, bf16), 0x1p-133);

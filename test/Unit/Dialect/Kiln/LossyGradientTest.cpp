@@ -184,8 +184,8 @@ TEST(LossyGradient, SketchedWeightGradientsAreUnbiased) {
       variance += squares[name][i] / seeds;
       norm += exact[name][i] * exact[name][i];
     }
-    // The error of the mean over all elements is that expected of 1,000
-    // samples.
+    // The squared error of the mean, summed over all elements, is as small as
+    // expected of 1,000 samples.
     EXPECT_LT(bias, 4 * variance / seeds);
     // A single estimate has a large error, so averaging is needed.
     EXPECT_GT(variance, 0.05 * norm);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The errors are recomputed here by another integration rule and without prefix
-// sums.
+// The tests recompute the errors of StepFitter with another integration rule
+// and without prefix sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -103,14 +103,15 @@ TEST(StepFunction, BeatsEqualWidth) {
       for (double range : {2.0, 3.0, 4.0}) {
         SCOPED_TRACE(range);
         // Compare with the same number of steps of equal width and optimal
-        // levels. Two steps of equal width meet at 0, where the border is
-        // optimal.
+        // levels. With two steps the errors are equal, because the optimal
+        // border is at 0, where two steps of equal width meet.
         StepFunction equal = equalWidth(f, 1 << bits, range);
         if (bits == 1)
           EXPECT_NEAR(best.error, equal.error, 1e-6);
         else
           EXPECT_LT(best.error, 0.75 * equal.error);
-        // Compare also with the levels at the centre of each step.
+        // Compare also with steps whose levels are the values of f at their
+        // centres.
         EXPECT_LT(best.error, 0.9 * errorOf(f, centred(f, equal, range)));
       }
     }
@@ -118,7 +119,7 @@ TEST(StepFunction, BeatsEqualWidth) {
 }
 
 TEST(StepFunction, IsOptimal) {
-  // Enumerate every pair of borders.
+  // Find the optimum of three steps by enumerating all pairs of borders.
   for (auto [name, f] : functions) {
     SCOPED_TRACE(name);
     StepFitter fitter(f);
@@ -147,7 +148,8 @@ TEST(StepFunction, IsOptimal) {
 TEST(StepFunction, FindsSteps) {
   StepFunction exact = StepFitter(step).fit(2);
   ASSERT_EQ(exact.borders.size(), 1u);
-  // Half a point of the step is in the cell that ends at the border.
+  // In the cell next to the jump, Simpson's rule evaluates f on both sides of
+  // the jump, so the result is not exact.
   EXPECT_NEAR(exact.borders[0], 0, 12.0 / 2048);
   EXPECT_NEAR(exact.levels[0], 0, 1e-2);
   EXPECT_NEAR(exact.levels[1], 1, 1e-2);

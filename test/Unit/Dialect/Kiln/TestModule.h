@@ -50,8 +50,9 @@ inline std::string tensor(const std::string &shape) {
 TensorHandle reals(mlir::RankedTensorType type, std::vector<double> values);
 TensorHandle integers(mlir::RankedTensorType type, std::vector<int64_t> values);
 
-/// Evaluates one op in f64. The i-th list contains the elements of operand i.
-/// Returns the elements of every returned result; empty on failure.
+/// Evaluates a program of programOf(), by default in f64. The i-th list
+/// contains the elements of operand i. Returns the elements of every result of
+/// the program, or an empty list on failure.
 std::vector<std::vector<double>>
 evaluateOp(const std::string &program,
            const std::vector<std::vector<double>> &operands,

@@ -35,7 +35,7 @@ void put(char *bf16, int64_t index, double value) {
   std::memcpy(bf16 + 2 * index, &narrow, 2);
 }
 
-/// kiln's attention kernels, implemented by their definition in f64.
+/// A naive implementation of kiln's attention kernels in f64.
 struct Naive {
   VendorAttention a;
   double scale;
@@ -44,8 +44,8 @@ struct Naive {
   int64_t at(std::size_t matrix, int64_t s, int64_t t, int64_t head) const {
     return (s * a.length + t) * a.strides[matrix] + head * a.headDim;
   }
-  /// Returns the dot product of rows of two arguments' heads, which begin at
-  /// these indices.
+  /// Returns the dot product of two vectors of headDim elements: one begins at
+  /// element `ix` of argument `x`, the other at element `iy` of argument `y`.
   double dot(std::size_t x, int64_t ix, std::size_t y, int64_t iy) const {
     double sum = 0;
     for (int64_t e = 0; e < a.headDim; ++e)
@@ -313,8 +313,8 @@ protected:
     return outcome;
   }
   /// Expects that kiln's kernels compute attention. `checks` is the number of
-  /// kernel launches of the check. The two kernels are then launched by the
-  /// first run and by its captured graph.
+  /// kernel launches of the check. Each of the two kernels is then launched
+  /// twice: by the first run and by its captured graph.
   void usesKernels(const Outcome &outcome, const std::string &why,
                    int64_t checks) {
     EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
@@ -404,7 +404,8 @@ TEST_F(AttentionTest, EveryCallMayFail) {
                  function.find("Release") != std::string::npos ||
                  function.find("Unload") != std::string::npos ||
                  function == "cuCtxSynchronize";
-    // After a failed call, cuDNN may have used another engine.
+    // A failure that is not reported is in a call of cuDNN, after which another
+    // engine may have been used.
     if (!isSaid && !isEnd) {
       EXPECT_EQ(function.rfind("cudnn", 0), 0u);
       EXPECT_EQ(outcome.library, good.library);
@@ -487,8 +488,8 @@ TEST_F(AttentionTest, ResultsInPlaceOfOperandsAreKernels) {
             std::string::npos);
 }
 
-/// If the real cuDNN is installed, it must accept the graphs, which needs no
-/// device.
+/// If the real cuDNN is installed, it must accept the graphs. This check needs
+/// no device.
 TEST_F(AttentionTest, TheTrueLibraryTakesTheGraphs) {
   Result<Dnn> dnn = Dnn::open(Libraries().attention);
   if (!dnn.ok())

@@ -40,7 +40,8 @@ protected:
           << text << "\nbut: " << outcome.err;
   }
 
-  /// Returns true if a directory contains no checkpoint and no part of one.
+  /// Returns true if a directory contains neither a checkpoint nor a part of a
+  /// checkpoint.
   bool nothingIn(const char *name) {
     if (!std::filesystem::exists(path(name)))
       return true;
@@ -181,8 +182,8 @@ TEST_F(CudaErrorTest, UnknownKernel) {
       << status.message();
 }
 
-/// Tests dynamic shared memory: its limit is set once per kernel, and each
-/// launch requests its size.
+/// Tests that the limit of dynamic shared memory is set once per kernel, and
+/// that each launch specifies the size of its shared memory.
 TEST_F(CudaErrorTest, SharedMemory) {
   Json description = plain_;
   std::function<void(Json &)> share = [&](Json &node) {

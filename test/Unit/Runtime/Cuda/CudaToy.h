@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The programs of EmuToy.h for the engine of --target=cuda on the fake driver.
-// The CPU's GEMM computes matmuls, so that a matmul of one tile has the bits of
-// the CPU engine.
+// Runs the programs of EmuToy.h with the engine of --target=cuda on the fake
+// driver. The CPU's GEMM computes matmuls, so that a matmul of one tile gives
+// the same bits as on the CPU engine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ nlohmann::json withWholeMatmuls(nlohmann::json description);
 /// Converts a description of the toy to target cuda.
 nlohmann::json onCuda(const nlohmann::json &description);
 
-/// Returns machine code for 8.0 and 9.0, and PTX for 8.0.
+/// Returns machine code for compute capabilities 8.0 and 9.0, and PTX for 8.0.
 cuda::GpuImages toyImages();
 
 /// Returns the names of the fake driver and libraries.
@@ -39,7 +39,7 @@ fakecuda::Settings toySettings();
 Result<std::unique_ptr<Engine>>
 makeCudaEngine(const nlohmann::json &description);
 
-/// Creates an engine with a default for --gpu-algorithms.
+/// Creates an engine with `algorithmFile` as the default of --gpu-algorithms.
 Result<std::unique_ptr<Engine>>
 makeCudaEngine(const nlohmann::json &description,
                const std::string &algorithmFile);

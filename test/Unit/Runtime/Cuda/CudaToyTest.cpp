@@ -93,8 +93,8 @@ TEST_F(CudaToyTest, StepsAfterTheFirstAreOneLaunch) {
   EXPECT_EQ(graphsOfOne, 0);
   EXPECT_EQ(run(5, false), std::pair(kernelsOfOne, int64_t(4)));
   auto [kernels, graphs] = run(5, true);
-  EXPECT_EQ(2 * kernels,
-            5 * kernelsOfOne); // One run launches each kernel and captures it.
+  // kernelsOfOne counts each kernel twice: for its launch and for its capture.
+  EXPECT_EQ(2 * kernels, 5 * kernelsOfOne);
   EXPECT_EQ(graphs, 0);
 }
 
@@ -190,7 +190,7 @@ TEST_F(CudaToyTest, ItsOpsAreRepeatedByTheEmulatedGpu) {
 }
 
 /// Returns the command, iteration, buffer, tensor and hash of each observed
-/// result, except for the kernels' scratch, which they write only partially.
+/// result. Omits scratch memory, which kernels write only partially.
 std::vector<std::string> observed(Result<std::unique_ptr<Engine>> made) {
   std::vector<std::string> found;
   Engine &engine = **made;
@@ -243,7 +243,7 @@ TEST_F(CudaToyTest, WatchedRunsShowWhatTheEmulatedGpuShows) {
     EXPECT_GT(onGpu.size(), 10u);
     EXPECT_TRUE(fakecuda::violations().empty());
   }
-  // Gradients are identified by their offsets, although they are on the device.
+  // Gradients in device memory are identified by their offsets.
   std::vector<std::string> onGpu =
       observed(makeCudaEngine(onCuda(describe(keepGradients))));
   EXPECT_TRUE(

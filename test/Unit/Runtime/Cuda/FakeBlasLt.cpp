@@ -160,11 +160,13 @@ static int compute(const Product &p) {
   Results expected = naive(p);
   if (state().settings.product)
     state().settings.product(p);
-  // Writes the result, or compares it with that of the settings' function.
+  // Write the expected result or, if Settings::product has computed the matmul,
+  // compare its result with the expected one.
   bool isWrong = false;
   double tolerance = p.resultType == bf16 ? 1e-2 : 1e-4;
   auto finish = [&](char *to, int64_t index, double value) {
-    bool isNumber = std::isfinite(value); // Operands of trials may be NaN.
+    // The measurement of algorithms may use NaN operands.
+    bool isNumber = std::isfinite(value);
     if (!state().settings.product)
       put(p.resultType, to, index, value);
     else

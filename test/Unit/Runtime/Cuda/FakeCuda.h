@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A shared library with the functions of the driver, cuBLASLt and cuDNN that
-// kiln calls, which use host memory. Queued work is executed when the host
-// synchronizes, in a random order among those that streams and events permit.
-// Device pointers cannot be dereferenced by the host. Misuse is rejected and
-// recorded in violations(): destroyed handles, copies outside of an allocation,
+// A shared library that implements the functions of the driver, cuBLASLt and
+// cuDNN that kiln calls, on host memory. Queued work is executed when the host
+// synchronizes, in a random order that streams and events permit. Device
+// pointers cannot be dereferenced by the host. Misuse is rejected and recorded
+// in violations(): use of destroyed handles, copies outside of an allocation,
 // calls that are forbidden during a capture, streams that do not join a
 // capture, and waits that never end.
 //
@@ -40,7 +40,8 @@ struct Launch {
 struct Kernel {
   std::size_t parameters;
   std::function<void(const Launch &)> run;
-  std::size_t tableWords = 0; ///< Words of the argument table, or 0.
+  /// Words of the argument table; 0 without a table.
+  std::size_t tableWords = 0;
 };
 
 /// A column-major matmul C = alpha op(A) op(B) + beta C. A and B have the type
@@ -81,15 +82,16 @@ struct Settings {
   /// The times in milliseconds of the algorithms that cuBLASLt proposes for
   /// every matmul, in the order of its proposals.
   std::vector<double> gemmTimes = {1};
-  /// cuDNN: its version, whether it supports a graph, the engine's workspace
-  /// and whether it reports to be deterministic, and the relative error of
-  /// results.
+  /// Properties of cuDNN: the version, whether graphs are supported, the
+  /// workspace of the engine, whether the engine is reported as deterministic,
+  /// and the relative error of results.
   std::size_t dnnVersion = 91900;
   bool dnnKnows = true;
   int64_t dnnWorkspace = 4096;
   bool dnnIsDeterministic = true;
   double dnnError = 0;
-  /// If set, computes matmuls; the results are compared with naive ones.
+  /// If set, this function computes matmuls, and its results are compared with
+  /// those of a naive matmul.
   std::function<void(const Product &)> product;
 };
 

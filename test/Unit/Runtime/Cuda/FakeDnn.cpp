@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Executes any graph operation by operation in f64, with whole intermediate
-// tensors that are rounded to their types.
+// Executes any graph one operation at a time in f64. Each operation computes a
+// whole tensor and rounds the elements to the type of the tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,8 +87,9 @@ struct Tensor {
       place += index[i] * strides[i];
     return place;
   }
-  /// Returns the element that is combined with an element of `other` by
-  /// broadcasting: the sizes of `other` are multiples of this tensor's.
+  /// Returns the element of this tensor that broadcasting combines with an
+  /// element of `other`. The sizes of `other` are multiples of this tensor's
+  /// sizes.
   int64_t elementFor(const Tensor &other, int64_t element) const {
     Sizes index = other.indexOf(element);
     int64_t result = 0;
@@ -175,7 +176,7 @@ void Evaluation::store(const Tensor &tensor, Values values) {
     failed_ |= !memory;
     for (std::size_t i = 0; i < values.size() && memory; ++i) {
       int64_t place = tensor.placeOf(int64_t(i));
-      // A deliberate error affects all results.
+      // dnnError is a deliberate relative error of all results.
       auto value = float(
           roundedTo(tensor.type, values[i] * (1 + state().settings.dnnError)));
       if (tensor.type == dnn::BF16)

@@ -38,7 +38,8 @@ static void runEntry(StreamObject &stream) {
   ++stream.done;
 }
 
-/// Executes work until the stream, or every stream if null, is empty.
+/// Executes work until the queue of `wanted` is empty, or all queues if
+/// `wanted` is null.
 static void drain(StreamObject *wanted) {
   auto isDone = [&] {
     if (wanted)
@@ -82,7 +83,8 @@ static int runGraph(const std::vector<Node> &nodes) {
   if (call.code() != 0)                                                        \
   return call.code()
 
-/// Begins a destructor, which releases its object even if it reports a failure.
+/// Begins a function that destroys an object. Such a function releases the
+/// object even if it reports a failure.
 #define DESTROY(...) Call call(__func__, ##__VA_ARGS__)
 
 extern "C" {

@@ -18,7 +18,7 @@
 
 namespace kiln::runtime::fakecuda {
 
-/// Queued work; it returns an error code, which becomes the sticky error of the
+/// Queued work. Returns an error code, which becomes the sticky error of the
 /// context.
 using Work = std::function<int()>;
 
@@ -40,7 +40,8 @@ struct Capture {
 };
 
 struct QueueEntry {
-  Work work; ///< Empty: waits until `stream` has completed `position` entries.
+  /// If empty, wait until `stream` has completed `position` entries.
+  Work work;
   StreamObject *stream = nullptr;
   int64_t position = 0;
 };
@@ -54,7 +55,7 @@ struct StreamObject {
 
 struct EventObject {
   unsigned flags = 0;
-  StreamObject *stream = nullptr; ///< Null: never recorded.
+  StreamObject *stream = nullptr; ///< Null if never recorded.
   int64_t position = 0;
   std::shared_ptr<double> time;
   Capture *capture = nullptr;
@@ -114,7 +115,7 @@ State &state();
 
 int violate(const std::string &text);
 
-/// Begins every function that can fail.
+/// Every function that can fail creates a Call first.
 class Call {
 public:
   /// `inCapture` is true if the function is allowed while a stream is captured.

@@ -109,7 +109,7 @@ TEST_F(DiffTest, AHostArenaChangesNothing) {
 }
 
 TEST_F(DiffTest, AHostArenaIsLoadedIntoAndPerturbed) {
-  // Different training, with a mirror on either side.
+  // A and B train with different schedules. Either A or B has a mirror.
   for (const char *pair :
        {KILN_TOY " " KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY " " KILN_TOY}) {
     std::string both = pair;

@@ -68,7 +68,8 @@ TEST(OpDifferenceTest, OpsOfOneBufferMustHaveOneName) {
 }
 
 TEST(OpDifferenceTest, MicrobatchesAreRowsOrSums) {
-  // Concatenated rows of two micro-batches, and a sum over them.
+  // B has two micro-batches: A's 'rows' is the concatenation of their rows, and
+  // A's 'sum' is the sum over them.
   EXPECT_FALSE(firstDifferentOp(
       {op("rows", "r", 64), op("sum", "s", 16)},
       {looped("rows", 32, 2, "r", "half"), looped("sum", 16, 2, "x", "s")}));

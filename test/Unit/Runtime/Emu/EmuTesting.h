@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The accesses of generated kernels in C++: each calls the device first. The
-// accessors are inlined even into unoptimised code, since the code address of a
-// call identifies the access.
+// Implements the memory accesses of generated kernels in C++. Each accessor
+// calls the device first. Accessors are inlined even into unoptimised code,
+// because the device identifies an access by the code address of the call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +95,7 @@ public:
 
   EmuDevice device;
   Status status;
-  EmuCounts counts; ///< Of the last successful launch.
+  EmuCounts counts; ///< Counts of the last successful launch.
 
 private:
   alignas(EmuDevice::memoryAlignment) char memory_[floats * 4];

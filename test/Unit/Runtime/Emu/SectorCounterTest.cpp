@@ -87,7 +87,7 @@ TEST(SectorCounterTest, CountsWhatTextbooksDo) {
   EXPECT_EQ(sectorsOf(strided, 32, {1, 1}), (Sectors{5, 5}));
   EXPECT_EQ(sectorsOf(strided, 256, {1, 1}), (Sectors{40, 40}));
   EXPECT_EQ(sectorsOf(strided, 32, {8, 1}), (Sectors{4, 4}));
-  // Strides of two elements, of eight elements, and larger.
+  // The strides are 2, 8 and 200 elements.
   EXPECT_EQ(sectorsOf(strided, 32, {0, 2}), (Sectors{8, 8}));
   EXPECT_EQ(sectorsOf(strided, 32, {0, 8}), (Sectors{32, 32}));
   EXPECT_EQ(sectorsOf(strided, 32, {0, 200}), (Sectors{32, 32}));
@@ -100,7 +100,7 @@ TEST(SectorCounterTest, WideAccessesAreSeveralOfSixteenBytes) {
 }
 
 TEST(SectorCounterTest, LanesThatSkipAnAccessDisturbNoOther) {
-  // Lanes i to 31 execute iteration i of the loop, on a row of 4 sectors.
+  // In iteration i of the loop, lanes i to 31 access a row of 4 sectors.
   int64_t sectors = 1;
   for (int64_t i = 0; i < 32; ++i)
     sectors += 4 - i / 8;

@@ -55,7 +55,8 @@ void numberShared() {
 }
 
 /// Returns the index of row `row` of matrix `matrix`. Matrices and their rows
-/// are stored in reverse order, so that no address equals that of its lane.
+/// are stored in reverse order, so that row addresses do not increase with the
+/// lane.
 int64_t rowOf(int64_t matrix, int64_t row) {
   return (3 - matrix) * 64 + (7 - row) * 8;
 }
@@ -172,8 +173,7 @@ TEST(TensorCoreTest, PowersOfTwo) {
 // Asynchronous copies
 //===----------------------------------------------------------------------===//
 
-/// Each thread copies 4 floats, of which `present` bytes come from global
-/// memory.
+/// Each thread copies 16 bytes, of which `present` come from global memory.
 void copyOwn(char *const *args, int64_t present = 16, int64_t to = -1) {
   kiln_emu_copy_async(kiln_emu_shared(16 * (to < 0 ? threadId() : to)),
                       args[1] + 16 * threadId(), 16, present);

@@ -126,7 +126,7 @@ TEST_F(CommandTableTest, TableRunsAgainFromTheFirstIteration) {
 TEST_F(CommandTableTest, LaunchesOfAllSizes) {
   for (int threads : {1, 2, 3}) {
     std::memset(arena_, 0, arenaBytes);
-    // Sizes near the grain, and zero units.
+    // Unit counts near multiples of the grain of 4, and zero.
     int64_t sizes[] = {0, 10, 0, 4, 1, 0, 23, 0};
     Program program;
     for (int64_t i = 0; i < 8; ++i)
@@ -203,7 +203,7 @@ template <typename T> Command gemmCommand(const GemmShape &shape) {
   command.n = shape.n;
   command.k = shape.k;
   command.batch = shape.batch;
-  // Pad the leading dimensions, so that errors are detected.
+  // Pad the leading dimensions, so that errors in their use are detected.
   command.a = {{placeA * int64_t(sizeof(T)), 0},
                (shape.transA ? shape.m : shape.k) + 3,
                shape.transA,

@@ -58,7 +58,8 @@ Command ofKind(Command::Kind kind) {
   return command;
 }
 
-/// Returns a launch that reads one argument and writes the arguments around it.
+/// Returns a launch that reads its second argument and writes the first and the
+/// third.
 Command launch() {
   Command command = ofKind(Command::Kind::Launch);
   command.kernel = 0;
@@ -178,7 +179,7 @@ TEST(CommandAccessTest, FillsAndCopies) {
     if (kind == Command::Kind::Fill)
       expected.erase(expected.begin());
     EXPECT_EQ(accessesOf(command), expected) << commandKindName(kind);
-    // An access of zero bytes is included: traces have a record of it.
+    // An access of zero bytes is included, because it appears in traces.
     command.size = 0;
     EXPECT_EQ(accessesOf(command).size(), expected.size());
   }

@@ -139,7 +139,8 @@ TEST(CopyEngineTest, KeepsThePaceOfTheLink) {
 }
 
 TEST(CopyEngineTest, ManyShortCopiesKeepThePaceToo) {
-  // 200 copies of 100 KB at 200 MB/s: late wakeups must not accumulate.
+  // 200 copies of 100 KB at 200 MB/s take 0.1 s. The delays of late wakeups
+  // must not accumulate.
   CopyEngine engine({200e6, 0}, 200);
   Buffers buffers(100'000);
   double best = 1;
@@ -160,7 +161,7 @@ TEST(CopyEngineTest, ThePacedThreadLeavesTheProcessorAlone) {
   double process = processorSeconds(CLOCK_PROCESS_CPUTIME_ID);
   engine.start(buffers.out(0, 5'000'000, 0));
   engine.start(buffers.in(5'000'000, 5'000'000, 5'000'000, 1));
-  // Computation during the copy takes no waiting time.
+  // Compute for 20 ms of CPU time while the copies are in flight.
   double own = processorSeconds(CLOCK_THREAD_CPUTIME_ID);
   volatile double sum = 0;
   while (processorSeconds(CLOCK_THREAD_CPUTIME_ID) - own < 0.02)
@@ -169,7 +170,7 @@ TEST(CopyEngineTest, ThePacedThreadLeavesTheProcessorAlone) {
   engine.wait(1);
   own = processorSeconds(CLOCK_THREAD_CPUTIME_ID) - own;
   process = processorSeconds(CLOCK_PROCESS_CPUTIME_ID) - process;
-  // Copying 10 MB takes 0.1 s, but only some milliseconds of CPU time.
+  // The copies take 0.1 s, but only some milliseconds of CPU time.
   EXPECT_LT(process - own, 0.04);
   EXPECT_LT(own, 0.04); // The waiting thread sleeps.
 }
@@ -230,8 +231,8 @@ TEST(CopyEngineTest, ItsThreadsTakeNoSignals) {
 
 TEST(CopyEngineTest, SaysThatItsThreadsCannotStart) {
 #if KILN_COUNTS_ALLOCATIONS
-  // Runs in a separate process: the stacks of ended threads are cached, and
-  // would suffice here.
+  // Run in a separate process, because this process has cached stacks of ended
+  // threads, which new threads could use.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   auto withoutMemory = [] {
     std::ifstream statm("/proc/self/statm");

@@ -207,8 +207,8 @@ protected:
     commands().insert(commands().begin() + long(to), command);
   }
   void replace(size_t index, Json command) { commands()[index] = command; }
-  /// Returns the error message for the program, with queues for all of its
-  /// commands.
+  /// Adds queues and waits to the description, and returns the error message of
+  /// the reader.
   std::string refusal() const { return ::refusal(withQueues(json_)); }
   void refuses(const std::string &message) {
     EXPECT_NE(refusal().find(message), std::string::npos)
@@ -284,8 +284,8 @@ TEST_F(CopyOrderTest, ReadOfTheSourceIsFine) {
 }
 
 TEST_F(CopyOrderTest, ASlotThatReachesIntoTheSource) {
-  // The buffer of row_loss begins before hidden and ends in it, so that a
-  // launch that writes row_loss writes hidden during its copy.
+  // The buffer of row_loss begins before hidden and ends inside hidden, so that
+  // a launch that writes row_loss writes hidden while hidden is copied.
   slot("row_loss")["offset"] = place("hidden") - 64;
   commands()[5]["args"][3] = {place("hidden") - 64, 0};
   refuses("'programs.train.segments[0].commands[5]' (launch 'loss') writes the "
@@ -306,7 +306,8 @@ TEST_F(CopyOrderTest, PartsOfOneSlotAreSeparate) {
 }
 
 TEST_F(CopyOrderTest, StatesAreBlocksToo) {
-  // The update of U writes its moment, which is still being copied.
+  // Copy a part of U's moment to the slot of E's moment. The copy is in flight
+  // during both updates.
   replace(15, {{"op", "copy_start"},
                {"name", "moment_U"},
                {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
@@ -314,8 +315,9 @@ TEST_F(CopyOrderTest, StatesAreBlocksToo) {
                {"bytes", 64},
                {"token", 3}});
   move(18, 20);
-  // The copied bytes are inside the same state, after the beginning of the
-  // argument, which could be another part of the state. But E's moment is read.
+  // The argument of 'update_U' begins before the copied part of U's moment and
+  // could be another part of the state. 'update_E' writes the destination of
+  // the copy.
   refuses("(launch 'update_E') writes the destination of copy_start 'moment_U' "
           "at commands[15]");
 }
@@ -327,7 +329,7 @@ TEST_F(CopyOrderTest, ScratchIsWritten) {
 }
 
 TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
-  // moment_E_back, which is in flight together with 'mirror'.
+  // The copy 'moment_E_back' is in flight at the same time as 'mirror'.
   Json second = commands()[21];
   second["from"] = commands()[22]["to"];
   replace(21, second);
@@ -371,7 +373,8 @@ TEST_F(CopyOrderTest, CopiesMayBeInFlightWhereLoopsBeginAndEnd) {
   };
   EXPECT_EQ(between(1, 3), "");
   EXPECT_EQ(between(1, 15), "");
-  // The second iteration starts the copy again.
+  // The second iteration starts the copy again while that of the first
+  // iteration is in flight.
   EXPECT_NE(
       between(5, 15).find(
           "'programs.train.segments[0].commands[5]' (copy_start 'grad_U') "
@@ -382,8 +385,9 @@ TEST_F(CopyOrderTest, CopiesMayBeInFlightWhereLoopsBeginAndEnd) {
 }
 
 TEST_F(CopyOrderTest, StridesMatterInLoopsAlone) {
-  // After the loop, a stride does not limit the extent of an argument:
-  // 'update_E' receives a state that begins before the copied bytes.
+  // Outside a loop, the extent of an argument is not limited by its stride. The
+  // argument of 'update_E' begins before the copied bytes and may extend into
+  // them.
   replace(15, {{"op", "copy_start"},
                {"name", "moment_U"},
                {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
@@ -403,8 +407,8 @@ TEST_F(CopyOrderTest, StridesMatterInLoopsAlone) {
 
 TEST_F(CopyOrderTest, ReferencesThatMeetInALaterIteration) {
   // In iteration i, the copy writes [i * 64, (i + 1) * 64) of the tail of the
-  // host arena. The other command accesses the bytes of iteration i + 2 in the
-  // first of its two iterations, and the same bytes in the second.
+  // host arena. The tests below let 'clear' access different bytes of the tail
+  // in the two iterations.
   int64_t tail = json_["arena"]["host_bytes"];
   json_["arena"]["host_bytes"] = tail + 1024;
   commands()[4]["to"] = {tail, 64, "host"};

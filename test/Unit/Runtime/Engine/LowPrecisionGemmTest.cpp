@@ -139,7 +139,8 @@ GemmOperand Product::take(int64_t rows, int64_t columns, bool trans,
     std::swap(rows, columns);
   GemmOperand operand;
   operand.trans = trans;
-  // Rows and matrices are padded, and their addresses are barely aligned.
+  // Rows and matrices are padded, and their addresses have only the alignment
+  // of an element.
   operand.ld = columns + gap;
   operand.batchStride = rows * operand.ld + gap;
   int64_t bytes = int64_t(bitsOf(type)) / 8;
@@ -293,7 +294,8 @@ TEST(LowPrecisionGemmTest, TheFirstIterationStartsTheSum) {
 }
 
 TEST(LowPrecisionGemmTest, RoundsOnce) {
-  // 1 + 2^-8 + 2^-8 in bf16 is 1 if rounded twice; the terms are in two blocks.
+  // The terms of 1 + 2^-8 + 2^-8 are in two blocks. If the sum of each block is
+  // rounded to bf16, the result is 1.
   Product product({16, 16, 2 * blockDepth, 1, 1, 1}, false, false,
                   ElementType::BF16, GemmBeta::Zero);
   auto fill = [&](const GemmOperand &operand, float value) {

@@ -84,7 +84,7 @@ TEST_F(MemoryCheckTest, LifetimeOneCommandShort) {
 
 TEST_F(MemoryCheckTest, WriteToAnUndeclaredResult) {
   nlohmann::json description = describe();
-  // The command also writes the row losses.
+  // The command also writes the row losses, which are not declared as a result.
   toy::commandsOf(description["programs"]["train"])[4]["writes"] = {0};
   Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
@@ -173,7 +173,7 @@ TEST_F(HostMemoryCheckTest, LifetimeOneCommandShort) {
 }
 
 TEST_F(HostMemoryCheckTest, WriteToTheHostThatNobodyDeclared) {
-  // The update of U also writes its moment.
+  // The update of U also writes its moment, which is not declared as a result.
   toy::commandsOf(json_["programs"]["train"])[20]["writes"] = {0};
   std::string lines = failed();
   EXPECT_NE(lines.find("on the host of state 'U.m'"), std::string::npos)

@@ -72,7 +72,7 @@ TEST_F(OffloadTest, ResumesFromACheckpointOfAnotherPlan) {
   losses.erase(losses.begin(), losses.begin() + 3);
   EXPECT_EQ(lossTexts(path("on-host.jsonl")), losses);
   EXPECT_EQ(lossTexts(path("on-device.jsonl")), losses);
-  // --init loads only the weights, and also updates the mirror.
+  // --init loads the weights, but no optimizer states, and updates the mirror.
   std::string init = "--init=" + path("host/checkpoint-3/model.safetensors");
   run(offloaded_, {"--steps=2", init, "--log=" + path("init-host.jsonl")});
   run(describe(), {"--steps=2", init, "--log=" + path("init.jsonl")});
@@ -131,7 +131,7 @@ TEST_F(OffloadTest, TracesCopiesOnTheirOwnTracks) {
     else if (event["cat"] == "copy_wait")
       awaited[event["name"]].push_back(end);
   }
-  // No copy ends after its wait.
+  // Every copy ends before the wait for the copy ends.
   for (auto &[name, ends] : done) {
     ASSERT_EQ(awaited[name].size(), ends.size()) << name;
     for (size_t i = 0; i < ends.size(); ++i)
@@ -181,7 +181,7 @@ TEST_F(OffloadTest, TracesOpsOfBothArenas) {
       number(); // Iteration.
       uint64_t slots = number();
       if (op == "copy_start") {
-        // The copy writes a slot or a state.
+        // Commands 21 and 22 copy to states, and all other copies write a slot.
         EXPECT_EQ(slots, command == 21 || command == 22 ? 0u : 1u) << command;
       }
       for (; slots > 0; --slots)

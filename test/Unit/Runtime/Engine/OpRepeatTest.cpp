@@ -19,7 +19,7 @@ using namespace kiln;
 
 namespace {
 
-/// Returns the toy with element types of its slots.
+/// Returns a description of the toy in which slots have element types.
 nlohmann::json describeTyped() {
   nlohmann::json description = describe();
   for (nlohmann::json &program : description["programs"])
@@ -74,8 +74,8 @@ TEST_F(OpRepeatTest, GivesItsOwnBits) {
         << outcome.out;
   EXPECT_NE(outcome.out.find("train: gemm, "), std::string::npos);
   EXPECT_EQ(outcome.out.find("worst"), std::string::npos) << outcome.out;
-  // The batch and the seed differ, but the trace contains the inputs of the
-  // commands.
+  // The seed and the number of threads have no effect, because the trace
+  // contains the inputs of the commands.
   outcome = runToy({"--check-trace=" + trace(), "--seed=7", "--threads=3"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
 }
@@ -112,8 +112,8 @@ TEST_F(OpRepeatTest, NamesTheResultThatDiffers) {
       << outcome.err;
 }
 
-/// A changed bit of a result is within rounding if the slot has an element
-/// type.
+/// A changed bit of a result is a rounding difference if the slot has an
+/// element type, and an error otherwise.
 TEST_F(OpRepeatTest, SlotsSayWhatTheyHold) {
   std::size_t last = firstRecord() + 32;
   std::string wrong = bytes_;
@@ -212,12 +212,12 @@ TEST(ResultDistanceTest, OfTensors) {
   EXPECT_EQ(between({nan, 1}, {nan, 1}).share(), 0);
   EXPECT_EQ(between({nan, 1}, {1, 1}).share(), INFINITY);
   EXPECT_EQ(between({0, 0}, {0, 1}).share(), 1 / (64 * double(FLT_EPSILON)));
-  // Elements that neither result has changed do not count.
+  // Elements that both results leave unchanged do not count.
   EXPECT_GT(
       between({nan, 1, 1e30f}, {nan, 1.001f, 1e30f}, {nan, 1, 1e30f}).share(),
       1);
   EXPECT_LT(between({nan, 1}, {nan, 1 + FLT_EPSILON}, {nan, 1}).share(), 1);
-  // A difference after the last whole element.
+  // The 13 bytes differ after the last whole element.
   double a[] = {1, 2}, b[] = {1, 2}, before[] = {0, 0};
   reinterpret_cast<char *>(b)[12] = 1;
   EXPECT_EQ(tensorDistance(ElementType::F64, reinterpret_cast<char *>(before),

@@ -49,8 +49,8 @@ struct Scalar {
 
 } // namespace
 
-/// Orders the commands of the host and the device commands that write the bytes
-/// that the host reads.
+/// Orders host commands and the device commands that write bytes that the host
+/// commands read.
 static void orderScalars(const ProgramFile &file, const Program &program,
                          const std::vector<Json *> &commands) {
   std::vector<Scalar> scalars;
@@ -147,7 +147,7 @@ Json withQueues(Json description) {
       command["queues"] = executing;
   });
   Result<ProgramFile> file = parseProgramFile(description.dump(), INT64_MAX);
-  // An invalid description is also invalid with waits.
+  // Waits cannot make an invalid description valid.
   if (!file.ok())
     return description;
   for (std::size_t i = 0; i < file->programs.size(); ++i) {

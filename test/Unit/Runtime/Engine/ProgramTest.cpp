@@ -187,7 +187,7 @@ TEST(DamagedProgramTest, AnyReplacedValueIsHandled) {
   const Json replacements[] = {nullptr,       -1, INT64_MAX, "x", Json::array(),
                                Json::object()};
   for (auto &[path, unused] : flat.items()) {
-    // One program suffices; its commands are the most diverse part.
+    // Skip the other programs, because 'train' has the most diverse commands.
     if (path.rfind("/programs/evaluate", 0) == 0 ||
         path.rfind("/programs/generate", 0) == 0)
       continue;

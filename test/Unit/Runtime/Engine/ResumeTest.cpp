@@ -103,7 +103,7 @@ TEST_F(ResumeTest, AFlagThatIsGivenWinsAndThatIsSaid) {
                 "note: --lr changes from 0.5 to 0.25\n"
                 "note: --min-lr changes from 0 to 0.125\n"
                 "note: --grad-clip changes from 2 to 0\n");
-  // From now on the checkpoint has the trajectory of the resumed run.
+  // Later checkpoints have the trajectory of the resumed run.
   outcome = runToy({data(), resume(), save(), "--steps=9"});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   Json trajectory = manifestOf(path("save/checkpoint-9"))["trajectory"];
@@ -197,8 +197,8 @@ TEST_F(ResumeTest, AnotherExecutableIsRefusedUnlessThatIsAllowed) {
     expectSays(outcome, "with --resume-changing=" + std::string(other.name));
     EXPECT_EQ(countOf(outcome.err, "\n"), 1) << outcome.err;
 
-    // The message names only the settings that differ, even those that are
-    // allowed.
+    // The message names the settings that differ and no others. It does not
+    // name allowed settings that are equal.
     flags.push_back("--resume-changing=data");
     outcome = runToy(description, flags);
     EXPECT_EQ(outcome.exitCode, 2) << outcome.err;
@@ -285,7 +285,7 @@ TEST_F(ResumeTest, DataIsKnownByItsContentNotByItsPath) {
   outcome = runToy(flags);
   EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
   expectSays(outcome, "; reading starts at its beginning\n");
-  // Two steps since the beginning of the data.
+  // The run has read two batches from the beginning of the data.
   EXPECT_EQ(manifestOf(path("new/checkpoint-6"))["training"]["sequence"],
             2 * batch);
   // The validation data may change freely.
@@ -377,7 +377,8 @@ TEST_F(ResumeTest, ARunThatDoesNotTrainKeepsTheTrajectory) {
   Json trajectory = manifestOf(path("sgd/checkpoint-4"))["trajectory"];
   EXPECT_EQ(trajectory["optimizer"][0]["name"], "sgd");
   EXPECT_EQ(trajectory["schedule"]["kind"], "linear");
-  // The only copy of the states is not replaced.
+  // A checkpoint with the only copy of the old optimizer states is not
+  // replaced.
   std::string before =
       readFile(path("save/checkpoint-4/optimizer.safetensors"));
   for (const std::string &from : {path("save"), path("save/checkpoint-4/")}) {

@@ -33,7 +33,8 @@ Json withTwoUpdates() {
       {{"name", "update"}, {"commands", part(commands, 10, 13)}},
       {{"name", "gradients"}, {"commands", part(commands, 0, 10)}}};
   train["order"] = {"gradients", "update", "gradients", "update"};
-  // The slots of the toy do not overlap.
+  // The slots of the toy do not overlap in memory, so all of them can be live
+  // in all commands.
   for (Json &slot : train["slots"]) {
     slot["first"] = 0;
     slot["last"] = 26;

@@ -107,7 +107,8 @@ protected:
 };
 
 TEST_F(StopTest, SigtermSavesAndTheResumedRunHasTheSameBits) {
-  // The second program has copy threads. The first one reads its checkpoints.
+  // The offloaded toy has copy threads. Its checkpoints are read by the toy
+  // without offloading.
   for (auto [signal, program] : {std::pair{SIGTERM, KILN_TOY},
                                  {SIGINT, KILN_TOY},
                                  {SIGHUP, KILN_TOY},
@@ -153,7 +154,8 @@ TEST_F(StopTest, WhatWasIgnoredAtTheStartStaysIgnored) {
   process.send(SIGHUP);
   process.send(SIGINT);
   process.send(SIGINT);
-  // The run has continued after the output that was in the pipe.
+  // Step 3000 is printed only if the run has continued: the pipe cannot hold
+  // this much output.
   ASSERT_TRUE(process.waitForLine("step 3000/"));
   process.send(SIGTERM);
   EXPECT_EQ(process.wait(), 75);

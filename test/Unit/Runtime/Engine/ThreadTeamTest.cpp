@@ -54,7 +54,8 @@ TEST(ThreadTeamTest, CoversEveryIndexOnce) {
     ThreadTeam team(threads);
     ASSERT_TRUE(team.status().ok());
     EXPECT_EQ(team.size(), threads);
-    // The last count has more indexes than a part can count individually.
+    // The last count exceeds the number of blocks of a part, so that a block
+    // has several indexes.
     for (int64_t count : {0, 1, 2, 3, 7, 1000, 1'000'003}) {
       Calls calls(count, threads);
       team.forEachPart(count, [&](int64_t begin, int64_t end, int thread) {
@@ -232,9 +233,7 @@ TEST(ThreadTeamTest, FlushesDenormalsInEveryThread) {
 
 TEST(ThreadTeamTest, RestoresDenormals) {
   volatile float smallest = std::numeric_limits<float>::min();
-  {
-    DenormalsFlushed flushed;
-  }
+  { DenormalsFlushed flushed; }
   EXPECT_NE(smallest * 0.5f, 0.0f);
 }
 

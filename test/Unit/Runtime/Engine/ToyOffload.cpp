@@ -17,7 +17,7 @@ namespace kiln::runtime::toy {
 using Json = nlohmann::json;
 
 constexpr int64_t tableBytes = offloadedTableBytes;
-// Offsets of the states; E and U.device replace E and U.
+// Offsets of the states. In the device arena, U.device has the place of U.
 constexpr int64_t deviceU = tableBytes;
 constexpr int64_t hostU = 0, hostMomentE = tableBytes,
                   hostMomentU = 2 * tableBytes;

@@ -8,9 +8,9 @@
 // The toy of ToyProgram.h with parameter U and both moments in the host arena.
 // It contains every kind of offload: an activation (hidden is copied to the
 // host and back), an optimizer state that is copied to the device for its
-// update (E.m), an update that runs on the host (U, with a gradient that is
-// copied there), a mirror (U.device), and copies inside and outside of the
-// loop. Its results are bitwise equal to those of the toy.
+// update (E.m), an update that runs on the host (U, whose gradient is copied to
+// the host), a mirror (U.device), and copies inside and outside of the loop.
+// Its results are bitwise equal to those of the toy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 namespace kiln::runtime::toy {
 
-/// Returns a description of describe() with offloading.
+/// Adds offloading to a description of describe().
 nlohmann::json offload(nlohmann::json description);
 
 inline nlohmann::json describeOffloaded() { return offload(describe()); }

@@ -103,7 +103,7 @@ TEST(CheckpointDir, NewestIsBySequence) {
     expectOk(save(directory, step));
   expectOk(save(directory, 15));
   EXPECT_EQ(stepFound(temporary.path()), 15);
-  expectOk(save(directory, 20)); // Replaces the older one.
+  expectOk(save(directory, 20)); // Replaces the older checkpoint of step 20.
   EXPECT_EQ(stepFound(temporary.path()), 20);
   EXPECT_EQ(directory.steps(), (std::vector<int64_t>{10, 30, 15, 20}));
   expectOk(save(directory, 25, 2));
@@ -188,10 +188,10 @@ TEST(CheckpointDir, FallsBackFromMissingOrShortFiles) {
         std::filesystem::resize_file(path,
                                      std::filesystem::file_size(path) - 1);
       EXPECT_EQ(stepFound(temporary.path(), 1), 1);
-      // If its path is given explicitly, it is an error.
+      // A damaged checkpoint whose path is given explicitly is an error.
       expectBadInput(findCheckpoint(temporary / "checkpoint-2").status(),
                      remove ? "No such file" : name);
-      // The sizes suffice to detect this.
+      // A check of the file sizes suffices to detect the damage.
       Result<FoundCheckpoint> found =
           findCheckpoint(temporary.path(), VerifyLevel::Sizes);
       ASSERT_TRUE(found.ok());
@@ -221,7 +221,7 @@ TEST(CheckpointDir, ARenamedCheckpointIsNoticed) {
                           temporary / "checkpoint-7");
   expectBadInput(findCheckpoint(temporary / "checkpoint-7").status(),
                  "is of step 1, but its directory is of step 7");
-  // Any other name is allowed.
+  // A directory name that contains no step is allowed.
   std::filesystem::rename(temporary / "checkpoint-7", temporary / "best");
   EXPECT_EQ(stepFound(temporary / "best"), 1);
 }
@@ -234,9 +234,7 @@ TEST(CheckpointDir, OneRunAtATime) {
   EXPECT_EQ(second.status().code(), ExitCode::Error);
   EXPECT_NE(second.status().message().find("in use by another run"),
             std::string::npos);
-  {
-    CheckpointDir gone = std::move(directory);
-  }
+  { CheckpointDir gone = std::move(directory); }
   EXPECT_TRUE(CheckpointDir::open(temporary.path()).ok());
 }
 

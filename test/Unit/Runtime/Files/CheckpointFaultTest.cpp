@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// If any system call of a save fails, the save reports it, leaves no new files,
-// and the previous checkpoint is found. If the process is killed at any system
-// call, the next run finds a valid checkpoint.
+// If any system call of a save fails, the save reports the failure, leaves no
+// new files, and the previous checkpoint is found. If the process is killed at
+// any system call, the next run finds a valid checkpoint.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,8 +77,8 @@ int sweepErrors(int64_t step, int error, int keep) {
       EXPECT_TRUE(notes.empty());
       return call - 1;
     }
-    // A failure after the commit is a note. A failing close of a file that was
-    // only read is ignored.
+    // A failure after the commit is reported as a note. A failing close of a
+    // file that was only read is ignored.
     Result<FoundCheckpoint> found = findCheckpoint(temporary.path());
     EXPECT_TRUE(found.ok()) << found.status().message();
     if (found.ok()) {

@@ -176,7 +176,7 @@ TEST(EventLog, NoPartialLineAfterAFailure) {
   ASSERT_TRUE(log.ok() && log->begin({}).ok());
   log->write(step(1));
   {
-    Fault fault(1, ENOSPC); // Stores half of the line first.
+    Fault fault(1, ENOSPC); // The failing write stores half of the line.
     log->write(step(2));
     EXPECT_TRUE(fault.fired());
   }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Any slice equals the same part of the whole tensor, and the distributions
-// have the expected moments.
+// Checks that the initial values of any slice equal the same part of the whole
+// tensor, and that the distributions have the expected moments.
 //
 //===----------------------------------------------------------------------===//
 

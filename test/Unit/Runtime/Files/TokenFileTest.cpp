@@ -217,7 +217,7 @@ TEST(TokenFile, ShufflesDifferBySeedAndEpoch) {
     fixed += at == i;
     neighbours += at + 1 == shuffledIndex((i + 1) % count, count, 1, 0);
   }
-  // Random permutations have an expected value of about 1.
+  // For random permutations, the expected value of each count is about 1.
   EXPECT_LT(sameSeed, 8);
   EXPECT_LT(sameEpoch, 8);
   EXPECT_LT(fixed, 8);

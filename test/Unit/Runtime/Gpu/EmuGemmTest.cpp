@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The emulated vendor library computes the bits of the CPU engine, uses only
-// its workspace, and reads no uninitialised bytes.
+// The emulated vendor library computes the same bits as the CPU engine, uses
+// only its workspace, and reads no uninitialised bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -148,14 +148,15 @@ TEST(PrefetchTest, NoCopyBeforeTheFirstWait) {
 TEST(PrefetchTest, NoWaitInTheLoop) {
   Json description = prefetch();
   commandsOf(description).erase(8);
-  commandsOf(description).erase(8); // The command that reads the destination.
+  // Erase the command that reads the destination.
+  commandsOf(description).erase(8);
   refuses(description,
           "commands[8]' (copy_start 'next') writes the destination of "
           "copy_start 'first' at commands[6] while it is in flight");
   commandsOf(description)[8]["bytes"] = 0;
   refuses(description, "commands[8]' uses token 1 while copy_start 'first' at "
                        "commands[6] is in flight");
-  // The copy of the first iteration is in flight in the second one.
+  // The copy of the first iteration is in flight in the second iteration.
   description = prefetch();
   Json wait = commandsOf(description)[8];
   commandsOf(description).erase(8);
@@ -222,7 +223,8 @@ TEST(PrefetchTest, SlotsLiveAllAroundTheLoop) {
 
 TEST(PrefetchTest, MissingWaitsOfQueues) {
   EXPECT_EQ(refusal(prefetch()), "");
-  // The next part may overwrite the current one before that is copied.
+  // The copy of the next part may overwrite the current part before 'keep'
+  // copies the current part.
   Json description = prefetch();
   commandsOf(description)[10].erase("after");
   std::string message = refusal(description);
@@ -232,7 +234,7 @@ TEST(PrefetchTest, MissingWaitsOfQueues) {
                          "'arrived'"),
             std::string::npos)
       << message;
-  // The compute queue does not wait for the part.
+  // The compute queue does not wait for the copy of the part.
   description = prefetch();
   commandsOf(description)[8]["queues"] = {"copy_out"};
   message = refusal(description);

@@ -299,7 +299,7 @@ TEST(FirstTouchesTest, AreInEveryIterationOrInOne) {
   Json commands = {
       {{"op", "loop_begin"}, {"count", 2}},
       deviceLaunch("part", 0, {device(0)}, 256, {0}, Json::array(), 64),
-      // The result is stored in place of the operand.
+      // 'double' computes in place.
       deviceLaunch("double", 0, {device(0), device(0)}, 256, {1}, Json::array(),
                    64),
       deviceLaunch("keep", 0, {device(0), device(256, 256)}, 256, {1},

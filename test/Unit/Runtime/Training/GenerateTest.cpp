@@ -18,7 +18,7 @@ namespace {
 using Logits = std::vector<std::pair<double, int64_t>>;
 
 int64_t sample(double temperature, int64_t topK, double uniform) {
-  // Probabilities 1/7, 4/7, 2/7 at temperature 1.
+  // At temperature 1, the probabilities of the tokens are 1/7, 4/7 and 2/7.
   Logits logits = {{0.0, 0}, {std::log(4.0), 1}, {std::log(2.0), 2}};
   return sampleToken(logits, temperature, topK, uniform);
 }
@@ -44,7 +44,7 @@ TEST(SampleTest, TopKDropsTheRest) {
 }
 
 TEST(SampleTest, LowTemperatureSharpens) {
-  // Probabilities 16/21, 4/21, 1/21.
+  // The sorted probabilities are 16/21, 4/21 and 1/21.
   EXPECT_EQ(sample(0.5, 0, 0.76), 1);
   EXPECT_EQ(sample(0.5, 0, 0.77), 2);
 }

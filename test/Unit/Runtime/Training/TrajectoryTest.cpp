@@ -252,8 +252,8 @@ TEST(TrajectoryTest, ProgressIsCheckedToo) {
                       {"seed", UINT64_MAX},
                       {"shuffle", 3},
                       {"optimizer_start", 2}}}};
-  // JSON parses nonnegative integers as unsigned, unlike values set by the
-  // test.
+  // The parser of JSON returns nonnegative integers as unsigned, whereas the
+  // values above are signed.
   manifest.extra = Json::parse(manifest.extra.dump());
   std::optional<Progress> progress = readProgress(manifest);
   ASSERT_TRUE(progress);

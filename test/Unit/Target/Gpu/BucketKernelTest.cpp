@@ -33,7 +33,7 @@ std::vector<double> levelsOf(int64_t bits) {
   return levels;
 }
 
-/// Returns values on both sides of the borders, on them, and at the ends.
+/// Returns values below, on and above the borders, infinities and NaN.
 template <typename T>
 std::vector<T> values(int64_t count, const std::vector<double> &borders) {
   std::vector<T> x = someValues<T>(count, 1);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lowered kernels compute the bits that their text specifies, and the checks of
-// the device detect their errors.
+// Checks that lowered kernels compute the bits that their text specifies, and
+// that the emulated device detects their errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -205,8 +205,8 @@ TEST_F(Emulate, FindsAlignmentThatIsPromisedButNotKept) {
 }
 
 TEST_F(Emulate, AccessesAreAsWideAsTheirAlignment) {
-  // With an alignment of 4 bytes, the same 16 bytes are four accesses, which
-  // may start at any float.
+  // With an alignment of 4 bytes, an access of 16 bytes is split into four
+  // accesses, so that the address may be that of any float.
   std::string text = curveKernel();
   for (size_t at; (at = text.find("alignment = 16")) != std::string::npos;)
     text.replace(at, strlen("alignment = 16"), "alignment = 4");
@@ -325,7 +325,8 @@ TEST_F(Emulate, SharedGlobalsLieOneAfterTheOther) {
 }
 
 TEST_F(Emulate, RefusesAlignmentThatSharedMemoryIsNotDeclaredWith) {
-  // The emulated device aligns every global to 16 bytes; a GPU does not.
+  // The emulated device aligns every global to 16 bytes, but a GPU aligns a
+  // global only as declared.
   auto withBody = [&](const std::string &declared, const std::string &body) {
     return refusal("llvm.mlir.global internal @s() {addr_space = 3 : i32" +
                    declared + "} : !llvm.array<64 x f32>\n" +
@@ -355,7 +356,7 @@ TEST_F(Emulate, RefusesAlignmentThatSharedMemoryIsNotDeclaredWith) {
     EXPECT_EQ(withBody(", alignment = 8", body),
               "kernel 'k': '" + std::string(op) + "'" + why);
   }
-  // Without an attribute, the alignment is that of an element.
+  // Without an alignment attribute, a global has the alignment of an element.
   EXPECT_EQ(withBody("", load), "kernel 'k': 'llvm.load' promises an alignment "
                                 "of 16 bytes in shared memory that is declared "
                                 "with 4");

@@ -10,9 +10,10 @@
 // compared with an f64 computation on the same inputs, element by element,
 // within 2^-8 of the magnitude of its terms plus a small bound for sums in f32.
 //
-// q, k and v are stored in the rows of one fused tensor, and so are their
-// gradients, so writes outside the results are detected. Dropout uses the
-// random generator, so a single wrong mask bit is detected too.
+// q, k and v share the rows of one fused tensor, and so do their gradients. A
+// write outside a result therefore changes another checked value. The expected
+// results use the dropout masks of the random generator, so a single wrong mask
+// bit is detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ struct Case {
   int64_t sequences, length, heads, kvHeads, headDim;
   bool causal;
   double dropout = 0;
-  double scale = 0;    ///< 0 means about 1 / sqrt(headDim).
+  double scale = 0;    ///< If 0, about 1 / sqrt(headDim).
   int64_t padding = 0; ///< Columns after a row of qkv.
   int64_t skip = 0;    ///< Bytes before each bf16 argument.
   bool takesRng = false;
@@ -264,7 +265,8 @@ void Problem::checkForward() {
 }
 
 void Problem::checkBackward() {
-  // Compute from the o and lse that are passed to the kernel.
+  // Compute the expected gradients from the o and lse that are passed to the
+  // kernel.
   Expected expected(qkv.size());
   std::vector<std::pair<size_t, size_t>> rows;
   for (int64_t s = 0, row = 0; s < c.sequences; ++s)

@@ -96,7 +96,7 @@ TEST_P(FlashPtx, AssemblesWithoutSpills) {
       EXPECT_EQ(kernel.spillStores, 0) << kernel.kernel << " " << cubin.chip;
       EXPECT_EQ(kernel.spillLoads, 0) << kernel.kernel << " " << cubin.chip;
       EXPECT_LE(kernel.registers, 255);
-      // The assembler reserves 1 KiB per block.
+      // 1 KiB of shared memory is reserved per block.
       EXPECT_LE(2 * kernel.sharedBytes, 98 * 1024);
     }
 }

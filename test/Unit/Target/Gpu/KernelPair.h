@@ -51,8 +51,8 @@ public:
   std::vector<char> bytes;
 };
 
-/// Marks a place as a result. The kernel writes every byte of it before it
-/// reads it.
+/// Marks a place as a result. The kernel must write every byte of a result
+/// before reading the byte.
 inline Place written(Place place) {
   place.isRead = false;
   place.isWritten = true;
@@ -75,8 +75,8 @@ using EmitCpu = llvm::function_ref<cpu::KernelLaunch(
 using EmitGpu = llvm::function_ref<llvm::FailureOr<gpu::KernelLaunch>(
     mlir::gpu::GPUModuleOp, llvm::StringRef, mlir::Builder, gpu::Alignments)>;
 
-/// Runs both kernels and compares the memory. On the device, only bytes that
-/// are read are initialized.
+/// Runs both kernels and compares the memory. On the device, only operands are
+/// initialized.
 void expectSameBits(const Memory &memory, llvm::ArrayRef<Place> args,
                     llvm::ArrayRef<int64_t> immediates, EmitCpu emitCpu,
                     EmitGpu emitGpu);
@@ -87,7 +87,7 @@ std::vector<char> runOnGpu(const Memory &memory, llvm::ArrayRef<Place> args,
                            llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 
 /// Returns the ratio of the 32-byte sectors that the GPU kernel accesses to the
-/// minimum, which accesses all operands and results once.
+/// minimum number, for one access to each operand and result.
 double sectorRatio(const Memory &memory, llvm::ArrayRef<Place> args,
                    llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For each member, a kernel with a table computes the same as without one,
-// accesses the same sectors, and reads the table directly from the parameters.
+// Checks that a kernel with an argument table computes the same results for
+// each member as the kernel without a table, accesses the same sectors, and
+// reads the table directly from the parameters.
 //
 //===----------------------------------------------------------------------===//
 

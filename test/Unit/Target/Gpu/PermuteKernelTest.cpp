@@ -157,7 +157,8 @@ TEST(GpuPermute, BfloatsKeepTheirBits) {
   check<Bfloat>(copy({9, 11}, {3, 27}, {11, 1}));
 }
 
-/// Tiles of element pairs, and cases in which one side has no whole pairs.
+/// Transposes tiles of element pairs. In some cases, the source or the
+/// destination has no whole pairs.
 TEST(GpuPermute, TransposesOfBfloats) {
   check<Bfloat>(copy({128, 64}, {1, 128}, {64, 1}), 0, /*nanAt=*/9);
   check<Bfloat>(copy({38, 70}, {1, 38}, {70, 1}));

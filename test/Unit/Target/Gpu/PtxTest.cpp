@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The PTX contains the instructions that the kernels specify where these
-// determine speed and rounding. PTX is generated in this process; tests of
-// machine code need an assembler and are skipped without one.
+// Checks that the PTX contains the instructions that determine the speed and
+// the rounding of kernels. PTX is generated in this process. Tests of machine
+// code are skipped if no assembler is installed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -248,7 +248,7 @@ TEST_F(Cubins, WithoutAnAssembler) {
       << message;
   EXPECT_NE(message.find("only PTX"), std::string::npos);
 
-  // A library other than nvJitLink.
+  // This library is not nvJitLink.
   search.libraries = {"libc.so.6"};
   cubin = assemble("", "sm_90", search);
   ASSERT_FALSE(!!cubin);

@@ -41,9 +41,10 @@ std::string kernel(const std::string &name, const std::string &parameters,
 std::string curveKernel();
 
 /// Returns the kernel row_sums(x, y, cols): y[r] is the sum of row r of x, with
-/// one row per block of two warps. Thread t adds columns 4 * (t + 64 * i) .. +
-/// 3 in order of i; then elements (0+2) + (1+3), lanes at distance 16, 8, 4, 2,
-/// 1, and the two warps are added.
+/// one row per block of two warps. Thread t adds four columns, 4 * (t + 64 * i)
+/// and the following three, elementwise in order of i. Then the four elements
+/// are added as (0+2) + (1+3), then lanes at distances 16, 8, 4, 2 and 1, then
+/// the two warps.
 std::string rowSumKernel();
 
 } // namespace kiln::test

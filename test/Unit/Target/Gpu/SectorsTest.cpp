@@ -96,7 +96,7 @@ template <typename T> void rope(int64_t sequences) {
                         }));
 }
 
-/// All heads of all sequences share each read of the tables.
+/// The tables are read once for all heads of all sequences.
 TEST(GpuSectors, Rope) {
   for (int64_t sequences : {1, 2, 6}) {
     rope<float>(sequences);
@@ -116,25 +116,25 @@ template <typename T> void buckets(int64_t bits) {
   Place codes = memory.add(std::vector<uint8_t>(count / 8 * bits));
   Place dx = memory.add(someValues<T>(count, 2));
   std::string of = " of " + std::to_string(bits);
-  report<T>("bucket_encode" + of,
-            sectorRatio(memory, {x, written(codes)}, {},
-                        [&](auto kernels, auto name, auto b, auto alignments) {
-                          BucketEncodeShape shape = {
-                              {count, elementType<T>(b), borders}};
-                          return gpu::emitBucketEncode(kernels, name, shape,
-                                                       alignments);
-                        }));
-  report<T>("bucket_decode" + of,
-            sectorRatio(memory, {codes, x, written(dx)}, {},
-                        [&](auto kernels, auto name, auto b, auto alignments) {
-                          BucketDecodeShape shape = {
-                              {count, elementType<T>(b), levels}};
-                          return gpu::emitBucketDecode(kernels, name, shape,
-                                                       alignments);
-                        }));
+  report<T>(
+      "bucket_encode" + of,
+      sectorRatio(
+          memory, {x, written(codes)}, {},
+          [&](auto kernels, auto name, auto b, auto alignments) {
+            BucketEncodeShape shape = {{count, elementType<T>(b), borders}};
+            return gpu::emitBucketEncode(kernels, name, shape, alignments);
+          }));
+  report<T>(
+      "bucket_decode" + of,
+      sectorRatio(
+          memory, {codes, x, written(dx)}, {},
+          [&](auto kernels, auto name, auto b, auto alignments) {
+            BucketDecodeShape shape = {{count, elementType<T>(b), levels}};
+            return gpu::emitBucketDecode(kernels, name, shape, alignments);
+          }));
 }
 
-/// Code sizes at which two, four or more elements fill whole bytes, and others.
+/// Tests code sizes of which a few fill a byte, and other code sizes.
 TEST(GpuSectors, Buckets) {
   for (int64_t bits : {1, 2, 3, 5}) {
     buckets<float>(bits);

@@ -69,8 +69,9 @@ llvm::FailureOr<KernelLaunch> emitMatmuls(mlir::gpu::GPUModuleOp kernels,
   waitCopies(k);
   k.barrier();
 
-  // The row addresses of four matrices, in row-major or column-major order of
-  // the matrices; each lane gives row l % 8.
+  // Returns the row address that a lane provides for loading four matrices. The
+  // order of the matrices is column-major if `downFirst`, otherwise row-major.
+  // Lane l provides row l % 8 of a matrix.
   auto place = [&](bool downFirst) {
     Value first = k.mul(bits(k.shiftRight(lane, 3), 1), constant(8));
     Value second = k.mul(k.shiftRight(lane, 4), constant(8));

@@ -12,8 +12,8 @@
 
 namespace kiln {
 
-/// Attribute of a `cuda` module whose attention ops a vendor library may
-/// compute: "cudnn".
+/// Attribute of a module for the target `cuda`: the name of the vendor library
+/// that may compute attention ops ("cudnn").
 inline constexpr llvm::StringLiteral kAttentionAttr = "kiln.attention";
 
 } // namespace kiln

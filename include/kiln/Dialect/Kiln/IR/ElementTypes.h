@@ -34,8 +34,8 @@ bool isComputedReal(mlir::Type type);
 std::optional<ElementType> findElementType(mlir::Type type);
 /// Returns the element type of a type that is known to have one.
 ElementType elementTypeOf(mlir::Type type);
-/// Returns the MLIR type of a float, a signed integer or Bool that has a name
-/// in the table.
+/// Returns the MLIR type of an element type: a float, a signed integer or Bool
+/// that has a name in the table of element types.
 mlir::Type irTypeOf(ElementType type, mlir::MLIRContext *context);
 /// Returns the bytes of `count` contiguous elements of `type`, or of the
 /// element type of a tensor or vector type.
@@ -45,7 +45,7 @@ int64_t elementBytes(mlir::Type type, int64_t count = 1);
 bool isNarrowFloat(mlir::Type type);
 
 /// Returns the type in which elements of `type` are computed and
-/// rounding-sensitive values are kept: f32 for narrow floats, the type itself
+/// rounding-sensitive values are stored: f32 for narrow floats, the type itself
 /// otherwise.
 mlir::Type fullPrecision(mlir::Type type);
 

@@ -69,8 +69,8 @@ struct UpdateDescription {
   double weightDecay = 0;
 };
 
-/// Returns the family of a dispatch or a kernel whose `kind` is row, gemm, or
-/// the name of a kernel family.
+/// Returns the family of a dispatch or kernel with this `kind`: Row for "row",
+/// Gemm for "gemm", and Kernel for the name of a kernel family.
 Family familyOfKind(llvm::StringRef kind);
 /// Custom syntax of `kind`: a keyword if possible, otherwise a string.
 mlir::ParseResult parseKernelKind(mlir::OpAsmParser &parser,
@@ -82,7 +82,7 @@ Family defaultFamily(mlir::Operation *op);
 /// Verifies the shapes, types and order of operands and results that
 /// UpdateOpInterface requires.
 llvm::LogicalResult verifyUpdate(mlir::Operation *op);
-/// Returns the row space of an update: any rows and columns with as many
+/// Returns the row space of an update, which is flexible and has as many
 /// elements as the parameter.
 RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 } // namespace kiln
@@ -90,7 +90,7 @@ RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 #include "kiln/Dialect/Kiln/IR/KilnDialect.h.inc"
 #include "kiln/Dialect/Kiln/IR/KilnEnums.h.inc"
 
-// These headers need the enums.
+// The headers below use the enums.
 #include "kiln/Dialect/Kiln/IR/KilnEncodings.h.inc"
 #include "kiln/Dialect/Kiln/IR/Memory.h"
 
@@ -113,9 +113,9 @@ constexpr int64_t kIgnoreIndex = -100;
 /// complete (lag); and the number of commands by which the copy back precedes
 /// the next reader (lead).
 inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
-/// Attribute of the read of a state in host memory: the lead of the copy to the
-/// device for each group of readers. The last lead applies to all further
-/// groups.
+/// Attribute of the read of a state in host memory: for each group of readers,
+/// the lead of the copy to the device (see kOffloadAttr). The last lead applies
+/// to all further groups.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 
 /// Attribute of a train program between kiln-autodiff and kiln-build-step: the
@@ -137,8 +137,8 @@ inline constexpr llvm::StringLiteral kEncodedAttr = "kiln.encoded";
 /// Attribute of a program argument with its role (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
 
-/// Returns the role and batch dimension of an input whose name fixes them, such
-/// as "tokens", or null for other names.
+/// Returns the role and batch dimension of an input whose name determines them,
+/// such as "tokens", or null for other names.
 InputAttr inputFactOfName(llvm::StringRef name, mlir::MLIRContext *context);
 
 /// Returns the name that the runtime uses for a kiln.program or kilnrt.program.
@@ -177,19 +177,20 @@ mlir::Value viewedValue(mlir::Value value);
 /// empty string. The name of a fused location is that of its last part.
 llvm::StringRef getLocationName(mlir::Location loc);
 
-/// Returns the operand of a dispatch or matmul whose buffer `result` must reuse
-/// because its op updates it in place, or null if there is none.
+/// Returns the operand whose buffer `result` must reuse, because a dispatch or
+/// matmul updates the operand in place. Returns null if there is none.
 mlir::Value getTiedOperand(mlir::OpResult result);
 
-/// Creates the block of an op with one isolated region, with one argument per
-/// operand, and sets the insertion point of `builder` into it. Returns the
-/// mapping from `values`, one per operand, to the arguments.
+/// Creates the block of an op whose only region is isolated. The block has one
+/// argument per operand of the op. Sets the insertion point of `builder` to the
+/// block. Returns the mapping from `values`, one per operand, to the arguments.
 mlir::IRMapping openIsolatedBody(mlir::OpBuilder &builder, mlir::Operation *op,
                                  mlir::ValueRange values);
 
 /// Returns the row program of a dispatch of family row, or of the epilogue of a
-/// dispatch of family gemm. Operand 0 of an epilogue is the matmul, and its
-/// other operands are those of the dispatch from the third on.
+/// dispatch of family gemm. Operand 0 of an epilogue is the result of the
+/// matmul. The other operands of the epilogue are the operands of the dispatch
+/// except the first two.
 llvm::FailureOr<row::RowProgram> buildRowProgram(DispatchOp dispatch);
 /// Returns the row program of a kernel body. The block arguments are the
 /// operands, and the operands of the terminator are the results.

@@ -49,7 +49,8 @@ def Kiln_Dialect : Dialect {
   let hasOperationAttrVerify = 1;
 }
 
-// All results are in one memory, and so are the operands, except for scalars.
+// All results and operands of an op are in one memory. Exception: an op on the
+// host may read scalars on the device.
 def Kiln_RunsInOneMemory : NativeOpTrait<"RunsInOneMemory"> {
   let cppNamespace = "::kiln";
 }

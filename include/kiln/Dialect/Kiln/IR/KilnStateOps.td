@@ -45,7 +45,7 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     bool isTrainable() { return getRole() == ::kiln::Role::Parameter && !getFrozen(); }
   }];
 }
-// The parents of ops that must not be inside a kernel.
+// The permitted parents of ops that must not be inside a kernel.
 defvar Kiln_InProgram = ParentOneOf<["::kiln::ProgramOp", "::kiln::AccumulateOp"]>;
 
 def Kiln_ReadOp : Kiln_Op<"read", [Pure, Kiln_InProgram,
@@ -106,8 +106,9 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
     ::mlir::Block &getBlock() { return getBody().front(); }
     /// Returns the argument with `kiln.name` = name, or null.
     ::mlir::BlockArgument getInput(::llvm::StringRef name);
-    /// Returns the `kiln.input` of an argument. Without the attribute, derives
-    /// it from the argument's name, and returns null if the name has no role.
+    /// Returns the `kiln.input` attribute of an argument. If the argument has
+    /// no such attribute, returns the role that its name determines, or null if
+    /// the name determines none.
     ::kiln::InputAttr getInputFact(unsigned index);
     /// Returns the first argument with this role, or null.
     ::mlir::BlockArgument getInput(::kiln::InputRole role);
@@ -258,7 +259,7 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_
     /// Returns the matmul of a dispatch of family gemm, and null for other
     /// families.
     ::kiln::MatmulOp getMatmul();
-    /// Returns true if the last result is the matmul.
+    /// Returns true if the last result is the result of the matmul.
     bool keepsMatmul();
   }];
 }

@@ -7,8 +7,8 @@
 //
 // The ops of KilnVendorOps.td. kilnc sets the module attribute
 // `kiln.library_epilogues` to enable them. If the target supports them,
-// kiln-set-numerics then forms them, because they change how results are
-// rounded.
+// kiln-set-numerics forms them. No later pass may form them, because they
+// change how results are rounded.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,7 +8,7 @@
 // Each op is a GEMM and its epilogue in one call of a GPU's vendor library. The
 // library rounds the result once, where separate ops round after each step.
 // Therefore --kiln-set-numerics forms these ops after autodiff, and no later
-// pass forms or splits one. KilnOps.td includes the other ops.
+// pass forms or splits them. KilnOps.td includes the files of all other ops.
 //
 //===----------------------------------------------------------------------===//
 

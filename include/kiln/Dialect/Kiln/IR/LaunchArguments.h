@@ -7,9 +7,10 @@
 //
 // Ops that differ only in a random key or a scale share a kernel, and launches
 // pass these attributes as arguments (LaunchArgumentsOpInterface). In the
-// kernel body, such an integer attribute has the number of its argument as its
-// value, and such an f64 attribute has the value 1.0. Arguments are numbered in
-// the order of their first use in the block. Equal integers share an argument.
+// kernel body, the value of such an integer attribute is replaced by the number
+// of the argument, and the value of such an f64 attribute by 1.0. Arguments are
+// numbered in the order of their first use in the block. Equal integers share
+// an argument.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ namespace kiln {
 /// IntegerAttr of i64 and FloatAttr of f64.
 llvm::SmallVector<mlir::Attribute> launchArgumentsOf(mlir::Block &body);
 
-/// Turns the body of a dispatch into the body of a kernel.
+/// Turns the body of a dispatch into the body of a kernel by replacing the
+/// values that launches pass as arguments.
 void removeLaunchArguments(mlir::Block &body);
 
 /// Returns the types of the launch arguments of a kernel with this body.

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The encoding of a tensor type determines the memory of the tensor (see
-// TensorEncodingAttrInterface). Types that are derived with `type.clone` keep
-// the encoding; other code accesses it only through these functions. Kiln.h,
-// which declares MemorySpace, includes this header.
+// TensorEncodingAttrInterface). `type.clone` preserves the encoding. All other
+// code accesses the encoding only through the functions below. Kiln.h, which
+// declares MemorySpace, includes this header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,11 @@ inline MemorySpace memoryOf(mlir::Value value) {
 }
 /// Returns the type of the same tensor in `memory`.
 mlir::RankedTensorType inMemory(mlir::Type type, MemorySpace memory);
-/// Changes the type of a value so that it is stored in `memory`.
+/// Changes the type of a value so that the value is stored in `memory`.
 void setMemory(mlir::Value value, MemorySpace memory);
-/// Returns the memory of the results of an op, which determines where it runs.
-/// Returns MemorySpace::Device for an op without results.
+/// Returns the memory of the results of an op, or MemorySpace::Device if it has
+/// none. The op runs on the host if this is host memory, and on the device
+/// otherwise.
 MemorySpace memoryOf(mlir::Operation *op);
 
 /// Returns false if the type has an encoding that does not implement

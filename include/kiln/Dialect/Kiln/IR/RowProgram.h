@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A row dispatch works on a space of `rows` x `cols` elements. Its ops describe
-// one element of their results by nodes of an expression graph. The nodes of
-// all ops form the dispatch's row program. Example, layer_norm of x with gain g
-// and shift b on a [rows, cols] space:
+// A row dispatch works on a space of `rows` x `cols` elements. Each op
+// describes one element of each of its results by nodes of an expression graph.
+// The nodes of all ops form the dispatch's row program. Example, layer_norm of
+// x with gain g and shift b on a [rows, cols] space:
 //
 //   x    = load identity x          Full
 //   s    = reduce sum x             Row     (available after sweep 0)
@@ -18,14 +18,14 @@
 //   rstd = 1/sqrt(q*(1/cols)+eps)   Row
 //   y    = (d*rstd)*g + b           Full    (sweep 2), stored
 //
-// The *space* of a node states with which of row and column its value varies.
-// Emitters turn the program into loops, with one sweep over the row per level
-// of reductions. The formula of a node does not depend on what it is fused
-// with, and all rounding is explicit: Fma rounds once, and every other node
-// rounds to its element type. There is no arithmetic on bf16. Its elements are
-// widened to f32 when they are loaded, and an op's result of type bf16 is
-// rounded by a separate node, so that fused consumers read the same value as
-// consumers that load it from memory.
+// The *space* of a node states whether its value depends on the row, the
+// column, both or neither. Emitters turn the program into loops, with one sweep
+// over the row per level of reductions. The formula of a node does not depend
+// on the ops that it is fused with, and all rounding is explicit: Fma rounds
+// once, and every other node rounds to its element type. There is no arithmetic
+// on bf16. Elements of type bf16 are widened to f32 when they are loaded, and
+// an op's result of type bf16 is rounded by a separate node, so that fused
+// consumers read the same value as consumers that load it from memory.
 //
 // Summation orders are fixed. A row reduction has 64 partial results: partial j
 // sums elements j, j+64, ... in order; then partial j is added to partial j+32,
@@ -62,7 +62,7 @@ namespace row {
 
 using NodeId = int32_t;
 
-/// Indices with which the value of a node varies.
+/// The indices that the value of a node depends on.
 enum class Space : uint8_t { Scalar, Row, Column, Full };
 
 /// The element of an operand that a load reads. The comments give the element
@@ -90,10 +90,11 @@ enum class Kind : uint8_t {
   /// Gathered and RowElement.
   Load,
   Constant,    ///< The number `value`.
-  ColumnIndex, ///< An I32 in space Column.
-  RowIndex,    ///< An I32 in space Row.
+  ColumnIndex, ///< The column as an I32 in space Column.
+  RowIndex,    ///< The row as an I32 in space Row.
   Cast,        ///< Converts the input to `type`.
-  Round,       ///< Rounds to a value of type `stored`; the result has `type`.
+  /// Rounds the input to the precision of `stored`; the result has type `type`.
+  Round,
 
   // Unary operations.
   Neg,
@@ -134,13 +135,14 @@ struct Node {
   llvm::SmallVector<NodeId, 3> inputs;
   Access access = Access::Identity;
   int32_t operand = -1; ///< Load, Random: index of the dispatch operand.
-  /// Modulo: rows; Random: rows per sequence; SumOfSlices: slices.
+  /// Modulo: number of rows of the operand. Random: rows per sequence.
+  /// SumOfSlices: number of slices.
   int64_t period = 0;
   double value = 0; ///< Constant: the number.
   /// Random: index of the kernel immediate with the key.
   int32_t immediate = -1;
-  /// Load: element type of the operand. Round: narrow type whose values the
-  /// result has. Unused by other nodes, which have the default.
+  /// Load: element type of the operand. Round: narrow type to which the input
+  /// is rounded. All other nodes have the default.
   Type stored = Type::F32;
 };
 
@@ -161,20 +163,21 @@ struct Store {
 /// The row program of one dispatch or kernel.
 struct RowProgram {
   int64_t rows = 0, cols = 0;
-  /// True if the rows do not matter, so that the elements may be processed as
+  /// True if the computation of an element depends neither on other elements
+  /// nor on the position of the element. All elements may then be processed as
   /// one vector.
   bool flat = false;
   /// Rows per work unit: 1, or the chunk of the column partials.
   int64_t rowsPerUnit = 1;
   llvm::SmallVector<Node, 32> nodes; ///< In topological order.
   llvm::SmallVector<Store, 4> stores;
-  /// Values of the immediates, which come from the ops' attributes (RNG keys).
-  /// They are arguments of a launch and not part of the kernel.
+  /// Values of the immediates, which are attributes of the ops (RNG keys).
+  /// Launches pass them as arguments; they are not part of the kernel.
   llvm::SmallVector<int64_t, 2> immediates;
 };
 
-/// Assignment of nodes and stores to sweeps over a row. Emitters and slot
-/// sharing follow it.
+/// Assignment of nodes and stores to sweeps over a row. Emitters and
+/// mayShareSlot() use the same assignment.
 ///
 /// A Full store is executed in the first sweep that can compute its value.
 /// Later sweeps that need the value read it back from the result. If no later
@@ -185,13 +188,14 @@ struct SweepPlan {
   /// values.
   int32_t sweeps = 0;
   /// Full and Column nodes: the first sweep that can compute the node. Row
-  /// nodes: the number of sweeps that must be complete.
+  /// nodes: the number of sweeps that must be complete before the node can be
+  /// computed.
   llvm::SmallVector<int32_t, 32> level;
-  /// Sweep that executes each store; for Row stores, the level of the node.
-  /// Indexed by store.
+  /// Indexed by store: the sweep that executes the store. For a Row store, the
+  /// level of the stored node.
   llvm::SmallVector<int32_t, 4> storeSweep;
-  /// Store from whose result later sweeps read the value of each node back, or
-  /// -1. Indexed by node.
+  /// Indexed by node: the store from whose result later sweeps read the value
+  /// of the node, or -1 if there is none.
   llvm::SmallVector<int32_t, 32> savedBy;
 
   /// Returns the reductions that sweep `s` computes.
@@ -209,9 +213,9 @@ struct SweepPlan {
 SweepPlan planSweeps(const RowProgram &program);
 
 /// Returns true if the program may run on one tile of rows and columns at a
-/// time, each as soon as operand `matmul` is complete there. This requires that
-/// every element of the results depends only on operand elements of the same
-/// position, row or column, and only on the same position of `matmul`. Unless
+/// time, as soon as this tile of operand `matmul` is complete. Every element of
+/// the results must depend only on operand elements of the same position, row
+/// or column, and on no element of `matmul` at another position. Unless
 /// `keepsMatmul` is set, a result must be able to share the slot of `matmul`.
 bool isEpilogue(const RowProgram &program, int32_t matmul, bool keepsMatmul);
 
@@ -235,9 +239,10 @@ public:
   int64_t getRows() const { return program.rows; }
   int64_t getCols() const { return program.cols; }
 
-  // Operands. A value computed by an earlier op of the same program gives the
-  // node of that value; any other value becomes a load of a dispatch operand.
-  // Each function returns -1 if the value cannot be accessed in this way.
+  // Operands. For a value computed by an earlier op of the same program, the
+  // functions below return the node of the value. For any other value, they
+  // append a load of a dispatch operand. They return -1 if the value cannot be
+  // accessed in this way.
 
   /// Returns element (r, c) of a value with rows * cols elements.
   NodeId full(mlir::Value value);
@@ -253,9 +258,9 @@ public:
   /// Returns element (index, c) of a value with `cols` columns. `index` is a
   /// Row node.
   NodeId gathered(mlir::Value value, NodeId index);
-  /// Returns element (r, index) of a value with rows * cols elements. The value
-  /// is an operand of the dispatch, or is computed in it; then the element is
-  /// selected during a sweep.
+  /// Returns element (r, index) of a value with rows * cols elements. If an
+  /// earlier op of the program computes the value, a sweep over the row selects
+  /// the element. Otherwise the element is loaded.
   NodeId rowElement(mlir::Value value, NodeId index);
   /// Returns a rank-0 value.
   NodeId scalar(mlir::Value value);
@@ -292,8 +297,8 @@ public:
   /// Sets the node of `value`, a Full or Row value, for later ops and for
   /// stores. The node is rounded if `value` has a narrow element type.
   void set(mlir::Value value, NodeId node);
-  /// Makes `value` [ceil(rows/chunk), cols] the column sums of `node` per
-  /// chunk.
+  /// Defines `value`, which has the shape [ceil(rows/chunk), cols], as the
+  /// column sums of `node` over each chunk of rows.
   void setColumnPartial(mlir::Value value, NodeId node, int64_t chunk);
 
   row::Type typeOf(NodeId node) const { return program.nodes[node].type; }
@@ -318,7 +323,7 @@ private:
     int64_t chunk;
   };
   llvm::DenseMap<mlir::Value, Partial> partials;
-  /// Loaded values, indexed by Node::operand until finish().
+  /// Loaded values. Until finish(), Node::operand is an index into this vector.
   llvm::SmallVector<mlir::Value> loadedValues;
 };
 

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Printer, parser and verifier of row programs. docs/reference/row-programs.md
-// defines the textual form, which has one line per node and store with the
-// sweeps that compute it. parse(print(p)) == p holds for every valid program.
+// defines the textual form, which has one line per node and per store. The line
+// names the sweeps that compute the node or execute the store. parse(print(p))
+// == p holds for every valid program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +49,8 @@ inline bool operator==(const RowProgram &a, const RowProgram &b) {
          a.stores == b.stores && a.immediates == b.immediates;
 }
 
-/// The first violated invariant of a program: of a node, of a store, or, if
-/// neither is set, of the whole program.
+/// The first violation of an invariant in a program. `node` or `store` is set
+/// if the violation concerns a single node or store.
 struct Fault {
   std::optional<NodeId> node;
   std::optional<size_t> store;
@@ -66,8 +67,8 @@ std::optional<Fault> findFault(const RowProgram &program);
 void print(llvm::raw_ostream &os, const RowProgram &program);
 
 /// Parses one program, which may be surrounded by comments, and verifies it
-/// with findFault(). Sweeps may be omitted from a line; if present, they must
-/// be those that planSweeps() gives. An error is one line that begins with
+/// with findFault(). Sweeps may be omitted from a line. If present, they must
+/// be equal to those of planSweeps(). An error is one line that begins with
 /// "LINE:COLUMN: ".
 llvm::Expected<RowProgram> parse(llvm::StringRef text);
 

@@ -8,11 +8,11 @@
 // An analysis that builds the row program of every group of ops once. Passes
 // obtain it by getAnalysis<RowPrograms>().
 //
-// A program is stored under the contents of the ops from which it was built
-// (their names, attributes, types and data flow) and not under their addresses.
-// An entry therefore cannot become stale: a changed dispatch, or one that is
-// created at the address of an erased one, has different contents and thus a
-// different entry, and equal dispatches share one. The analysis stays valid
+// The key of a program consists of the contents of the ops from which it was
+// built (their names, attributes, types and data flow), not of their addresses.
+// No entry can therefore become stale: a dispatch that was changed, or that was
+// created at the address of an erased dispatch, has different contents and thus
+// a different entry. Equal dispatches share an entry. The analysis stays valid
 // whatever a pass changes (see isInvalidated()).
 //
 // Verifiers and emitters build programs with buildRowProgram() instead:
@@ -36,9 +36,9 @@ namespace kiln {
 /// The ops from which a row program is built.
 struct RowOps {
   llvm::SmallVector<mlir::Operation *> ops; ///< In execution order.
-  /// Indexed by their number in loads.
+  /// Indexed by Node::operand.
   llvm::SmallVector<mlir::Value> operands;
-  /// Indexed by their number in stores.
+  /// Indexed by Store::result.
   llvm::SmallVector<mlir::Value> results;
   int64_t rows = 0, cols = 0;
 };
@@ -48,9 +48,9 @@ RowOps rowOpsOf(DispatchOp dispatch);
 /// Returns the ops of the body of a kernel or dispatch, on the given space.
 RowOps rowOpsOf(mlir::Block &body, int64_t rows, int64_t cols);
 
-/// Builds a program without the analysis. Fails if an op has no rows in the
-/// space. A program that row::findFault() rejects is reported as an error at
-/// the last op.
+/// Builds a program without the analysis. Fails if an op has no row program in
+/// the row space. A program that row::findFault() rejects is reported as an
+/// error at the last op.
 llvm::FailureOr<row::RowProgram> buildRowProgram(const RowOps &source);
 
 class RowPrograms {

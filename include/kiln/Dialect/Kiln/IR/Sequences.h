@@ -10,9 +10,8 @@
 // micro-batch is a subset of them. For each value of the forward program, the
 // analysis proves one of the following properties, or none:
 //
-//   Shared        the value is the same in every micro-batch: it does not
-//   depend
-//                 on tokens, targets or random state
+//   Shared        the value is the same in every micro-batch, because it does
+//                 not depend on tokens, targets or random state
 //   PerSequence   one dimension consists of B equal parts, and part i is a
 //                 function f of the data of sequence i, the same f for all i
 //   Total         the value is the sum over the sequences of f(data of sequence
@@ -53,8 +52,8 @@ struct SequenceFact {
     return SequenceFact(Kind::Total, degree);
   }
   static SequenceFact mixed() { return SequenceFact(Kind::Mixed, 0); }
-  /// Returns the fact that nothing is known because of `op`. `reason` completes
-  /// the message "'kiln.tanh' op `reason`".
+  /// Returns the fact Opaque: `op` prevents the proof of a property. `reason`
+  /// completes the message "'kiln.tanh' op `reason`".
   static SequenceFact opaque(mlir::Operation *op, llvm::StringRef reason) {
     SequenceFact fact;
     fact.op = op;
@@ -76,12 +75,12 @@ struct SequenceFact {
   }
 
   Kind kind = Kind::Opaque;
-  int64_t degree = 0; ///< In loss_scale; not for Mixed and Opaque.
+  int64_t degree = 0; ///< In loss_scale; unused for Mixed and Opaque.
   /// Shared: bit d is set if the B parts of dimension d are equal.
   uint64_t repeating = 0;
   int64_t dim = 0; ///< PerSequence: the dimension with one part per sequence.
   mlir::Operation *op = nullptr; ///< Opaque: the op at which the proof fails.
-  llvm::StringRef reason;        ///< Opaque: a string literal.
+  llvm::StringRef reason;        ///< Opaque: the reason, a string literal.
 };
 
 /// Transfer function of elementwise ops.

@@ -21,8 +21,8 @@ namespace kiln {
 /// file.
 std::optional<std::string> findUnparsable(llvm::StringRef source);
 
-/// Returns the first line of a diagnostic. MLIR prints whole ops into some of
-/// them.
+/// Returns the first line of a diagnostic. Some diagnostics of MLIR contain
+/// whole ops on further lines.
 std::string firstLineOf(llvm::StringRef diagnostic);
 
 } // namespace kiln

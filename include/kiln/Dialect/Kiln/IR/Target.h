@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The dialect knows only the names of targets. TargetBackend.h declares the
+// The dialect contains only the names of targets. TargetBackend.h declares the
 // interface of targets to passes and code generation.
 //
 //===----------------------------------------------------------------------===//

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Shared by the pass that forms dispatches and the cost model that predicts it.
+// The distance limit that the pass that forms dispatches applies. The cost
+// model uses the same limit to predict the dispatches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +17,11 @@
 
 namespace kiln {
 
-/// Maximum distance in ops for fusion. An op joins a group that only reads the
-/// same tensor if it is within this distance, and no op moves up further than
-/// this. A result that is computed far before its use has a long lifetime.
+/// Maximum distance in ops for fusion. An op may join a group that computes one
+/// of its operands, or a group that reads one of its operands. In the second
+/// case, the group must be within this distance. No op moves up by a larger
+/// distance, because a result that is computed long before its use has a long
+/// lifetime.
 constexpr int64_t kNearby = 16;
 
 } // namespace kiln

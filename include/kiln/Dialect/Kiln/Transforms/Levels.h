@@ -30,9 +30,10 @@ llvm::LogicalResult verifyLevel(mlir::ModuleOp module, Level level);
 /// or more than one.
 llvm::FailureOr<ProgramOp> findForward(mlir::ModuleOp module);
 
-/// Sets the kind of a cloned program and inserts it into `symbols`. Its symbol
-/// is the name of the kind. If the module already uses this symbol, the program
-/// gets a suffix, and its attribute `kiln.name` has the name for the runtime.
+/// Sets the kind of a cloned program and inserts it into `symbols`. The symbol
+/// of the program is the name of its kind. If the module already uses this
+/// symbol, the new symbol gets a suffix, and the attribute `kiln.name` of the
+/// program is the name without the suffix.
 void nameByKind(ProgramOp program, ProgramKind kind,
                 mlir::SymbolTable &symbols);
 

@@ -18,10 +18,11 @@ namespace kiln {
 
 /// The parsed form of NAME:VALUE[,NAME:VALUE], for example "fewbit:3,rmm:0.2".
 struct LossySpec {
-  /// Bits per element that are kept for the derivative of an activation, or 0
-  /// to keep its input.
+  /// Bits per element of the stored derivative of an activation function, or 0
+  /// to store the input of the function instead.
   int64_t fewbit = 0;
-  /// Share of the rows that are kept for a weight gradient, or 0 to keep all.
+  /// Share of the rows that are stored to estimate a weight gradient (see
+  /// sketchRows()), or 0 to store all rows.
   double rmm = 0;
 
   /// Parses the text, which may be empty. On failure, returns std::nullopt and
@@ -31,8 +32,8 @@ struct LossySpec {
 };
 
 /// Returns the number of rows in the sketch of a sequence of `length` rows:
-/// share * length, rounded. Returns 0 if this is none or all of the rows, which
-/// means that there is no sketch.
+/// share * length, rounded. Returns 0, which means that there is no sketch, if
+/// the rounded number is 0 or at least `length`.
 int64_t sketchRows(int64_t length, double share);
 
 } // namespace kiln

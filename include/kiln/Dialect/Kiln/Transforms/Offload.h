@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds values that stay live until the backward pass, and marks those that are
-// stored in host memory meanwhile. kiln-place-copies turns marks into copies.
+// Finds the values that are live from the forward pass to the backward pass,
+// and marks those that are stored in host memory between the two.
+// kiln-place-copies inserts the copies of marked values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,8 @@
 namespace kiln {
 
 /// Returns the results of the forward pass that the backward pass reads, in
-/// program order, without small ones. A view is replaced by its source.
+/// program order. Omits small values (see kSmallShare), and replaces views by
+/// their sources.
 llvm::SmallVector<mlir::OpResult> residualsOf(const StageChain &chain);
 
 /// Adds `value` to the attribute `kiln.offload` of its op.
@@ -33,16 +35,17 @@ public:
   explicit CommandOrder(mlir::Block &block);
   /// Returns the position of a command, or -1 if `op` is not a command.
   int64_t of(mlir::Operation *op) const;
-  /// Returns the position before which an op of the block needs its operands:
-  /// the position of a command, size() for the terminator and for writes of
-  /// states, which can be moved to the end, and -1 for other ops.
+  /// Returns the position of the command before which `op` needs its operands.
+  /// For a command, this is its own position. For the terminator, and for
+  /// writes of states, which can be moved to the end, it is size(). For other
+  /// ops it is -1.
   int64_t readingPosition(mlir::Operation *op) const;
   int64_t size() const { return static_cast<int64_t>(commands.size()); }
   mlir::Operation *operator[](int64_t position) const {
     return commands[position];
   }
-  /// Returns the insertion point for ops that must run before command
-  /// `position`, which is the terminator after the last command.
+  /// Returns the op before which ops that must run before command `position`
+  /// are inserted. For position size(), this is the terminator.
   mlir::Operation *inFrontOf(int64_t position) const;
 
 private:
@@ -64,7 +67,8 @@ struct Reader {
 std::optional<llvm::SmallVector<Reader>> readersOf(mlir::Value value,
                                                    const CommandOrder &order);
 
-/// The longest range of commands that do not read a value with `kiln.offload`.
+/// The longest range of commands between the computation and the last reader of
+/// a value in which no command reads the value.
 struct OffloadGap {
   int64_t made = 0; ///< Position of the command that computes the value.
   int64_t left = 0; ///< Position of the last reader before the gap, or `made`.
@@ -76,8 +80,8 @@ struct OffloadGap {
 std::optional<OffloadGap> findGap(mlir::Value value, const CommandOrder &order);
 
 /// Visits every value that the commands of a block at the dispatched level
-/// store in memory. `computed` is the result of the op that computes the value,
-/// which may be inside a dispatch.
+/// store in memory. `computed` is the result of the op that computes the value.
+/// This op may be inside a dispatch.
 void forEachMemoryValue(
     mlir::Block &block,
     llvm::function_ref<void(mlir::Value value, mlir::OpResult computed)> visit);
@@ -92,12 +96,13 @@ struct MarkedValue {
 /// in memory.
 llvm::SmallVector<MarkedValue> markedValues(mlir::Block &block);
 
-/// Returns the reads of a program that yield the value of a state on the host
-/// as a tensor on the device.
+/// Returns the reads in a program of a state in host memory whose result is a
+/// tensor in device memory.
 llvm::SmallVector<ReadOp> readsAcross(ProgramOp program);
 
-/// Returns the readers of such a read in a block, grouped by their distance in
-/// commands. The readers of a group share a copy.
+/// Returns the readers of the result of `read`, one of readsAcross(), in the
+/// block of `order`. Readers that are few commands apart form a group, and the
+/// readers of a group share a copy.
 llvm::SmallVector<llvm::SmallVector<Reader>>
 readerGroups(ReadOp read, const CommandOrder &order);
 

@@ -18,14 +18,14 @@ class ConcatOp;
 
 /// Returns true if the rows of a result in a dispatched program may be padded
 /// and a matmul accesses them. Every op that accesses the result must be a
-/// matmul or a row kernel, which support any pitch.
+/// matmul or a row kernel, because these support any pitch.
 bool mayHavePaddedRows(mlir::OpResult value, RowPrograms &rowPrograms);
 
-/// Returns the value that is stored directly into the part of the result of
-/// `concat` for `operand`. This is the operand, or its source if the operand is
-/// a reshape, the part is contiguous and no other view reads the source. The
-/// operands of a concat of flattened tensors are therefore stored in adjacent
-/// buffers without a copy.
+/// Returns the value that is stored directly in the part of the result of
+/// `concat` that corresponds to `operand`. This is `operand` itself, or the
+/// source of `operand` if `operand` is a reshape, the part is contiguous, and
+/// no other view reads the source. A concat of flattened tensors then requires
+/// no copies: the tensors are stored one after the other in the result.
 mlir::Value getStoredOperand(ConcatOp concat, mlir::Value operand);
 
 } // namespace kiln

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A recompute schedule is the order in which the stages of a chain run forward
-// and backward, with the values that each forward run keeps, as in the
-// literature on rematerialization of chains. A schedule begins with the forward
-// pass. Every later forward run becomes a `kiln.recompute` before the backward
-// op that needs it. A value that is not kept has no readers after the rewrite.
+// and backward, together with the values that each forward run keeps in memory.
+// The literature on rematerialization of chains uses the same representation. A
+// schedule begins with the forward pass. Every later forward run becomes a
+// `kiln.recompute` before the backward op that needs it. After the rewrite, the
+// backward pass reads no value of the forward pass that is not kept.
 //
 // A repeated op has the same attributes and reads the same values, so the
 // gradients are bitwise equal to those of the original program.
@@ -61,8 +62,8 @@ using RecomputeSchedule = std::vector<StageRun>;
 std::optional<RecomputeSchedule> namedSchedule(llvm::StringRef name,
                                                const StageChain &chain);
 
-/// Rewrites the backward pass of the program of `chain` by a schedule. This
-/// invalidates the chain.
+/// Rewrites the backward pass of the program of `chain` according to a
+/// schedule. Invalidates `chain`.
 void applyRecompute(const StageChain &chain, const RecomputeSchedule &schedule);
 
 } // namespace kiln

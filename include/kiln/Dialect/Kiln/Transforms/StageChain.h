@@ -33,8 +33,9 @@ namespace kiln {
 /// contains at least one of these, and no pass changes their order.
 bool isHeavyOp(mlir::Operation *op);
 
-/// A residual that is smaller by this factor than the largest residual, or than
-/// all residuals of its stage together, is always kept on the device.
+/// A residual that is smaller by this factor than the largest residual is never
+/// offloaded. The planner never recomputes a residual that is smaller by this
+/// factor than all residuals of its stage together.
 inline constexpr int64_t kSmallShare = 64;
 
 struct ForwardStage {

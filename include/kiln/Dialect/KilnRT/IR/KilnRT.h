@@ -33,8 +33,7 @@ struct MemoryAccess {
   bool writes() const { return access != Access::Read; }
 };
 
-/// Verifies the property common to all commands: their places are views of
-/// slots.
+/// Verifies that all places of a command are views of slots.
 llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 } // namespace kiln::rt
@@ -52,7 +51,8 @@ llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 namespace kiln::rt {
 
-/// Returns the slot and the view that define an operand of a command.
+/// Return the op that defines an operand of a command, which is a slot or a
+/// view.
 inline SlotOp slotOf(mlir::Value slot) { return slot.getDefiningOp<SlotOp>(); }
 inline ViewOp viewOf(mlir::Value place) {
   return place.getDefiningOp<ViewOp>();
@@ -74,8 +74,8 @@ std::string nameOf(mlir::Operation *command);
 /// there, even if it also reads scalars in device memory.
 MemorySpace memoryOf(CommandOpInterface command);
 
-/// Returns the live bytes at every command, without states. Slots count with
-/// their size in the arena, which is a multiple of 64 bytes.
+/// Returns the live bytes at every command, without states. The size of a slot
+/// is rounded up to a multiple of 64 bytes, as in the arena.
 std::vector<int64_t> liveBytes(ProgramOp program,
                                MemorySpace memory = MemorySpace::Device);
 
@@ -86,8 +86,8 @@ std::vector<int64_t> liveBytes(ProgramOp program,
 /// that names both commands or slots.
 llvm::LogicalResult verifySchedule(ProgramOp program);
 
-/// Verifies only the order of commands on different queues; see
-/// verifySchedule().
+/// Verifies only the part of verifySchedule() that concerns the order of
+/// commands on different queues.
 llvm::LogicalResult
 verifyQueueOrder(ProgramOp program, llvm::ArrayRef<mlir::Operation *> commands);
 

@@ -181,13 +181,13 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     int64_t getAddress();
     /// Returns true if there is no padding between rows or matrices.
     bool isDense();
-    /// Returns true if consecutive rows have one pitch, across all outer
-    /// dimensions.
+    /// Returns true if all rows, across all outer dimensions, have the same
+    /// pitch.
     bool hasUniformRows();
-    /// Returns true if the functions above may be called: the type is a memref
-    /// with a supported element type and strides as in C3, on a slot. Verifiers
-    /// of ops that use the view call this function, because they may run before
-    /// the view's own verifier.
+    /// Returns true if the functions above may be called: the view is on a
+    /// slot, and its type is a memref with a supported element type and strides
+    /// that satisfy C3. Verifiers of ops that use the view call this function,
+    /// because they may run before the view's own verifier.
     bool isWellFormed();
   }];
 }
@@ -252,7 +252,8 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
     Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes,
     Optional<KilnRT_Slot>:$scratch, OptionalAttr<ArrayAttr>:$args,
     DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
-    // The first launch of a group has the number of launches.
+    // The number of launches in a group; only its first launch has this
+    // attribute.
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
   let assemblyFormat = [{
     $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` `` $accumulate^)?
@@ -315,11 +316,11 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     int64_t getM(); int64_t getN(); int64_t getK(); int64_t getBatch();
     /// Returns the views of a, b and c.
     ::kiln::rt::ViewOp getMatrix(unsigned i);
-    /// Returns the pitch of a, b or c, and the stride between its matrices, in
-    /// elements.
+    /// Return the pitch of a, b or c, and the stride between the matrices of
+    /// its batch, in elements.
     int64_t getLead(unsigned i);
     int64_t getBatchStride(unsigned i);
-    /// Returns the element type of a and b, and that of c.
+    /// Return the element type of a and b, and the element type of c.
     ::mlir::Type getElement();
     ::mlir::Type getResultElement();
     /// Returns the epilogue that `library` names; None for an unknown name.
@@ -366,7 +367,7 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   let assemblyFormat = "`` $kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the bytes that are sent, copied or received.
+    /// Returns the number of bytes that are sent, copied or received.
     int64_t getBytes();
     /// Returns true for a copy from device memory to host memory.
     bool isOut();

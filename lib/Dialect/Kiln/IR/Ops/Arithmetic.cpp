@@ -176,7 +176,7 @@ LogicalResult SubOp::evaluate(Operands operands, Results results) {
 }
 
 /// Returns the fact of an elementwise product or quotient of the given degree.
-/// It is linear in the first operand and, if `bMayBeTotal`, in the second.
+/// The op is linear in the first operand and, if `bMayBeTotal`, in the second.
 static SequenceFact inferProduct(Operation *op, Facts operands, int64_t degree,
                                  bool bMayBeTotal) {
   const SequenceFact &a = operands[0], &b = operands[1];

@@ -27,7 +27,7 @@ using namespace kiln::reference;
 using namespace kiln::sequences;
 
 /// Returns the floating-point operations of q k^T over all sequences and heads.
-/// A causal mask halves them.
+/// A causal mask halves this number.
 static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length,
                           bool causal) {
   return 2 * rows * cols * (causal ? (length + 1) / 2 : length);
@@ -35,8 +35,8 @@ static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length,
 
 namespace {
 
-/// Offsets of the vectors of a query head, and of the key head that it reads,
-/// for attention and its gradient.
+/// Computes the offsets of the vectors of a query head, and of the key head
+/// that the query head reads. Used for attention and its gradient.
 struct Heads {
   int64_t sequences, length, heads, kvHeads, dim;
   bool causal;
@@ -89,8 +89,9 @@ static double dot(const double *a, const double *b, int64_t size) {
   return sum;
 }
 
-/// Returns the upper bound of the number of terms of a sum: over the keys of
-/// all query heads that share a key head, or over the columns of a head.
+/// Returns the maximum number of terms in a sum. The longest sums run over the
+/// positions of all query heads that share a key head, or over the columns of a
+/// head.
 template <typename Op> static int64_t longestSumOf(Op op) {
   auto q = tensorTypeOf(op.getQ());
   int64_t length = q.getDimSize(0) / op.getSequences();
@@ -169,7 +170,7 @@ LogicalResult AttentionOp::buildGradient(OpBuilder &builder,
   return success();
 }
 
-/// Attention does not cross sequences, and is linear in v.
+/// Attention does not mix sequences, and is linear in v.
 void AttentionOp::inferSequences(Facts operands, int64_t batch,
                                  MutableFacts results) {
   Facts qkv = operands.take_front(3);
@@ -186,7 +187,8 @@ void AttentionOp::inferSequences(Facts operands, int64_t batch,
     results[1] = SequenceFact::shared(0, repeats);
     return;
   }
-  // The random keys of the mask contain the index of the sequence in the batch.
+  // The dropout mask depends on the index of the sequence in the batch. With
+  // dropout, the op must therefore process exactly the sequences of the batch.
   bool apart = drops ? sequences == batch && isa<BlockArgument>(getRng())
                      : sequences % batch == 0;
   if (!apart || !llvm::all_of(qkv, rows))

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels index tables of levels by codes of b bits. The verifiers require
-// tables of 2^b entries, so every code is in bounds.
+// Kernels use codes of b bits as indices into tables of levels. The verifiers
+// require tables of 2^b entries, so every code is in bounds.
 //
 //===----------------------------------------------------------------------===//
 

@@ -51,7 +51,8 @@ double ConstantOp::getSplat() {
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 Rounding ConstantOp::getRounding() { return Rounding::Nothing; }
 
-/// All elements are equal, so every dimension that B divides has B equal parts.
+/// All elements are equal, so every dimension whose extent is a multiple of
+/// `batch` has `batch` equal parts.
 void ConstantOp::inferSequences(Facts, int64_t batch, MutableFacts results) {
   results[0] =
       SequenceFact::shared(0, dividedDims(tensorTypeOf(getY()), batch));

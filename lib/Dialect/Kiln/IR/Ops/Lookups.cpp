@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The reference checks that indices are in bounds, because they are data that
-// verifiers cannot check.
+// The reference checks that indices are in bounds, because verifiers cannot
+// check the values of tensors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -114,8 +114,9 @@ LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                       Wanted wanted, Gradients gradients) {
   Rule r(builder, *this);
   Value a = getA(), b = getB();
-  // The cotangent of a wide result is wide, but the operands of a matmul must
-  // have one element type.
+  // Cast the cotangent to the element type of the operands. The cotangent of a
+  // wide result is wide, but both operands of a matmul must have the same
+  // element type.
   auto type = getType().clone(tensorTypeOf(a).getElementType());
   Value dy = builder.createOrFold<CastOp>(getLoc(), type, cotangents[0]);
   bool ta = getTransA(), tb = getTransB();
@@ -142,8 +143,8 @@ void MatmulOp::inferSequences(Facts operands, int64_t batch,
   if (!getAccumulate())
     return;
   results[0] = inferSum(*this, {results[0], operands[2]});
-  // A mixed sum is split along ops that are linear in all operands together,
-  // but a matmul is linear in each factor separately.
+  // Only ops that are linear in all operands together may have a Mixed result.
+  // A matmul is linear in each factor separately.
   if (results[0].isMixed())
     results[0] =
         SequenceFact::opaque(*this, "adds a matmul to a term that does not "

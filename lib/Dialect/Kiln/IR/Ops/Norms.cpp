@@ -193,15 +193,15 @@ LogicalResult LayerNormOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-/// The first operation on x subtracts the mean. addInnerNoise models the
-/// rounding of the mean.
+/// Returns true for x, because the first operation on x subtracts the mean.
+/// addInnerNoise models the rounding of the mean.
 bool LayerNormOp::entersExactly(unsigned operand) {
   return getOperand(operand) == getX();
 }
 
 /// Perturbs the mean of each row. If the mean is far larger than the deviations
-/// from it, its rounding error shifts every result of the row:
-/// y = (x - mean) * rstd * gamma + beta.
+/// from the mean, the rounding error of the mean shifts every result of the
+/// row: y = (x - mean) * rstd * gamma + beta.
 void LayerNormOp::addInnerNoise(Operands operands, Results results,
                                 double epsilon, NoiseSource noise) {
   const HostTensor &x = *operands[0], &gamma = *operands[1];
@@ -250,7 +250,8 @@ LogicalResult LayerNormGradOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-/// The first operation on x and mean is their difference.
+/// Returns true for x and mean, because the first operation on them is their
+/// difference.
 bool LayerNormGradOp::entersExactly(unsigned operand) {
   Value value = getOperand(operand);
   return value == getX() || value == getMean();

@@ -66,7 +66,8 @@ Rounding ReduceOp::getRounding() {
   return getKind() == Reduction::Max ? Rounding::Nothing : Rounding::Inside;
 }
 
-/// A reduction of trailing dimensions is a row reduction; others are strided.
+/// A reduction of trailing dimensions has a row program and the family Row.
+/// Other reductions are strided and have the family Kernel.
 Family ReduceOp::getFamily() {
   RowSpace space = getRowSpace();
   RowBuilder probe(space.rows, space.cols);
@@ -153,14 +154,15 @@ RowSpace ReduceOp::getRowSpace() {
 LogicalResult ReduceOp::buildRows(RowBuilder &rows) {
   RowSpace space = getRowSpace();
   NodeId x = rows.full(getX());
-  // kiln-set-numerics has replaced means by a sum and a scale.
+  // Means have no row program, because kiln-set-numerics replaces them by a sum
+  // and a scale.
   if (getKind() == Reduction::Mean || !reducesTrailing(*this) ||
       !hasSpace(rows, space) || x < 0)
     return failure();
   row::Type type = rows.typeOf(x);
   if (getKind() == Reduction::Max) {
-    // reduceMax ignores NaN. This sum is NaN if any element is NaN, and 0
-    // otherwise.
+    // reduceMax ignores NaN. Detect NaN with a sum that is NaN if any element
+    // is NaN, and 0 otherwise.
     NodeId nan = rows.reduceSum(
         rows.select(rows.equal(x, x), rows.constantLike(0, x), x));
     rows.set(getY(), rows.select(rows.equal(nan, nan), rows.reduceMax(x), nan));

@@ -8,7 +8,7 @@
 // A broadcast that cannot be expressed over rows and columns has no row program
 // and is compiled to a permute kernel. The reference visits every index of the
 // operand or the result, and computes the position of the same element in the
-// other.
+// other tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,8 +93,8 @@ Rounding BroadcastOp::getRounding() { return Rounding::Nothing; }
 
 /// Returns Row if the operand covers leading dimensions (one value per row) or
 /// trailing ones (one value per column, or repeated every few rows), or has one
-/// element. Other broadcasts are strided copies, and so are broadcasts of
-/// integers, because row programs cannot write integers.
+/// element. Other broadcasts are strided copies. Broadcasts of integers are
+/// strided copies, too, because row programs cannot write integers.
 Family BroadcastOp::getFamily() {
   if (!isa<FloatType>(getX().getType().getElementType()))
     return Family::Kernel;
@@ -142,7 +142,8 @@ void BroadcastOp::inferSequences(Facts operands, int64_t batch,
                               return std::nullopt;
                             return dims[dim];
                           });
-  // All elements along a repeated dimension are equal, so its parts are equal.
+  // All elements along a repeated dimension are equal, so the parts of the
+  // dimension are equal.
   uint64_t repeated = dividedDims(tensorTypeOf(getY()), batch);
   for (auto [size, dim] : llvm::zip_equal(from, dims))
     if (size == to[dim])
@@ -153,7 +154,8 @@ void BroadcastOp::inferSequences(Facts operands, int64_t batch,
 
 RowSpace BroadcastOp::getRowSpace() {
   Repetition repetition = repetitionOf(*this);
-  // The operand has one value per row, for any number of repeated dimensions.
+  // If only trailing dimensions are repeated, each row of the result repeats
+  // one value of the operand, for any number of repeated dimensions.
   if (repetition.isRegular && repetition.before == 1 && repetition.after > 1)
     return {repetition.kept, repetition.after, false};
   RowSpace space = rowsOfLast(getY());
@@ -371,8 +373,8 @@ Family SliceOp::getFamily() {
     onlyLast &= from[i] == to[i];
   if (onlyLast)
     return Family::View;
-  // Dimensions of size 1, then one cut dimension, then whole dimensions make
-  // one contiguous block.
+  // The slice is one contiguous block if its leading dimensions have size 1,
+  // the next one may be cut, and all others are whole.
   size_t i = 0;
   while (i < rank && to[i] == 1)
     ++i;
@@ -498,10 +500,12 @@ OpFoldResult ConcatOp::fold(FoldAdaptor) {
                                  : OpFoldResult();
 }
 
-/// Concatenation along the dimension of the sequences destroys the parts.
+/// Concatenation along the dimension that splits into sequences destroys the
+/// split.
 void ConcatOp::inferSequences(Facts operands, int64_t batch,
                               MutableFacts results) {
-  // The result is a sum of padded tensors.
+  // The result is the sum of the padded operands, so apply the rule of
+  // elementwise ops first.
   inferElementwise(*this, operands, batch, results);
   SequenceFact &y = results[0];
   auto dim = static_cast<int64_t>(getDim());

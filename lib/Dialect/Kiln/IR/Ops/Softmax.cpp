@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Row programs compute softmax and the cross entropy of rows.
-// --kiln-expand-loss expands the losses of a whole batch into these. The
-// reference of linear_cross_entropy keeps one row of logits at a time.
+// --kiln-expand-loss expands the loss of a whole batch into the losses of rows.
+// The reference of linear_cross_entropy keeps one row of logits at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -150,7 +150,7 @@ static LogicalResult checkClasses(Operation *op, const HostTensor &targets,
 }
 
 /// Returns the cross entropy of one row of `classes` logits. If `gradient` is
-/// not null, stores scale * (softmax(x) - onehot(target)) there.
+/// not null, stores scale * (softmax(x) - onehot(target)) in `gradient`.
 static double crossEntropyOfRow(const double *logits, int64_t classes,
                                 int64_t target, double scale,
                                 double *gradient) {
@@ -233,8 +233,8 @@ LogicalResult SoftmaxCrossEntropyOp::evaluate(Operands operands,
 }
 
 /// Perturbs the two results that suffer from cancellation: the logarithm of a
-/// sum of about one, and the difference of a target probability of about one
-/// and one.
+/// sum of about one, and the difference between one and a target probability of
+/// about one.
 void SoftmaxCrossEntropyOp::addInnerNoise(Operands operands, Results results,
                                           double epsilon, NoiseSource noise) {
   int64_t columns = getColumnCount(tensorTypeOf(getLogits()));
@@ -292,7 +292,7 @@ static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
 }
 
 /// Returns scale times the summed cross entropy of all rows. If `dlogits` is
-/// not null, stores the gradient of the logits there.
+/// not null, stores the gradient of the logits in `dlogits`.
 static double crossEntropy(const HostTensor &logits, const HostTensor &targets,
                            double scale, HostTensor *dlogits) {
   int64_t classes = logits.shape().back();
