@@ -46,10 +46,18 @@ def program(index, example):
     types = operand_types(body, len(names)) if names else []
     if len(names) != len(types):
         raise SystemExit(f"operands and types differ in: {example}")
-    arguments = ", ".join(f"{n}: {t}" for n, t in zip(names, types))
+    # Arguments are on the device. A tensor on the host is the value of a state.
+    operands = list(zip(names, types))
+    arguments = ", ".join(f"{n}: {t}" for n, t in operands if "host" not in t)
+    states, reads = "", ""
+    for name, type in operands:
+        if "host" in type:
+            state = f"@example{index}.{name[1:]}"
+            states += f"kiln.state {state} : {type} {{role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}}\n"
+            reads += f"  {name} = kiln.read {state} : {type}\n"
     return (
-        f"kiln.program @example{index}({arguments}) attributes "
-        f"{{kind = #kiln.program_kind<forward>}} {{\n  {example}\n  kiln.return\n}}\n"
+        f"{states}kiln.program @example{index}({arguments}) attributes "
+        f"{{kind = #kiln.program_kind<forward>}} {{\n{reads}  {example}\n  kiln.return\n}}\n"
     )
 
 

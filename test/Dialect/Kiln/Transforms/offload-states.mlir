@@ -256,7 +256,7 @@ kiln.program @writes(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #ki
 // -----
 
 // Other readers of the result of an update on the host read a separate copy.
-// OPT-LABEL: kiln.program @returned
+// CHECK-LABEL: kiln.program @returned
 // OPT: [[P:%.+]] = kiln.sgd {{.*}} -> tensor<4x4xf32, #kiln.memory<host>>
 // OPT-NEXT: kiln.copy_in [[P]]
 // OPT-NEXT: [[F:%.+]] = kiln.copy_in [[P]]

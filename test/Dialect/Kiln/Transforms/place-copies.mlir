@@ -299,7 +299,8 @@ kiln.state @v : tensor<4x4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<v
 // CHECK-NEXT: [[S:%.+]] = kiln.copy_wait [[F]], [[W]]
 // CHECK-NEXT: [[VIEW:%.+]] = kiln.reshape [[S]]
 // CHECK-NEXT: [[SUM:%.+]] = kiln.accumulate sliced([[S]])
-// CHECK: }
+// CHECK: kiln.yield
+// CHECK-NEXT: }
 // CHECK-NEXT: kiln.write @v, [[S]]
 // CHECK-NEXT: kiln.return [[SUM]], [[VIEW]]
 kiln.program @other_readers() -> (tensor<4x4xf32>, tensor<2x8xf32>) attributes {kind = #kiln.program_kind<train>} {
