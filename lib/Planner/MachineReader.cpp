@@ -326,7 +326,8 @@ static void checkGemmOrder(const GemmCurve &curve, Section &file) {
       for (int e = 0; e < 3; ++e)
         name += "[" + std::to_string(next / strides[e] % extents[e]) + "]";
       return file.refuse(name, numberText(curve.flops[next]),
-                         "at most " + numberText(growth) + " times " +
+                         "at most " + numberText(growth) +
+                             " times the rate of the next smaller size, " +
                              numberText(curve.flops[index]) +
                              ", since a larger GEMM takes no less time");
     }

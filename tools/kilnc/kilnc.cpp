@@ -95,8 +95,9 @@ static cl::opt<std::string> lossy(
     "lossy", cl::cat(category), cl::value_desc("LIST"),
     cl::desc(
         "techniques that save memory and change gradients: fewbit:B stores "
-        "an activation's derivative with B bits per element, rmm:RHO "
-        "stores that fraction of the rows for a weight gradient"));
+        "an activation's derivative with B bits per element; rmm:RHO stores "
+        "random sums of a layer's input for its weight gradient, which have "
+        "the fraction RHO of its rows"));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
     cl::desc(

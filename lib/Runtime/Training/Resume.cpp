@@ -28,7 +28,8 @@ struct ChoiceFlag {
   void (*copy)(const RunChoices &from, RunChoices &to);
 };
 
-/// A changed fact of the executable or of the data.
+/// A property of the executable or of the data that differs from that of the
+/// checkpoint.
 struct Difference {
   const char *name; ///< Name in --resume-changing.
   const char *what; ///< Name in messages.

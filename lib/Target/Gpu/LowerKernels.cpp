@@ -113,7 +113,7 @@ llvm::Error replaceGpuOp(Operation *op, DeviceOps &device) {
     LLVM::ReturnOp::create(b, op->getLoc(), ValueRange{});
     op->erase();
   } else {
-    return refuse(op, "is not part of the kernel ABI");
+    return refuse(op, "is not supported in a GPU kernel");
   }
   return llvm::Error::success();
 }

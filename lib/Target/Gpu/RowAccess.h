@@ -28,9 +28,9 @@ struct Mask {
   mlir::Value whole = {};
 };
 
-/// Returns true if addresses that are multiples of `alignment` bytes, plus
-/// multiples of `stride` and of k.width() elements, are aligned for a vector
-/// access.
+/// Returns true if every address base + (i * `stride` + j * k.width()) elements
+/// is aligned for a vector access, where base is a multiple of `alignment`
+/// bytes.
 bool isVectorAligned(const GpuBuilder &k, mlir::Type element, int64_t alignment,
                      int64_t stride);
 

@@ -200,7 +200,8 @@ TEST(MachineFile, AbsurdFigures) {
        "1e+06 to 1e+18"},
       {"/gemm/fp32/flop_per_s/1/0/0", 5e9,
        "'gemm.fp32.flop_per_s[1][0][0]' is 5e+09, expected at most 4 times "
-       "1e+09, since a larger GEMM takes no less time"},
+       "the rate of the next smaller size, 1e+09, since a larger GEMM takes no "
+       "less time"},
       {"/gemm/fp64/flop_per_s", json::array({1e9, 2e9}),
        "'gemm.fp64.flop_per_s' is an array of 2, expected an array of 1, one "
        "per point of its axis"},

@@ -86,7 +86,8 @@ TEST(RowSectors, LongestRows) {
                    {{"f32", 16, 2.6}, {"bf16", 16, 2.1}}, 131001);
 }
 
-/// With more rows, per-column values are read less often.
+/// A block reads the per-column values once. With the fewer rows of the f32
+/// case, these are a larger part of all reads.
 TEST(RowSectors, LongNorm) {
   expectFewSectors("layer_norm", layerNormCase(),
                    {{"f32", kMostSplitRows, 1.09}, {"bf16", kRows}}, 2048);

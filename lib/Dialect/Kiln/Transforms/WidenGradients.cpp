@@ -95,8 +95,8 @@ bool Widener::widenSum(CastOp op) {
   if (!sum || sum.getWideResult() != result.getResultNumber() ||
       owner->getBlock() != op->getBlock())
     return false;
-  // A matmul that accumulates is not widened, because its accumulator must have
-  // the type of the result. A maximum is not a sum.
+  // Do not widen a matmul that accumulates, because its accumulator must have
+  // the type of the result, and a reduction other than a sum.
   if (auto matmul = dyn_cast<MatmulOp>(owner); matmul && matmul.getAccumulate())
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(owner);

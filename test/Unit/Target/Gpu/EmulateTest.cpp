@@ -387,7 +387,7 @@ TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
             "kernel 'k': 'gpu.thread_id' is not along x; blocks have one "
             "dimension");
   EXPECT_EQ(withBody("%v = gpu.lane_id\n"),
-            "kernel 'k': 'gpu.lane_id' is not part of the kernel ABI");
+            "kernel 'k': 'gpu.lane_id' is not supported in a GPU kernel");
   EXPECT_EQ(withBody("nvvm.cp.async.bulk.commit.group\n"),
             "kernel 'k': 'nvvm.cp.async.bulk.commit.group' has no emulation");
   EXPECT_EQ(withBody("%o = arith.constant 1 : i32\n"

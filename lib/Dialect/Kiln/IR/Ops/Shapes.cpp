@@ -204,9 +204,9 @@ LogicalResult BroadcastOp::evaluate(Operands operands, Results results) {
 LogicalResult ReshapeOp::verify() {
   auto from = getX().getType(), to = getY().getType();
   if (from.getNumElements() != to.getNumElements()) // Constraint C1.
-    return emitOpError("has ")
-           << from.getNumElements() << " elements, result has "
-           << to.getNumElements();
+    return emitOpError("has an operand of ")
+           << from.getNumElements() << " elements and a result of "
+           << to.getNumElements() << ", expected equal numbers";
   if (from.getElementType() != to.getElementType())
     return emitOpError("changes the element type");
   return success();
@@ -415,7 +415,7 @@ LogicalResult SliceOp::evaluate(Operands operands, Results results) {
 LogicalResult PadOp::verify() {
   auto from = getX().getType().getShape(), to = getY().getType().getShape();
   if (from.size() != to.size() || getLow().size() != from.size())
-    return emitOpError("ranks of operand, result and low differ");
+    return emitOpError("ranks of the operand, the result and 'low' differ");
   for (auto [i, low] : llvm::enumerate(getLow()))
     if (low < 0 || low > to[i] - from[i]) // Constraint C1.
       return emitOpError("writes [")
