@@ -56,6 +56,13 @@ private:
     return arena.bytes.data() + startOf(tensor);
   }
 
+  /// Returns the end of the range of shadow entries for bytes up to `end`.
+  /// Rounds up. No other tensor uses the rest of the last entry, because slots
+  /// are aligned.
+  int64_t endUnit(int64_t end) const {
+    return (end + arena.unit - 1) / arena.unit;
+  }
+
   const Interpreter &interpreter;
   const ScheduledProgram &program;
   InterpretedArena &arena;
@@ -74,13 +81,6 @@ private:
 
 /// Marks shadow entries that a copy in progress may write at any time.
 static constexpr int32_t kUnderWay = -1;
-
-/// Returns the end of the range of shadow entries for bytes up to `end`. Rounds
-/// up. No other tensor uses the rest of the last entry, because slots are
-/// aligned.
-static int64_t unitsUpTo(int64_t end) {
-  return (end + arenaUnit - 1) / arenaUnit;
-}
 
 /// Verifies that slots with overlapping lifetimes share no bytes.
 LogicalResult Machine::checkDisjoint() {
@@ -147,7 +147,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
   int32_t expected = static_cast<int32_t>(tensor.slot) + 1;
   LogicalResult result = success();
   forRows(tensor, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin / arenaUnit; unit < unitsUpTo(end); ++unit) {
+    for (int64_t unit = begin / arena.unit; unit < endUnit(end); ++unit) {
       int32_t writer = arena.writers[unit];
       if (writer == expected)
         continue;
@@ -155,7 +155,7 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
       InFlightDiagnostic diagnostic =
           op->emitOpError("is command ")
           << index << " and reads slot '" << slot.getName() << "' at byte "
-          << unit * arenaUnit - program.addressOf(slot) << ", ";
+          << unit * arena.unit - program.addressOf(slot) << ", ";
       if (writer == 0) {
         diagnostic << "which was not written";
       } else if (writer == kUnderWay) {
@@ -175,8 +175,8 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
 }
 
 void Machine::mark(int64_t begin, int64_t end, int32_t writer) {
-  std::fill(arena.writers.begin() + begin / arenaUnit,
-            arena.writers.begin() + unitsUpTo(end), writer);
+  std::fill(arena.writers.begin() + begin / arena.unit,
+            arena.writers.begin() + endUnit(end), writer);
 }
 
 void Machine::markWritten(const SlotTensor &tensor) {
@@ -194,8 +194,8 @@ void Machine::forgetIteration(size_t begin, size_t end) {
     if (slot.getFirst() <= begin || slot.getLast() >= end)
       continue;
     int64_t begin = program.addressOf(slot),
-            last = unitsUpTo(begin + static_cast<int64_t>(slot.getBytes()));
-    for (int64_t unit = begin / arenaUnit; unit < last; ++unit)
+            last = endUnit(begin + static_cast<int64_t>(slot.getBytes()));
+    for (int64_t unit = begin / arena.unit; unit < last; ++unit)
       if (arena.writers[unit] == static_cast<int32_t>(i) + 1)
         arena.writers[unit] = 0;
   }
@@ -243,7 +243,7 @@ LogicalResult Machine::endCopy(rt::WaitOp wait) {
            << rt::SlotOp(program.slots[from.slot]).getName()
            << "' changed while it was in progress";
   auto units = llvm::ArrayRef(arena.writers)
-                   .slice(startOf(to) / arenaUnit, unitsUpTo(to.extent()));
+                   .slice(startOf(to) / arena.unit, endUnit(to.extent()));
   if (llvm::any_of(units, [](int32_t writer) { return writer != kUnderWay; }))
     return wait.emitOpError("waits for a copy whose destination '")
            << rt::SlotOp(program.slots[to.slot]).getName()
@@ -340,9 +340,9 @@ LogicalResult Machine::run() {
     rt::SlotOp slot = program.slots[i];
     if (!slot.getState())
       continue;
-    int64_t units = slot.getBytes() / arenaUnit;
+    int64_t units = slot.getBytes() / arena.unit;
     auto type = RankedTensorType::get(
-        {units}, IntegerType::get(slot.getContext(), 8 * arenaUnit));
+        {units}, IntegerType::get(slot.getContext(), 8 * arena.unit));
     if (failed(checkRead(program.op,
                          {static_cast<unsigned>(i), 0, 0, units, type})))
       return failure();

@@ -87,7 +87,9 @@ Status ScheduledEngine::prepare() {
   }
   int64_t bytes = llvm::alignTo(height, abi::slotAlignment) + host;
   arena.bytes.resize(bytes);
-  arena.writers.resize(bytes / arenaUnit + 1);
+  for (const ScheduledProgram &program : programs)
+    arena.unit = std::min(arena.unit, program.unit);
+  arena.writers.resize(bytes / arena.unit + 1);
   return {};
 }
 

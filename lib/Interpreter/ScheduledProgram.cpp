@@ -110,14 +110,21 @@ LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   return success();
 }
 
-/// Checks that a view is aligned to the units of the interpreter's arena.
+/// Checks that a view is aligned to the units of the interpreter's arena, which
+/// are bytes if the schedule divides words between tensors.
 LogicalResult ScheduledProgramBuilder::checkView(rt::ViewOp view) {
-  if (view.getOffset() % arenaUnit == 0 && view.getStride() % arenaUnit == 0)
-    return success();
-  return view.emitOpError("begins at byte ")
-         << view.getOffset() << " of slot '" << view.getSlotOp().getName()
-         << "' with stride " << view.getStride() << ", expected multiples of "
-         << arenaUnit;
+  int64_t unit = std::min<int64_t>(2, elementBytes(view.getTensorType()));
+  auto isMultipleOf = [&](int64_t bytes) {
+    return view.getOffset() % bytes == 0 && view.getStride() % bytes == 0;
+  };
+  if (!isMultipleOf(unit))
+    return view.emitOpError("begins at byte ")
+           << view.getOffset() << " of slot '" << view.getSlotOp().getName()
+           << "' with stride " << view.getStride() << ", expected multiples of "
+           << unit;
+  if (unit == 1 && (!isMultipleOf(2) || !view.isDense()))
+    program.unit = 1;
+  return success();
 }
 
 LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {

@@ -33,9 +33,11 @@ namespace kiln {
 /// arena.
 struct InterpretedArena {
   std::vector<char> bytes;
-  /// For each unit of arenaUnit bytes: 1 + the index of the slot of the running
-  /// program through which it was last written, 0 if it was not written, or -1
-  /// if a copy to it is in progress.
+  /// The granularity of `writers` in bytes: the smallest unit of the programs.
+  int64_t unit = 2;
+  /// For each unit: 1 + the index of the slot of the running program through
+  /// which it was last written, 0 if it was not written, or -1 if a copy to it
+  /// is in progress.
   std::vector<int32_t> writers;
 };
 

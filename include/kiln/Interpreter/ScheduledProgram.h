@@ -23,9 +23,6 @@
 
 namespace kiln {
 
-/// Granularity in bytes of the places of commands: the size of a bf16 element.
-inline constexpr int64_t arenaUnit = 2;
-
 /// The location of a tensor. Matrices of a batch may have padding between them.
 struct SlotTensor {
   unsigned slot = 0;                  ///< Index in ScheduledProgram::slots.
@@ -101,6 +98,9 @@ public:
            (slot.getMemory() == MemorySpace::Host ? hostBegin : 0);
   }
   int64_t hostBegin = 0;
+  /// Granularity in bytes of the places of commands: 2, or 1 if elements of one
+  /// byte are stored at odd places or with a pitch.
+  int64_t unit = 2;
 
 private:
   friend class ScheduledProgramBuilder;
