@@ -307,7 +307,7 @@ kiln.state @w : tensor<4xf32, "nowhere"> {role = #kiln.role<parameter>, init = #
 
 // -----
 
-// expected-error @below {{argument 0 has type 'tensor<4xf32, "nowhere">', expected a tensor of bf16}}
+// expected-error @below {{argument 0 has type 'tensor<4xf32, "nowhere">', expected a tensor of floats that can be stored}}
 kiln.program @f(%x: tensor<4xf32, "nowhere">) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return
 }

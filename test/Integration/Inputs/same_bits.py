@@ -37,13 +37,10 @@ def train(name, flags):
         )
         harness.run([executables[plan], "--check-memory"])
     executable = executables[plan]
-    run = shlex.split(run)
-    if not any(flag.startswith("--threads=") for flag in run):
-        run.append("--threads=2")
     log, saved = work / f"{name}.jsonl", work / f"{name}.saved"
     harness.run(
-        [executable, f"--data={work / 'train.bin'}", "--seed=5"]
-        + [f"--steps={options['steps']}", "--lr=0.003", "--warmup-steps=2", f"--log={log}", f"--save={saved}", *run]
+        [executable, f"--data={work / 'train.bin'}", "--seed=5", "--threads=2"]
+        + [f"--steps={options['steps']}", "--lr=0.003", "--warmup-steps=2", f"--log={log}", f"--save={saved}", *shlex.split(run)]
     )
     return log, saved
 
