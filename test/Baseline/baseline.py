@@ -148,6 +148,13 @@ def train(executable, vocabulary, work):
 
 # Ops that were renamed after the first record.
 RENAMED = {"kilnrt.copy_start": "kilnrt.begin"}
+# Reasons for buffers that were reworded after the first record, and their first wording.
+REWORDED = {
+    "matmul, then result of its epilogue": "product, then result of its epilogue",
+    "matmul of which only the results of the epilogue are kept": "product of which only the epilogue's results are kept",
+    "workspace of the GEMM": "workspace of the product",
+    "scratch of all threads": "scratch of every thread",
+}
 COUNTED = re.compile(r"^\s*(?:[%\w.$:, -]+ = )?(kilnrt\.[a-z_]+|kiln\.state)\b", re.MULTILINE)
 
 
@@ -165,6 +172,9 @@ def record(line, kilnc, plain):
         if refusal:
             return {**entry, "refusal": refusal}
         plan = json.loads((work / "plan.json").read_text())
+        for key, buffers in plan.items():
+            for buffer in buffers if "buffers" in key else []:
+                buffer["why"] = REWORDED.get(buffer["why"], buffer["why"])
         entry["plan"] = {
             "arena": plan["device_arena_bytes"],
             "host": plan["host_arena_bytes"],
