@@ -232,7 +232,8 @@ Status Compilation::readModelFile() {
   for (StateOp state : module->getOps<StateOp>())
     if (state.getTensorType().getElementType().isF64())
       precision = "fp64";
-  // With mixed precision (bf16), the states are fp32.
+  // With mixed precision (bf16), the states are fp32, so only the option
+  // distinguishes bf16 from fp32.
   if (options.precision == "bf16" && precision == "fp32")
     precision = "bf16";
   if (options.precision && *options.precision != precision)
@@ -526,7 +527,7 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
 }
 
 Status Compilation::printPipeline() {
-  // MLIR's textual pipelines use these characters as delimiters and cannot
+  // MLIR's textual pipelines use braces and quotes as delimiters and cannot
   // escape them.
   if (StringRef(options.machineName).find_first_of("{}'\"") != StringRef::npos)
     return Status(ExitCode::Usage,

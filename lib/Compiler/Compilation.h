@@ -90,7 +90,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler;
-  std::optional<Machine> machine;    ///< Figures that the planner uses.
+  std::optional<Machine> machine; ///< Speeds of the machine, for the planner.
   std::vector<std::string> warnings; ///< Printed once, for the chosen plan.
   std::string precision;             ///< fp32, fp64, or bf16 with fp32 states.
   PipelineOptions pipeline;          ///< Options of the passes.

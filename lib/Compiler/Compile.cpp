@@ -103,8 +103,9 @@ std::vector<int64_t> FastestCompilation::counts() const {
   return counts;
 }
 
-/// Offloading only activations comes first, because offloading states also
-/// requires a copy of every gradient.
+/// Returns the offload lists to try. The list that offloads only activations
+/// comes first, because offloading states also requires a copy of every
+/// gradient.
 std::vector<std::string> FastestCompilation::offloads() const {
   bool free = request.memoryBudget &&
               (request.offload == "auto" ||

@@ -182,8 +182,8 @@ Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
     auto share = [&](double flops, const std::vector<double> &seconds,
                      const std::vector<double> &before) {
       double value = flops / median(seconds) * drift / peak;
-      // Limit the rate so that noise does not make a longer sequence take less
-      // time.
+      // Limit the rate so that, in spite of noise, the time of attention does
+      // not decrease as the sequence length increases.
       if (!before.empty())
         value = std::min(value, before.back() * double(trial.length) /
                                     double(curve.sequence.back()));

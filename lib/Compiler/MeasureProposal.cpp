@@ -25,8 +25,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Maximum number of times that the offload planner is asked for a smaller
-/// arena because fragmentation made the previous one too high.
+/// Maximum number of offload plans that are tried for a proposal. If
+/// fragmentation makes the arena of a plan exceed the budget, the next plan is
+/// made for a smaller capacity.
 static constexpr int kOffloadRounds = 3;
 /// A proposal is abandoned if its estimated time with offloading exceeds that
 /// of the fastest plan by this factor.
@@ -86,7 +87,7 @@ LogicalResult MemoryPlanner::runPasses(ModuleOp trial, PipelinePoint from,
 Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
                               LiveCurve *liveCurve) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
-  dropNumbers(*copy); // Remove numbers that the file may contain.
+  dropNumbers(*copy); // Remove op numbers that the file contains.
   ProgramOp train = trainProgram(*copy);
   bool offloads = (request.offloadActivations || offloadsMost) && !keepsAll;
   if (offloads)

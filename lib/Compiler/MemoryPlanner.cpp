@@ -24,7 +24,7 @@ using namespace kiln;
 
 /// For programs of up to kSmallOps ops, all rungs are measured. If such a
 /// program has more than kTinyOps ops or offloads activations, its ladder has
-/// half as many rungs.
+/// kRungs / 2 intervals instead of kRungs.
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
 /// Maximum number of stages for which the policy "poor" is tried.
 static constexpr int64_t kMostInputOnlyStages = 128;
@@ -46,7 +46,7 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   StageChain stages(trainProgram(module), cut);
   if (!ladders.empty() &&
       stages.size() + 1 == ladders.front().menus.chain.size())
-    return Status(); // The first ladder has the same chain.
+    return Status(); // This cut gives the chain of the first ladder.
   Ladder &ladder = ladders.emplace_back();
   ladder.cut = cut;
   ladder.menus = buildStageMenus(stages, machine);
@@ -101,12 +101,15 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
   return &it->second;
 }
 
-/// Measures the policies that keep the least. They may fit where the lowest
-/// rung does not, because the chain only estimates the memory of recomputation.
+/// Measures the policies "full" and "poor", which keep the fewest tensors for
+/// the backward pass. They may fit the budget even if the lowest rung does not,
+/// because the rungs are computed from the chain, which only estimates the
+/// memory of recomputation.
 Status MemoryPlanner::priceNamed() {
   StageChain stages(trainProgram(module));
   for (StringRef name : {"full", "poor"}) {
-    // The size of the program of "poor" is quadratic in the number of stages.
+    // The number of ops in a program with "poor" is quadratic in the number of
+    // stages.
     if (name == "poor" && stages.size() > kMostInputOnlyStages)
       continue;
     Proposal &proposal = others.emplace_back();
@@ -118,9 +121,10 @@ Status MemoryPlanner::priceNamed() {
   return Status();
 }
 
-/// Finds the highest rung that fits and stores its index in `low`, or -1.
-/// Stores in `extra` the arena height minus the chain budget of the last rung
-/// examined. This difference varies little between rungs and guides the search.
+/// Stores in `low` the index of the highest rung that fits, or -1 if none fits.
+/// Stores in `extra` the arena height of the last rung examined minus the chain
+/// budget of that rung. This difference varies little between rungs and guides
+/// the search.
 Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
                                   int64_t &extra) {
   int64_t high = ladder.rungCount + 1;
@@ -146,8 +150,9 @@ Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
     return status;
-  // Make another proposal that uses the whole budget. If its arena is too high,
-  // the height determines how much to reduce the chain budget.
+  // Make another proposal that uses the whole budget. If the arena of that
+  // proposal exceeds the budget, reduce the chain budget by the excess and try
+  // again.
   int64_t asked = ladder.highest + 1;
   for (int round = 0; low >= 0 && round < 3; ++round) {
     int64_t ask =
@@ -270,7 +275,8 @@ Status MemoryPlanner::choose(const Proposal *&best) {
   };
   for (Ladder &ladder : ladders) {
     if (ops > kSmallOps) {
-      // Examine another cut only if its lower bound allows an improvement.
+      // Skip this cut if its lower bound shows that it cannot be much faster
+      // than the best proposal so far.
       if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
         continue;
       Status status =

@@ -22,9 +22,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Attribute that numbers the ops of the forward pass while plans are tried.
-/// Clones keep the attribute. The attribute is not part of the dialect. Numbers
-/// that a file contains are removed first.
+/// Attribute that stores the number of an op of the forward pass while plans
+/// are tried. Clones of the op keep the attribute. A model file may contain
+/// attributes of this name, which are removed first.
 static constexpr llvm::StringLiteral kNumberAttr = "planner.number";
 
 Block &kiln::phaseBlock(ProgramOp program) {
@@ -119,7 +119,7 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   SmallVector<Numbered> values;
   if (block)
     values = forwardValues(*block);
-  dropNumbers(dispatched); // Makes equal kernels identical again.
+  dropNumbers(dispatched); // Numbers would make equal kernels differ.
   const TargetBackend *target = backendOf(dispatched);
   if (!target)
     return failure();

@@ -41,8 +41,9 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   autodiff.microbatches = options.microbatches;
   passes.addPass(createAutodiff(autodiff));
   passes.addPass(createWidenGradients());
-  // Run before BuildStep, while weight gradients have no users that fix their
-  // positions. Compress first, so that compressed values need not be rebuilt.
+  // Run these passes before BuildStep, because BuildStep adds users of the
+  // weight gradients, and a weight gradient cannot be moved after its users.
+  // Compress first, so that compressed values need not be rebuilt.
   CompressResidualsOptions compress;
   compress.lossy = options.lossy;
   compress.rebuild = options.rebuild;
@@ -113,7 +114,8 @@ static void addPlanner(OpPassManager &passes, const PipelineOptions &all,
 
 static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   const PlanOptions &options = all.plan;
-  // Split the loss into chunks first, so that their matmuls also get numerics.
+  // Split the loss into chunks before SetNumerics, so that the matmuls of the
+  // chunks also get numerics.
   ExpandLossOptions loss;
   loss.logits = options.logits;
   passes.addPass(createExpandLoss(loss));

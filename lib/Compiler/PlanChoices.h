@@ -30,7 +30,8 @@ struct StageChoice {
   mlir::Location loc;
   int64_t forwardRuns = 1;
   bool keepsInput = true;
-  /// Names of ops. Offloaded values are also in `keeps`.
+  /// Names of the values that are kept, recomputed and offloaded. Offloaded
+  /// values are also in `keeps`.
   std::vector<std::string> keeps, repeats, offloads;
   /// Bytes of the tensors that the forward pass stores for the backward pass,
   /// of those that are recomputed instead, and of those that are offloaded to

@@ -26,8 +26,8 @@ struct PlanMemoryPass : kiln::impl::PlanMemoryBase<PlanMemoryPass> {
       : PlanMemoryBase(options), session(&session) {}
 
   void runOnOperation() override {
-    // Verify first that earlier passes have set the numerics, which the stages
-    // require.
+    // Planning requires the numerics that earlier passes set. Verify first that
+    // they are set.
     if (failed(verifyLevel(getOperation(), Level::Planned)))
       return signalPassFailure();
     Status status = plan();

@@ -55,7 +55,8 @@ Status MemoryPlanner::refuse() {
   if (request.suggestMicrobatches)
     hint += ", or split the batch with --microbatches=auto";
   leastBytes = least;
-  // Determine whether offloading activations would reach a smaller arena.
+  // Determine whether the smallest arena would be lower if activations were
+  // offloaded.
   bool statesStay = llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
     return memoryOf(state.getType()) == MemorySpace::Host;
   });

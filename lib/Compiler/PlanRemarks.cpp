@@ -43,7 +43,7 @@ public:
 
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
     llvm::remarks::Remark written = remark.generateRemark();
-    // Imported models have no line numbers.
+    // Ops of imported models have no line numbers to print.
     if (!isa<FileLineColLoc>(remark.getLocation()))
       written.Loc = std::nullopt;
     serializer->emit(written);

@@ -7,7 +7,7 @@
 //
 // The planner reports every decision through MLIR's remark engine: passed
 // remarks for what was done, missed remarks for what was not done and why,
-// analysis remarks for other facts. Remarks cost nothing if they are not
+// analysis remarks for other information. Remarks cost nothing if they are not
 // enabled. Their text consists of named arguments, as in LLVM, so tools that
 // read LLVM's remarks can read them.
 //

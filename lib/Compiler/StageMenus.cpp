@@ -20,8 +20,8 @@ using namespace kiln;
 /// Maximum number of options per stage. If a stage has more, options are
 /// dropped such that the remaining sizes are evenly spread.
 static constexpr size_t kMostOptions = 16;
-/// Maximum number of residuals per stage that an option may drop. These are the
-/// largest ones; all others are kept.
+/// Maximum number of residuals per stage that an option may drop. Only the
+/// largest residuals can be dropped; the others are always kept.
 static constexpr size_t kMostChoices = 10;
 
 Value kiln::tensorBehind(Value value) {
@@ -79,8 +79,8 @@ private:
   const Machine &machine;
   StageMenus menus;
   DenseMap<Operation *, double> seconds;
-  /// Ops of the loss and of the backward pass, indexed by the stage that they
-  /// belong to. The last segment belongs to the loss.
+  /// Segment k contains the ops of the backward pass that belong to stage k.
+  /// The last segment contains the ops of the loss.
   std::vector<SmallVector<Operation *>> segments;
   /// Per segment: `passing` counts the bytes that are live throughout the
   /// segment, except those that the forward pass stores. `transient` counts the
@@ -393,7 +393,7 @@ RecomputeSchedule StageMenus::scheduleOf(llvm::ArrayRef<ChainOp> ops) const {
   RecomputeSchedule schedule;
   for (const ChainOp &op : ops) {
     if (op.stage + 1 == chain.size())
-      continue; // The loss stage has no run.
+      continue; // The schedule contains no run of the loss.
     StageRun run{op.kind, op.stage};
     if (run.saves())
       run.saved = saved[op.stage][op.option];

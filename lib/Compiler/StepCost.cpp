@@ -10,7 +10,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns the seconds of an op that is not memory-bound, or std::nullopt.
+/// Returns the seconds of an op that is not memory-bound, or std::nullopt for
+/// any other op.
 static std::optional<double> computeSeconds(Operation *op,
                                             const Machine &machine) {
   auto attention = [&](Value q, int64_t heads, int64_t sequences, bool causal,
@@ -180,8 +181,9 @@ static void runBlock(Block &block, const Machine &machine,
                      KernelSeconds &kernels, LinkClock &clock) {
   for (Operation &op : block) {
     if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      // Simulate one iteration and assume that all take the same time, although
-      // the link is idle only before the first one.
+      // Simulate the first iteration and assume that every iteration takes the
+      // same time. This is an approximation: copies of one iteration may delay
+      // the copies of the next.
       double begin = clock.now;
       runBlock(loop.getBody().front(), machine, kernels, clock);
       double once = clock.now - begin;

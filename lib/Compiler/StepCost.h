@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prices work at two levels. An op of the planned level is priced before
-// fusion, to guide the search for a plan. A command of the scheduled level is
-// priced as it will run, to compare plans and report them.
+// Predicts the seconds that ops take, at two levels. An op of the planned level
+// is priced before fusion, to guide the search for a plan. A command of the
+// scheduled level is priced as it will run, to compare plans and report them.
 //
 //===----------------------------------------------------------------------===//
 

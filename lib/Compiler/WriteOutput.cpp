@@ -20,8 +20,8 @@ using namespace llvm;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Writes to an existing file that is not a regular file, such as a pipe. A
-/// rename would replace the file itself.
+/// Writes to an existing file that is not a regular file, such as a pipe.
+/// Renaming a temporary file to this name would replace the pipe.
 static Status writeStream(const std::string &path, StringRef contents) {
   std::error_code failure;
   raw_fd_ostream stream(path, failure);

@@ -52,7 +52,7 @@ static constexpr ConfigKey kKeys[] = {
           "selects an implementation of layers that no supported family has"),
 
     fixed("is_encoder_decoder", "false", "[null, false]", "false"),
-    // The library treats null as false for this key.
+    // transformers treats null as false for this key, so null is rejected.
     fixed("is_causal", "", "[true]",
           "true: attention to later tokens is not implemented"),
     fixed("add_cross_attention", "", "[null, false]", "false"),
@@ -73,8 +73,8 @@ static constexpr ConfigKey kKeys[] = {
     fixed("quantization_config", "", "[null]",
           "weights that are not quantized"),
 
-    // Keys that were removed from transformers or that these families do not
-    // read.
+    // Keys that were removed from transformers, or that the library's code for
+    // the supported families does not read.
     unread("is_decoder", "attention is causal in these families either way"),
     unread("tie_encoder_decoder", "is for encoder-decoder models"),
     unread("use_bfloat16", "was for TensorFlow"),

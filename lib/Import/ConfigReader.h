@@ -83,7 +83,8 @@ public:
   const nlohmann::json *getObject(llvm::StringRef key);
 
   /// Declares `other` as an alternative name of `key`, so that reading `key`
-  /// also finds its value. Fails if both are present and differ.
+  /// also finds the value of `other`. Fails if both keys are present and have
+  /// different values.
   void addSpelling(llvm::StringRef key, llvm::StringRef other);
 
   /// Records the error that the value of `key` is not supported.
@@ -91,7 +92,7 @@ public:
 
   bool failed() const { return failure.has_value(); }
   /// Returns the recorded failure. If there is none, returns an error for the
-  /// first key that was neither read nor permitted without being read, if any.
+  /// first unread key that neither the table nor `ignored` permits, if any.
   llvm::Error finish(llvm::StringRef modelType);
 
 private:

@@ -252,7 +252,7 @@ void ForwardGraph::finishWithLoss(Value hidden, StringRef name,
   Value classifier = reads.lookup(weight);
   if (classifier)
     // Weight files often contain a tied classifier in addition to the
-    // embedding.
+    // embedding, so declare its name as that of a copy.
     module->lookupSymbol<StateOp>(weight).setCopiesAttr(
         builder.getStrArrayAttr({(name + ".weight").str()}));
   else

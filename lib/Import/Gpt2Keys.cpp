@@ -52,7 +52,8 @@ static constexpr ConfigKey kKeys[] = {
     fixed("add_cross_attention", "false", "[null, false]", "false"),
     honoured("tie_word_embeddings", "true"),
 
-    // Model-independent names of keys of GPT-2.
+    // Names that all families share for n_embd, n_layer, n_head and
+    // n_positions.
     honoured("hidden_size"),
     honoured("num_hidden_layers"),
     honoured("num_attention_heads"),

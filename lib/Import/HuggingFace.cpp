@@ -40,7 +40,7 @@ struct ModelType {
   llvm::Expected<ImportedModel> (*import)(const ImportRequest &);
   const FamilyKeys &(*keys)();
   /// Accepted values of `architectures`: the language model with its head, and
-  /// its body alone.
+  /// the model without the head.
   llvm::ArrayRef<StringRef> classes;
   /// Name patterns of tensors that older library versions store in weight files
   /// although the model computes them.

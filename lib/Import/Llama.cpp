@@ -29,8 +29,8 @@ struct LlamaConfig {
   int64_t heads, keyHeads, headDim;
   double eps, initializerRange, attentionDropout;
   Activation activation;
-  /// True if the projections q, k and v, the projection o, and the MLP have
-  /// biases.
+  /// True if the projections q, k and v, the projection o, and the MLP,
+  /// respectively, have biases.
   bool inputBias, outputBias, mlpBias;
   bool tied;
   std::optional<int64_t> paddingIndex;

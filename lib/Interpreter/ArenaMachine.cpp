@@ -57,8 +57,8 @@ private:
   }
 
   /// Returns the end of the range of shadow entries for bytes up to `end`.
-  /// Rounds up. No other tensor uses the rest of the last entry, because slots
-  /// are aligned.
+  /// Includes an entry that is only partly in the range: slots are aligned, so
+  /// no other tensor uses the remaining bytes of this entry.
   int64_t endUnit(int64_t end) const {
     return (end + arena.unit - 1) / arena.unit;
   }
@@ -214,7 +214,7 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
         "signals the token of a copy that is in progress");
   landed.erase(token);
   // Store the places for this iteration, because the wait may be in another
-  // one.
+  // iteration.
   SlotTensor places[] = {from, to};
   for (SlotTensor &place : places) {
     place.offset += place.loopStride * iteration;
@@ -228,7 +228,8 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
 /// Checks that the source and destination have not changed since the copy
 /// began, and completes the copy.
 LogicalResult Machine::endCopy(rt::WaitOp wait) {
-  // Another queue may already have waited for this token.
+  // An earlier wait of another queue for this token may have completed the
+  // copy.
   if (landed.contains(wait.getToken()))
     return success();
   auto found = transfers.find(wait.getToken());

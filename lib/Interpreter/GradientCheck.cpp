@@ -121,7 +121,7 @@ void Checker::compare(double analytic, double numeric,
   double ratio = std::abs(analytic - numeric) / tolerance;
   ++result.compared;
   if (ratio <= result.worst)
-    return; // False for NaN, so that NaN becomes the worst.
+    return; // Not for NaN, which is worse than any number.
   result.worst = std::isnan(ratio) ? HUGE_VAL : ratio;
   result.where =
       llvm::formatv("{0}: the rule gives {1:e12}, differences {2:e12}", what,

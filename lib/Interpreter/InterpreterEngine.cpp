@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Invariant: after run(), the bytes of every state are the interpreter's state
-// rounded to the declared type. If the bytes differ before a run, the driver
-// has written them, and the interpreter's state is replaced by them.
+// rounded to the declared type. If the bytes are different at the start of the
+// next run, the driver has written them, and they replace the interpreter's
+// state.
 //
 //===----------------------------------------------------------------------===//
 

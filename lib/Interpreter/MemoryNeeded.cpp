@@ -43,8 +43,8 @@ static uint64_t peakOf(Block &block) {
     for (Region &region : op.getRegions()) {
       Block &body = region.front();
       inner = peakOf(body);
-      // The slices and sums of a micro-batch are copied; the operands of
-      // isolated bodies are not.
+      // The body of a micro-batch loop receives copies of the slices and sums.
+      // Isolated bodies receive their operands without a copy.
       if (isa<AccumulateOp>(op))
         inner = llvm::SaturatingAdd(inner, valueBytes(body.getArgumentTypes()));
     }
@@ -82,8 +82,8 @@ struct Need {
 
 } // namespace
 
-/// Returns the bytes needed in addition to the arena: those of the operands and
-/// values of one command.
+/// Returns the bytes needed in addition to the arena: the maximum over all
+/// commands of the bytes of their operands and values.
 static Need needOfKernels(ModuleOp module) {
   Need need;
   for (rt::KernelOp kernel : module.getOps<rt::KernelOp>()) {

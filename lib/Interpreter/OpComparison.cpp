@@ -91,9 +91,9 @@ OpComparison::amplification(const ScheduledCommand &command,
          llvm::zip_equal(bounds, results, truth))
       bound = std::max(bound, distance(result->reals, expected->reals));
   };
-  // An evaluation that rounds every op also yields a correct result. Only this
-  // evaluation covers elements that rounding makes equal, so that they share a
-  // maximum.
+  // An evaluation that rounds the result of every op is correct, too. Unlike
+  // the perturbed evaluations, it covers maxima that several elements share
+  // only because rounding makes these elements equal.
   auto rounded = evaluateCommand(own, command, handlesFor(own, operands));
   if (failed(rounded))
     return failure();

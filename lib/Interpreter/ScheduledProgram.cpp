@@ -97,7 +97,8 @@ LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   int64_t offset = slot.getOffset(), bytes = slot.getBytes();
   int64_t arenaBytes =
       slot.getMemory() == MemorySpace::Host ? hostBytes : deviceBytes;
-  // The size of encoded tensors need not be a multiple of 4, but offsets are.
+  // An encoded tensor may have any number of bytes, but its offset must be a
+  // multiple of 4.
   if (offset < 0 || bytes < 0 || offset % 4 || offset > arenaBytes ||
       bytes > arenaBytes - offset)
     return slot.emitOpError("has bytes [")
@@ -149,7 +150,8 @@ LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
   return success();
 }
 
-/// Returns the arguments that a launch or a GEMM with an epilogue passes.
+/// Returns the arguments that a launch or a GEMM with an epilogue passes to its
+/// kernel.
 static SmallVector<Attribute> argumentsOf(ArrayAttr args) {
   return args ? SmallVector<Attribute>(args.getValue())
               : SmallVector<Attribute>();
@@ -237,8 +239,9 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   }
   for (Value place : gemm.getEpilogueWrites())
     command.results.push_back(tensorAt(place));
-  // The epilogue of a tile begins when this tile is complete, but other tiles
-  // may not be complete.
+  // The epilogue of a tile may run while other tiles of the matmul are still
+  // being computed. The matmul must therefore not overwrite operands of the
+  // epilogue, and the results must not overwrite operands of the matmul.
   ArrayRef<SlotTensor> read = command.operands;
   for (const SlotTensor &operand : read.drop_front(2))
     if (operand.overlaps(matmul))

@@ -42,7 +42,8 @@ static bool isSearchable(const Problem &problem, uint64_t steps) {
 }
 
 /// Lowers a solution towards `target`; lower heights have no benefit. Raises
-/// its lower bound if the search proves that a height is infeasible.
+/// the lower bound of the solution if the search proves that a height is
+/// infeasible.
 static void lower(Solution &solution, int64_t target, Effort &effort,
                   uint64_t &nodes) {
   if (!isSearchable(*solution.problem, effort.left()))

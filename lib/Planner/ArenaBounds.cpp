@@ -21,7 +21,8 @@ using namespace kiln::arena;
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// The bounds of sleeping items that depend on each other could rise many times
-/// in small steps. Most of the effect is reached within this number of rounds.
+/// in small steps. Propagation stops after this number of rounds, which
+/// achieves most of the effect.
 static constexpr int kMaxRounds = 4;
 
 void ArenaSearch::startPropagation() {

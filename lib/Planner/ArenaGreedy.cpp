@@ -111,8 +111,9 @@ static void moveOffendersForward(const Problem &problem,
                                  std::vector<int32_t> &order) {
   struct Entry {
     size_t key;
-    bool stays; // True if the item did not move. It then follows the items that
-                // moved to its position.
+    /// True if the item did not move. Such an item follows the items that moved
+    /// to its position.
+    bool stays;
     size_t position;
     int32_t index;
     bool operator<(const Entry &other) const {

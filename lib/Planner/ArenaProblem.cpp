@@ -95,8 +95,8 @@ std::vector<Problem> arena::reduce(llvm::ArrayRef<ArenaBuffer> buffers,
     problem.source.push_back(index);
   }
   for (Problem &problem : problems) {
-    // Accumulate differences, so that the cost does not depend on the length of
-    // lifetimes.
+    // Compute the loads as prefix sums of their changes, so that the cost does
+    // not depend on the length of lifetimes.
     int32_t sections = 0;
     for (const Item &item : problem.items)
       sections = std::max(sections, item.last);

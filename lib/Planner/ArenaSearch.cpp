@@ -23,8 +23,9 @@ using namespace kiln::arena;
 /// short run and the growth of the limit from one run to the next.
 static constexpr double kShortRun = 1000;
 static constexpr double kShortRunGrowth = 1.02;
-/// Long runs prove that there is no placement. In total they may use as many
-/// nodes as the short runs, and each has twice the limit of the previous one.
+/// Long runs prove that there is no placement. In total, long runs may use as
+/// many nodes as short runs. The node limit doubles from one long run to the
+/// next.
 static constexpr double kLongRun = 16000;
 static constexpr double kLongRunGrowth = 2;
 /// Factor by which the weight of a section decays from run to run.
@@ -82,7 +83,8 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
       if (++nodes > nodeLimit || effort.exhausted())
         return Outcome::Unknown;
       frame.item = choose(frame);
-      if (frame.item < 0) { // All items sleep, so none can be the lowest.
+      if (frame.item < 0) {
+        // All items sleep, but the lowest item must be at its floor.
         frames.pop_back();
         next = Refuted;
       } else if (place(frame, frame.item)) {

@@ -17,14 +17,15 @@
 // broken by the key order of the run. In a canonical placement, x either
 //
 //   1. is at f. Then no unplaced neighbour fits below x, because no floor is
-//      lower. All of them are above x, and their floors rise to its top; or
+//      lower. All unplaced neighbours are then above x, and their floors rise
+//      to the top of x; or
 //   2. is directly above a neighbour that is still unplaced. Then x *sleeps*:
 //      it is not tried again until its floor has risen.
 //
 // Sleeping keeps the search tree small. Whether x sleeps depends only on x and
 // its neighbours, so the search does not repeat independent placements in
-// another order. Sleeping also strengthens the bounds that refute a node, which
-// means that they prove that the node has no solution:
+// another order. A node is refuted if bounds prove that it has no solution.
+// Sleeping strengthens these bounds:
 //
 //   - `bounds`: a sleeping item starts at or above the lowest top that any
 //     unplaced neighbour can have; any other item at or above its floor.
@@ -63,8 +64,8 @@ public:
   uint64_t nodes() const { return totalNodes; }
 
 private:
-  /// A set of items, stored as a range of `pool`, that no point in time
-  /// separates.
+  /// A set of items that no point in time separates, stored as a range of
+  /// `pool`.
   struct Part {
     size_t begin, end;
   };

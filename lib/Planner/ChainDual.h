@@ -7,9 +7,10 @@
 //
 // In any schedule, each stage j either runs its forward pass once, so that
 // abar_{j+1} of some option k is present from before the first backward pass
-// until Backward(j), or runs it at least twice. Let x_jk and y_jk be 1 for the
-// option that Backward(j) uses in the first and second case. The time is at
-// least
+// until Backward(j), or runs it at least twice. Let x_jk be 1 if stage j runs
+// its forward pass once and Backward(j) uses option k, and 0 otherwise. Let
+// y_jk be 1 if stage j runs its forward pass at least twice and Backward(j)
+// uses option k, and 0 otherwise. The time is at least
 //
 //   sum_jk x_jk time_jk + y_jk (time_jk + fastForward_j)
 //
@@ -58,7 +59,8 @@ private:
   const View &view;
   double bytes; // Budget in bytes, without a_0.
   std::vector<std::vector<const Option *>> usable;
-  std::vector<double> again; // Seconds of the second forward pass.
+  /// Seconds of the second forward pass of each stage.
+  std::vector<double> again;
   std::vector<double> prices;
   double scale = 0;
 };

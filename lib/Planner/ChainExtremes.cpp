@@ -16,7 +16,8 @@ using namespace kiln::support;
 using namespace kiln;
 
 Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
-  // If times are ignored, most options are dominated by others.
+  // If all times are 0, most options are dominated, so the view can contain all
+  // other options.
   Chain timeless = chain;
   for (Stage &stage : timeless.stages) {
     stage.fastForward = 0;

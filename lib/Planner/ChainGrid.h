@@ -9,9 +9,9 @@
 // rounded to whole slots: up for a plan, so that at least m slots are really
 // free, and down for a bound, so that at most m slots are free. The memory
 // needed by an operation is compared with m exactly. If all sizes are multiples
-// of the slot, plan and bound agree. Rounding to nearest guarantees neither but
-// has a smaller error; it gives an estimate from which a plan is reconstructed
-// in bytes.
+// of the slot, plan and bound agree. Rounding to nearest yields neither a plan
+// nor a bound, but an estimate with a smaller error. From this estimate, a plan
+// is reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 

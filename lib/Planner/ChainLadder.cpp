@@ -7,11 +7,12 @@
 //
 // A table for a budget contains the optima of all smaller budgets, but its
 // slots are too coarse for the smallest budgets. The ladder therefore has a few
-// tables. Each table has smaller slots than the previous one and covers only
-// the lower part of its range. Left segments are long only where memory is
-// short, so each table limits their length to a span, which grows as the range
-// shrinks. This leaves effort for more slots and pending options. Sizes are
-// rounded to nearest; schedules are reconstructed in bytes.
+// tables. Each table has smaller slots than the previous table and covers only
+// the lower part of the previous range. Left segments are long only where
+// memory is short, so each table limits their length to a span, which is longer
+// for tables of smaller budgets. The effort that this limit saves is spent on
+// more slots and pending options. Sizes are rounded to nearest; schedules are
+// reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +38,7 @@ static constexpr uint64_t fewestSlots = 64;
 
 namespace {
 
-/// Schedules for budgets of up to `bytes`, without a_0.
+/// Computes schedules for budgets of up to `bytes`. Budgets exclude a_0.
 struct Level {
   Level(View given, int64_t bytes, int64_t slots)
       : view(std::move(given)), bytes(bytes),

@@ -141,7 +141,8 @@ bool Moves::disturb(Candidate &best) {
           if (tryDisturbed(std::move(ops), best))
             return true;
         }
-        // Save only directly before the backward pass.
+        // Replace this save by a checkpoint, and save directly before the
+        // backward pass.
         ChainOp backward{ChainOpKind::Backward, op.stage, -1};
         Ops ops = start;
         ops[t].kind = ChainOpKind::ForwardCheckpoint;
@@ -151,7 +152,7 @@ bool Moves::disturb(Candidate &best) {
           return true;
       }
     }
-    // Rerun the stages from h on before this use.
+    // Insert forward passes of stages h to op.stage - 1 before this operation.
     Ops ops = start;
     for (int32_t h = op.stage; h-- > 0;) {
       if (effort == 0)

@@ -34,7 +34,7 @@ public:
   /// infinity if and only if there is none.
   double time(const Segment &segment, int64_t bytes) const;
 
-  /// Appends a schedule of the segment in these bytes, which must suffice.
+  /// Appends a schedule of the segment in these bytes. A schedule must exist.
   void append(const Segment &segment, int64_t bytes,
               std::vector<ChainOp> &ops) const;
 

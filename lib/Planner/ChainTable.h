@@ -11,10 +11,11 @@
 // al., a stage may save and drop its input (choice C). Recomputing the input is
 // cheap if the previous stage has to run once more anyway.
 //
-// Steps without effect are skipped: slots below the minimum of a segment; slots
-// above the number with which every stage saves with its fastest option; and
-// blocks of slots in which a choice improves no time, because its time with the
-// most slots of the block is not below the best time with the fewest.
+// Steps without effect are skipped: values of m below the minimum of a segment;
+// values of m above the one at which every stage can save with its fastest
+// option; and, for each choice, blocks of consecutive values of m in which the
+// choice improves no time. This is the case if the time of the choice with the
+// largest m of the block is not below the best time so far with the smallest m.
 //
 //===----------------------------------------------------------------------===//
 

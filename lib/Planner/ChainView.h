@@ -94,8 +94,9 @@ public:
   void setPendingRelaxed(size_t count);
   void setPendingAll() { setPendingRelaxed(largestMenu()); }
   /// Omits choices whose left segment has more than `most` stages, and segments
-  /// that are then unreachable. The loss is small: unless memory is very short,
-  /// something is stored every few stages.
+  /// that are then unreachable. Schedules become only slightly slower, because
+  /// unless memory is very short, a good schedule stores a value every few
+  /// stages.
   void setSpan(int32_t most);
 
   size_t largestMenu() const;

@@ -245,8 +245,8 @@ std::vector<double> Section::cube(const char *key, std::size_t a, std::size_t b,
   const json *value = find(key, expected);
   if (!value)
     return {};
-  // The value is a plain list, which is read as a cube of 1 x 1 x c numbers, or
-  // a cube of three nested levels.
+  // The value is either a list of numbers, which is read as a cube of 1 x 1 x c
+  // numbers, or a cube, given as lists nested three deep.
   int levels =
       value->is_array() && !value->empty() && (*value)[0].is_array() ? 3 : 1;
   auto read = [&](auto &self, const json &node, int level,

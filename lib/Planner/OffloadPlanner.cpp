@@ -156,7 +156,7 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
     // program order.
     int32_t wait = out[i].gone, begin = mirror(in[i].gone) + 1;
     if (wait >= begin)
-      continue; // The value never leaves.
+      continue; // The value never leaves the device.
     solution.offloaded.push_back({items[i], wait, begin});
     for (int32_t c = wait; c < begin; ++c)
       finalLive[c] -= out[i].bytes;

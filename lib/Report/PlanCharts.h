@@ -19,8 +19,8 @@ inline constexpr int timelineLeft = 84, timelineRight = 990;
 /// Escapes text for an element or a quoted attribute.
 std::string escapeHtml(llvm::StringRef text);
 
-/// Divides the moments into at most `points` intervals and returns the moment
-/// with the most live bytes of each interval.
+/// Divides the moments into at most `points` intervals and returns, for each
+/// interval, the moment with the most live bytes.
 std::vector<Moment> downsample(const std::vector<Moment> &moments,
                                size_t points);
 

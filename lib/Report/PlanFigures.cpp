@@ -102,7 +102,8 @@ static std::vector<ChoiceGroup> groupChoices(const Array *stages) {
         std::max(group.forwardRuns, number(*stage, "forward_runs"));
     group.dropsInput |= !stage->getBoolean("keeps_input").value_or(true);
   }
-  // An op with several results may be in both lists.
+  // If some results of an op are recomputed and others kept, the op is in both
+  // lists.
   for (ChoiceGroup &group : layers)
     for (std::string &name : group.repeats)
       if (auto both = llvm::find(group.keeps, name); both != group.keeps.end())

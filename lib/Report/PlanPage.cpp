@@ -226,7 +226,8 @@ static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
   writeClass("unused: gaps and alignment", host.unused(), "", os);
   writeClass("<b>arena</b>", host.arena, "", os);
   os << "</table>\n";
-  // With a budget, the section on time reports the copies.
+  // If there is a budget, the copies are reported in the section on time
+  // instead.
   if (plan.budget <= 0) {
     os << "<p>";
     writeCopies(plan, os);

@@ -116,7 +116,8 @@ const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
   if (nearest)
     return nearest;
 
-  // "--batch-size" extends "batch"; "--micro" abbreviates "microbatches".
+  // Otherwise, find a flag that `name` extends, as "--batch-size" extends
+  // "batch", or abbreviates, as "--micro" abbreviates "microbatches".
   for (const Flag &flag : table)
     if (flag.name.size() > 1 && startsWith(name, std::string(flag.name) + "-"))
       return &flag;

@@ -89,7 +89,8 @@ std::string OutputFile::hash() const { return state_->hash.hex(); }
 Status OutputFile::reserve(uint64_t bytes) {
   if (bytes == 0 || bytes > uint64_t(INT64_MAX))
     return Status();
-  // posix_fallocate would write zeros if the file system has no fallocate.
+  // Do not call posix_fallocate, which writes zeros if the file system does not
+  // support fallocate.
   if (::fallocate(state_->file.get(), 0, 0, bytes) == 0)
     return Status();
   if (errno == ENOSPC || errno == EFBIG || errno == EDQUOT)

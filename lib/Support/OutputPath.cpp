@@ -23,7 +23,8 @@ Status kiln::support::tryOutputFile(const std::string &path) {
   Result<OutputFile> file = OutputFile::create(path);
   if (!file.ok())
     return file.status();
-  // Creating a file may succeed although writing fails (full disk, quota).
+  // Write a page, because writing may fail (full disk, quota) although the file
+  // can be created.
   char page[4096] = {};
   return file->write(page, sizeof page);
 }

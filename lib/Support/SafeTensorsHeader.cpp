@@ -206,8 +206,8 @@ private:
     return fail("tensor " + inQuotes(tensor().name) + ": " + message);
   }
 
-  /// Returns the error for a value of a kind that the current state does not
-  /// allow.
+  /// Handles a value of kind `found`, which no other handler accepts in the
+  /// current state. Fails unless the value is skipped.
   bool other(const std::string &found) {
     switch (state_) {
     case State::Skip:

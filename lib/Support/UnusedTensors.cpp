@@ -23,7 +23,7 @@ struct Copy {
 
 struct Unused {
   std::vector<Copy> copies;
-  std::vector<std::string> others; ///< Sorted; excludes known names.
+  std::vector<std::string> others; ///< Sorted; without those in rules.known.
 };
 
 bool contains(const std::vector<std::string> &names, std::string_view name) {

@@ -209,8 +209,8 @@ void Generator::addStep() {
     pool.push_back(*made);
 }
 
-/// Returns true if the loss may depend on `value`. If the loss must allow
-/// micro-batches, it may depend on some values only.
+/// Returns true if the loss may depend on `value`. A loss that must allow
+/// micro-batches may not depend on opaque or mixed values (SequenceFact).
 bool Generator::isUsable(Value value) const {
   const SequenceFact &fact = sequences->factOf(value);
   return !splits || (!fact.isOpaque() && !fact.isMixed());

@@ -117,8 +117,8 @@ Status Checker::fill(ReferenceEngine &engine, size_t program) {
     auto *reals = reinterpret_cast<double *>(data);
     bool targets = input.name == "targets";
     if (input.name == "tokens" || targets) {
-      // With separate seeds, the values of one input do not depend on whether a
-      // program also has the other.
+      // Tokens and targets have separate seeds, so the values of one of them do
+      // not depend on whether a program also has the other.
       std::mt19937_64 tokens(seed + 2 + targets);
       for (int64_t j = 0; j < input.elements(); ++j) {
         bool ignored = targets && tokens() % 8 == 0;
@@ -268,8 +268,8 @@ std::vector<std::string> Checker::run() {
   expect(forward, tidied ? *tidied : ModuleOp(), Promise::Exact,
          "clean-up of forward");
 
-  // A larger epsilon than usual prevents a gradient that is zero up to rounding
-  // from becoming an update of full size.
+  // The Adam optimizers below use a larger epsilon than usual. A gradient that
+  // is zero up to rounding then does not become an update of full size.
   std::string microbatches = oneOf({"1", "1", "2", "3"});
   // Use a single batch if the program writes states, since each micro-batch
   // would write them again. Also use it if autodiff fails, since the compiler
@@ -297,8 +297,8 @@ std::vector<std::string> Checker::run() {
   if (!kept || !base)
     return failures;
   // A norm op rounds once. Rebuilding splits it into two ops that each round,
-  // so results may differ at this level. The row programs of both forms are
-  // equal.
+  // so results may differ at this level. The row program of the norm op equals
+  // that of the two ops.
   bool norms = false;
   forward.walk(
       [&](Operation *op) { norms |= isa<LayerNormOp, RmsNormOp>(op); });

@@ -115,7 +115,7 @@ Outputs SplitChecker::evaluate(ModuleOp module, StringRef name,
         for (int64_t j = 0; j < input.elements(); ++j)
           to[j] = ids[j % ids.size()];
       } else if (input.name == "rng") {
-        // Every micro-batch uses the same masks.
+        // Every micro-batch uses the same dropout masks.
         for (int64_t j = 0; j < input.elements(); ++j)
           reinterpret_cast<int64_t *>(data)[j] = j % 3 == 0 ? 7 : 0;
       } else {
@@ -167,8 +167,8 @@ void SplitChecker::expectEqual(const Outputs &expected, const Outputs &got,
 }
 
 /// Checks that two equal micro-batches give the results of one batch with twice
-/// the loss scale. Both double the terms of sequences and count terms of
-/// parameters only once.
+/// the loss scale. In both cases, terms that depend on sequences are doubled,
+/// and terms that depend only on parameters count once.
 void SplitChecker::checkSum() {
   auto step = [](const char *count) {
     return std::string("kiln-autodiff{microbatches=") + count +

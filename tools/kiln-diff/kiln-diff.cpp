@@ -12,7 +12,8 @@
 
 int main(int argc, char **argv) {
   kiln::support::prepareProcess();
-  // A signal interrupts the read of a reply, so temporary files are removed.
+  // Let a signal interrupt the read of a reply, so that the process removes its
+  // temporary files before it ends.
   kiln::support::installStopSignals(/*restart=*/false);
   kiln::Result<kiln::runtime::DiffArguments> arguments =
       kiln::runtime::parseDiffArguments(argc, argv);

@@ -73,7 +73,8 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message);
 }
 
-/// Checks the flags of all forms and returns the module file.
+/// Checks the flags for running once and for training, and returns the module
+/// file.
 static Result<std::string> checkNames(int argc, char **argv) {
   CommandLineRules rules;
   rules.own = executableFlags();

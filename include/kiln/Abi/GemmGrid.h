@@ -21,10 +21,11 @@
 namespace kiln::abi {
 
 /// Splits an m x n result into `threads` tiles and returns the grid (gm, gn)
-/// for which BLAS packs the fewest operand elements: each of the gn tiles in a
-/// row of the grid packs the same rows of a, and each of the gm tiles in a
-/// column packs the same columns of b. If two grids cost the same and the left
-/// operand is transposed, chooses the grid with more rows.
+/// for which BLAS packs the fewest operand elements. Every tile packs its own
+/// copy of its rows of a and of its columns of b, so that BLAS packs a gn times
+/// and b gm times: k (gn m + gm n) elements. If two grids cost the same,
+/// chooses the one with more rows if the left operand is transposed, and the
+/// one with fewer rows otherwise.
 inline std::pair<int64_t, int64_t>
 chooseGemmGrid(int64_t m, int64_t n, int64_t k, bool transA, int64_t threads) {
   // A GEMM with at most this number of multiply-adds runs on one thread.

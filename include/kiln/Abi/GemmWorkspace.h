@@ -52,8 +52,8 @@ inline int64_t blockExtent(int64_t extent, int64_t largest) {
 /// Returns the scratch bytes of one thread for any tile of a bf16 GEMM: a block
 /// of each of a and b, and a block of c if the result is narrower than f32.
 inline int64_t narrowGemmBytes(const GemmShape &shape, bool narrowResult) {
-  // A tile is at most 16 rows or columns larger than the average, due to
-  // rounding.
+  // tileBegin() rounds to multiples of 16, so a tile may have up to 16 rows or
+  // columns more than extent / tiles.
   auto largest = [](int64_t extent, int64_t tiles, int64_t block) {
     int64_t tile = std::min(extent, extent / tiles + 16);
     return std::min((tile + 15) / 16 * 16, block);

@@ -19,7 +19,8 @@
 
 namespace kiln::abi {
 
-/// Size in bytes of the kernel parameters that all drivers and GPUs support.
+/// Total size in bytes of the parameters of a kernel that all drivers and GPUs
+/// support.
 inline constexpr int64_t kernelParameterBytes = 4096;
 
 /// Returns the maximum number of members with `args` arguments whose table fits

@@ -43,7 +43,7 @@ struct UpdateRule {
 };
 
 struct TrainingInfo {
-  std::vector<UpdateRule> updates; ///< Sorted, without duplicates; usually one.
+  std::vector<UpdateRule> updates; ///< Sorted, without duplicates.
   /// Nonzero dropout probabilities, sorted, without duplicates.
   std::vector<double> dropout;          ///< Dropout of activations.
   std::vector<double> attentionDropout; ///< Dropout of attention weights.

@@ -68,14 +68,15 @@ inline bool suitsVendorLibrary(const VendorAttention &attention) {
   return true;
 }
 
-/// Returns the bytes of the f32 accumulator of dq, for gradients.
+/// Returns the bytes of the f32 accumulator of dq in the workspace of a
+/// gradient launch.
 inline int64_t queryGradBytes(const VendorAttention &attention) {
   return 4 * attention.sequences * attention.heads * attention.length *
          attention.headDim;
 }
 
-/// Returns the bytes of the f32 row sums of dout * o, for gradients, rounded up
-/// to a multiple of 256.
+/// Returns the bytes of the f32 row sums of dout * o in the workspace of a
+/// gradient launch, rounded up to a multiple of 256.
 inline int64_t rowSumBytes(const VendorAttention &attention) {
   int64_t bytes = 4 * attention.sequences * attention.heads * attention.length;
   return (bytes + 255) / 256 * 256;
@@ -83,8 +84,8 @@ inline int64_t rowSumBytes(const VendorAttention &attention) {
 
 /// Returns the workspace bytes of a launch, a multiple of 256: 1 MiB, and for
 /// gradients also the sizes that the two functions above return. If several
-/// query heads share a key head, also the bytes of dk and dv for every query
-/// head.
+/// query heads share a key head, the workspace of a gradient launch also stores
+/// a dk and a dv per query head.
 inline int64_t attentionWorkspaceBytes(const VendorAttention &attention) {
   int64_t bytes = int64_t(1) << 20;
   if (!attention.isGradient)

@@ -41,7 +41,8 @@ struct CompileOptions {
   EmitStage stage = EmitStage::Executable;
   std::string target = kDefaultTarget.str(); ///< Name of the target.
   /// GPU architectures to generate code for, such as "sm_90". PTX is generated
-  /// for the first. Must not be empty if the target has images or PTX.
+  /// for the first one. Must not be empty if the target generates device images
+  /// or PTX.
   std::vector<std::string> gpuArchitectures;
   /// Allows a vendor library (cuDNN) to compute attention.
   bool libraryAttention = false;
@@ -76,8 +77,8 @@ struct CompileOptions {
   bool clip = true, evaluation = true, emitGradients = false, fuse = true,
        rebuild = true;
   /// Allows a vendor library that computes GEMMs to also compute their
-  /// epilogues. The results then differ, because fewer intermediate values are
-  /// rounded.
+  /// epilogues. The results then differ from those of separate epilogues,
+  /// because fewer intermediate values are rounded.
   bool vendorEpilogues = true;
   int64_t maxThreads = 1;
   std::optional<double> dropout;
@@ -85,7 +86,8 @@ struct CompileOptions {
   /// instead of rejected.
   std::vector<std::string> ignoredConfigKeys;
   std::string mcpu; ///< Processor to generate code for; empty: this machine's.
-  /// Machine figures for the planner, if they have already been loaded.
+  /// Performance figures of the machine for the planner, if they have already
+  /// been loaded.
   std::optional<Machine> machine;
   /// Path of the machine file, or name of a built-in one.
   std::string machineName = defaultMachine;

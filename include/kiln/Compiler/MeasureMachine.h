@@ -15,27 +15,29 @@ namespace kiln {
 struct MeasureOptions {
   /// Directory of the program kiln-measure, such as build/bin.
   std::string programDirectory;
-  /// Directory of the runtime archives, as in CompileOptions. Attention is
-  /// measured in compiled executables.
+  /// Directory of the runtime archives, as in CompileOptions. They are needed
+  /// because the measurement of attention compiles executables.
   std::string libraryDirectory;
   int64_t threads = 1;
-  /// Approximate duration of the measurement, without that of attention.
+  /// Approximate duration in seconds of all measurements except that of
+  /// attention.
   double seconds = 25;
 };
 
 /// Measures the performance of this machine with the kernels that executables
-/// run. The measurement occupies the machine for about half a minute. Progress,
-/// and a warning if other processes disturb it, are printed on standard error.
+/// run. The measurement occupies the machine for about half a minute. Prints
+/// progress on standard error, and a warning if other processes disturb the
+/// measurement.
 Result<Machine> measureMachine(const MeasureOptions &options);
 
-/// Measures this machine and writes the machine file. Checks that the file can
-/// be created before measuring; the file appears under its name only when it is
-/// complete.
+/// Measures this machine and writes the machine file. Before measuring, checks
+/// that the file can be created. The file appears under its name only when it
+/// is complete.
 Status writeMeasuredMachine(const MeasureOptions &options,
                             const std::string &path);
 
 /// Returns the properties of this machine from which chooseMachine() decides
-/// whether figures were measured on it.
+/// whether performance figures were measured on this machine.
 Result<ThisMachine> describeThisMachine(const std::string &programDirectory,
                                         int64_t threads);
 

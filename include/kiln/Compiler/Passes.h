@@ -24,8 +24,8 @@ namespace kiln {
 /// Data that a tool passes to kiln-plan-memory, and receives from it, in
 /// addition to the pass options and the module.
 struct PlanningSession {
-  /// Machine figures for the pass options `machine` and `link`, if they have
-  /// already been loaded.
+  /// Performance figures of the machine that the pass options `machine` and
+  /// `link` describe, if they have already been loaded.
   std::optional<Machine> machine;
   /// Message and exit code if the pass fails.
   Status status;

@@ -8,7 +8,7 @@
 // buildPipeline() builds every pipeline: those that kilnc runs, those
 // registered in kiln-opt (`--kiln-to-<level>-pipeline`, each starting from the
 // previous level), and those that the memory planner runs on its proposals. A
-// pass that is added to the builder therefore runs everywhere.
+// pass that is added to buildPipeline() therefore runs in all these pipelines.
 //
 //===----------------------------------------------------------------------===//
 

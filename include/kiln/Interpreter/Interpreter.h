@@ -7,11 +7,11 @@
 //
 // Runs a program of a module op by op. Ops evaluate themselves in f64 through
 // ReferenceOpInterface. The interpreter rounds every result to its evaluation
-// type, supplies the values of states to reads, applies writes at the end of
-// the program, and runs the bodies of regions.
+// type, supplies the values of states to ops that read them, applies writes of
+// states at the end of the program, and runs the bodies of ops with regions.
 //
-// Tensors are shared and immutable: the result of a read is the state's tensor
-// itself. A value is released after its last use.
+// Tensors are immutable and shared, so that reading a state copies nothing. A
+// value is released after its last use.
 //
 //===----------------------------------------------------------------------===//
 

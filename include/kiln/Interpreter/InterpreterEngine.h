@@ -7,8 +7,8 @@
 //
 // Lets the training driver run a module that is not compiled. The driver sees
 // states and inputs in their declared types, so that initial values and
-// checkpoints are those of the executable. An f64 evaluation also keeps the
-// unrounded states until the driver overwrites the rounded ones.
+// checkpoints are those of the executable. An f64 evaluation also stores the
+// unrounded value of each state, until the driver changes the state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 namespace kiln {
 
 /// Describes a module for the driver: states, programs with their inputs and
-/// outputs, and the model's facts from `kiln.model`. Outputs have their
+/// outputs, and the properties of the model in `kiln.model`. Outputs have their
 /// evaluation types. A result without a name is called "result<i>".
 runtime::Description describeModule(mlir::ModuleOp module,
                                     const Interpreter &interpreter);

@@ -20,8 +20,10 @@ namespace kiln {
 struct RunOnceOptions {
   std::string entry;  ///< Name of the program.
   std::string inputs; ///< Safetensors file with a tensor per input.
-  std::string init;   ///< Weights, a file or directory; empty: initial values.
-  uint64_t seed = 0;  ///< Seed of the initial values.
+  /// Path of a file or directory with weights. Empty: states have their initial
+  /// values.
+  std::string init;
+  uint64_t seed = 0; ///< Seed of the initial values.
 };
 
 /// Runs `entry` once and prints its outputs to `out`.

@@ -7,9 +7,9 @@
 //
 // Represents the commands of a scheduled program and evaluates single commands.
 // A command reads and writes tensors that are stored in slots with a row pitch.
-// It is evaluated with the ops of its kernel, after the arguments of the launch
-// are bound to their attributes. ArenaMachine runs whole programs in an arena;
-// TraceCheck evaluates single commands of a compiled run.
+// A launch is evaluated with a copy of the ops of its kernel, whose attributes
+// are set to the arguments of the launch. ArenaMachine runs whole programs in
+// an arena; TraceCheck evaluates single commands of a compiled run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,8 +98,8 @@ public:
            (slot.getMemory() == MemorySpace::Host ? hostBegin : 0);
   }
   int64_t hostBegin = 0;
-  /// Granularity in bytes of the places of commands: 2, or 1 if elements of one
-  /// byte are stored at odd places or with a pitch.
+  /// Granularity in bytes of the accesses of commands: 1 if a view of one-byte
+  /// elements has padded rows, or an offset or stride that is odd; otherwise 2.
   int64_t unit = 2;
 
 private:

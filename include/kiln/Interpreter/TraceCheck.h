@@ -36,8 +36,8 @@
 
 namespace kiln {
 
-/// Prints a table with the worst command of every kind. Returns an error if a
-/// difference exceeds its bound.
+/// Prints a table with the command of every kind whose difference is largest
+/// relative to its bound. Returns an error if a difference exceeds its bound.
 Status checkTrace(mlir::ModuleOp module, const std::string &path,
                   llvm::raw_ostream &out);
 

@@ -35,8 +35,8 @@
 namespace kiln {
 
 /// A buffer to place. It occupies `size` bytes, rounded up to `alignment`, at a
-/// multiple of `alignment` during [lower, upper). A buffer with an empty size
-/// or lifetime conflicts with no other and is placed at offset 0.
+/// multiple of `alignment` during [lower, upper). A buffer of size 0 or with an
+/// empty lifetime conflicts with no other buffer and is placed at offset 0.
 struct ArenaBuffer {
   int64_t size = 0;
   int64_t alignment = 1;

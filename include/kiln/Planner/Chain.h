@@ -58,8 +58,9 @@ struct StageOption {
   /// Size of abar_{i+1}: the bytes that the forward pass saves for the backward
   /// pass, without the stage's input. At least the size of the stage's output.
   int64_t saved = 0;
-  /// Bytes in host memory from the forward to the backward pass. They are
-  /// reported in ChainCost::hostPeak, but not limited.
+  /// Bytes of host memory that the stage occupies from its forward to its
+  /// backward pass. ChainCost::hostPeak reports their peak, which no option
+  /// limits.
   int64_t hostBytes = 0;
   double forward = 0;
   double backward = 0;

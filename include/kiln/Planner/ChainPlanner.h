@@ -41,8 +41,8 @@ struct ChainOptions {
   /// `maxSlots` slots.
   int32_t minSlots = 128;
   int32_t maxSlots = 4096;
-  /// Refinement ends when the relative difference of plan and bound is this
-  /// small.
+  /// Refinement of the tables ends when the best plan satisfies
+  /// persistentBound >= (1 - gap) * time.
   double gap = 2e-4;
   /// Upper limits on elementary steps. `tableEffort` limits the tables of the
   /// dynamic program, with steps of up to half a nanosecond; the first table is
@@ -80,8 +80,8 @@ std::optional<ChainPlan> solveChain(const Chain &chain, int64_t budget,
                                     const ChainOptions &options = {});
 
 /// The smallest peak of all persistent schedules, exact to the byte, and the
-/// forward or backward pass of a stage in which a schedule with this peak
-/// reaches it.
+/// forward or backward pass of a stage during which a schedule with the
+/// smallest peak reaches its peak.
 struct ChainFloor {
   int64_t bytes = 0;
   int32_t stage = 0;
@@ -90,14 +90,15 @@ struct ChainFloor {
 ChainFloor smallestFeasibleBudget(const Chain &chain,
                                   const ChainOptions &options = {});
 
-/// Computes plans of one chain for many budgets. A plan takes a few
-/// milliseconds once the tables for the largest budget are filled. Its time is
-/// within a small fraction of a per cent of the time of solveChain()'s plan.
+/// Computes plans of one chain for many budgets. Computing a plan takes a few
+/// milliseconds once the tables for the largest budget are filled. The time of
+/// the schedule is within a small fraction of a per cent of the time of
+/// solveChain()'s schedule.
 class ChainLadder {
 public:
   /// Prepares plans for budgets of up to `largest` bytes, and for larger
-  /// budgets in which everything can be saved. The chain must pass
-  /// verifyChain(); it is copied.
+  /// budgets that suffice to save everything. Copies the chain, which must pass
+  /// verifyChain().
   ChainLadder(const Chain &chain, int64_t largest,
               const ChainOptions &options = {});
   ~ChainLadder();
@@ -116,11 +117,11 @@ private:
 };
 
 /// Returns a lower bound on the time of every schedule within the budget,
-/// persistent or not. The bound is the optimum of a linear relaxation. In it,
+/// persistent or not. The bound is the optimum of a linear relaxation in which
 /// each stage either runs its forward pass once and keeps the bytes that an
-/// option saves, or runs it twice. The bound is tight while two forward passes
-/// per stage suffice. It is infinite only for budgets below the smallest
-/// feasible one.
+/// option saves, or runs its forward pass twice. The bound is tight for budgets
+/// for which two forward passes per stage suffice. It is infinite only for
+/// budgets below the smallest feasible one.
 double relaxedTimeBound(const Chain &chain, int64_t budget,
                         const ChainOptions &options = {});
 

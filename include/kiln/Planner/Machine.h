@@ -82,7 +82,7 @@ struct AttentionCurve {
 struct MachineLink {
   double toHost = 0, toDevice = 0; ///< bytes/s.
   double latency = 0;              ///< Fixed cost of a copy, in seconds.
-  bool duplex = false; ///< Both directions run at once at their full rates.
+  bool duplex = false; ///< Copies in both directions can overlap at full rate.
 };
 
 /// Properties of the present machine, to compare with those in a measured
@@ -126,8 +126,8 @@ struct Machine {
   /// heads) of `width` elements each.
   double attentionSeconds(ElementType type, int64_t heads, int64_t sequence,
                           int64_t width, bool causal, bool backward) const;
-  /// Returns the seconds of one copy. Copies in both directions share the rate
-  /// unless the link is duplex.
+  /// Returns the seconds of one copy. The estimate assumes that no copy runs in
+  /// the other direction at the same time, or that the link is duplex.
   double linkSeconds(double bytes, LinkDirection direction) const;
   /// Replaces the link with one of `rate` bytes per second in both directions.
   void simulateLink(double rate) {

@@ -18,11 +18,13 @@
 // the link. Copies to the device are placed by the same algorithm as copies to
 // the host, with time reversed.
 //
-// Values are chosen greedily. At the first command whose live bytes exceed the
-// capacity, the planner adds the value that was computed first, because that
-// value has the most time for its copies. Afterwards the planner removes values
-// that need not be offloaded. If commands still wait for the link, it tries
-// sets that differ by one value.
+// Values are chosen greedily. At each command whose live bytes exceed the
+// capacity, in program order, the planner adds values whose gap contains the
+// command until the live bytes fit. It adds the values that were computed
+// earliest first, because they have the most time for their copies to the host.
+// Afterwards the planner removes values that need not be offloaded. If commands
+// still wait for the link, the planner tries sets that differ from the best set
+// so far by one added, removed or exchanged value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +40,7 @@ namespace kiln {
 struct OffloadItem {
   int64_t bytes = 0; ///< Bytes that the value adds to `live`.
   int32_t made = 0;  ///< Command that computes the value.
-  int32_t left = 0;  ///< Last reader before the gap, or `made`.
+  int32_t left = 0;  ///< Last reader before the gap; `made` if there is none.
   int32_t back = 0;  ///< First reader after the gap.
 };
 
@@ -65,7 +67,8 @@ struct OffloadSolution {
   std::vector<OffloadedItem> offloaded; ///< Sorted by item.
   /// Estimated duration, including waits for the link.
   double seconds = 0;
-  /// Maximum number of live bytes minus the capacity; 0 if the plan fits.
+  /// Bytes by which the peak of the live bytes exceeds the capacity; 0 if it
+  /// does not.
   int64_t excess = 0;
 
   bool fits() const { return excess == 0; }

@@ -20,7 +20,7 @@
 
 namespace kiln {
 
-/// Facts about the compilation that the page shows in addition to the plan.
+/// Properties of the compilation that the page shows in addition to the plan.
 struct ReportTitle {
   std::string model, version, commandLine;
 };
@@ -30,8 +30,9 @@ namespace report {
 std::string bytesText(int64_t bytes);
 } // namespace report
 
-/// Returns the summary: classes, peak, largest buffers at the peak, time, lower
-/// bound and choices.
+/// Returns the summary: the peak, its split into memory classes, the largest
+/// buffers at the peak, the step time and its lower bound, and the choices of
+/// the planner.
 std::string planSummary(const llvm::json::Object &plan);
 
 /// Returns a self-contained HTML page: it loads no script, style or image.

@@ -20,9 +20,9 @@
 
 namespace kiln::support {
 
-/// Returns true if convertElements supports the pair: equal types of whole
-/// bytes, or a conversion from a type of kind Float to Bool to one of kind
-/// Float.
+/// Returns true if convertElements supports the pair: the types are equal and
+/// their elements have whole bytes, or `from` is not of kind Opaque and `to` is
+/// of kind Float.
 bool isConvertible(ElementType from, ElementType to);
 
 /// Converts `count` elements. Requires isConvertible(from, to). The ranges must

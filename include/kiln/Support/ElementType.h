@@ -144,8 +144,9 @@ inline bool isFloat(ElementType type) {
 }
 
 /// Returns the magnitude below which compiled code may flush numbers of a float
-/// type to zero. Returns 0 for 8-bit floats: they are converted by integer
-/// arithmetic, and their subnormal numbers are normal numbers in f32.
+/// type to zero. Returns 0 for 8-bit floats: integer arithmetic converts them,
+/// and their subnormal numbers are normal numbers in f32, so no number is
+/// flushed.
 double flushedBelow(ElementType type);
 
 /// Returns the bytes of `count` contiguous elements, rounded up to whole bytes.

@@ -75,9 +75,10 @@ Result<std::vector<std::string>>
 checkCommandLine(int argc, const char *const *argv,
                  const CommandLineRules &rules);
 
-/// Returns the flag that `name` probably refers to, or null: a flag with a
-/// small edit distance to `name`, a flag that `name` abbreviates or extends by
-/// a word, or the equivalent of another trainer's flag `name`.
+/// Returns the flag that `name` probably refers to, or null if there is none.
+/// The flag is one with a small edit distance to `name`, one that `name`
+/// abbreviates or extends by a word, or the equivalent of a flag of another
+/// trainer that is called `name`.
 const Flag *nearestFlag(const FlagTable &table, std::string_view name);
 
 } // namespace kiln::support

@@ -27,8 +27,8 @@ public:
 
   /// Opens the file `name` in `directory`, where `name` was read from a file in
   /// that directory. `name` must be a plain file name and must not be a
-  /// symbolic link, except into the blob store of the Hugging Face cache that
-  /// contains `directory`.
+  /// symbolic link, except one into the blob store of the Hugging Face cache
+  /// that contains `directory`.
   static Result<InputFile> openSibling(const std::string &directory,
                                        const std::string &name);
 

@@ -29,7 +29,8 @@ void prepareProcess();
 
 /// Installs the signal handler. A SIGHUP or SIGINT that is ignored at startup
 /// stays ignored, because nohup and shells without job control start programs
-/// that way. If `restart` is true, interrupted system calls are restarted.
+/// with these signals ignored. If `restart` is true, interrupted system calls
+/// are restarted.
 void installStopSignals(bool restart = true);
 bool stopRequested();
 
@@ -38,8 +39,8 @@ bool stopRequested();
 Status checkStop();
 
 /// Waits until `fd` can be written without blocking. Returns false if a stop is
-/// requested first. Otherwise, a pipe whose reader is blocked could prevent a
-/// run from saving its checkpoint.
+/// requested first. A plain write to a full pipe with a blocked reader would
+/// not return, and a run could not save its checkpoint.
 bool waitForWriting(int fd);
 
 /// Writes a result, as opposed to progress output, to standard output.

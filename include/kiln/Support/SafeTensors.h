@@ -43,7 +43,8 @@ struct SafeTensorsLimits {
   std::size_t maxTensors = 1'000'000;
   std::size_t maxRank = 8;
   std::size_t maxNameBytes = 1024;
-  /// Rejects unknown keys in a tensor's entry instead of warning about them.
+  /// True if unknown keys in the entry of a tensor are errors instead of
+  /// warnings.
   bool strict = false;
 };
 

@@ -253,8 +253,9 @@ Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
 
 /// Returns true if a dispatch may store its result in the place of an operand
 /// whose lifetime ends at the dispatch. `rows` is the program of a row
-/// dispatch, or null. kiln.bucket_decode reads each element of dy before it
-/// writes the same element of dx.
+/// dispatch, or null. The operand dy of kiln.bucket_decode is such an operand,
+/// because the kernel reads each element of dy before it writes the same
+/// element of dx.
 static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
                          unsigned operand, unsigned result) {
   if (rows)
@@ -293,8 +294,9 @@ void PlanBuilder::placeResults(Operation *op) {
       if (existing != places.end() && existing->second.buffer == from.buffer &&
           existing->second.offset == from.offset)
         continue;
-      // A later op reads the operand, or the result already has another place.
-      // Copy the operand to the place of the result first.
+      // The op accumulates onto the operand, but a later op reads the operand,
+      // or the result already has another place. Copy the operand to the place
+      // of the result first.
       if (existing == places.end()) {
         int32_t buffer = newBuffer(
             describeOp(op), rt::SlotClass::Activation, result.getType(),
@@ -328,7 +330,7 @@ void PlanBuilder::placeResults(Operation *op) {
             !mayWriteOver(dispatch, rows, isGemm ? i - 1 : i,
                           result.getResultNumber()))
           continue;
-        // No other operand may be in the same buffer.
+        // Overwrite the operand only if no other operand is in its buffer.
         if (llvm::count_if(dispatch.getInputs(), [&](Value other) {
               return places.lookup(other).buffer == place.buffer;
             }) == 1)

@@ -109,14 +109,14 @@ void PlanBuilder::delayUpdates(Block &block) {
       if (Operation *outer = block.findAncestorOpInBlock(*reader);
           outer && last->isBeforeInBlock(outer))
         last = outer;
-    // If the terminator reads the entry value, the update cannot come after it:
-    // the result is copied into the state at the end.
+    // If the terminator reads the entry value, the update cannot be moved after
+    // that reader. Instead, the result is copied into the state at the end.
     if (last == update || last->hasTrait<OpTrait::IsTerminator>())
       continue;
-    // Move the update only if all its results are read at the end of the
-    // program. Otherwise its result is copied into the state at the end. The
-    // program may return a result, because a fused update may also yield a
-    // gradient.
+    // Move the update only if all its results are read only at the end of the
+    // program. Otherwise the new value is copied into the state at the end.
+    // Returning a result counts as reading at the end; a fused update may also
+    // yield a gradient that the program returns.
     bool readAtEnd = llvm::all_of(update->getUsers(), [](Operation *user) {
       return isa<WriteOp, ReturnOp>(user);
     });
@@ -145,8 +145,8 @@ void PlanBuilder::emitCopy(Place from, Place to, Type type) {
 }
 
 /// Sets the slot class of the gradient operand of each update to gradient. If
-/// the gradient is copied from the other memory, its source gets the class,
-/// too.
+/// the operand is a copy from the other memory, the source of the copy gets
+/// this class, too.
 void PlanBuilder::classifyGradients(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
   if (!dispatch)
@@ -197,8 +197,9 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   Command command;
   command.op = op;
   auto loop = dyn_cast<AccumulateOp>(op->getParentOp());
-  // A command that accumulates onto the sum of a loop overwrites the sum in the
-  // first iteration and adds to the sum in the others.
+  // A command that accumulates onto the sum of a loop has beta 2: the command
+  // overwrites the sum in the first iteration and adds to the sum in the
+  // others.
   auto betaFor = [&](Value accumulate) -> int64_t {
     if (!accumulate)
       return 0;

@@ -101,8 +101,8 @@ void Scheduler::placeStates() {
     bytes = llvm::alignTo(stateOffsets.back() + bytesOf(state.getType()),
                           alignment);
   }
-  // Align the end of the states for every slot class, because the offsets of
-  // all other slots are relative to it.
+  // Align the end of the states to the alignment of every slot class, because
+  // the offsets of all other slots are relative to that end.
   for (unsigned i = 0; i <= rt::getMaxEnumValForSlotClass(); ++i)
     if (auto slotClass = rt::symbolizeSlotClass(i))
       for (int64_t &bytes : stateBytes)

@@ -116,7 +116,8 @@ Status AlgorithmFile::save() const {
 }
 
 std::string kiln::runtime::cuda::defaultAlgorithmFile() {
-  // The XDG Base Directory specification ignores relative paths.
+  // The XDG Base Directory specification requires that relative paths are
+  // ignored.
   auto folder = [](const char *variable) {
     const char *value = std::getenv(variable);
     return value && *value == '/' ? std::string(value) : std::string();

@@ -6,11 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs kiln's kernel and cuDNN on the same random inputs, in the buffers of the
-// launch before these hold values, and compares the results. Both round weights
-// and results to bf16, but at different points. For each head, the root mean
-// square of the difference must be at most 1/64 of that of the expected result,
-// and no element may differ by more than 1/16 of the head's largest magnitude.
-// lse may differ by 1/1024, relative to max(1, |lse|).
+// launch before these hold values, and compares the results. Both
+// implementations round weights and results to bf16, but at different points.
+// For each head, the root mean square of the difference must be at most 1/64 of
+// that of the expected result, and no element may differ by more than 1/16 of
+// the head's largest magnitude. lse may differ by 1/1024, relative to max(1,
+// |lse|).
 //
 //===----------------------------------------------------------------------===//
 

@@ -32,9 +32,10 @@ public:
                    StreamHandle stream);
 
   /// Returns the cuDNN plan for a launch with these argument addresses and
-  /// workspace, or null if kiln's kernel computes it. `kernel` queues that
-  /// kernel for comparison. The first call for each distinct problem overwrites
-  /// the arguments. Returns an error only if the device or the kernel fails.
+  /// workspace, or null if kiln's kernel computes the launch. `kernel` queues
+  /// kiln's kernel for comparison. The first call for each distinct problem
+  /// overwrites the arguments. Returns an error only if the device or the
+  /// kernel fails.
   Result<const DnnAttention *> choose(const abi::VendorAttention &attention,
                                       double scale,
                                       const std::vector<DevicePointer> &places,

@@ -144,7 +144,7 @@ Status BlasLt::describe(const Command &command, Choice &choice) {
   if (!status.ok())
     return status;
   choice.desc = {desc, api_.cublasLtMatmulDescDestroy};
-  // cuBLASLt's A is B, and its B is A.
+  // cuBLASLt's A is the command's B, and its B is the command's A.
   int32_t transA = command.b.trans, transB = command.a.trans;
   for (auto [attribute, value] :
        {std::pair(descTransA, &transA), std::pair(descTransB, &transB)})
@@ -166,8 +166,8 @@ Status BlasLt::describe(const Command &command, Choice &choice) {
   return status;
 }
 
-/// Sets the addresses of the epilogue operands. A choice is shared by matmuls
-/// whose operands have different addresses.
+/// Sets the addresses of the epilogue operands, which differ between the
+/// matmuls that share a choice.
 Status BlasLt::setPlaces(const Choice &choice,
                          const MatmulPlaces &places) const {
   Status status;

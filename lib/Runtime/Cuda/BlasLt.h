@@ -11,8 +11,9 @@
 //
 // The algorithm of each distinct matmul problem is chosen once, before any run,
 // among the algorithms that fit into the workspace and accumulate in a fixed
-// order in the compute type. Equal runs therefore give equal bits, and a result
-// is rounded once.
+// order in the compute type. The fixed order ensures that equal runs give equal
+// bits; accumulation in the compute type ensures that a result is rounded only
+// once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,7 +56,8 @@ inline constexpr int descEpilogue = 7;
 inline constexpr int descBiasPointer = 8;
 // The value of descAuxPointer is a void *; that of descAuxLd is an int64_t, the
 // leading dimension in elements, a multiple of 8. The aux operand has the type
-// of the result. In the epilogue names, A is kiln's B.
+// of the result. A and B in the names of epilogues are cuBLASLt's, so A is
+// kiln's B.
 inline constexpr int descAuxPointer = 11;
 inline constexpr int descAuxLd = 12;
 inline constexpr uint32_t epilogueBias = 4;
@@ -72,8 +73,8 @@ inline constexpr int layoutBatchStride = 6;
 // are stored in the compute type in the workspace and then added in a fixed
 // order.
 inline constexpr uint32_t reduceInComputeType = 2;
-// cublasLtMatmulPreferenceAttributes_t with a uint64_t value, then with
-// uint32_t values.
+// cublasLtMatmulPreferenceAttributes_t. preferWorkspaceBytes has a uint64_t
+// value; the others have uint32_t values.
 inline constexpr int preferWorkspaceBytes = 1;
 inline constexpr int preferReductionSchemes = 3;
 inline constexpr int preferAlignmentA = 5; ///< B is 6, C is 7, D is 8.

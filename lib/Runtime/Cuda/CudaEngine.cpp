@@ -216,7 +216,7 @@ Status CudaEngine::accessDevice(int64_t offset, int64_t bytes,
                       " bytes of host memory for the copy of a GPU tensor; "
                       "free some memory");
   DevicePointer place = resources().arena + DevicePointer(offset);
-  // The compute stream orders the copy against kernels.
+  // A copy on the compute stream runs in order with the kernels.
   StreamHandle stream = resources().stream(Stream::Compute);
   const Driver &driver = resources().gpu->driver();
   const DriverApi &api = driver.api();

@@ -349,7 +349,8 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
       return command.size == 0 ? Status() : program.queueCopy(action);
     }
     Status startCopy() { return copy(); }
-    Status waitForCopy() { return Status(); } // Events order the streams.
+    // The host does not wait, because events order the streams.
+    Status waitForCopy() { return Status(); }
   };
   return runtime::execute(
       command, Executor{*this, index, action, command, splitsGroups});

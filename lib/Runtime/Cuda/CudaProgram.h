@@ -41,7 +41,7 @@ struct CudaResources {
   BlasLt *products = nullptr; ///< Null if no program has a gemm.
   /// If null, cuBLASLt's heuristic chooses the algorithms.
   AlgorithmSearch *search = nullptr;
-  /// Null if cuDNN can compute no launch.
+  /// Null if the programs have no launches that cuDNN may compute.
   AttentionLibrary *attention = nullptr;
   ThreadTeam *team = nullptr;
   const void *const *kernels = nullptr;

@@ -297,8 +297,9 @@ Status CudaSetup::checkMemory(std::vector<MemoryCheckLine> &lines) {
   for (const MemoryUse &use : memoryUses_) {
     bool isArena = use.what == std::string_view("arena");
     int64_t expected = roundedUp(file_.arenaBytes);
-    // A small arena may fit into memory that the driver has already reserved.
-    // The free memory then does not decrease.
+    // The driver may place a small arena in memory that it has already
+    // reserved. The free memory then does not decrease, and 0 bytes are
+    // expected.
     bool ok = use.bytes == expected ||
               (use.bytes == 0 && expected == allocationGranularity);
     lines.push_back(

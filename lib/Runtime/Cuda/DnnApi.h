@@ -126,7 +126,8 @@ enum Reduce : int { Sum = 0, Max = 3 };
 inline constexpr int heuristicsA = 3;
 inline constexpr int heuristicsFallback = 2;
 
-// cudnnBackendNumericalNote_t: the number of its values, and one of them.
+// cudnnBackendNumericalNote_t: the number of notes, and the note of
+// nondeterministic engines.
 inline constexpr int numericalNotes = 10;
 inline constexpr int nondeterministic = 4;
 

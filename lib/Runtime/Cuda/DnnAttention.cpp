@@ -104,7 +104,7 @@ DnnGraph::Tensor DnnAttention::masked(Tensor logits) {
   return result;
 }
 
-/// Adds the transposed scores in bf16, as an operand of a matmul.
+/// Adds the transposed scores in bf16 to the graph, as an operand of a matmul.
 DnnGraph::Tensor DnnAttention::transposed(Tensor scores) {
   int64_t h = attention_.heads, t = attention_.length;
   Tensor result = graph_->between({attention_.sequences, h, t, t},
@@ -114,7 +114,7 @@ DnnGraph::Tensor DnnAttention::transposed(Tensor scores) {
 }
 
 /// Computes dk or dv, the matmul of the transposed scores and `rows`. The
-/// gradients of query heads that share a key head are added.
+/// gradients of query heads that share a key head are summed.
 void DnnAttention::keyGrad(Tensor scores, Tensor rows, int64_t id,
                            std::size_t index) {
   Tensor left = transposed(scores), result = matrix(id, index, false);

@@ -46,7 +46,8 @@ private:
   void describeForward();
   void describeGradient();
 
-  // Subgraphs that both graphs share.
+  // Add the subgraphs that the forward graph and the gradient graph have in
+  // common.
   using Tensor = DnnGraph::Tensor;
   Tensor matrix(int64_t id, std::size_t index, bool transposed);
   Tensor rowValues(int64_t id);

@@ -42,7 +42,7 @@ public:
 
   /// Allocates device memory. `purpose` names its use in the error message.
   Result<DeviceMemory> allocate(int64_t bytes, const char *purpose) const;
-  /// Allocates pinned host memory, as asynchronous copies require.
+  /// Allocates pinned host memory, which asynchronous copies require.
   Result<PinnedMemory> allocatePinned(int64_t bytes, const char *purpose) const;
 
 private:

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Commands of the host stream: updates of parameters in the host arena, and
-// fills and copies there. The driver calls them in stream order on a thread of
-// its own (cuLaunchHostFunc). They must not call the driver.
+// Commands of the host stream, which update parameters in the host arena, fill
+// memory of the host arena, or copy memory within it. The driver calls them in
+// stream order on a thread of its own (cuLaunchHostFunc). They must not call
+// the driver.
 //
 //===----------------------------------------------------------------------===//
 

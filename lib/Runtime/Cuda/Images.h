@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An executable contains its kernels as machine code for some architectures and
-// as PTX, which the driver compiles for newer ones. Machine code runs on GPUs
-// with the same major version of the compute capability and an equal or higher
-// minor version.
+// An executable contains its kernels as machine code for some GPU architectures
+// and as PTX, which the driver compiles for newer architectures. Machine code
+// runs on GPUs with the same major version of the compute capability and an
+// equal or higher minor version.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,8 +21,8 @@
 
 namespace kiln::runtime::cuda {
 
-/// Copies bytes of the device or host arena to the same place in `copies`. No
-/// work may be pending.
+/// Copies `bytes` bytes at `place` in the device or host arena to the same
+/// offset in `copies`. No queued work may be pending.
 Status copyToHost(const CudaResources &resources, const Arenas &copies,
                   const Place &place, int64_t bytes);
 

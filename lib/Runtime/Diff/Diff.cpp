@@ -9,8 +9,9 @@
 // more inputs, which are no longer available after the step: the states before
 // the step, from which the rounding bound is computed, and the results of its
 // ops. With --tolerance=exact, both executables are restarted and run again up
-// to that step. With --tolerance=rounding, A copies its states before every
-// step, and the results of ops are recorded until the first difference.
+// to that step. With --tolerance=rounding, executable A copies its states
+// before every step, and the results of ops are recorded until the first
+// difference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,7 +146,8 @@ Status Comparison::judgeNumbers(const TrainedStep &a, const TrainedStep &b,
   return Status();
 }
 
-/// Compares tensor `name` of two files piece by piece. Both have the same type.
+/// Compares tensor `name` of two files block by block. The tensor must have the
+/// same type in both files.
 static Result<TensorDifference> compareFiles(const SafeTensorsFile &a,
                                              const SafeTensorsFile &b,
                                              const std::string &name) {
@@ -199,8 +201,9 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
   return Status();
 }
 
-/// Requires that both executables have completed the differing step and that A
-/// still has the states before the step. Step 0 is the initial state.
+/// Compares the tensors, numbers and ops of a step whose hashes differ. Both
+/// executables must have completed the step, and A must still have the states
+/// before the step. Step 0 is the initial state.
 Result<StepFindings> Comparison::judge(const TrainedStep &a,
                                        const TrainedStep &b) {
   StepFindings findings;

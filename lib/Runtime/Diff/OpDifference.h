@@ -11,9 +11,10 @@
 // are therefore matched only where the match is certain:
 //
 //  - A value is identified by a key: the name of its buffer and its size in
-//    bytes. The concatenated values of all iterations of a loop form one value
-//    (the rows of micro-batches in order), and the value of the last iteration
-//    forms another one (a sum).
+//    bytes. A result that is written in a loop over micro-batches forms two
+//    values. The concatenated values of all iterations are comparable if each
+//    iteration computes some rows of the batch. The value of the last iteration
+//    is comparable if the iterations accumulate a sum.
 //  - A key is compared if A and B have the same number of distinct values for
 //    it. The n-th value of A then corresponds to the n-th value of B.
 //  - A value of A differs if B has no equal value under the same key, and if a

@@ -14,9 +14,10 @@
 //     8 (sqrt(L) eps |x| + s)
 //
 // where L is the length of the longest sum of the step, eps the spacing of the
-// type at 1, |x| the norm of the tensor, and s the norm of the tensor's change
-// when the same program starts from weights perturbed by eps. s dominates if
-// terms cancel, or if an optimizer divides a small gradient by its own size.
+// type at 1, |x| the norm of the tensor, and s the norm of the change of the
+// tensor when the same program starts from weights perturbed by eps. s
+// dominates if terms cancel, or if an optimizer divides a small gradient by its
+// magnitude.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +46,8 @@ struct TensorDifference {
   double relative() const;
 };
 
-/// Compares two tensors of one type in consecutive pieces.
+/// Compares two tensors of one type, whose elements add() receives in
+/// consecutive blocks.
 class DifferenceMeter {
 public:
   explicit DifferenceMeter(ElementType type) : type_(type) {}
@@ -54,7 +56,8 @@ public:
 
 private:
   ElementType type_;
-  TensorDifference sums_; ///< The norms are sums of squares until result().
+  /// Contains sums of squares instead of norms; result() takes the roots.
+  TensorDifference sums_;
 };
 
 /// Returns the ULP distance between two values given by their bits, or 0 if

@@ -62,7 +62,8 @@ struct TrainedStep {
   std::optional<double> gradNorm;
   std::vector<std::string> hashes; ///< In the order of TrainedModel::tensors.
   std::vector<OpRecord> ops;
-  /// The order of the last writes to the tensors; -1 for an unwritten tensor.
+  /// For each tensor, the number of its last write in order of execution, or
+  /// -1 if the tensor is not written.
   std::vector<int64_t> order;
 };
 
@@ -81,8 +82,9 @@ public:
   /// Returns the warnings that the child has printed so far.
   std::vector<std::string> warnings() const;
 
-  /// Computes one step. `ops` requests the results of every command. `keep`
-  /// allows a subsequent perturb().
+  /// Computes one step. `ops` requests the results of every command. If `keep`
+  /// is true, the child keeps a copy of its states before the step, which
+  /// perturb() requires.
   Result<TrainedStep> step(bool ops, bool keep);
   Status save(const std::string &file, const std::vector<size_t> &tensors);
   Status load(const std::string &file, const std::vector<size_t> &tensors);

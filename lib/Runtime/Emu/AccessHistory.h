@@ -14,9 +14,9 @@
 //
 // It is sufficient to store the last write, since an access ordered after the
 // last write is ordered after all accesses before that write. Of the reads
-// since that write, two are sufficient: reads by two threads in the same epoch,
-// or by two blocks. A later write that races with any read races with one of
-// these two.
+// since the last write, it is sufficient to store two: one from the newest
+// epoch, and one by another thread in that epoch or by another block. A write
+// that races with any of the reads races with one of these two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ private:
 
 struct AccessHistory {
   Accessor write;
-  Accessor reads[2]; ///< The newer read is first.
+  Accessor reads[2]; ///< reads[0] is from the newest epoch.
 
   /// Adds an access. If the new access races with an earlier one, returns the
   /// accessor of the earlier access instead, and sets `otherWrote` to whether

@@ -55,8 +55,9 @@ public:
     groups.committed.push_back(std::move(groups.open));
     groups.open.clear();
   }
-  /// Completes all groups of the thread except the newest `pending` ones and
-  /// returns their copies in order. The result is valid until the next call.
+  /// Completes all groups of the thread except the newest `pending` groups.
+  /// Returns the copies of the completed groups in order. The result is valid
+  /// until the next call.
   const std::vector<Copy> &wait(int64_t thread, int64_t pending) {
     ended_.clear();
     auto &committed = groups_[thread].committed;

@@ -167,8 +167,9 @@ bool BlockRunner::checkWarp(int64_t first, int64_t lanes) {
     }
     return false;
   }
-  // Operands of shuffles may differ between lanes, but all lanes must load the
-  // same number of matrices in the same order of elements.
+  // The operands of a shuffle may differ between lanes. Loads of matrices must
+  // have the same number of matrices in all lanes, and be transposed in all
+  // lanes or in none.
   auto differs = [&](const Thread &thread) {
     return thread.wait != warp->wait || (thread.wait == Wait::LoadMatrices &&
                                          thread.operand != warp->operand);
@@ -320,9 +321,9 @@ void BlockRunner::loadMatrices(const char *row, int32_t count,
     Access access = {row, rowBytes, /*isWrite=*/false, /*isShared=*/true};
     checkSharedBounds(access);
     check(access, sharedShadow_);
-    // All lanes receive the row, but only one reader is recorded. Recording
-    // another thread of the warp makes a write by this thread before the next
-    // barrier a race, too.
+    // All lanes of the warp receive the row, but only one of them is recorded
+    // as its reader. Record a lane other than this one, so that a write to the
+    // row by this lane before the next barrier is also detected as a race.
     checkRace(access, sharedShadow_, Accessor(block_, epoch_, thread_ ^ 1));
   }
   Thread &thread = threads_[thread_];

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels call these functions directly. Therefore each function passes its own
-// frame address to the runner, which checks the stack, and its return address,
-// if the runner needs the code address of an access.
+// Kernels call these functions directly. A function can therefore pass its own
+// frame address to the runner, which detects a stack overflow, and its return
+// address, which is the code address of an access.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,8 +20,8 @@
 namespace kiln::runtime::emu {
 
 /// Returns the required alignment of an access in bytes. One instruction of a
-/// lane accesses 1, 2, 4, 8 or 16 bytes. An access to a larger power of two is
-/// a sequence of 16-byte instructions. Other sizes need no alignment.
+/// lane accesses 1, 2, 4, 8 or 16 bytes. An access whose size is a larger power
+/// of two is a sequence of 16-byte instructions. Other sizes need no alignment.
 inline int64_t accessAlignment(int64_t bytes) {
   return bytes & (bytes - 1) ? 1 : bytes < 16 ? bytes : 16;
 }

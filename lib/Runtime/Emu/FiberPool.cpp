@@ -26,10 +26,11 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-// Saves the caller's callee-saved registers on its stack and its stack pointer
-// in *from, then restores those of `to`, a stack pointer saved in the same way.
-// An indirect jump replaces the ret, since the CPU's return address predictor
-// would mispredict across stacks.
+// Pushes the caller's callee-saved registers and stores its stack pointer in
+// *from. Then switches to the stack pointer `to`, which an earlier call stored
+// or FiberPool::prepare computed, and pops the registers from that stack.
+// Continues with an indirect jump instead of a ret, since the CPU's return
+// address predictor would mispredict a ret on another stack.
 extern "C" void kiln_emu_switch_stack(void **from, void *to);
 asm(R"(
   .pushsection .text.kiln_emu_switch_stack, "ax", @progbits

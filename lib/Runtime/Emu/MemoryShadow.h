@@ -11,9 +11,9 @@
 // to only part of a cell splits it into bytes, so that accesses to adjacent
 // elements of 1 or 2 bytes are not reported as races.
 //
-// A cell of an older generation counts as untouched, so that a new generation
-// takes constant time. Pages of the tables that are never touched use no
-// memory.
+// A cell of an older generation counts as not accessed, so that starting a new
+// generation takes constant time. Pages of the tables that are never accessed
+// use no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@
 
 namespace kiln::runtime::emu {
 
-/// An earlier access with which a new one races; `other` is empty if there is
-/// none.
+/// An earlier access with which a new access races. `other` is empty if there
+/// is no race.
 struct Race {
   Accessor other;
   bool otherWrote = false;
@@ -54,7 +54,7 @@ public:
            uint64_t(bytes) <= uint64_t(bytes_) - offset;
   }
 
-  // The ranges of the following functions must be within the memory.
+  // The ranges of the following functions must be within the shadowed memory.
 
   void setInitialised(int64_t offset, int64_t bytes, bool value);
   void copyInitialised(int64_t to, const MemoryShadow &source, int64_t from,

@@ -6,11 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Counts the sectors of 32 bytes that warps transfer. An instruction of a warp
-// transfers each sector once. The emulated lanes of a warp run one after
-// another between two points where they wait for each other (a segment). Within
-// a segment, the k-th access of each lane at the same code address is treated
-// as the same instruction. A lane that skips an access or leaves a loop early
-// therefore does not affect other instructions.
+// transfers each sector once. A segment is the execution of a warp between two
+// points at which its lanes wait for each other. Within a segment, the emulated
+// lanes run one after another, and the k-th access of each lane at the same
+// code address is treated as the same instruction. A lane that skips an access
+// or leaves a loop early therefore does not affect the instructions at other
+// code addresses.
 //
 //===----------------------------------------------------------------------===//
 

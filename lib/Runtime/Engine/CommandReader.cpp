@@ -300,8 +300,8 @@ GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
   return operand;
 }
 
-/// Reads the type of a and b, and the type of c. The two types must be equal,
-/// or bf16 and f32.
+/// Reads the type of a and b, and the type of c. The type of c is the same, or
+/// f32 if a and b are bf16.
 void CommandReader::readTypes(const Node &node, Command &command) {
   Node dtype = node.at("dtype");
   std::string name = dtype.text();
@@ -338,8 +338,9 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
   }
   if (node.failed())
     return;
-  // cuBLASLt can compute a bf16 GEMM without a workspace. Its emulation needs
-  // at least the workspace of one thread.
+  // On a GPU, cuBLASLt can compute a bf16 GEMM without a workspace. The
+  // emulated GPU needs the workspace of at least one thread, and a CPU needs
+  // the workspace of all threads.
   int64_t threads = file_.description.build.maxThreads;
   if (file_.description.target.kind == TargetKind::Cuda)
     threads = 0;

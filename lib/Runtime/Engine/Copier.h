@@ -7,9 +7,9 @@
 //
 // The interface through which CommandTable executes asynchronous copies. A copy
 // may be executed at any time between its start and its wait without a change
-// of results. In ordinary runs the threads of CopyEngine.h execute copies; in
-// checks the calling thread does, at the start or at the wait (SerialCopier) or
-// at random points (StressCopier).
+// of results. In ordinary runs the threads of CopyEngine.h execute copies. In
+// checks the calling thread executes them, at the start or at the wait
+// (SerialCopier) or at random points (StressCopier).
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ public:
   virtual const CopyCounts &counts() const { return counts_; }
 
 protected:
-  /// Counts a copy; every start() calls it.
+  /// Counts a copy. Every implementation of start() calls this function.
   void count(const CopyJob &job) {
     (job.direction == CopyDirection::Out ? counts_.outBytes
                                          : counts_.inBytes) += job.bytes;

@@ -24,8 +24,9 @@ namespace kiln::runtime {
 
 /// Bytes copied between two readings of the clock.
 static constexpr int64_t chunkBytes = 256 * 1024;
-/// A thread that is ahead of the link by fewer nanoseconds continues its copy
-/// without sleeping, because short sleeps take too long.
+/// A thread that is ahead of the emulated link by fewer nanoseconds than this
+/// continues its copy without sleeping, because a short sleep may last longer
+/// than requested.
 static constexpr int64_t shortestSleep = 200'000;
 /// Maximum duration of a copy in nanoseconds, a month, so that due times do not
 /// overflow.

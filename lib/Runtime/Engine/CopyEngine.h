@@ -8,9 +8,10 @@
 // One thread per direction emulates the link between the device and the host
 // arena. It executes the copies of its direction in the order of their starts.
 // If the link has a rate, a copy of n bytes that starts at time t on an idle
-// link completes at t + n / rate, and the thread sleeps until then. Due times
-// are computed from each other, not from the clock, so that late wakeups do not
-// accumulate. Starting a copy and waiting for it allocate no memory.
+// link completes at t + n / rate, and the thread sleeps until then. On a busy
+// link, t is the due time of the previous copy and not the current time, so
+// that late wakeups do not accumulate. Starting a copy and waiting for it
+// allocate no memory.
 //
 // The threads block all signals and do not belong to the team of ThreadTeam.h.
 //
@@ -65,8 +66,8 @@ private:
     CopyTiming *timing;
   };
   /// The queue of one direction. `started` counts copies passed to start(), and
-  /// `done` counts completed copies; order i is stored in ring[i % size]. As
-  /// many entries as tokens suffice: all unfinished orders have different
+  /// `done` counts completed copies; order i is stored in ring[i % size]. The
+  /// ring needs only one entry per token: all unfinished orders have different
   /// tokens, because a token is only reused after a wait for its copy.
   struct Channel {
     std::vector<Order> ring;

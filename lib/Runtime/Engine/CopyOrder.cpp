@@ -27,7 +27,8 @@ struct Transfer {
   /// the current one.
   Ref from, to;
   int64_t lag = 0;
-  /// Indexes in blocks_ of the slots and states that contain their first bytes.
+  /// Indexes in blocks_ of the slots and states that contain the first byte of
+  /// the source and of the destination.
   std::vector<std::size_t> fromBlocks, toBlocks;
 };
 
@@ -139,8 +140,9 @@ std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   return found;
 }
 
-/// Returns true if [a, a + aBytes) in one of the iterations overlaps [b, b +
-/// bBytes) `lag` iterations earlier.
+/// Returns true if [a(i), a(i) + aBytes) overlaps [b(i - lag), b(i - lag) +
+/// bBytes) for any i in `iterations`, where ref(i) = ref.offset + ref.stride *
+/// i.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     int64_t lag, const Iterations &iterations) {
   using Wide = __int128; // Offsets and sizes can be close to 2^63.
@@ -169,9 +171,9 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
   return distance < high;
 }
 
-/// Returns true if an access overlaps the source or the destination `ref` of a
-/// copy in one of the current iterations. `runs` is the number of executions of
-/// the access's command.
+/// Returns true if an access overlaps `ref`, the source or the destination of
+/// `transfer`, in any iteration of `iterations_`. `runs` is the number of
+/// executions of the command that makes the access.
 bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
                          const Transfer &transfer, const Ref &ref,
                          const std::vector<std::size_t> &around) const {
@@ -187,8 +189,8 @@ bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
       }
       bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
     }
-    // Assume that a strided argument in a loop accesses at most one stride of
-    // its buffer per iteration.
+    // Assume that an argument with a stride accesses at most |stride| bytes in
+    // each iteration of its loop.
     if (runs > 1 && access.ref.stride != 0)
       bytes = std::min(bytes, std::abs(access.ref.stride));
   }
@@ -274,7 +276,8 @@ void CopyOrder::wait(std::size_t index) {
     return fail(index, "waits for token " + std::to_string(token) +
                            ", but no earlier copy_start has this token");
   auto transfer = findTransfer(token);
-  // An earlier wait has completed the copy. This wait blocks other queues.
+  // If an earlier wait has completed the copy, this wait only makes other
+  // queues wait.
   if (transfer == transfers_.end())
     return;
   if (isOfLoop(*transfer) && transfer->command > index)

@@ -19,9 +19,9 @@
 // On targets with a GPU, launches contain the size of each argument. On a CPU
 // they do not, and an argument is assumed to extend to the end of the slots and
 // states that contain it. If one of these slots or states also contains the
-// source or destination of a copy, the argument and the copy are assumed to
-// access different parts (slices, operands of a concat). In this case only an
-// argument that begins inside the copied bytes conflicts.
+// source or destination of a copy, the argument and the copy usually access
+// disjoint bytes of it (slices, operands of a concat). Therefore only the first
+// byte of such an argument is compared with the copied bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,7 +23,8 @@ StressCopier::StressCopier(uint64_t seed, int64_t copies) : state_(seed) {
 
 uint64_t StressCopier::random() {
   uint64_t value = splitmix64(state_);
-  // Nearby seeds must not give shifted copies of one sequence.
+  // With an increment of 1, nearby seeds would give shifted copies of one
+  // sequence.
   state_ += 0x9E3779B97F4A7C15;
   return value;
 }
@@ -75,7 +76,7 @@ void StressCopier::between() {
     uint64_t choice = random();
     if (choice % 2)
       continue;
-    // Prefer small parts, so that a copy extends over many commands.
+    // Prefer small chunks, so that a copy extends over many commands.
     int64_t most = queue.front().job.bytes >> (choice / 2 % 4);
     advance(queue, 1 + int64_t(random() % uint64_t(most + 1)));
   }

@@ -31,9 +31,9 @@ static constexpr std::array<std::pair<const char *, const char *>, 11>
                    {"x87", "fpu"}}};
 
 /// Returns true for vector extensions, which kernels can use and some CPUs
-/// lack. Other features are not checked, because Linux does not list all that
-/// LLVM knows. avx10.1 only stands for AVX-512 extensions that are listed
-/// separately.
+/// lack. Other features are not checked, because Linux does not list all
+/// features that LLVM knows. avx10.1 is not checked, because it only implies
+/// AVX-512 extensions that LLVM lists separately.
 static bool isChecked(const std::string &name) {
   if (name.rfind("avx10", 0) == 0)
     return false;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A gemm command is split into the tiles of its grid, each of which is one BLAS
-// call. Therefore the result depends only on the command, not on the threads or
-// engine that execute it.
+// A gemm command is split into the tiles of its grid, and one BLAS call
+// computes each tile. The tiles, and therefore the result, depend only on the
+// command and not on the threads or the engine that execute it.
 //
 //===----------------------------------------------------------------------===//
 

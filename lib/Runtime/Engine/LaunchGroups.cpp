@@ -59,8 +59,9 @@ struct Parameters {
 
 } // namespace
 
-/// Returns true if a and b overlap in any two iterations. Both are within their
-/// arenas, so that the sums do not overflow.
+/// Returns true if the byte range that a covers in all iterations overlaps the
+/// one that b covers. Both ranges are within their arenas, so that the sums do
+/// not overflow.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     int64_t iterations) {
   auto begin = [&](const Ref &ref) {
@@ -74,8 +75,8 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
 }
 
 /// Returns true if an argument that `one` writes overlaps an argument of
-/// `other`. Attention workspaces may overlap, because a group runs only
-/// kernels.
+/// `other`. Attention workspaces are ignored, because a group runs only
+/// kernels, which do not use them.
 bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
                           int64_t iterations) {
   for (const MemoryAccess &a : one)

@@ -174,7 +174,8 @@ ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
     return {};
   bool ofMatmul = isMatmul(command);
   auto ranges = writtenRanges(command, iteration, slot);
-  // Only results other than the matrix (bias gradient, aux) have ranges.
+  // Results other than the matrix (bias gradient, aux) have ranges. A slot
+  // without ranges therefore contains the matrix.
   if (ofMatmul && !command.epilogue && ranges.empty())
     return gemmDistance(command, iteration, arenas_, slot, other_.data());
   if (ranges.empty())
@@ -277,8 +278,9 @@ Status OpRepeater::finish() {
   return Status();
 }
 
-/// Checks tokens and positions of the trace, because kernels use them as
-/// indexes without a check. The target -100 is ignored by the loss.
+/// Checks the tokens, targets and positions of the trace, because kernels use
+/// them as indexes without a check. A target may also be -100, which the loss
+/// ignores.
 static Status checkIndices(const ProgramFile &file, size_t program,
                            const Arenas &arenas, const std::string &path) {
   const ProgramInfo &info = file.description.programs[program];

@@ -86,8 +86,9 @@ void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
       highestButWorkspace =
           std::max(highestButWorkspace, slot.offset + slot.bytes);
   }
-  // The highest buffer may be a workspace, which the vendor library and idle
-  // threads need not use completely.
+  // If the highest buffer is a workspace, the highest written byte may be
+  // before the end of that workspace, because the vendor library and idle
+  // threads need not use all of it.
   bool ok =
       found == highest || (found >= highestButWorkspace && found < highest);
   report(index,

@@ -15,11 +15,12 @@ namespace kiln::runtime {
 
 /// Half of a tick of 4 ms, which is usually the shortest time slice of Linux.
 static constexpr int64_t turnNanoseconds = 2'000'000;
-/// Interval of checks: reading the CPU time of a thread takes about 0.5 us.
+/// Interval of checks. It is long compared with the time of a check, which
+/// reads the CPU time of the thread and takes about 0.5 us.
 static constexpr int64_t checkNanoseconds = 1'000'000;
-/// If a thread does not run for longer than this, another process uses its
-/// processor: system tasks interrupt a thread for less time, and a minimal
-/// sleep takes less time on an idle processor.
+/// If a thread is suspended for longer than this, another process uses its
+/// processor: interruptions by system tasks are shorter, and so is a minimal
+/// sleep on an idle processor.
 static constexpr int64_t sharedNanoseconds = 500'000;
 static constexpr int shortSleepsUntilAlone = 8;
 

@@ -7,10 +7,10 @@
 //
 // If another process uses the same processor, the scheduler preempts a worker
 // at any point after a slice of some milliseconds. The other threads of the
-// team then wait for the worker's unfinished piece for another slice, so that
-// two threads are no faster than one. Therefore a worker that detects
-// preemption yields its processor before the end of its slice, between two
-// pieces, when no thread waits for it.
+// team then wait for the duration of another slice until the worker completes
+// its piece of the loop. Two threads can therefore be as slow as one. To avoid
+// this, a worker that detects preemption yields its processor before the end of
+// its slice, between two pieces, when no other thread waits for the worker.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,10 +8,11 @@
 // The difference of two results of one command with the same operands, and an
 // upper bound on the difference that rounding can cause: 8 sqrt(L) eps |x| in
 // the Euclidean norm, where L is the length of the longest sum. For a GEMM, L
-// is k, and |x| is the maximum of the result's norm and of |A| |B| / sqrt(L),
-// the norm that the result would have without cancellation. Narrow types are
-// accumulated in f32; the rounding of the result adds an error of up to one eps
-// of its type per element.
+// is k, and |x| is the maximum of the norm of the result and of |A| |B| /
+// sqrt(L), the norm that the result would have without cancellation. Types
+// narrower than f32 are accumulated in f32. For them, eps is that of f32, and
+// the bound increases by the norm of the result times the eps of the narrow
+// type, because each element of the result is rounded to that type.
 //
 // Subnormal numbers count as zero, because a CPU flushes them and a GPU may
 // not.

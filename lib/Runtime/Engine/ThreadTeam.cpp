@@ -17,9 +17,10 @@
 // Wakeup. A worker sets `someSleep_` before it reads `gate_` for the last time,
 // and the caller reads `someSleep_` after it has stored the epoch. These
 // accesses are sequentially consistent, so that the worker observes the new
-// epoch, or the caller observes `someSleep_`, or both. The same holds for
-// `callerSleeps` in `gate_`, which the last worker reads in the operation that
-// decrements the number of workers inside.
+// epoch, or the caller observes `someSleep_`, or both. In the other direction,
+// the caller sets `callerSleeps` in `gate_`, which also contains the number of
+// workers inside. Therefore the last worker that leaves observes
+// `callerSleeps`, or the caller observes that no worker is inside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -187,9 +188,9 @@ bool ThreadTeam::enter(uint64_t state) {
   return epochOf(found) == epochOf(state) && (found & isForEach);
 }
 
-/// Moves this worker away from the caller's processor. The scheduler may wake a
-/// thread on the processor of the thread that wakes it, where the two would run
-/// in turn.
+/// Moves this worker to another processor if it runs on the caller's. The
+/// scheduler may wake a thread on the processor of the thread that wakes it.
+/// The two threads would then take turns instead of running in parallel.
 void ThreadTeam::leaveCallersProcessor() const {
   int processor = callersProcessor_.load(std::memory_order_relaxed);
   if (sched_getcpu() == processor)

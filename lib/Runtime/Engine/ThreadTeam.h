@@ -8,10 +8,11 @@
 // Runs parallel loops on a team of threads that is started once. The indexes of
 // a loop are split into contiguous parts, one per thread, so that a thread
 // reuses cached results of its previous loop. A thread takes pieces from the
-// front of its own part; when that is empty, it steals pieces from the back of
-// other parts. Therefore a loop does not wait for a thread that is asleep or
-// preempted, except for pieces that have begun. The results of a body must not
-// depend on the thread that computes a piece or on the boundaries of pieces.
+// front of its own part. When its part is empty, the thread steals pieces from
+// the back of other parts. Therefore a loop does not wait for a thread that is
+// asleep or preempted, unless that thread has begun a piece. The results of a
+// body must not depend on the thread that computes a piece or on the boundaries
+// of pieces.
 //
 // Waiting threads spin for a bounded time and then sleep: see WaitPolicy.h.
 // Workers block all signals and flush denormals. A loop allocates no memory.
@@ -48,16 +49,16 @@ public:
   ThreadTeam(const ThreadTeam &) = delete;
   ThreadTeam &operator=(const ThreadTeam &) = delete;
 
-  /// Fails if not all threads could be started; the team then consists of the
-  /// threads that were.
+  /// Fails if not all threads could be started. The team then consists of the
+  /// threads that have been started.
   const Status &status() const { return status_; }
 
   int size() const { return size_; }
 
-  /// Runs `body` over [0, count) and returns after all of it has completed.
-  /// Runs on the calling thread alone if `count` or the size of the team is 1.
-  /// Loops of several callers run one after another. A nested loop runs on its
-  /// calling thread.
+  /// Calls `body` for the indexes [0, count) and returns after all calls have
+  /// completed. If `count` or the size of the team is 1, `body` runs on the
+  /// calling thread. Loops of several callers run one after another. A nested
+  /// loop runs on its calling thread.
   void run(int64_t count, Body body, void *context);
 
   /// Calls run() for a callable (begin, end, thread).

@@ -25,9 +25,9 @@ static constexpr uint64_t activeLooks = 30'000'000'000;
 /// Maximum spin counts of a team with more threads than processors, as in
 /// libgomp: the awaited thread may need the processor of the spinning one.
 static constexpr uint64_t crowdedLooks = 100, crowdedActiveLooks = 1000;
-/// The default polling time. Consecutive commands of a step follow each other
-/// within a few microseconds, and waking a sleeping thread takes about 50
-/// microseconds in a virtual machine.
+/// The default polling time. It is longer than the few microseconds between
+/// consecutive commands of a step, and as long as the wakeup of a sleeping
+/// thread takes in a virtual machine.
 static constexpr int64_t defaultNanoseconds = 50'000;
 
 /// Returns the text in lower case, without surrounding spaces.

@@ -121,7 +121,7 @@ void WriteWatch::comparePage(size_t index, size_t command, int64_t iteration,
       std::find_if(allowed.begin(), allowed.end(), [&](const Range &entry) {
         return entry.arena == page.arena;
       });
-  // Maximum end of the ranges that begin at or before the byte.
+  // Maximum end of the allowed ranges that begin at or before the current byte.
   int64_t allowedEnd = 0;
   for (int64_t i = 0; i < pageBytes; ++i) {
     int64_t offset = begin + i;

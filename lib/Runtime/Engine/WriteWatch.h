@@ -31,7 +31,7 @@ class WriteWatch final : public CommandObserver {
 public:
   static constexpr int64_t pageBytes = 4096;
 
-  /// Watches about `pageBudget` pages at most.
+  /// Watches at most about `pageBudget` pages.
   WriteWatch(const ProgramFile &file, const Program &program,
              const Arenas &arenas, int64_t pageBudget);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A command that writes a state has a result whose first byte is in the state.
+// Therefore only the first byte of each result is looked up.
 //
 //===----------------------------------------------------------------------===//
 

@@ -172,8 +172,8 @@ CheckpointDir::~CheckpointDir() {
   if (used_ || !lock_)
     return;
   lock_->removeIfCreated();
-  // If another run has locked this directory in the meantime, the directory is
-  // not empty and rmdir fails.
+  // If another run has locked this directory in the meantime, the directory
+  // contains a lock file and rmdir fails.
   if (created_)
     (void)::rmdir(path_.c_str());
 }
@@ -189,8 +189,8 @@ std::vector<int64_t> CheckpointDir::steps() const {
 
 Status CheckpointDir::checkFreeSpace(uint64_t bytes) const {
   struct statvfs info;
-  // Unknown free space (an error, or a file system without blocks) is not an
-  // error.
+  // If the free space is unknown, the check succeeds: statvfs may fail, and
+  // some file systems report no blocks.
   if (::statvfs(path_.c_str(), &info) != 0 || info.f_blocks == 0)
     return Status();
   uint64_t available;
@@ -220,7 +220,7 @@ Status CheckpointDir::save(int64_t step,
 
   std::string staging = path_ + "/" + kStagingPrefix + std::to_string(step) +
                         "." + std::to_string(::getpid());
-  removeTree(staging); // Left by a failed save.
+  removeTree(staging); // A failed save may have left it.
   if (::mkdir(staging.c_str(), 0777) != 0)
     return Status::error("cannot create '" + staging +
                          "': " + errnoText(errno));

@@ -6,12 +6,13 @@
 //===----------------------------------------------------------------------===//
 //
 // A checkpoint is valid if its manifest is intact and every file has the size
-// and the hash of the manifest.
+// and the hash that the manifest lists.
 //
 // A run that saves to the same directory may prune or replace checkpoints
-// during the search. All files of a checkpoint are opened before the first is
-// hashed; open files stay readable. If a checkpoint changes before all its
-// files are open, the search starts again, because there is a newer checkpoint.
+// during the search. Therefore all files of a checkpoint are opened before the
+// first of them is hashed, since open files stay readable. If a checkpoint
+// changes before all its files are open, a newer checkpoint exists, and the
+// search starts again.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,8 +35,8 @@ uint32_t littleEndian(const unsigned char *bytes, unsigned count) {
   return value;
 }
 
-/// Returns the kind of an llm.c file that is not a token file by its magic
-/// number, or null if the number is unknown.
+/// Returns what an llm.c file contains, given a magic number other than that of
+/// token files. Returns null if the number is unknown.
 const char *otherLlmcFile(uint32_t magic) {
   switch (magic) {
   case 20240326:

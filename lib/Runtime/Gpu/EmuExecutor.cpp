@@ -185,8 +185,8 @@ Status EmuExecutor::launchOnHost(const Work &work) {
   return Status();
 }
 
-/// Calls visit(offset, bytes) for each row of an operand in all batches and
-/// returns the first error.
+/// Calls visit(offset, bytes) for each row of an operand, in all matrices of
+/// the batch, and returns the first error.
 template <typename Visitor>
 static Status forEachRow(const Command &command, const GemmOperand &operand,
                          ElementType type, int64_t rows, int64_t columns,
@@ -205,8 +205,9 @@ static Status forEachRow(const Command &command, const GemmOperand &operand,
   return Status();
 }
 
-/// Computes the tiles of a matmul. Concurrent parts divide the workspace of the
-/// vendor library, which has space for at least one tile.
+/// Computes the tiles of a matmul in concurrent groups. Each group uses
+/// tileScratchBytes() bytes of the workspace of the vendor library, which is
+/// large enough for at least one group.
 void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
                            bool accumulate) {
   const Command &command = work.command;

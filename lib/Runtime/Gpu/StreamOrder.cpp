@@ -118,7 +118,7 @@ bool OrderCheck::isOver(int64_t earlier, const StreamNumbers &clock) const {
 Status OrderCheck::access(std::size_t index, const ByteAccess &access) {
   const StreamAction &action = streams_.actions[index];
   const StreamNumbers &clock = clocks_[index];
-  // The first conflicting action, and the byte.
+  // An action that conflicts with this one, and the first byte of the conflict.
   std::optional<std::pair<std::size_t, int64_t>> found;
   touches_[std::size_t(access.arena)].forEach(
       access.begin, access.end, [&](int64_t begin, Touches &touches) {

@@ -13,8 +13,9 @@
 // clock of an action gives, for each stream, the number of actions that have
 // completed when it begins. For each byte it is sufficient to consider the last
 // reader and the last writer on each stream, since all earlier actions of a
-// stream have completed when one of its actions completes. Clocks depend only
-// on the events of the actions, not on how buildStreamProgram() chose them.
+// stream have completed when one of its actions completes. Clocks are computed
+// from the events of the actions alone, so the check also detects an error in
+// buildStreamProgram(), which chooses the events.
 //
 //===----------------------------------------------------------------------===//
 

@@ -84,7 +84,7 @@ private:
     std::vector<std::size_t> actions;  ///< Indexed by number - 1.
     std::vector<StreamNumbers> clocks; ///< The clock after each action.
     StreamNumbers knows = {};          ///< The clock of the stream.
-    StreamNumbers mustKnow = {}; ///< The clock that its next action requires.
+    StreamNumbers mustKnow = {}; ///< The clock that the next action requires.
   };
 
   void visit(std::size_t command, int64_t iteration);
@@ -169,7 +169,8 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, iteration);
   // The first launch of a group may run the whole group. Therefore no other
-  // command of the group has an `after` list. No `after` list contains a link.
+  // command of the group has an `after` list. No `after` list contains a link,
+  // so each of its queues has a stream.
   for (int64_t queue : command.after)
     requireAll(action.stream, *streamOfQueue(queue));
   addWaits(action);

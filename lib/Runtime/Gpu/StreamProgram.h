@@ -15,8 +15,8 @@
 //   copy-out  the copies of all links to the host arena
 //   copy-in   the copies of all links from the host arena
 //
-// The compiler determines the order, which the program description contains.
-// This file adds no order of its own:
+// The compiler determines the order of the commands, and the program
+// description contains it. All waits follow from the description:
 //   - an action waits for all earlier actions of the queues in its command's
 //     `after` list, and for everything that the next actions of these queues
 //     would wait for;

@@ -7,7 +7,8 @@
 //
 // Times GEMMs over a grid of sizes, with the tiles, BLAS calls and threads that
 // an executable uses. Each time is the mean over the three GEMMs of a linear
-// layer, which transpose no operand, the right operand, and the left operand.
+// layer. The first transposes no operand, the second transposes the right
+// operand, and the third transposes the left operand.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Memory bandwidth: all threads compute a triad (two arrays read, one written),
-// each on its own part, with working sets from the size of the first-level
-// cache to more than the last-level cache. Vector throughput: a polynomial of
-// data in the first-level cache, as in exp and similar functions. Copies: one
-// thread copies, as for offloading; then two threads copy concurrently.
+// each on its own range of the arrays, with working sets from the size of the
+// first-level cache to more than the last-level cache. Vector throughput: all
+// threads evaluate a polynomial, as exp and similar functions do, on data in
+// the first-level cache. Copies: one thread copies, as for offloading; then two
+// threads copy concurrently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +89,7 @@ struct MemoryRates::Partner {
   std::thread thread;
 };
 
-static constexpr int64_t vectorElements = 2048; ///< Elements per thread: 8 KiB.
+static constexpr int64_t vectorElements = 2048; ///< Per thread; 8 KiB.
 
 MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
                          Sampler &sampler)
@@ -166,8 +167,8 @@ std::string MemoryRates::json() const {
   }
   double copy = sampler_.seconds(copy_);
   std::string rate = numberText(roundedDown(double(copyBytes_) / copy));
-  // If two concurrent copies are as fast as one, the directions do not share a
-  // rate.
+  // If two concurrent copies take about as long as a single copy, the two
+  // directions do not share bandwidth.
   bool duplex = sampler_.seconds(copyBoth_) < 1.25 * copy;
   return "\"launch_s\": " + numberText(roundedDown(sampler_.seconds(launch_))) +
          ", \"vector_flop_per_s\": " +

@@ -21,8 +21,8 @@ namespace kiln::runtime {
 static constexpr double sampleSeconds = 100e-6;
 static constexpr int64_t maxCount = 1 << 20;
 /// Minimum length of the windows over which the processor use of other
-/// processes is measured: several ticks of 10 ms, in which the kernel counts
-/// processor use.
+/// processes is measured. The kernel counts processor use in ticks of 10 ms, so
+/// a window has several ticks.
 static constexpr double windowSeconds = 0.1;
 /// Maximum average number of processors that other processes use during an
 /// undisturbed window.
@@ -81,7 +81,7 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
   double windowStart = now(), others = usedByOthers();
   auto closeWindow = [&] {
     double elapsed = now() - windowStart, used = usedByOthers();
-    // Allow two more ticks, because the counters may lag.
+    // Allow two ticks of 10 ms more, because the counters may lag.
     bool quiet = used - others <= othersAllowed * elapsed + 0.021;
     for (auto [subject, time] : window)
       (quiet ? subject->quiet : subject->disturbed).push_back(time);
@@ -99,7 +99,8 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
       subject.work(subject.count);
       double time = now() - sampleStart;
       window.push_back({&subject, time / double(subject.count)});
-      // The count is too small if other processes slowed the calibration.
+      // If other processes slowed the calibration, its count is too small, and
+      // the samples are too short.
       if (time < sampleSeconds / 2 && subject.count < maxCount)
         subject.count *= 2;
       if (now() - windowStart >= windowSeconds)

@@ -67,7 +67,7 @@ declare(const Description &description, const std::vector<size_t> &indexes) {
 }
 
 Result<uint64_t> checkpointBytes(const Description &description) {
-  uint64_t total = 1 << 20; // Manifest and small files.
+  uint64_t total = 1 << 20; // Bound for the manifest and small files.
   for (const EmbeddedFile &file : description.model.files)
     total += file.bytes.size();
   for (const std::vector<size_t> &indexes :

@@ -54,7 +54,8 @@ struct TrajectoryRecord {
   std::optional<Trajectory> trajectory;
 };
 
-/// Facts that are saved for users and other tools only; resuming ignores them.
+/// Properties of a run that are saved for users and other tools only. Resuming
+/// ignores them.
 struct RunFacts {
   int64_t totalSteps = 0;
   double epoch = 0;
@@ -65,7 +66,8 @@ struct ResumePoint {
   FoundCheckpoint found;
   Progress progress;
   TrajectoryRecord record;
-  /// Name of the optimizer. Manifests of earlier formats contain it, too.
+  /// Name of the optimizer. Known even if the checkpoint has an earlier format,
+  /// which lacks the trajectory record.
   std::string optimizerName;
   /// True if this executable can use the checkpoint's optimizer states.
   bool loadsStates = false;
@@ -88,8 +90,8 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
                                    const Engine &engine,
                                    std::vector<std::string> &notes);
 
-/// Reads the weights and, if point.loadsStates, the optimizer states, which
-/// otherwise keep their initial values.
+/// Reads the weights and, if point.loadsStates, the optimizer states. If not
+/// point.loadsStates, the optimizer states keep their initial values.
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes);
 

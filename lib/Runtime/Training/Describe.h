@@ -20,11 +20,12 @@ namespace kiln::runtime {
 int64_t parameterCount(const Description &description);
 int64_t trainableCount(const Description &description);
 
-/// Returns one "name: value" line per fact.
+/// Returns the properties of the executable as text for users, one
+/// "name: value" line per property.
 std::string describeText(const Description &description);
 
-/// Adds the model, the compile options and the figures of the plan, without its
-/// list of buffers, to the "start" line of the log.
+/// Adds the model, the compile options and the figures of the plan to the
+/// "start" line of the log. Omits the plan's list of buffers.
 void addDescription(LogLine &line, const Description &description);
 
 } // namespace kiln::runtime

@@ -58,7 +58,8 @@ private:
   Status checkMemoryUse();
   Status traceOps();
   Status repeatOps();
-  /// Returns true if the run trains or resumes a run that is already complete.
+  /// Returns true for a training run, including one that resumes a run that is
+  /// already complete and therefore computes no step.
   bool trains() const {
     return !options_.onlyChecks() && files_.data && options_.steps > 0;
   }

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Looks up the inputs and outputs of a program once, by the names of
-// docs/reference/program-format.md, checks their types and shapes, and keeps
-// typed pointers. A program has only the inputs that it uses; the pointers of
-// the others are null, and writes to them are ignored.
+// docs/reference/program-format.md, checks their types and shapes, and stores
+// typed pointers to them. A program has only the inputs that it uses; the
+// pointers to other inputs are null, and writes to those inputs are ignored.
 //
 //===----------------------------------------------------------------------===//
 

@@ -43,7 +43,7 @@ struct StepRecord {
 
 class Records {
 public:
-  /// Opens the files without changing them: unless start() is called, the
+  /// Opens the files without changing them. If start() is not called, the
   /// destructor removes the files that open() created.
   static Result<Records> open(const Options &options);
 

@@ -162,7 +162,8 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message);
 }
 
-/// Describes how a change of --steps affects rates that depend on it.
+/// Describes how a change of --steps affects the learning rates. Returns "" if
+/// the schedule does not depend on --steps.
 static std::string effectOfSteps(const RunChoices &choices) {
   ScheduleKind kind = choices.schedule.kind;
   if (kind == ScheduleKind::Constant || kind == ScheduleKind::Exponential)
@@ -229,7 +230,8 @@ static std::string clipText(double clip) {
   return clip > 0 ? "at norm " + numberText(clip) : std::string("off");
 }
 
-/// Returns the facts that differ between `then` and `now`.
+/// Returns the properties of the executable and of the data that differ between
+/// `then` and `now`.
 static std::vector<Difference> findDifferences(const Trajectory &then,
                                                const Trajectory &now) {
   const BuiltFacts &a = then.built, &b = now.built;
@@ -280,7 +282,8 @@ static std::optional<int64_t> convertSequence(int64_t index, int64_t oldLength,
   return result && *result <= mostCount ? result : std::nullopt;
 }
 
-/// Applies an allowed difference to the run. Returns its effect, for a note.
+/// Applies an allowed difference to `point`. Returns text for a note that
+/// describes the effect of the difference.
 static Result<std::string> applyDifference(const std::string &name,
                                            const Trajectory &then,
                                            const Trajectory &now,
@@ -338,8 +341,8 @@ Status compareTrajectories(const Trajectory &now, const Options &options,
   if (!point.record.isKnown && !point.loadsStates)
     then.built.training.updates = {{point.optimizerName, {}, "matrices"}};
   std::vector<Difference> differences = findDifferences(then, now);
-  // If --grad-clip is given, its value is used, and adoptChoices has already
-  // reported the change.
+  // If --grad-clip is given, a difference in clipping is allowed, and
+  // adoptChoices has already reported it.
   if (options.gradClipGiven)
     differences.erase(std::remove_if(differences.begin(), differences.end(),
                                      [](const Difference &difference) {

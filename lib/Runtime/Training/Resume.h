@@ -7,9 +7,9 @@
 //
 // A resumed training run follows the trajectory of the run that saved the
 // checkpoint. Choices that flags control are taken from the checkpoint unless
-// the flag is given. Facts of the executable and of the data must be unchanged
-// unless --resume-changing names them. Every change is reported in one line
-// with the old and the new value.
+// the flag is given. Properties of the executable and of the data must equal
+// those of the checkpoint unless --resume-changing names them. Every change is
+// reported in one line with the old and the new value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,9 @@
 
 namespace kiln::runtime {
 
-/// Returns the choices in `options`, which must be complete. `clips` is true if
-/// the executable computes the gradient norm.
+/// Returns the choices in `options`. The caller must have completed `options`;
+/// see adoptChoices(). `clips` is true if the executable computes the gradient
+/// norm.
 RunChoices choicesOf(const Options &options, bool clips);
 
 /// Completes `options`, for which continues() is true, with the choices of the
@@ -44,13 +45,13 @@ std::string unknownTrajectory(const ResumePoint &point);
 
 /// Returns the trajectory record for the checkpoints of a run that does not
 /// train: the record of the checkpoint that the run reads. If the executable
-/// cannot use the optimizer states of that checkpoint, its optimizer states
-/// keep their initial values. The record then names the optimizer of the
-/// executable, and `notes` reports the change.
+/// cannot use the optimizer states of that checkpoint, the optimizer states of
+/// the run keep their initial values. The record then names the optimizer of
+/// the executable, and `notes` reports the change.
 TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
                             std::vector<std::string> &notes);
 
-/// Compares the facts of the executable and of the data with those of the
+/// Compares the properties of the executable and of the data with those of the
 /// checkpoint. Fails with a one-line error that names all differences if
 /// `options` does not allow one of them. Otherwise adds the differences to
 /// `notes` and moves `point.progress` to the position where reading resumes,

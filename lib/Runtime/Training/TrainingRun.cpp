@@ -225,7 +225,8 @@ Status TrainingRun::validate() {
     return Status();
   int64_t sequences = files_.valData->sequencesPerEpoch(evaluate_->length());
   if (options_.valBatches > 0)
-    // If the product overflows, it does not limit the sequences.
+    // If the product overflows, it exceeds `sequences` and is therefore no
+    // limit.
     sequences = std::min(sequences,
                          checkedMul<int64_t>(options_.valBatches,
                                              engine_.description().model.batch)

@@ -65,7 +65,8 @@ public:
   Result<StepRecord>
   computeStep(const std::function<Status(size_t program)> &compute);
 
-  /// Sets the progress of the next step. The caller restores the states.
+  /// Sets the progress from which the next step continues. The caller must
+  /// restore the states that correspond to it.
   void moveTo(const Progress &progress) { progress_ = progress; }
 
   /// Fails if the loss or the gradient norm of a step is not finite.

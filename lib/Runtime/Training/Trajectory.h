@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Together with the seeds and the states, these facts determine every later
-// loss of a run up to rounding: two runs with equal facts follow the same
-// trajectory. They are saved in the manifest of a checkpoint, so that a resumed
-// run uses them for flags that are not given and detects a different executable
-// or different data. Facts that affect rounding only (plan, budget, threads,
-// target, micro-batches) are excluded.
+// A Trajectory contains the properties of a run that, together with the seeds
+// and the states, determine every later loss up to rounding: two runs in which
+// they are equal follow the same trajectory. The manifest of a checkpoint
+// contains a Trajectory. A resumed run takes from it the values of flags that
+// are not given, and compares it with its own to detect a different executable
+// or different data. Properties that affect rounding only (plan, budget,
+// threads, target, micro-batches) are excluded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ struct RunChoices {
   double gradClip = 0; ///< Maximum gradient norm; 0: no clipping.
 };
 
-/// Facts that are fixed at compile time.
+/// Properties that are fixed at compile time.
 struct BuiltFacts {
   abi::TrainingInfo training;
   int64_t sequencesPerUpdate = 0; ///< Over all micro-batches.

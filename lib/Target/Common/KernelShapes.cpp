@@ -210,9 +210,9 @@ FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
            << rows->immediates.size() << " immediates, expected "
            << kernel.getArgumentTypes().size();
   RowShape shape;
-  // The row length of the program may differ from that of a tensor if the
-  // tensor is dense. A tensor with padded rows must have the row length of the
-  // program.
+  // A dense tensor can be accessed as rows of any length, so its row length may
+  // differ from that of the program. A tensor with padded rows must have the
+  // row length of the program.
   SmallVector<Value> values(body.getArguments());
   llvm::append_range(values, body.getTerminator()->getOperands());
   for (auto [value, stride] : llvm::zip(values, kernel.getRowStrides())) {

@@ -35,7 +35,7 @@ constexpr size_t kLongestRun = 1024;
 
 namespace {
 
-/// The access of a launch to a part of a slot, over all iterations.
+/// A range of a slot that a launch accesses in any iteration.
 struct SlotAccess {
   rt::SlotOp slot;
   int64_t begin, end; ///< Arena offsets.

@@ -495,7 +495,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
   ProgramWriter writer(module, target, kernels);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
     programs[getProgramName(program)] = writer.write(program);
-  // Omit the names, which the commands of the programs already contain.
+  // Omit the command names, because the commands of `programs` contain them.
   Object plan = writePlan(module, target, record);
   plan.erase("command_names");
 

@@ -67,7 +67,8 @@ Value roundToOdd(ArithBuilder &k, Value x) {
   auto number = [&](int64_t value) {
     return k.constantI(value, bits.getType());
   };
-  // Both comparisons are false for a NaN, which is returned unchanged.
+  // Both comparisons are false for a NaN, so `step` is 0 and the NaN is
+  // returned unchanged.
   Value step = k.select(k.less(rounded, size), number(1), number(0));
   step = k.select(k.less(size, rounded), number(-1), step);
   Value isEven = k.equal(k.bitAnd(bits, number(1)), number(0));

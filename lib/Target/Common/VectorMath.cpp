@@ -8,8 +8,9 @@
 // The exponential follows Cephes: the argument is reduced by ln 2 in two parts,
 // and the polynomial has degree 7. The other polynomials are minimax fits
 // weighted by the relative error of the function. The code has no branches,
-// because lanes of a vector may differ: if a function has two forms, both are
-// computed and one is selected.
+// because lanes of a vector may differ: if a function is computed by a
+// different formula for some arguments, both results are computed and one is
+// selected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,9 +49,10 @@ Value emitExp(ArithBuilder &k, Value x) {
   Value p = k.polynomial(r, {1.98756915e-4, 1.39819995e-3, 8.33345190e-3,
                              4.16657959e-2, 1.66666655e-1, 5.00000012e-1});
   Value y = k.add(k.fma(p, k.mul(r, r), r), constant(1.0));
-  // Compute y * 2^n as y * 2^(n-1) * 2. For n = -126, the factor 2^(n-1) is 0;
-  // for n = 128, the result overflows to infinity. The multiplication
-  // propagates NaN.
+  // Compute y * 2^n as y * 2^(n-1) * 2, because n may be 128 and 2^128 is not
+  // an f32. For n = 128, the result overflows to infinity; for n = -126, the
+  // bits of the factor 2^(n-1) are those of 0. The multiplication propagates
+  // NaN.
   Value half = k.add(k.shiftLeft(k.bitcast(t, bits), 23),
                      k.constantI(int64_t{126} << 23, bits));
   Value scaled = k.mul(y, k.bitcast(half, type));
@@ -141,7 +143,7 @@ Value emitRandomKey(ArithBuilder &k, Value seed, Value key) {
   auto constant = [&](uint64_t value) {
     return k.i64Constant(static_cast<int64_t>(value));
   };
-  // splitmix64 first adds the constant to its state.
+  // splitmix64 adds `golden` to its state before it mixes the bits.
   Value z = k.add(seed, k.mul(constant(golden), k.add(key, constant(1))));
   z = k.add(z, constant(golden));
   z = k.mul(k.bitXor(z, k.shiftRight(z, 30)), constant(0xBF58476D1CE4E5B9));

@@ -42,8 +42,8 @@ namespace kiln::cpu {
 
 namespace {
 
-/// With fewer key heads in total, a unit is a tile of keys or a block of
-/// queries.
+/// Minimum number of key heads, over all sequences, for units of one key head.
+/// With fewer key heads, a unit is a tile of keys or a block of queries.
 constexpr int64_t kEnoughHeads = 4;
 /// Queries per panel; tiles of keys are packed once per panel.
 constexpr int64_t kPanelQueries = 512;
@@ -328,7 +328,7 @@ void AttentionGradEmitter::startSums(Value sum, int64_t rows) {
 /// results.
 void AttentionGradEmitter::startTile(Value member, Value first,
                                      Value firstKey) {
-  if (roundsSums) { // There is only one panel.
+  if (roundsSums) { // Only one panel, since keepsSums is false.
     startSums(dk, shape.kvTile);
     startSums(dv, shape.kvTile);
     return;
@@ -452,8 +452,8 @@ void AttentionGradEmitter::dropBlock(Value firstQuery, Value rel, Value rows,
       });
 }
 
-/// Computes sum += weights^T rows for the keys that the block attends to and
-/// the queries that attend to them.
+/// Computes sum += weights^T rows for the keys that the block attends to. The
+/// sum of a key is over the queries of the block that attend to the key.
 void AttentionGradEmitter::addTransposed(Value weights, Value rows, Value sum,
                                          Value firstQuery, Value firstKey) {
   Value queryEnd =

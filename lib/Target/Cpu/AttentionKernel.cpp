@@ -138,8 +138,9 @@ AttentionEmitter::Place AttentionEmitter::locate(Value index) {
   Value units = k.i64Constant(unitsPerHead);
   Value part = k.remUnsigned(index, units);
   if (shape.causal) {
-    // Late queries take longer. Alternate between both ends, so that threads
-    // with contiguous ranges of units have about the same work.
+    // Later queries attend to more keys and take longer. Alternate between the
+    // first and the last units of a head, so that threads with contiguous
+    // ranges of units have about the same work.
     Value half = k.shiftRight(part, 1);
     Value odd = k.equal(k.bitAnd(part, k.i64Constant(1)), k.i64Constant(1));
     part = k.select(odd, k.sub(k.i64Constant(unitsPerHead - 1), half), half);

@@ -31,8 +31,8 @@ constexpr int64_t kCacheLineBits = 512;
 /// Prefetch distance: large enough to hide a cache miss, but at most the number
 /// of outstanding misses that a core supports.
 constexpr int64_t kPrefetchRows = 8;
-/// Number of vector counts for which the score tile is specialized at the
-/// diagonal.
+/// Maximum number of vector counts for which the code of a masked score tile is
+/// specialized.
 constexpr int64_t kDiagonalSizes = 4;
 
 } // namespace

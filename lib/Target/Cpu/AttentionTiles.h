@@ -11,9 +11,10 @@
 //
 // Elements of `a` are broadcast from memory with any strides, so a matmul with
 // P^T reads P directly; rows of `b` are contiguous. Operands are first packed
-// into scratch memory, because the row strides of tensors are large, often a
-// multiple of a few cache sets, and each tile is read many times. Scratch has
-// full precision: packing widens bf16, and unpacking rounds to it.
+// into scratch memory, because each tile is read many times and the row strides
+// of tensors are large, so that the rows of a tile often map to the same few
+// cache sets. Scratch has full precision: packing widens bf16, and unpacking
+// rounds to it.
 //
 // Scores are computed for kRowBlock queries by `keyTile` keys at a time. The
 // matmuls have no branches for out-of-range elements:
@@ -67,7 +68,7 @@ struct ColumnChunk {
 /// Allocates parts of the scratch memory of a kernel, in bytes.
 class ScratchLayout {
 public:
-  /// Returns the offset of `bytes` bytes.
+  /// Allocates `bytes` bytes and returns their offset.
   int64_t allocate(int64_t bytes);
   int64_t size() const { return bytes; }
 
@@ -113,8 +114,9 @@ public:
   /// `existing` repeat the previous row.
   void packRows(Value source, int64_t stride, Value count, Value existing,
                 Value packed, Value factor = {});
-  /// Computes packed(c, j) = source(j, c) for keys j in [0, count), a matrix of
-  /// keyTile columns. The number of keys is rounded up to whole vectors.
+  /// Computes packed(c, j) = source(j, c) for keys j in [0, count), with
+  /// `count` rounded up to whole vectors. `packed` is a matrix of keyTile
+  /// columns.
   void packTransposed(Value source, int64_t stride, Value count, Value packed);
   /// Copies packed rows [0, count) to a tensor.
   void unpackRows(Value packed, Value count, Value destination, int64_t stride,
@@ -132,8 +134,8 @@ public:
   /// every number of vectors that a masked tile may need.
   void forSeenKeys(llvm::ArrayRef<Value> seen,
                    llvm::function_ref<void(int64_t vectors, bool masked)> body);
-  /// Returns which lanes of vector `v` are among the first `seen` keys of the
-  /// tile.
+  /// Returns a mask of the lanes of vector `v` whose keys are among the first
+  /// `seen` keys of the tile.
   Value keyMask(Value seen, int64_t v);
 
   /// Reduces the lanes of each row; the number of rows is a power of two. Lane

@@ -64,10 +64,10 @@ llvm::Triple hostTriple() {
 }
 
 /// Expands conversions from and to bf16 to integer operations and replaces the
-/// remaining bf16 types by integers. Otherwise LLVM calls a library function
-/// that is not linked, or uses an instruction that flushes subnormals on
-/// processors that have one, both for conversions and for vector element
-/// accesses.
+/// remaining bf16 types by integers. Otherwise, both for conversions and for
+/// accesses to vector elements, LLVM would use an instruction that flushes
+/// subnormals, or, if the processor has no such instruction, call a library
+/// function that is not linked.
 void expandBFloat16(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   arith::populateExpandBFloat16Patterns(patterns);

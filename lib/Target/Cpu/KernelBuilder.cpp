@@ -20,7 +20,8 @@ namespace kiln::cpu {
 
 namespace {
 
-/// Returns the bytes of an element; masks are never stored.
+/// Returns the size of an element in bytes. `element` is not i1, because masks
+/// are never stored.
 unsigned bytesOf(Type element) { return elementBytes(element); }
 
 /// Returns the type in which a scalar or vector of `type` is loaded and stored.

@@ -125,7 +125,7 @@ private:
   Dim across{1, 0, 0};         ///< Transpose: contiguous in the destination.
   SmallVector<Dim> reductions; ///< Reduced dimensions in index order.
   int64_t reducedElements = 1;
-  int64_t zeroRows, zeroColumns; ///< One row if the padded tensor is dense.
+  int64_t zeroRows, zeroColumns; ///< Padded shape; one row if dense.
   Kind kind = Kind::Elements;
 };
 
@@ -154,16 +154,16 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
   bool dense = shape.zeroRows <= 1 || shape.zeroStride == shape.zeroColumns;
   zeroRows = dense ? 1 : shape.zeroRows;
   zeroColumns = dense ? shape.zeroRows * shape.zeroColumns : shape.zeroColumns;
-  // Set the destination strides to the source strides, so that merge() depends
-  // on the source only.
+  // Reduced dimensions have no destination stride. Set the destination strides
+  // to the source strides, so that merge() depends on the source only.
   for (Dim &dim : inside)
     dim.dst = dim.src;
   reductions = merge(inside);
 
   // If no dimension is left, copy a single element.
   inner = outer.empty() ? Dim{1, 1, 1} : outer.pop_back_val();
-  // Add an outer dimension to one row that is padded to many, so that units can
-  // be slabs.
+  // If a single row is padded to several rows, add an outer dimension of size
+  // one, so that units can be slabs.
   if (zeroRows > 1 && outer.empty())
     outer.push_back({1, 0, shape.zeroStride});
   if (inner.dst != 1)
@@ -247,8 +247,8 @@ KernelLaunch PermuteEmitter::emitChunks() {
     fill(low, k.min(high, number(shape.dstOffset)));
     fill(k.max(low, number(end)), high);
     k.ifThen(k.less(copyLow, copyHigh), [&] {
-      // The inner dimension starts at any element here: copy full vectors, then
-      // single elements.
+      // Unlike in region(), `copyLow` need not be a multiple of 16. Copy full
+      // vectors from there, then the remaining elements one by one.
       Value whole =
           k.add(copyLow, k.bitAnd(k.sub(copyHigh, copyLow), number(-kLanes)));
       Value first = number(shape.dstOffset);
@@ -300,8 +300,8 @@ KernelLaunch PermuteEmitter::emitSlabs() {
     Value low = k.mul(unit, number(size));
     Value high = k.min(k.add(low, number(size)), number(end));
     zeroRows == 1 ? fill(low, high) : fillRows(low, high);
-    // For slabs before the first, i is negative. The unsigned comparison
-    // excludes them and the slabs after the last.
+    // For slabs before the first copied slab, i is negative. The unsigned
+    // comparison excludes them and the slabs after the last copied slab.
     Value i = k.sub(unit, number(firstSlab));
     k.ifThen(k.lessUnsigned(i, number(dim.size)), [&] {
       region(ArrayRef<Dim>(outer).drop_front(),

@@ -26,7 +26,7 @@
 // reduction. At each column position, all loads precede all stores, as
 // mayShareSlot requires.
 //
-// There are three forms of kernels: over rows, over one long vector (flat
+// There are three kinds of kernels: over rows, over one long vector (flat
 // programs), and the epilogue of a GEMM, whose range of columns is given at run
 // time.
 //
@@ -163,7 +163,7 @@ private:
   llvm::MapVector<NodeId, RandomSource> randoms;
 
   Value row;  ///< i64.
-  Value unit; ///< i64, if there are column partials.
+  Value unit; ///< i64; set only if there are column partials.
   int32_t sweep = 0;
   SmallVector<NodeId> reductions, elementNodes;
 };
@@ -455,8 +455,8 @@ void RowEmitter::emitStores(Value column, Value mask) {
   }
 }
 
-/// Emits the vectors of a block listed in `masks`, starting at `column`, and
-/// returns the new partial results.
+/// Emits one vector per element of `masks` for the block at `column`. Returns
+/// the new partial results.
 RowEmitter::Partials RowEmitter::emitBlock(Value column, const Masks &masks,
                                            Partials partials) {
   emitBlockNodes(column, masks);

@@ -9,7 +9,7 @@
 // units and processes all tokens in order, so that equal tokens are added in
 // the same order for any number of threads. Adjacent panels of a call are
 // processed together, since long rows are more efficient than short ones. The
-// sums are kept in the table, which has full precision.
+// sums are accumulated in the table, which has full precision.
 //
 //===----------------------------------------------------------------------===//
 

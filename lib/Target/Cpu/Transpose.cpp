@@ -8,7 +8,7 @@
 // Transposes a square by exchanging its off-diagonal quarters, then those of
 // its quarters, and so on: four stages of 16 two-vector shuffles. The shuffles
 // are emitted directly instead of as vector.transpose, so that they do not
-// depend on an option of its lowering.
+// depend on an option of the lowering of vector.transpose.
 //
 //===----------------------------------------------------------------------===//
 

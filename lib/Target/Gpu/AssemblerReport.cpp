@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The report has this form:
+// Example of a report:
 //
 //   ptxas info    : Compiling entry function 'add' for 'sm_90'
 //   ptxas info    : Function properties for add

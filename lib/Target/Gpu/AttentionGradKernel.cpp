@@ -74,12 +74,12 @@ private:
     Value lse; ///< Address of the lse of the first query.
   };
   QueryHead setQueryHead(Value head);
-  /// lse and D of a block of queries, indexed by query of a thread.
+  /// lse and D (`sums`) of the queries of a thread.
   struct Rows {
     Values lse, sums;
   };
   Rows readRows(const QueryHead &from, Value firstQuery);
-  /// The probabilities for dv, and ds.
+  /// ds, and the probabilities by which dv is computed, after dropout.
   struct Scores {
     Values p, ds;
   };

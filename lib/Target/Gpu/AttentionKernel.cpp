@@ -56,7 +56,7 @@ public:
   int64_t emit();
 
 private:
-  /// The state of a block of queries after some tiles.
+  /// m, l and o of a block of queries after the tiles processed so far.
   struct State {
     Values maxima, sums, output;
     Values all() const;

@@ -107,8 +107,8 @@ void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
                            Value firstColumn, int64_t columns, Value to,
                            int64_t pitch, Value factor) {
   int64_t perRow = columns / from.width, pieces = count * perRow;
-  // The pieces that a thread copies are whole rows apart, so the address of each
-  // is that of the thread's first piece plus a constant.
+  // The pieces that a thread copies are whole rows apart, so the address of
+  // each is that of the thread's first piece plus a constant.
   Value firstPiece = k.thread(), perRowValue = k.i64Constant(perRow);
   Value row = k.divUnsigned(firstPiece, perRowValue);
   Value column = times(k.remUnsigned(firstPiece, perRowValue), from.width);

@@ -8,19 +8,20 @@
 // A thread block of 16x16 threads processes a block of queries and a tile of
 // keys of one head. Thread (ty, tx) holds the scores of queries R*ty ... R*ty +
 // R-1 and keys tx, tx + 16, .... A reduction over the keys of a query is a sum
-// within a thread followed by shuffles over 16 lanes, which is the order of the
-// CPU target. One Philox counter gives the random words of a thread's keys in a
+// within a thread followed by shuffles over 16 lanes, in the order of the CPU
+// target. One Philox counter gives the random words of a thread's keys in a
 // block of 64.
 //
 // Matmuls process chunks of the head dimension that are staged in shared
 // memory, so any head dimension is supported. There are three matmuls:
 //
-//   a b^T    products(): the same chunk of columns of both is staged
+//   a b^T    products(): the same chunk of columns of a and b is staged
 //   w b      w is a tile of scores in shared memory, b is a staged chunk
 //   w^T b    likewise, summed over the rows of w
 //
-// In the latter two, a thread computes R rows and W columns per chunk. Every
-// sum is one chain of fma in ascending order, as on the CPU. The results are
+// In the latter two, a thread computes columnsPerThread() columns per chunk, of
+// rowsPerThread() rows in w b and of keysPerThread() rows in w^T b. Every sum
+// is one chain of fma in ascending order, as on the CPU. The results are
 // bit-identical to those of the CPU kernels, except for the sign of zeros and
 // for NaN.
 //

@@ -76,13 +76,13 @@ public:
     Value warpGroup; ///< First group of a warp that shares words, or null.
   };
 
-  /// Calls `body` for the place of the thread. `elements` lists the arguments
+  /// Calls `body` with the Place of the thread. `elements` lists the arguments
   /// that contain elements, and `codes` is the argument that contains codes.
   FailureOr<KernelLaunch> run(ArrayRef<unsigned> elements, unsigned codes,
                               function_ref<void(const Place &)> body);
 
-  /// Loads the codes of a place as 64 bits; bits beyond the codes are
-  /// undefined.
+  /// Loads the codes of the thread's elements as 64 bits. Bits after the last
+  /// code are undefined.
   Value loadWord(unsigned arg, const Place &place);
   void storeWord(Value word, unsigned arg, const Place &place);
   /// Load and store elements, in the type of the arithmetic.
@@ -133,8 +133,9 @@ private:
   Value groupOf(Value lane, const Place &place);
   Value loadShared(unsigned arg, const Place &place);
   void storeShared(Value word, unsigned arg, const Place &place);
-  /// Exchanges halves of words with the adjacent thread. This converts words of
-  /// the elements of a thread to words of a group, and back.
+  /// Exchanges half of `word` with the adjacent thread. Converts the codes of a
+  /// thread's elements, which belong to two groups, to those of one group, and
+  /// vice versa.
   Value exchangeHalves(Value word);
 
   const BucketShape &shape;
@@ -153,7 +154,8 @@ BucketKernel::run(ArrayRef<unsigned> elements, unsigned codes,
   bool sharesWords =
       !llvm::isPowerOf2_64(bits) && alignments[codes] % (wordBits() / 8) == 0;
   int64_t whole = shape.elements / kGroup, rest = shape.elements % kGroup;
-  int64_t inWarps = 0; // Groups of warps that share accesses.
+  // The number of groups that emitWarp() processes.
+  int64_t inWarps = 0;
   if (2 * width >= kGroup && (width < kGroup || sharesWords))
     inWarps = whole / kWarp * kWarp;
 

@@ -21,8 +21,8 @@
 //     }
 //
 // Launch: one thread block of 128, 256 or 384 threads per row. If rows share
-// per-column values, a block of up to 512 threads processes several rows at a
-// time, with a power-of-two part of its threads per row.
+// per-column values, a block of up to 512 threads processes 1, 2 or 4 rows at a
+// time, with an equal number of threads per row.
 // Shared: the cached row values, two tiles of terms and 64 partials per
 // reduction, and per-column values.
 // Bytes: all sweeps read the row from shared memory, so global memory is read
@@ -76,8 +76,8 @@ void RowEmitter::keep(NodeId id, const Position &position, Value stored) {
                /*aligned=*/true, {});
 }
 
-/// Calls `body` for all tiles, several at a time, and passes the index of the
-/// first of them.
+/// Calls `body` for all tiles, up to `atOnce` tiles per call, and passes the
+/// index of the first tile of the call.
 SmallVector<Value> RowEmitter::forEachTile(
     int64_t atOnce, ValueRange initial,
     function_ref<SmallVector<Value>(Value tile, ArrayRef<Position> positions,
@@ -112,7 +112,8 @@ SmallVector<Value> RowEmitter::forEachTile(
   int64_t begin = inRegisters ? sharedTiles : blockShift ? 1 : 0;
   if (blockShift && !inRegisters)
     runPart(0, false);
-  // A shifted row ends up to one column block later.
+  // A shifted row ends at most one column block later than an unshifted row.
+  // Tiles 1 to allWhole - 1 are therefore whole in both cases.
   int64_t allWhole = program.cols / columns;
   int64_t whole = std::max(begin, std::min(allWhole, sharedTiles));
   int64_t several = begin + (whole - begin) / atOnce * atOnce;
@@ -123,7 +124,8 @@ SmallVector<Value> RowEmitter::forEachTile(
   return carried;
 }
 
-/// Copies a row to shared memory, in its type in memory.
+/// Copies a row to shared memory, where the elements have the type
+/// keptTypeOf(), and its last tiles to registers.
 void RowEmitter::loadKept() {
   SmallVector<NodeId> loads;
   sweep = 0;
@@ -180,8 +182,8 @@ Value RowEmitter::inAdders(size_t i, Value otherwise,
   return branch.getResult(0);
 }
 
-/// Combines the values of partial `partial` in a tile, in column order,
-/// starting from `initial` if it is not null.
+/// Combines the values of a tile that belong to partial `partial`, in column
+/// order. Starts from `initial` if it is not null.
 Value RowEmitter::combineTile(const Node &node, Value tile, Value partial,
                               Value initial) {
   Value result = initial;
@@ -236,7 +238,8 @@ void RowEmitter::finishKept(ArrayRef<Value> partials) {
     values[id] = halvePartials(program.nodes[id], resultsOf(i));
 }
 
-/// Combines the tiles of a sweep, or only those in registers, with `partials`.
+/// Combines the tiles of a sweep with `partials`. If `inRegisters` is true,
+/// combines only the tiles in registers.
 /// Each of the 64 threads of a reduction holds one partial.
 SmallVector<Value> RowEmitter::combineInOrder(ArrayRef<Value> partials,
                                               bool inRegisters) {
@@ -358,7 +361,8 @@ void RowEmitter::emitKeptSweep(int32_t s) {
     isOrdered |= program.nodes[id].kind != Kind::ReduceMax;
   for (auto [i, store] : llvm::enumerate(program.stores))
     isOrdered |= store.kind != StoreKind::Row && sweeps.storeSweep[i] == s;
-  // Threads share random words, so all threads must execute the same path.
+  // Threads exchange random words and must therefore execute the same path. In
+  // a sweep over maxima, groups of threads execute different iterations.
   for (NodeId id : elementNodes)
     isOrdered |= program.nodes[id].kind == Kind::Random;
   if (reductions.empty())

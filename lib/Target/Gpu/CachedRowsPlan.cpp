@@ -39,17 +39,18 @@ constexpr int64_t kShortRow = 32, kMiddleRow = 256;
 /// Maximum bytes of per-column values, so that several blocks fit on a
 /// multiprocessor.
 constexpr int64_t kKeptColumnBytes = 64 * 1024;
-/// Values that are read only once are cached too if shared memory for a row
-/// then takes at most this number of bytes.
+/// Row values that only one sweep reads are cached too if the shared memory of
+/// a row is then at most this number of bytes.
 constexpr int64_t kReadOnceBytes = 32 * 1024;
 /// Maximum registers per thread for the tiles of a row that do not fit into
 /// shared memory. The second limit applies to long rows with kManyThreads,
-/// since fewer threads have more registers each.
+/// since each thread then has more registers than with kMostThreads.
 constexpr int64_t kTailRegisters = 48, kLongTailRegisters = 112;
 /// Preferred number of thread blocks, and maximum rows per block. Each block
 /// reads the per-column values once.
 constexpr int64_t kBlocksWanted = 340, kMostRows = 48;
-/// Limits of a thread block that processes several rows at a time.
+/// Maximum threads, and maximum bytes of shared memory, of a thread block that
+/// processes several rows at a time.
 constexpr int64_t kThreadsTogether = 512, kBytesTogether = 96 * 1024;
 
 bool isRowLoad(const row::Node &node) {
@@ -122,7 +123,7 @@ bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
   int64_t blocks = llvm::divideCeil(reach, kBlock), threads = 0, columns = 0,
           bytes = 0;
   // Returns true if a row fits with `count` threads. The last tiles of the row
-  // are in registers if shared memory is too small.
+  // are in registers if shared memory is too small for all tiles.
   auto fits = [&](int64_t count, int64_t tailRegisters) {
     threads = count;
     columns = llvm::alignTo(reach, threads * kept.width);

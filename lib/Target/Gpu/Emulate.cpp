@@ -136,8 +136,8 @@ public:
     return call(b, loc, "kiln_emu_shared",
                 LLVM::LLVMPointerType::get(b.getContext()), {at});
   }
-  /// Reports an access of `bytes` bytes to the device. The access is reported
-  /// in pieces, which are aligned if the address has the declared alignment.
+  /// Reports an access of `bytes` bytes to the device as one or more
+  /// accesses, which are aligned if `address` is a multiple of `alignment`.
   void access(OpBuilder &b, Location loc, unsigned space, Value address,
               int64_t bytes, int64_t alignment, bool isWrite) {
     StringRef name = space == kSharedSpace ? "kiln_emu_shared_access"
@@ -233,7 +233,8 @@ private:
     int64_t least = kWidestAccess;
     for (const auto &[name, global] : shared.globals)
       least = std::min(least, global.alignment);
-    // An address from a select or a region may point into any global.
+    // An address from a select or a region may point into any global, so assume
+    // the least alignment of all globals.
     auto named = address.getDefiningOp<LLVM::AddressOfOp>();
     auto found = named ? shared.globals.find(named.getGlobalName())
                        : shared.globals.end();
@@ -350,8 +351,10 @@ private:
     return llvm::Error::success();
   }
 
-  /// Replaces the kernel parameters by loads from the two array parameters of
-  /// the host function and by its number of units.
+  /// Replaces the parameters of the kernel by those of the host function.
+  /// Pointers and immediates are loaded from the first and the second
+  /// parameter, which are arrays. A member table is the first parameter itself.
+  /// The number of units is the third parameter.
   void loadParameters() {
     Block &entry = function.getBody().front();
     OpBuilder b = OpBuilder::atBlockBegin(&entry);

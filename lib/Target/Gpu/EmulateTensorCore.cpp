@@ -15,7 +15,8 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Number of words of the operands a and b of an MMA, and number of its sums.
+/// Words of the operands a and b of an MMA, and number of its f32 accumulators,
+/// all per lane.
 constexpr int32_t kFactorWords = 6, kSums = 4;
 constexpr int32_t kWords = kFactorWords + kSums;
 

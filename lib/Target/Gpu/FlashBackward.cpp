@@ -20,9 +20,9 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-/// Selects the sizes. Two groups of own rows per warp halve the shared memory
-/// traffic per matmul. They are used only if own rows and scores fit into
-/// registers.
+/// Selects the sizes. Compared with one group of own rows per warp, two groups
+/// halve the shared memory traffic per matmul. Two groups are used only if own
+/// rows and scores fit into registers.
 FlashBackward::Sizes FlashBackward::chooseSizes(const AttentionShape &shape) {
   bool isShort = shape.length <= FlashTiles::kBlockRows;
   int64_t dim = shape.headDim;

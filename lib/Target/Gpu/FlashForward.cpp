@@ -70,8 +70,9 @@ struct Sizes {
   int64_t queries() const { return groups * FlashTiles::kBlockRows; }
 };
 
-/// Selects the sizes. Two groups per warp halve the shared memory traffic per
-/// matmul. They are used only if their sums and scores fit into registers.
+/// Selects the sizes. Compared with one group per warp, two groups halve the
+/// shared memory traffic per matmul. Two groups are used only if their sums and
+/// scores fit into registers.
 Sizes chooseSizes(const AttentionShape &shape) {
   bool isShort = shape.length <= FlashTiles::kBlockRows;
   int64_t dim = shape.headDim;
@@ -157,9 +158,9 @@ int64_t FlashForward::emit() {
   Value given =
       arith::TruncFOp::create(k.b, k.f32(), k.bitcast(k.immediate(1), k.f64()));
   scale = k.abs(given);
-  // Masked scores are multiplied by the factor too and must remain far below
-  // valid scores. The lower bound of the factor ensures this; it does not
-  // affect the probabilities of valid scores.
+  // Masked scores are multiplied by `factor` too, and the results must remain
+  // far below those of valid scores. `factor` therefore has a lower bound,
+  // which is too small to affect the probabilities of valid scores.
   factor = larger(k, k.mul(scale, k.constantF(llvm::numbers::log2e, k.f32())),
                   k.constantF(kLeastFactor, k.f32()));
   Value signs = k.select(k.less(given, k.constantF(0, k.f32())),

@@ -147,8 +147,9 @@ void FlashBackward::fetchQueries(const QueryHead &from, Value firstKey,
 }
 
 void FlashBackward::sumTile(Value o, Value dout) {
-  // Several threads share a query, each with adjacent elements. Accesses have
-  // 16 bytes if the elements per thread permit it.
+  // Several threads share a query, and each processes `perThread` adjacent
+  // elements. An access has 16 bytes if `perThread` is a multiple of 8, else 8
+  // bytes.
   int64_t perQuery = FlashTiles::kThreads / sizes.streamedQueries;
   int64_t perThread = shape.headDim / perQuery;
   int64_t width = perThread % 8 == 0 ? 8 : 4;

@@ -7,9 +7,10 @@
 //
 // Computes which keys a query attends to and which of them are dropped. All
 // threads of a block compute the dropped keys of a tile while the tile loads,
-// and store them as bits in shared memory. This avoids repeated evaluations of
-// a counter: one counter gives random words for four keys of a query, which are
-// 16 apart and which different lanes may need.
+// and store them as bits in shared memory. One counter gives random words for
+// four keys of a query. These keys are 16 apart, so different lanes may need
+// them. With the bits in shared memory, each counter of a tile is evaluated
+// only once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,7 +112,8 @@ void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
     Value counter = k.add(times(currentHead, shape.length), query);
     Value column = k.add(block, times(half, keys));
     Value none = k.constantI(0, k.i32());
-    // Evaluating two counters at a time limits code size and registers.
+    // Evaluate only two of the eight counters per iteration, which limits code
+    // size and registers.
     constexpr int64_t atOnce = 2;
     Values bytes = k.loop(
         k.i64Constant(0), k.i64Constant(keys), atOnce, Values(words, none),

@@ -38,8 +38,8 @@ FlashTiles::FlashTiles(GpuBuilder &k, const AttentionShape &shape,
     : k(k), shape(shape), alignments(alignments) {
   setNumbers(k.thread());
   // loadMatrices() loads 16 rows by 16 columns as four matrices. The first two
-  // matrices are the first 8 rows if rows of the tile are columns of b, and the
-  // first 8 columns if rows of the tile are rows of b.
+  // matrices contain the first 8 rows if the rows of the tile are the columns
+  // of b, and the first 8 columns if the rows of the tile are the rows of b.
   Value row = lowBits(lane, 3);
   Value odd = times(lowBits(k.shiftRight(lane, 3), 1), kColumns);
   Value upper = times(k.shiftRight(lane, 4), kColumns);
@@ -59,7 +59,7 @@ void FlashTiles::setNumbers(Value newThread) {
 }
 
 Value FlashTiles::renewedThread() {
-  // Each lane reads its own value.
+  // Each lane shuffles from itself, so the value does not change.
   return arith::ExtUIOp::create(k.b, k.i64(),
                                 k.shuffleIdx(narrow(thread), narrow(lane)));
 }
@@ -180,8 +180,8 @@ Value FlashTiles::acrossRow(Value x,
 void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
                        Value to) {
   int64_t perRow = shape.headDim / from.width;
-  // Use a power of two of threads per row. The distances between the accesses
-  // of a thread are then multiples of a row or of `across` accesses.
+  // Use a power of two of threads per row. A thread then accesses every
+  // `across`-th vector of every `rowsAtOnce`-th row.
   int64_t across = std::min(perRow & -perRow, kThreads);
   int64_t rowsAtOnce = kThreads / across;
   int64_t bytes = from.width * 2;
@@ -232,8 +232,9 @@ FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
   auto stageOf = [&](Value tile) { return k.bitAnd(tile, one); };
   auto renewed = [&](llvm::function_ref<void()> body) {
     ThreadNumbers outside = *this;
-    // With dropout, random numbers need the registers. Without dropout, keep
-    // the indices that matmuls use repeatedly.
+    // With dropout, recompute all indices, since random numbers need their
+    // registers. Without dropout, recompute only `thread` and keep the other
+    // indices, which matmuls use repeatedly.
     if (savesRegisters && shape.dropout > 0)
       setNumbers(renewedThread());
     else if (savesRegisters)

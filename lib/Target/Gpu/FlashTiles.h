@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A thread block of four warps owns some rows of one head, either queries or
-// keys. It streams the others, keys or queries, through shared memory in tiles
-// of rows. Each warp owns 16 rows, or two groups of 16, and keeps them in
-// registers as `a` fragments of MMAs (TensorCore.h):
+// keys. It streams the rows of the other kind through shared memory in tiles.
+// Each warp owns 16 rows, or two groups of 16, and keeps them in registers as
+// `a` fragments of MMAs (TensorCore.h):
 //
 //   scores      own b^T, with rows of a tile as the columns of the result
 //   addMatmul   sums + w b, with w of own rows by rows of the tile, in
@@ -118,10 +118,10 @@ public:
   /// Copies `count` rows starting at `first` into the tile at `to`.
   void fetch(const HeadRows &from, Value first, int64_t count, Value to);
 
-  /// Processes the tiles [first, last); those from `middle` on are of the
-  /// second kind. `fetch` starts the copies of a tile to a stage (0 or 1, i64),
-  /// and `work` processes it. With `savesRegisters`, both recompute values
-  /// derived from `thread` for every tile.
+  /// Processes the tiles [first, last). `fetch` starts the copies of a tile to
+  /// a stage (0 or 1, i64). `work` processes the tile; `isSecondKind` is true
+  /// for the tiles from `middle` on. With `savesRegisters`, `fetch` and `work`
+  /// recompute values derived from `thread` for every tile.
   using Fetch = llvm::function_ref<void(Value tile, Value stage)>;
   using Work = llvm::function_ref<Values(
       Value tile, Value stage, bool isSecondKind, mlir::ValueRange carried)>;

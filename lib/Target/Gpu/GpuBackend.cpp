@@ -56,8 +56,8 @@ int64_t GpuBackend::getLogitsPerChunk(int64_t deviceBytes) const {
   return deviceBytes / 512 / 2;
 }
 
-/// Returns the size of a memory sector of a GPU. It is twice the alignment that
-/// the fast kernels of the vendor library need.
+/// Returns the size of a memory sector of a GPU. The fast kernels of the vendor
+/// library need only half of this alignment.
 int64_t GpuBackend::getRowAlignment() const { return 32; }
 
 /// Returns the size of a single workspace for the vendor library. The emulated

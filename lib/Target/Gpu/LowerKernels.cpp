@@ -63,7 +63,8 @@ llvm::Error replaceShuffle(mlir::gpu::ShuffleOp op, DeviceOps &device) {
 
   OpBuilder b(op);
   Location loc = op.getLoc();
-  // Registers have 32 or 64 bits; narrower values are zero-extended.
+  // A shuffle moves a register of 32 or 64 bits, so narrower values are
+  // zero-extended.
   Type wide = b.getIntegerType(narrow.getWidth() <= 32 ? 32 : 64);
   Value bits = op.getValue();
   if (type != narrow)

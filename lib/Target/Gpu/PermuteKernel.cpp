@@ -24,12 +24,12 @@
 // broadcast.
 //
 // The dimensions are first normalized: sorted by destination stride, merged if
-// they are contiguous on both sides, and dropped if they have size one. The
-// kernel uses tiles if one dimension is contiguous in the destination, another
-// one is contiguous in the source, and both are long. Loads and stores then
-// both access contiguous elements. 16-bit elements are accessed in pairs if all
-// rows of the source and of the destination consist of whole pairs. Reductions
-// compute in full precision.
+// they are contiguous in both source and destination, and dropped if they have
+// size one. The kernel uses tiles if one dimension is contiguous in the
+// destination, another one is contiguous in the source, and both are long.
+// Loads and stores then both access contiguous elements. 16-bit elements are
+// accessed in pairs if all rows of the source and of the destination consist of
+// whole pairs. Reductions compute in full precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,9 @@ namespace kiln::gpu {
 namespace {
 
 constexpr int64_t kThreads = 256;
-/// Rows and columns of a tile, and distance between its rows, in accesses of a
-/// thread. The padding places the elements of a column in different banks.
+/// Rows and columns of a tile, and distance between the starts of two rows, in
+/// units of one access of a thread. The padding places the elements of a column
+/// in different banks.
 constexpr int64_t kTile = 32;
 constexpr int64_t kPitch = kTile + 1;
 /// Bytes of an access to a tile: the width of a bank.
@@ -99,11 +100,12 @@ private:
   int64_t emitPadded(int64_t width);
   int64_t flatWidth() const;
 
-  /// Emits `width` adjacent elements of the result for a source offset.
+  /// Emits `width` adjacent elements of the result, which are computed from the
+  /// source elements at offset `src`.
   Value value(Value src, int64_t width);
   Value reduced(ArrayRef<Dim> dims, Value src, Value initial, int64_t width);
   Value combine(Value partial, Value x);
-  /// Loads the elements at a source offset without conversion.
+  /// Loads `width` elements at source offset `src` without conversion.
   Value read(Value src, int64_t width);
   Value readWide(Value src, int64_t width) { return k.widen(read(src, width)); }
 
@@ -122,7 +124,7 @@ private:
   GpuBuilder k;
   SmallVector<Dim> dims;       ///< Sorted by destination stride.
   SmallVector<Dim> reductions; ///< Reduced dimensions in index order.
-  int64_t zeroRows, zeroColumns, zeroStride; ///< A dense region is one row.
+  int64_t zeroRows, zeroColumns, zeroStride; ///< A dense region has one row.
 };
 
 } // namespace

@@ -20,7 +20,8 @@
 // Bytes: x is read once and y is written once. cos and sin are read once per
 // share, so `shares` is chosen such that both are a small part of all bytes.
 //
-// One thread reads and writes both halves of a pair, so y may be x.
+// The same thread reads and writes both elements x1 and x2 of a pair, so y may
+// be x.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,7 @@ static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
-  // An address that several threads of a warp need is read only once.
+  // A warp reads each angle only once even if it processes several shares.
   int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
   return std::min(shares, heads);
 }

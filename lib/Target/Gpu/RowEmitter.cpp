@@ -269,7 +269,8 @@ Value RowEmitter::emitSlices(NodeId id, const Position &position) {
     return k.widen(loadColumns(k, k.element(bases[id].pointer, type, offset),
                                type, aligned, position.mask));
   };
-  // Slices are added in order, but several loads are in flight.
+  // Load `atOnce` slices before adding the first, so that several loads are in
+  // flight. The slices are added in order.
   int64_t words =
       k.width() * llvm::divideCeil(type.getIntOrFloatBitWidth(), 32);
   int64_t atOnce = std::max<int64_t>(kSliceWords / words, 1);
@@ -354,8 +355,8 @@ void RowEmitter::emitStore(size_t i, const Position &position,
     cache[{store.value, position.block}] = value;
 }
 
-/// Selects the nodes that stay in registers between sweeps: loads, and values
-/// that later sweeps read back, if several sweeps read them.
+/// Selects the nodes whose values stay in registers between sweeps: those that
+/// at least two sweeps would read from memory, as far as registers permit.
 void RowEmitter::chooseCached() {
   cached.assign(program.nodes.size(), false);
   int64_t blocks = llvm::divideCeil(program.cols, kBlock), registers = 0;
@@ -461,11 +462,13 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
   Value end = k.i64Constant(program.cols);
   auto exists = [&](int64_t lane) {
     Value here = k.add(column, k.i64Constant(lane));
-    // Interpreted as unsigned numbers, columns before the row exceed `end`.
+    // Columns before the row have negative indices, which exceed `end` as
+    // unsigned numbers.
     Value inside = blockShift ? k.lessUnsigned(here, end) : k.less(here, end);
     return active.all ? k.bitAnd(active.all, inside) : inside;
   };
-  // Either all lanes of a vector exist or none.
+  // If a row consists of whole vectors, either all lanes of a vector exist or
+  // none.
   if (program.cols % k.width() == 0 && !blockShift)
     position.mask = {exists(0), {}};
   else
@@ -473,8 +476,8 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
       position.mask.lanes.push_back(exists(lane));
   if (!position.mask.lanes.empty())
     position.mask.all = {};
-  // Few vectors of a long row are partial. `whole` allows a single access for
-  // all others.
+  // Few vectors of a long row are partial. `whole` is true for all others,
+  // which then take a single access.
   if ((blockShift || keptTiles > 0) && !position.mask.lanes.empty()) {
     Value isWhole =
         k.lessUnsigned(column, k.sub(end, k.i64Constant(k.width() - 1)));
@@ -484,8 +487,8 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
 }
 
 /// Reduces the partial maxima of a group as a binary tree. The maximum is not
-/// commutative for NaN and signed zeros, so the lower partial is the first
-/// operand.
+/// commutative for NaN and signed zeros, so the partial with the lower index is
+/// the first operand.
 Value RowEmitter::combineMaxima(const Node &node, Value partials) {
   auto combine = [&](Value isUpper, Value x, Value other) {
     return emitCombine(k, node, k.select(isUpper, other, x),
@@ -501,8 +504,8 @@ Value RowEmitter::combineMaxima(const Node &node, Value partials) {
     return k.reduceLanes(
         partials, [&](Value x, Value y) { return emitCombine(k, node, x, y); });
   }
-  // With shifted column blocks, the index of a lane's partial differs between
-  // rows.
+  // With shifted column blocks, the index of a lane's partial depends on the
+  // shift of the row and is computed at run time.
   Value first =
       k.sub(k.mul(laneInGroup(), k.i64Constant(k.width())), blockShift);
   SmallVector<Value> lanes;
@@ -556,7 +559,8 @@ void RowEmitter::emitSweep(int32_t s) {
     emitPositions(positions, partials);
     finishTile(positions.size());
   };
-  // Values cached in registers need constant block indices.
+  // Values cached in registers need constant block indices, so the loop over
+  // the column blocks is unrolled.
   if (llvm::is_contained(cached, true)) {
     SmallVector<Position> positions;
     for (int64_t block = 0; block < whole + (tail > 0); ++block)
@@ -587,8 +591,8 @@ void RowEmitter::emitSweep(int32_t s) {
       Value number = k.i64Constant(block);
       emitTile(number, positionAt(at(number), false), partials);
     };
-    // Shifting adds one block, and the first and the last two blocks may be
-    // partial.
+    // A shifted row has one more block. Its first block and its last two blocks
+    // may be partial.
     int64_t begin = blockShift ? 1 : 0;
     if (blockShift)
       runPart(0);

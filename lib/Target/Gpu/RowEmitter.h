@@ -48,7 +48,7 @@ private:
     Value column;
     Mask mask;
     /// Index of the column block if it is a constant, else -1; in a split
-    /// kernel, the index of the position within the thread.
+    /// kernel, the index among the positions of the thread.
     int64_t block = -1;
   };
   /// Address of the first element of a row; `aligned` is true if vector
@@ -119,8 +119,8 @@ private:
   Value combineMaxima(const Node &node, Value partials);
   void finishReductions(llvm::ArrayRef<Value> partials);
   void emitSweep(int32_t s);
-  /// Combines all column blocks of a row into `partials`, starting at the
-  /// thread's column `first`.
+  /// Combines all column blocks of a row into `partials`. `first` is the first
+  /// column of the thread.
   void emitManyBlocks(Value first, llvm::MutableArrayRef<Value> partials);
   /// Returns the value of x in the thread of the row whose index is the own
   /// index XOR `distance`.
@@ -208,8 +208,8 @@ private:
   Cache nextRandom;
   /// Keyed by store and position: column sums of a split kernel.
   Cache columnSums;
-  /// Indexed by store: column sums of a thread in shared memory; null if they
-  /// are in the result.
+  /// Indexed by store: column sums of a thread in shared memory. Empty if all
+  /// column sums are in the result.
   llvm::SmallVector<Value> sharedSums;
 
   /// Column sums of a chunk that all groups of a thread block process.

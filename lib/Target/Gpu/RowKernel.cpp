@@ -10,7 +10,7 @@
 // threads covers a column block, with four adjacent columns per thread. (A
 // thread has two columns, and a group 32 threads, if caching rows takes too
 // many registers. A thread has eight columns if all elements are bf16 and no
-// reduction fixes the width.) There are five forms:
+// reduction fixes the width.) A kernel has one of five forms:
 //
 //   flat:    // one long vector; all accesses are dense
 //     i = (blockIdx.x * blockDim.x + threadIdx.x) * width;
@@ -58,7 +58,7 @@
 // therefore needs barriers only for two kinds of values that several threads
 // access: single elements of a row (RowElement) that a store may replace, and
 // per-row values, which all threads of a group read and one thread writes. All
-// threads of a thread block reach these barriers. All groups therefore iterate
+// threads of a thread block must reach these barriers, so all groups iterate
 // over the same number of rows; groups without a row are masked.
 //
 //===----------------------------------------------------------------------===//
@@ -89,10 +89,7 @@ void RowEmitter::emitFlat() {
     return k.less(k.add(first, k.i64Constant(lane)), k.units());
   };
   k.ifThen(
-      exists(k.width() - 1),
-      [&] {
-        emitPositions(Position{first, {}}, {});
-      },
+      exists(k.width() - 1), [&] { emitPositions(Position{first, {}}, {}); },
       [&] {
         Position position{first, {}};
         for (int64_t lane = 0; lane < k.width(); ++lane)
@@ -285,8 +282,8 @@ void RowEmitter::emitRows(const RowPlan &plan) {
     startSums(groups, number);
     zeroSums(unit, isUnit);
   }
-  // All groups iterate over the same number of rows, since they meet at
-  // shuffles and barriers.
+  // All groups iterate over the same number of rows, since all threads must
+  // reach every shuffle and barrier.
   auto emitRow = [&](Value i) {
     if (plan.hidesColumns)
       rowThread = hiddenThread();

@@ -50,18 +50,19 @@ constexpr int64_t kThreads = 256;
 /// Number of groups that keeps a large GPU busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
-/// With fewer threads than this, work is spread over more threads in smaller
-/// blocks.
+/// A flat kernel that sums slices and would have fewer threads than kFewThreads
+/// uses more threads, in blocks of kSmallBlock threads.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
-/// Rows of bf16 per group if groups share per-column values.
+/// Rows per group, multiplied by RowPlan::spread, if rows are bf16 and groups
+/// share per-column values.
 constexpr int64_t kNarrowRows = 4;
-/// Columns, 16 apart, that one random counter has words for.
+/// Random words per counter. They belong to columns that are 16 apart.
 constexpr int64_t kRandomWords = 4;
 /// Loads in flight per thread.
 constexpr int64_t kLoadsAtOnce = 8;
 /// Bytes per memory sector.
 constexpr int64_t kSectorBytes = 32;
-/// A tile of this many blocks has one column per thread.
+/// Maximum column blocks per tile, so that a thread adds at most one column.
 constexpr int64_t kMostTileBlocks = kThreads / kBlock;
 
 RowPlan::Form formOf(const RowShape &shape, const row::SweepPlan &sweeps) {
@@ -99,9 +100,9 @@ void forEachElement(
 
 } // namespace
 
-/// Returns true if rows have elements narrower than f32. Values per column are
-/// f32, so they need more memory per element, and an access to a narrow row has
-/// fewer bytes.
+/// Returns true if rows have elements narrower than f32. Per-column values are
+/// f32 even then, so loading one takes more bytes than loading an element of
+/// the row.
 bool hasNarrowRows(const RowShape &shape) {
   bool isNarrow = false;
   forEachElement(shape, [&](unsigned, row::Type type, int64_t) {
@@ -123,8 +124,9 @@ int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   return isNarrow ? kWidestAccess / bytesOf(row::Type::BF16) : kLanes;
 }
 
-/// Returns the number of row values that stay in registers between sweeps. A
-/// load counts twice because a value computed from it may stay too.
+/// Returns an estimate of the row values that stay in registers between sweeps.
+/// A value that several sweeps use counts twice, because a value computed from
+/// it may stay too.
 int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   SmallVector<int64_t> reads(program.nodes.size(), 0);
   for (int32_t s = 0; s < sweeps.sweeps; ++s)
@@ -133,8 +135,9 @@ int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
 }
 
-/// Returns the rows per group if the form does not fix them. More rows read
-/// per-column values less often but give fewer blocks.
+/// Returns the rows per group if the form does not fix them. The more rows a
+/// group has, the less often per-column values are read, but the fewer thread
+/// blocks there are.
 int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
   const RowProgram &program = shape.program;
   if (hasStore(program, StoreKind::ColumnPartial))
@@ -146,8 +149,8 @@ int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
                              factor * kMostRows);
 }
 
-/// Returns the groups per thread block: as many as the shared memory for their
-/// sums permits.
+/// Returns the groups per thread block: as many as fit their column sums into
+/// shared memory.
 int64_t groupsOf(const RowProgram &program, int64_t group) {
   int64_t sums = llvm::count_if(program.stores, [](const row::Store &store) {
     return store.kind == StoreKind::ColumnPartial;
@@ -157,12 +160,14 @@ int64_t groupsOf(const RowProgram &program, int64_t group) {
   auto fits = [&] { return groups * sums * program.cols * 4 <= kPartialBytes; };
   while (groups > least && !fits())
     groups /= 2;
-  // If the sums do not fit, they stay in the result and use no shared memory.
+  // If the sums do not fit even with the fewest groups, they stay in the
+  // result, and shared memory does not limit the groups.
   return fits() ? groups : most;
 }
 
-/// Sets RowPlan::tileBlocks; more blocks need fewer barriers. Shared memory
-/// holds the sums of the chunk and one tile of terms per group.
+/// Sets RowPlan::tileBlocks. The more column blocks a tile has, the fewer
+/// barriers a row needs. Shared memory holds the sums of the chunk and one tile
+/// of terms per group.
 void shareChunks(RowPlan &plan, const RowProgram &program) {
   int64_t columns = llvm::alignTo(program.cols, kBlock), staged = 0, sums = 0;
   for (const row::Node &node : program.nodes)
@@ -198,7 +203,7 @@ void planFlat(RowPlan &plan, const RowShape &shape, Alignments alignments) {
   plan.width = freeWidth(shape, alignments, /*isFlat=*/true);
   if (hasLoad(program, Access::SumOfSlices) &&
       elements < kFewThreads * plan.width) {
-    // A packed conversion rounds two bf16 elements.
+    // With two bf16 elements per thread, packed conversions are possible.
     plan.width = hasNarrowRows(shape) ? 2 : 1;
     threads = kSmallBlock;
   }

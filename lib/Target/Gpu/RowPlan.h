@@ -52,10 +52,10 @@ struct RowPlan {
   /// Rows: column blocks that a thread loads before it combines any value.
   int64_t blocksAtOnce = 4;
   /// Rows: values that depend only on the column are recomputed for each row,
-  /// which saves the registers to keep them.
+  /// so that they take no registers between rows.
   bool hidesColumns = false;
-  /// Rows: threads that need words of the same random counters each compute a
-  /// part of the words and exchange them.
+  /// Rows: threads that need words of the same random counters each evaluate
+  /// some of the counters and exchange the words.
   bool sharesRandom = false;
   /// Rows: alignment of column blocks in elements. The first column block
   /// starts at the last multiple of this value that does not exceed the index
@@ -65,11 +65,11 @@ struct RowPlan {
   int64_t rowStride = 0; ///< Common row stride if blockAlignment > 1.
   /// Kept: nodes whose row values are cached in shared memory.
   llvm::SmallVector<row::NodeId> kept;
-  /// Kept: last tiles of a row that are in registers.
+  /// Kept: number of tiles at the end of a row that are in registers.
   int64_t registerTiles = 0;
   /// Maximum shared memory for per-column values.
   int64_t stagedBytes = kStagedBytes;
-  KernelLaunch launch; ///< Launch geometry; does not set sharedBytes.
+  KernelLaunch launch; ///< Launch geometry without sharedBytes.
 };
 
 RowPlan planRows(const RowShape &shape, Alignments alignments,
@@ -88,9 +88,9 @@ row::Type keptTypeOf(const row::RowProgram &program,
                      const row::SweepPlan &sweeps, row::NodeId id);
 
 /// Sets RowPlan::blockAlignment for long rows that start at arbitrary
-/// addresses. All accesses of a thread must then have the same offset within a
-/// vector. Per-column values are exempt if `staysByColumn`, since they are in
-/// shared memory.
+/// addresses. The rows of all tensors must then start at the same offset within
+/// a vector. Per-column values are exempt if `staysByColumn`, since they are
+/// then in shared memory.
 void alignBlocks(RowPlan &plan, const RowShape &shape, Alignments alignments,
                  bool staysByColumn);
 bool hasNarrowRows(const RowShape &shape);

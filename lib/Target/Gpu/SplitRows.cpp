@@ -17,10 +17,11 @@
 // Launch: one thread block of 64 / width threads per row.
 // Bytes: each operand is read once per sweep.
 //
-// The order of sums gives a row 64 partial results, so at most 64 threads can
-// reduce a row. A kernel with few rows, such as the norm of all gradients, is
-// latency-bound. Each partial result therefore has its own thread, and a thread
-// loads as many column blocks as its registers hold before it adds the first.
+// The prescribed order of sums divides the reduction of a row into 64 partial
+// results, so at most 64 threads can reduce a row. A kernel with few rows, such
+// as the norm of all gradients, is latency-bound. Each partial result therefore
+// has its own thread, and a thread loads as many column blocks as its registers
+// hold before it adds the first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,7 @@ using row::RowProgram;
 using row::Space;
 using row::StoreKind;
 
-/// Maximum rows; with more, half a warp per row keeps the device busy.
+/// Maximum rows. With more rows, half a warp per row keeps the device busy.
 constexpr int64_t kMostSplitRows = 256;
 /// Maximum column blocks in flight, and registers for their values.
 constexpr int64_t kMostBlocks = 64, kMostRegisters = 160;
@@ -65,7 +66,8 @@ bool planSplitRows(RowPlan &plan, const RowShape &shape,
       }))
     return false;
   bool isNarrow = hasNarrowRows(shape);
-  // Each access to bf16 rows has two elements and must be aligned.
+  // An access to a bf16 row has two elements and must be aligned, so several
+  // rows need an even number of columns.
   if (isNarrow && program.rows > 1 && program.cols % 2 != 0)
     return false;
   plan.width = isNarrow ? 2 : 1; // 2 allows packed bf16 conversions.

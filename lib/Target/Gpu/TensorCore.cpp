@@ -50,8 +50,8 @@ FourValues loadMatrices(GpuBuilder &k, Value row, bool isTransposed) {
 
 void copyAsync(GpuBuilder &k, Value to, Value from, int64_t bytes,
                Value present) {
-  // Only one block reads the data, so bypass the L1 cache; the hardware
-  // supports this only for 16-byte copies.
+  // A block reads the data only once, so bypass the L1 cache. The hardware can
+  // bypass it only for 16-byte copies.
   auto cache = bytes == 16 ? NVVM::LoadCacheModifierKind::CG
                            : NVVM::LoadCacheModifierKind::CA;
   NVVM::CpAsyncOp::create(k.b, to, from, bytes, cache, present);

@@ -19,9 +19,10 @@ namespace kiln::gpu {
 
 /// Returns the number of elements per access: the largest power of two, up to
 /// `most` elements and 16 bytes, for which every address is a multiple of the
-/// access size. Addresses are multiples of `alignment` bytes plus multiples of
-/// the element counts `strides`. `strides` also contains the lengths of
-/// segments whose boundaries an access must not cross.
+/// access size. Every address is `alignment` * i + (`strides`[0] * j0 +
+/// `strides`[1] * j1 + ...) * element size, with integers i, j0, j1, and so on.
+/// `strides` also contains the lengths of segments whose boundaries an access
+/// must not cross.
 int64_t accessWidth(mlir::Type element, int64_t alignment,
                     llvm::ArrayRef<int64_t> strides, int64_t most = 16);
 

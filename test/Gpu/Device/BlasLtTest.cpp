@@ -161,7 +161,8 @@ template <typename T> void Product<T>::check() {
       compare(result);
       first.assign(result, result + operands_[2].elements);
     }
-    // The graph launches of later runs give the same bits.
+    // Later runs, which launch a graph, must give the same bits as the first
+    // run.
     ASSERT_EQ(std::memcmp(first.data(), result, first.size() * sizeof(T)), 0);
   }
 }

@@ -31,14 +31,15 @@ cuda::Libraries libraries();
 /// Returns true if the device is a real GPU.
 bool isReal();
 
-/// Announces a kernel fault to the stand-in. Must be called before the engine
-/// starts.
+/// Tells the stand-in that the test will cause a kernel fault. Must be called
+/// before the engine starts.
 void expectFault();
 
 /// Returns the PTX image of kernels.ptx.
 cuda::GpuImage ptxImage();
 
-/// Indices in the kernel table of all engines of these tests.
+/// Indices in the kernel table, which is the same for all engines of these
+/// tests.
 enum KernelIndex : int64_t { Scale, BlockSum, Fault, HostDivide };
 
 /// The alignment of buffer offsets in bytes.

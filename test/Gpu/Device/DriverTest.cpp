@@ -50,7 +50,8 @@ TEST_F(DriverTest, OpensADevice) {
 }
 
 TEST_F(DriverTest, AllocationsTakeTheirSizeRoundedUp) {
-  // With the first allocation, the driver may reserve memory for itself.
+  // The driver may reserve memory for itself at the first allocation, so
+  // allocate once before measuring.
   ASSERT_TRUE(gpu_->allocate(1, "a test").ok());
   for (int64_t bytes : {64 * granularity, 64 * granularity + 1}) {
     int64_t before = freeBytes();

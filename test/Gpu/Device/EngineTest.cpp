@@ -271,7 +271,8 @@ TEST(EngineTest, EveryWayToRunGivesTheSameBits) {
 
 TEST(EngineTest, ItsMemoryIsWhatIsPlanned) {
   Json description = mixedProgram();
-  // Larger than the memory that the driver may already have reserved.
+  // Make the arena larger than the memory that the driver may already have
+  // reserved.
   description["arena"]["bytes"] = int64_t(64) << 20;
   std::unique_ptr<Engine> engine = startEngine(description);
   ASSERT_TRUE(engine);

@@ -31,7 +31,8 @@ using Json = nlohmann::json;
 /// The largest workspace that a plan assigns to a gemm.
 static constexpr int64_t workspaceBytes = int64_t(32) << 20;
 
-/// The bytes of random numbers, which are repeated in larger buffers.
+/// The size of the pattern of random numbers in bytes. Larger buffers repeat
+/// the pattern.
 static constexpr int64_t patternBytes = int64_t(16) << 20;
 
 namespace {

@@ -6,14 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Together with the fake driver of the unit tests, this file implements a
-// libcuda.so.1 that runs executables for --target=cuda without a GPU. It allows
-// the engine with its graphs, streams and host functions, and the GPU suite, to
-// be tested on real models.
+// libcuda.so.1 that runs executables for --target=cuda without a GPU. With this
+// library, the engine (including graphs, streams and host functions) and the
+// GPU suite can be tested on real models.
 //
 // The kernels are those of --target=cuda-emu and run on the emulated device
 // with all of its checks except those of bounds and of uninitialised bytes.
-// They are loaded from the shared library EXECUTABLE.kernels.so next to the
-// executable, which is linked from the output of
+// They are loaded from the shared library EXECUTABLE.kernels.so in the
+// directory of the executable. The library is linked from the output of
 //
 //     kilnc MODEL [the same flags] --target=cuda-emu --emit=obj
 //

@@ -1,5 +1,5 @@
-// A class whose name and scope a test chooses, and an instance of a template
-// for it.
+// A class whose name and scope a test chooses, and an instantiation of a
+// template with this class.
 #include <vector>
 
 #ifndef SCOPE

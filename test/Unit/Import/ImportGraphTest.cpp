@@ -121,8 +121,8 @@ TEST_F(ImportGraph, Gpt2StartsAsItsAuthorsDo) {
 
 TEST_F(ImportGraph, RandomOpsHaveKeysInOrder) {
   load(gpt2Config());
-  // The embedding has key 0. Each layer has three keys: for the attention, its
-  // projection and the MLP.
+  // The embedding has key 0. Each layer has three keys: one each for the
+  // attention, for the projection of the attention, and for the MLP.
   EXPECT_EQ(keys(), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
   ImportOptions options;
   options.batch = 3;
@@ -140,7 +140,7 @@ TEST_F(ImportGraph, NoDropoutMeansNoRandomOp) {
   EXPECT_TRUE(keys().empty());
   EXPECT_TRUE(all<DropoutOp>().empty());
   EXPECT_EQ(all<AttentionOp>().front().getP().convertToDouble(), 0.0);
-  // The program keeps its argument although no op uses it.
+  // The program still has the argument 'rng', although no op uses it.
   EXPECT_EQ(program.getInputName(2), "rng");
 }
 

@@ -121,7 +121,9 @@ TEST(Chain, RandomChainsAgainstExhaustiveSearch) {
       EXPECT_GE(plan->time, *best);
       EXPECT_LE(plan->bound, *best);
       EXPECT_LE(rung->bound, *best);
-      if (plan->slots > 0) // A table gave the plan. Small sizes are exact.
+      // A plan with slots is from a table, which is exact because small sizes
+      // are not rounded.
+      if (plan->slots > 0)
         EXPECT_NEAR(plan->persistentBound, plan->persistentTime, 1e-6);
       ++feasible;
       slower += plan->time > *best;
@@ -221,7 +223,7 @@ TEST(ChainLadder, PlansAreThoseOfFullEffort) {
 
 TEST(ChainLadder, NinetySixLayersInASecond) {
   ChainOptions options;
-#ifndef NDEBUG // In debug builds, only check that it works.
+#ifndef NDEBUG // Limit the planner's effort in debug builds.
   options.ladderEffort = options.ladderMoveEffort = 1'000'000;
 #endif
   Chain chain = transformerChain(96, 16);
@@ -251,14 +253,14 @@ TEST(ChainLadder, NinetySixLayersInASecond) {
               << " %: " << 100 * (plan->time / plan->bound - 1)
               << " % above the bound\n";
   }
-  EXPECT_LT(filling + planning, 15); // Less than 1 s on an idle core.
+  EXPECT_LT(filling + planning, 15); // Takes less than 1 s on an idle core.
   std::cout << chain.size() << " stages, 16 options: tables " << filling
             << " s, a plan " << planning / 4 << " s of CPU time\n";
 }
 
 TEST(Chain, NinetySixLayersInSeconds) {
   ChainOptions options;
-#ifndef NDEBUG // In debug builds, only check that it works.
+#ifndef NDEBUG // Limit the planner's effort in debug builds.
   options.tableEffort = options.moveEffort = 10'000'000;
 #endif
   Chain chain = transformerChain(96, 16);
@@ -270,7 +272,7 @@ TEST(Chain, NinetySixLayersInSeconds) {
     auto plan = planAndCheck(chain, budget, options);
     double seconds = double(std::clock() - start) / CLOCKS_PER_SEC;
     ASSERT_TRUE(plan);
-    EXPECT_LT(seconds, 15); // 2 s on an idle core.
+    EXPECT_LT(seconds, 15); // Takes 2 s on an idle core.
     std::cout << chain.size() << " stages, 16 options, budget " << percent
               << " %: " << 100 * (plan->time / all.time - 1)
               << " % slower than saving all, "

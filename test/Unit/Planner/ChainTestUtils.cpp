@@ -52,9 +52,9 @@ Chain kiln::randomChain(std::mt19937 &random, int stages, int options) {
 }
 
 Chain kiln::transformerChain(int layers, int options) {
-  // A residual has 8192 tokens of width 4096 in float32. The bytes saved by the
-  // two halves of a layer are between one and about ten times the size of their
-  // output, with odd sizes.
+  // A residual has 8192 tokens of width 4096 in float32. Each half of a layer
+  // saves between one and about ten times the size of its output, plus a small
+  // multiple of 64 bytes.
   const int64_t residual = int64_t(8192) * 4096 * 4;
   auto makeStage = [&](double seconds, int64_t width) {
     Stage stage;

@@ -41,8 +41,8 @@ Simulated simulate(const OffloadProblem &problem,
       if (offloaded.wait == c)
         result.seconds = std::max(result.seconds, outDone.at(offloaded.item));
     }
-    // Among the copies that begin here, those that are needed earlier are
-    // first.
+    // Copies that begin at the same command are executed in the order in which
+    // their results are needed.
     std::vector<OffloadedItem> beginning;
     for (const OffloadedItem &offloaded : solution.offloaded)
       if (offloaded.begin == c)

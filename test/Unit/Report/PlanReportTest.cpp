@@ -217,7 +217,7 @@ TEST(PlanPage, HasBothArenas) {
         "A step copies 1.95 KiB to the host (2.00 ms at 1.00 MB/s)",
         "<th>on the host</th>",
         "<td>attn</td><td class=\"n\">1.00 KiB</td><td class=\"n\">0.50 ms<",
-        // The device timeline is unchanged.
+        // This row of the device timeline is the same as without a host arena.
         "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,3072,0,0,0,0,0]"})
     EXPECT_TRUE(text.contains(figure)) << figure;
   EXPECT_EQ(text.count("<svg "), 3u);

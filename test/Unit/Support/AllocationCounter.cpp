@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// See AllocationCounter.h. The nothrow and array forms call this operator.
+// See AllocationCounter.h. The nothrow and array forms of operator new call the
+// operator that this file defines.
 //
 //===----------------------------------------------------------------------===//
 

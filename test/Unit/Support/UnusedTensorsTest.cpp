@@ -76,8 +76,7 @@ TEST_F(UnusedTensors, EqualCopiesAndKnownTensorsPass) {
   write("model.safetensors",
         {wte, b, {"head", {1, 2, -0.5}}, {"h.7.mask", {0, 0}}});
   expectOk(check());
-  // Equal values of another type are accepted, and so is NaN, which does not
-  // equal itself.
+  // Equal values of another type are accepted. Two NaNs count as equal.
   write("model.safetensors",
         {wte, b, {"head", {1, 2, -0.5}, ElementType::BF16}});
   expectOk(check());
@@ -102,7 +101,7 @@ TEST_F(UnusedTensors, CopiesThatDiffer) {
   write("model.safetensors", {wte, b, {"head", {1, 2}}});
   expectBadInput(check(), "two that differ: shapes [3] and [2];");
   expectOk(check({"head"}));
-  // The values differ in f32 and are equal when rounded to bf16.
+  // The values differ in f32, although they are equal when rounded to bf16.
   write("model.safetensors", {{"wte", {1.0001f, 2, 3}},
                               b,
                               {"head", {1.0001f, 2, 3}, ElementType::BF16}});

@@ -276,8 +276,8 @@ TEST(Attention, Doubles) {
   check<double>({1, 40, 2, 1, 8, false, 0.2});
 }
 
-/// Checks that one unit per head and several units per head give the same bits.
-/// The bf16 kernels equal those of f32 except for loads and stores.
+/// Checks that the bf16 kernels give the results of the f32 kernels, rounded
+/// once. The kernels differ only in loads and stores.
 void checkBfloats(const Case &c, int calls = 2) {
   SCOPED_TRACE(testing::Message()
                << "sequences " << c.sequences << " length " << c.length

@@ -67,8 +67,8 @@ TEST_F(ChunkRows, Dropout) {
   runner.add(layerNormBackwardCase(66, true), {{66, 330}});
 }
 
-/// The rows are too long for registers, for shared memory with both gains and
-/// sums, and for shared memory with sums alone.
+/// Some rows are too long for registers, some also for shared memory with gains
+/// and sums, and some even for shared memory with sums alone.
 TEST_F(ChunkRows, LongRows) {
   runner.add(rmsNormBackwardCase(65), {{65, 1601}});
   runner.add(layerNormBackwardCase(3), {{3, 1100}, {3, 3998}, {3, 6200}});

@@ -71,8 +71,8 @@ TEST_F(ModelRows, Dropout) {
   }
 }
 
-/// Rows with any alignment, in which partial maxima change threads. A maximum
-/// of 0 and -0 is the zero in the lower partial. Some rows contain NaN.
+/// Rows with any alignment, whose partial maxima are passed between threads. A
+/// maximum of 0 and -0 is the zero in the lower partial. Some rows contain NaN.
 TEST_F(ModelRows, MaximaOfLongRows) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%y = kiln.reduce max %x dims [1] : tensor<$Rx$Cx$T> to "

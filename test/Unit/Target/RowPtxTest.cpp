@@ -96,7 +96,7 @@ TEST_F(RowPtx, WideAccessesAndRoundingInPairs) {
       EXPECT_EQ(count(body, "call"), 0u);
       EXPECT_NE(count(body, "ld.global.v4.b32"), 0u);
     }
-    // All accesses of elements have eight elements.
+    // Every access transfers eight elements.
     for (const char *name : {"affine", "random"}) {
       SCOPED_TRACE(name);
       std::string body = bodyOf(ptx, name);

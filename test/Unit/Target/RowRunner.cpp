@@ -157,7 +157,7 @@ std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
   llvm::append_range(instance.operands, block.getArguments());
   llvm::append_range(instance.results, block.getTerminator()->getOperands());
 
-  // Ops with a flexible space use the space of the others.
+  // Ops with a flexible space use the space of the other ops.
   RowSpace space;
   space.flexible = true;
   for (Operation &op : block.without_terminator())

@@ -98,9 +98,9 @@ public:
            mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
   void runAll();
 
-  /// Returns the ratio of the 32-byte sectors that the GPU kernel of a case
-  /// accesses to the minimum number, for one access to each byte of the
-  /// arguments.
+  /// Returns the number of 32-byte sectors that the GPU kernel of a case
+  /// accesses, divided by the number of sectors if it accessed each byte of the
+  /// arguments once.
   double sectorRatio(const RowCase &rowCase, int64_t rows, int64_t columns,
                      const char *type);
 

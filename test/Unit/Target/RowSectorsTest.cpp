@@ -86,8 +86,9 @@ TEST(RowSectors, LongestRows) {
                    {{"f32", 16, 2.6}, {"bf16", 16, 2.1}}, 131001);
 }
 
-/// A block reads the per-column values once. With the fewer rows of the f32
-/// case, these are a larger part of all reads.
+/// A block reads the per-column values once. The f32 case has fewer rows than
+/// the bf16 case, so the per-column values are a larger fraction of its reads
+/// and the bound is higher.
 TEST(RowSectors, LongNorm) {
   expectFewSectors("layer_norm", layerNormCase(),
                    {{"f32", kMostSplitRows, 1.09}, {"bf16", kRows}}, 2048);

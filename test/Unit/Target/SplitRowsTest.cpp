@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests kernels in which many column blocks of a row are in flight at a time.
-// The number of columns is slightly more than a multiple of these blocks, a
-// part of one block, or small.
+// The number of columns is slightly more than a multiple of the size of these
+// blocks, less than the size of one block, or small.
 //
 //===----------------------------------------------------------------------===//
 

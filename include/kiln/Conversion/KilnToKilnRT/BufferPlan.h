@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The buffer plan of a program at the dispatched level: buffers, the place of
-// each value in a buffer, and the commands in order. The plan determines which
-// values share a buffer. The arena planner assigns offsets later.
+// The buffer plan of a program at the dispatched level: buffers, the location
+// of each value in a buffer (Place), and the commands in order. The plan
+// determines which values share a buffer. The arena planner assigns offsets in
+// the arena to buffers later.
 //
-//   view     The place of a view is derived from the place of its source.
+//   view     The location of a view is derived from that of its source.
 //   concat   Operands are placed inside the result, so that the ops that
 //            compute them write directly into the result.
 //   tie      A result uses the buffer of an operand if the op requires it
@@ -18,8 +19,8 @@
 //   copy     For a copy between device and host, source and destination are
 //            live from the start of the copy to its wait. The new value of a
 //            state is copied directly to the buffer of the state.
-//   matmul   A matmul with an epilogue is stored in the place of one of the
-//            results of the epilogue.
+//   matmul   The result of a matmul with an epilogue is stored at the location
+//            of one of the results of the epilogue.
 //   padding  The rows of a GEMM operand start at multiples of the row alignment
 //            of the target, if all ops that access the matrix support a pitch.
 //
@@ -112,7 +113,7 @@ struct ProgramPlan {
 /// Callbacks that compute the sizes of scratch buffers, in bytes.
 struct ScratchBytes {
   /// Returns the scratch bytes of a dispatch for all threads together, given
-  /// the places of its operands and results.
+  /// the locations of its operands and results.
   llvm::function_ref<int64_t(DispatchOp, llvm::ArrayRef<Place>)> ofDispatch;
   /// Returns the workspace bytes of a GEMM with or without an epilogue.
   llvm::function_ref<int64_t(GemmOpInterface)> ofGemm;

@@ -25,8 +25,9 @@ namespace kiln::runtime {
 struct DiffOptions {
   std::string pathA, pathB;
   std::vector<std::string> flagsA, flagsB; ///< Flags of the training runs.
-  /// Continue after differences that rounding explains. From the first such
-  /// difference on, B starts every step from the states of A.
+  /// Continue after differences that rounding explains. After the first such
+  /// difference, the executable at pathB starts every step from the states of
+  /// the executable at pathA.
   bool allowRounding = false;
 };
 

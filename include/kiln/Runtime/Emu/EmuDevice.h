@@ -9,20 +9,20 @@
 // lanes, barriers, shuffles and shared memory, one GPU thread at a time, and
 // reports errors that a real GPU may not detect:
 //   - races in shared memory, and in global memory between threads of one
-//     launch: two threads access the same cell, at least one of them writes,
+//     launch: two threads access the same byte, at least one of them writes,
 //     and no barrier orders the accesses (no barrier orders different blocks);
-//   - accesses outside of the launch's arguments or of shared memory, writes to
-//     read-only arguments, and misaligned accesses;
+//   - accesses outside of both the launch's arguments and shared memory, writes
+//     to read-only arguments, and misaligned accesses;
 //   - reads of bytes that were not written since the device memory was declared
-//     or invalidated. Shared memory is uninitialised when a block begins, and
-//     is then filled with NaNs;
+//     or invalidated. When a block begins, its shared memory is uninitialised
+//     and is filled with NaNs;
 //   - barriers and shuffles that only part of the block or warp reaches.
 // All checks have byte granularity. A barrier orders accesses; a shuffle does
 // not.
 //
-// The seed of the device shuffles the order of the blocks and the choice of the
-// next warp. A warp runs until all of its lanes wait or have ended. A run is a
-// deterministic function of the seed and of the sequence of calls.
+// The seed of the device determines the order of the blocks and the choice of
+// the next warp. A warp runs until all of its lanes wait or have ended. A run
+// is a deterministic function of the seed and of the sequence of calls.
 //
 // A device may be used by one OS thread at a time.
 //
@@ -97,7 +97,7 @@ public:
   /// Declares [begin, begin + bytes) as device memory, all of it uninitialised.
   /// The caller owns the memory, which must outlive the device. Returns an
   /// error if `begin` is not a multiple of `memoryAlignment` or the range
-  /// overlaps another one.
+  /// overlaps memory that was declared before.
   Status addMemory(const char *begin, int64_t bytes);
 
   // The following functions update or check which bytes are initialised, for

@@ -119,8 +119,8 @@ struct Command {
   int64_t flops = 0; ///< Used in reports; 0: unknown.
   int64_t bytes = 0;
 
-  // The queues of all kinds except LoopBegin, LoopEnd and CopyWait, as indexes
-  // into ProgramFile::queues.
+  // All kinds except LoopBegin, LoopEnd and CopyWait. Queues are indexes into
+  // ProgramFile::queues.
   int64_t queue = -1; ///< The queue that executes the command.
   /// The command begins after all earlier commands of these queues have
   /// completed.
@@ -135,7 +135,7 @@ struct Command {
   int64_t threads = 0;
   int64_t sharedBytes = 0; ///< Shared memory bytes per block.
   /// If set, the vendor library may compute this attention instead of the
-  /// kernel, and uses `workspace`.
+  /// kernel. The library then uses `workspace`.
   std::optional<abi::VendorAttention> attention;
   /// The capacity of the kernel's argument table, in launches; 0: the kernel
   /// has no table.
@@ -207,8 +207,8 @@ enum class AccessUse : uint8_t {
   Workspace ///< Workspace of a gemm or of the vendor library.
 };
 
-/// Size of a kernel argument on a CPU, where the description does not contain
-/// it.
+/// Value of MemoryAccess::bytes for a kernel argument if the target is a CPU.
+/// The descriptions of CPU programs do not contain the sizes of arguments.
 inline constexpr int64_t unknownBytes = -1;
 
 /// A range of bytes that a command reads or writes.
@@ -272,7 +272,8 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
 //===----------------------------------------------------------------------===//
 
 /// Return true for the commands that begin or end a loop. These commands do
-/// nothing themselves. A LoopBegin has Command::count.
+/// nothing themselves. Command::count of a LoopBegin is the number of
+/// iterations.
 bool beginsLoop(const Command &command);
 bool endsLoop(const Command &command);
 

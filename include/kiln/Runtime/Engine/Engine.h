@@ -94,13 +94,13 @@ struct OpResult {
   int64_t bytes = 0;
   /// Slot::rowBytes and Slot::rowPitch of the buffer.
   int64_t rowBytes = 0, rowPitch = 0;
-  /// True if every write to this buffer starts at its first byte. All bytes of
-  /// the buffer then have a value. If false, some bytes may still belong to an
-  /// earlier buffer.
+  /// True if every write to the buffer starts at the first byte of the buffer.
+  /// Such a write fills the buffer, so all bytes have a value. If false, some
+  /// bytes may still have values of an earlier buffer at the same address.
   bool whole = false;
 
-  /// Calls visit(data, bytes) for each contiguous part that has a value, in
-  /// order.
+  /// Calls visit(data, bytes) for each row, without its padding, in order. A
+  /// buffer without padded rows counts as one row.
   template <typename Visitor> void forEachPart(Visitor &&visit) const {
     int64_t pitch = rowPitch > 0 ? rowPitch : bytes;
     for (int64_t at = 0; at < bytes; at += pitch)
@@ -136,15 +136,15 @@ public:
   virtual const Description &description() const = 0;
 
   /// Executes asynchronous copies at points that `seed` determines, in all
-  /// later runs, to show that results do not depend on the timing of copies.
-  /// Must be called before start(). The default implementation fails: the
-  /// engine has no compiled program.
+  /// later runs, to test that results do not depend on the timing of copies.
+  /// Must be called before start(). The default implementation is for engines
+  /// without a compiled program and fails.
   virtual Status stressCopies(uint64_t seed);
 
   /// Makes `seed` determine, in all later runs on an emulated device, the
   /// execution order wherever a program leaves it undefined. Must be called
-  /// before start(). The default implementation fails: there is no emulated
-  /// device.
+  /// before start(). The default implementation is for engines without an
+  /// emulated device and fails.
   virtual Status shuffle(uint64_t seed);
 
   /// Checks the machine, allocates memory and starts `threads` threads (0: the
@@ -160,18 +160,18 @@ public:
   virtual std::optional<std::string> notice() const { return std::nullopt; }
 
   /// Returns the name of the BLAS or vendor library, for the log and
-  /// checkpoints. Results depend on it bit for bit.
+  /// checkpoints. The exact bits of the results depend on this library.
   virtual std::string libraryName() const { return ""; }
 
   /// Synchronizes with the GPU after every command, in all later runs, so that
   /// an error names the command that caused it. Must be called before start().
-  /// The default implementation fails: there is no GPU.
+  /// The default implementation is for engines without a GPU and fails.
   virtual Status syncOps();
 
   /// Makes start() choose the GEMM algorithms of the vendor library by timing
   /// them, and cache the choice in the file `path`. If `path` is empty, the
   /// heuristic of the vendor library chooses. Must be called before start().
-  /// The default implementation fails: there is no GPU.
+  /// The default implementation is for engines without a GPU and fails.
   virtual Status keepAlgorithms(const std::string &path);
 
   /// Returns the data of the state with this index in description().states, or
@@ -222,8 +222,8 @@ public:
     return outputData(program, output);
   }
 
-  /// Calls body(begin, end) for parts that cover [0, count), possibly
-  /// concurrently.
+  /// Calls body(begin, end), possibly concurrently, for disjoint ranges that
+  /// together cover [0, count).
   virtual void
   forEachPart(int64_t count,
               const std::function<void(int64_t begin, int64_t end)> &body) {
@@ -257,8 +257,8 @@ public:
                            std::vector<MemoryCheckLine> &lines);
 
   /// Runs every program once and writes the results of every op to `path`, for
-  /// kiln-run --check-trace. The default implementation fails: the engine has
-  /// no compiled program.
+  /// kiln-run --check-trace. The default implementation is for engines without
+  /// a compiled program and fails.
   virtual Status traceOps(const std::function<Status(size_t)> &prepare,
                           const std::string &path);
 

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A checkpoint is a directory DIR/checkpoint-<step>. A new checkpoint is
-// written under another name: first all other files, then the manifest (sizes
-// and XXH3-128 hashes of all files). Each file is synced. Renaming the
-// directory commits the checkpoint. Neither a crash nor a failed save damages
-// the previous checkpoints.
+// written under another name: first all files except the manifest, then the
+// manifest, which contains the sizes and XXH3-128 hashes of the other files.
+// Each file is synced. Renaming the directory commits the checkpoint. Neither a
+// crash nor a failed save damages the previous checkpoints.
 //
 // The newest checkpoint is the one with the highest sequence number in its
 // manifest, not the one with the highest step. Each save into DIR increments

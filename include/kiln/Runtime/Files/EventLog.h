@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each line is one JSON object and is written with one system call. A full disk
-// does not stop training: a partially written line is removed, the first
-// failure is reported, and later lines are still written if possible. Resuming
-// at a step truncates the file after the last line of that step, so that no
-// step occurs twice. The file is locked, because only one run may write to it.
+// Each line of the log is one JSON object and is written with one system call.
+// A full disk does not stop training: a partially written line is removed, the
+// first failure is reported, and later lines are still written if possible.
+// Resuming at a step truncates the file after the last line of that step, so
+// that no step occurs twice. The file is locked, because only one run may write
+// to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,8 @@ class LockedFile;
 
 /// Builds one line. Real numbers have 17 significant digits in every locale.
 /// NaN and infinities, which JSON lacks, are written as null. The line then has
-/// a field "nonfinite", whose value ("nan", "inf" or "-inf") is the first such
-/// number of the line.
+/// a field "nonfinite", whose value ("nan", "inf" or "-inf") names the first
+/// number of the line that is NaN or infinite.
 class LogLine {
 public:
   LogLine &integer(std::string_view key, int64_t value);

@@ -33,7 +33,8 @@ struct InitialValue {
   std::optional<int64_t> zeroRow;  ///< Normal: index of a row of zeros.
   double low = 0.0, high = 1.0;    ///< Uniform, [low, high)
   double scale = 1.0;              ///< RopeCos, RopeSin
-  /// RopeCos, RopeSin: element [t, i] = scale * cos(t * inverseFrequencies[i]).
+  /// RopeCos: element [t, i] = scale * cos(t * inverseFrequencies[i]). RopeSin:
+  /// the same with sin.
   std::vector<double> inverseFrequencies;
 };
 

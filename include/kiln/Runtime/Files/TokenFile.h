@@ -10,11 +10,10 @@
 // .txt, whose bytes are tokens.
 //
 // A file of n tokens contains (n - 1) / T sequences of length T. Sequence i is
-// tokens [i * T, i * T + T); its targets are the tokens one position later. A
-// remainder of fewer than T + 1 tokens is dropped. Sequence numbers beyond the
-// end wrap around; each pass over the file is an epoch. Every token is checked
-// against the vocabulary when it is read, so that no kernel gathers out of
-// bounds.
+// tokens [i * T, i * T + T); its targets are the tokens one position later. The
+// last (n - 1) % T tokens are not used. Sequence numbers beyond the end wrap
+// around; each pass over the file is an epoch. Every token is checked against
+// the vocabulary when it is read, so that no kernel gathers out of bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,9 +39,9 @@ struct TokenLayout {
 
 /// Identifies training data independently of its path. `hash` is the XXH3-128
 /// of 64 samples of 4096 bytes: the first at the start of the tokens, the last
-/// at their end, and the others at equal distances in between (rounded down to
-/// a byte). If the samples would cover all bytes, `hash` is the hash of all
-/// bytes.
+/// at their end, and the others at equal distances in between, with offsets
+/// rounded down to a byte. If the samples would cover all bytes, `hash` is the
+/// hash of all bytes.
 struct DataIdentity {
   int64_t tokens = 0;
   int64_t bytesPerToken = 0;

@@ -59,10 +59,11 @@ struct Options {
   int64_t saveEvery = 0; ///< 0: after the last step only.
   int64_t keep = 0;      ///< Number of checkpoints to keep; 0: all.
   std::string resume;
-  /// Names from changeableFacts() that may differ from the resumed run.
+  /// Properties, named as in changeableFacts(), that may differ from those of
+  /// the checkpoint.
   std::set<std::string> resumeChanging;
 
-  // Records.
+  // Logs and other output files.
   std::string log;
   std::string tensorboard;
   std::string trace;
@@ -74,8 +75,9 @@ struct Options {
   /// Seed of the points at which asynchronous copies are executed; nullopt:
   /// copies run on worker threads.
   std::optional<uint64_t> stressCopies;
-  std::optional<uint64_t> emuSeed; ///< Shuffle seed of an emulated GPU.
-  bool syncOps = false;            ///< Waits for each command of a GPU.
+  /// Seed of the execution order on an emulated GPU.
+  std::optional<uint64_t> emuSeed;
+  bool syncOps = false; ///< Synchronize with the GPU after each command.
   /// File of GEMM algorithms; "": no search; nullopt: the default file.
   std::optional<std::string> gpuAlgorithms;
   std::string checkOps;   ///< Trace file to write; empty: none.

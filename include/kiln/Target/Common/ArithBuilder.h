@@ -84,7 +84,7 @@ public:
   Value bitcast(Value x, Type type);
 
   // bf16 is a storage type: values are widened after loads and rounded before
-  // stores. Both functions return values of other types unchanged.
+  // stores. widen() and roundTo() return values of other types unchanged.
   Value widen(Value stored); ///< Exact.
   /// Rounds to nearest even if `stored` is bf16.
   Value roundTo(Value x, Type stored);

@@ -38,8 +38,8 @@ struct RowShape {
   row::RowProgram program;
   /// Layouts of the operands, then of the results. Only Identity and RowElement
   /// loads and Full stores use them; gathered tables and modulo tables are
-  /// dense. The program determines the number of columns, not the shapes of the
-  /// tensors.
+  /// dense. The number of columns is defined by the program and not by the
+  /// shapes of the tensors.
   llvm::SmallVector<Layout> layouts;
   /// True if the kernel is the epilogue of a GEMM and works on one tile.
   bool epilogue = false;
@@ -54,7 +54,7 @@ struct RowShape {
 struct AttentionShape {
   int64_t sequences = 0, length = 0, heads = 0, kvHeads = 0, headDim = 0;
   bool causal = false;
-  double dropout = 0; ///< Probability; 0 emits no dropout code.
+  double dropout = 0; ///< Probability; if 0, no dropout code is emitted.
   /// True if rng is an argument; required if dropout > 0.
   bool takesRng = false;
   int64_t kvTile = 64; ///< Keys per tile; affects the result.
@@ -90,10 +90,10 @@ struct ScatterShape {
   int64_t dyStride = 0;
 };
 
-/// A strided copy or reduction over up to 6 dimensions: for every index of
-/// `shape`, dst[dstOffset + sum i*dstStrides] = src[srcOffset + sum
-/// i*srcStrides]. A source stride of 0 broadcasts. If `reduceShape` is not
-/// empty, each element is the sum or maximum over these additional source
+/// A strided copy or reduction over up to 6 dimensions: for every index i of
+/// `shape`, dst[dstOffset + sum_d i[d] * dstStrides[d]] = src[srcOffset + sum_d
+/// i[d] * srcStrides[d]]. A source stride of 0 broadcasts. If `reduceShape` is
+/// not empty, each element is the sum or maximum over these additional source
 /// dimensions (with srcReduceStrides), in index order. If `zeroRows` > 0 (pad),
 /// the kernel first fills the first `zeroColumns` elements of `zeroRows` rows
 /// of dst with zeros; `zeroStride` is the row stride. args: src, dst. Offsets
@@ -142,7 +142,7 @@ struct SingleOp {
   int64_t strideOfResult(unsigned index);
 };
 
-/// Returns the numbers of the operands and results in the order of the kernel's
+/// Returns the indices of the operands and results in the order of the kernel's
 /// arguments. Row programs use the order of the block arguments. A single op
 /// uses the order of its operands. An operand to which the op accumulates in
 /// place is omitted, because it is the same argument as the result.

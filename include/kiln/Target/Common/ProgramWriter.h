@@ -54,7 +54,8 @@ struct BuildRecord {
   int64_t microbatches = 1, maxThreads = 1, batch = 1;
   bool clip = true, eval = true;
   double dropout = 0;
-  /// Predicted time of a step on the planned machine, and its lower bound.
+  /// Predicted time of a step on the planned machine, and a lower bound of the
+  /// time.
   double predictedStepMs = 0, lowerBoundMs = 0;
   /// Rate of copies between device and host, in each direction; 0 if copies run
   /// at memory bandwidth.

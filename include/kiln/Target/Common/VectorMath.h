@@ -6,11 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Each function emits its formula for a scalar or a vector. The operations are
-// the same on every target, and so are the bits of the results. The f32
-// formulas are polynomials with explicit fma; tests bound their ULP error. The
-// f64 formulas call the C library once per lane, on targets that have one,
-// because f64 is for verification and need not be fast. NaN inputs give NaN
-// results.
+// the same on every target, so the results are bitwise equal. The f32 formulas
+// are polynomials with explicit fma; tests bound their ULP error. The f64
+// formulas call the C library once per lane, on targets that have one, because
+// f64 is for verification and need not be fast. NaN inputs give NaN results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,9 +38,9 @@ mlir::Value emitErf(ArithBuilder &k, mlir::Value x);
 mlir::Value emitRandomKey(ArithBuilder &k, mlir::Value seed, mlir::Value key);
 
 /// Emits Philox4x32-10 for counters that are all i64 scalars or all vectors of
-/// i64; the key is a scalar. Each 32-bit word is stored in the low half of an
-/// i64, so that one instruction multiplies two words. The high halves are
-/// undefined until the result is truncated.
+/// i64; the key is a scalar. The results are i32. Internally, each 32-bit word
+/// is the low half of an i64, so that one instruction computes the 64-bit
+/// product of two words. The high half may have any value.
 std::array<mlir::Value, 4> emitPhilox(ArithBuilder &k, mlir::Value key,
                                       std::array<mlir::Value, 4> c);
 

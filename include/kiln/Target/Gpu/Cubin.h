@@ -57,7 +57,7 @@ struct AssemblerSearch {
 };
 
 /// The error for a missing assembler. The message names the missing program or
-/// library and states that an executable with only PTX works.
+/// library and suggests an executable with only PTX, which needs no assembler.
 class NoAssembler : public llvm::ErrorInfo<NoAssembler> {
 public:
   static char ID;

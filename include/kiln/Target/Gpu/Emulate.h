@@ -31,11 +31,11 @@
 // If the kernel has a member table (llvm.byval), `args` is that table: the
 // arguments of the members one after another.
 //
-// Each access call describes one memory instruction of a GPU. The size of an
-// access is at most 16 bytes and at most the alignment that the kernel
-// declares. The device can thus verify the declared alignment by checking that
-// the address is a multiple of the size. The host access itself assumes no
-// alignment.
+// Each call of kiln_emu_global_access or kiln_emu_shared_access describes one
+// memory instruction of a GPU. The size of an access is at most 16 bytes and at
+// most the alignment that the kernel declares. The device can thus verify the
+// declared alignment by checking that the address is a multiple of the size.
+// The host access itself assumes no alignment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,9 +49,9 @@
 namespace kiln::gpu {
 
 /// Returns the shared memory bytes per thread block of `kernel`: the total size
-/// of the shared globals whose addresses the kernel takes. They are laid out in
-/// the order of their definitions, each aligned to 16 bytes or to its own
-/// alignment if that is larger.
+/// of the shared globals whose addresses the kernel takes. The globals are laid
+/// out in the order of their definitions, each aligned to 16 bytes or to its
+/// own alignment if that is larger.
 llvm::Expected<int64_t> getSharedBytes(mlir::gpu::GPUFuncOp kernel);
 
 /// Adds a host function for each kernel of the gpu.module in `module` to

@@ -45,7 +45,7 @@ using KernelEmitters = EmitterTable<KernelEmitter>;
 
 /// A work unit is an element in a flat program whose accesses are all dense;
 /// such a kernel does not depend on the tensor sizes unless it sums slices.
-/// Otherwise a unit is a row, a chunk of rows, or 64 columns of one of these;
+/// Otherwise a unit is a row, a chunk of rows, or 64 columns of a row or chunk;
 /// see RowKernel.cpp.
 llvm::FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
                                             llvm::StringRef name,

@@ -57,15 +57,15 @@ struct DeviceImages {
 
 /// The kinds of code that a target generates.
 struct CodeTraits {
-  /// The device is the host processor and uses host memory. Each kernel is
-  /// emitted once, and launches on device memory and on host memory use the
-  /// same function.
+  /// True if the device is the host processor and uses host memory. Each kernel
+  /// is then emitted once, and launches on device memory and on host memory use
+  /// the same function.
   bool deviceIsHost = false;
   /// True if device kernels are stored in images, in which the runtime looks
   /// them up by name. Otherwise device kernels are functions of the object
   /// file.
   bool images = false;
-  /// Device kernels can be printed as PTX (--emit=ptx).
+  /// True if device kernels can be printed as PTX (--emit=ptx).
   bool ptx = false;
   /// Prefix of the error that reports a kernel that cannot be emitted.
   llvm::StringLiteral refusal = "internal error: ";

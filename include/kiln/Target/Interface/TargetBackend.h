@@ -40,17 +40,19 @@ struct FusionRules {
   /// Vendor: the vendor library that computes GEMMs also adds biases, applies
   /// GELU and computes the gradients of biases (the ops of KilnVendor.h).
   EpilogueKind epilogues = EpilogueKind::None;
-  /// A vendor library may compute attention instead of the generated kernel if
-  /// the module has the attribute `kiln.attention`.
+  /// True if a vendor library may compute attention instead of the generated
+  /// kernel. Applies only to modules with the attribute `kiln.attention`.
   bool libraryAttention = false;
 };
 
 /// Rules for the launches of a program.
 struct LaunchRules {
-  /// Commands on device memory and commands on host memory run on separate
-  /// queues, which overlap. Each launch then lists the bytes that it accesses.
+  /// True if commands on device memory and commands on host memory run on
+  /// separate queues, which overlap. Each launch then lists the bytes that it
+  /// accesses.
   bool overlap = false;
-  /// The runtime can run a group of launches of one kernel as one launch.
+  /// True if the runtime can run a group of launches of one kernel as one
+  /// launch.
   bool groups = false;
 };
 

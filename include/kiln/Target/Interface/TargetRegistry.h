@@ -43,7 +43,7 @@ public:
   /// more than once.
   void add(std::unique_ptr<TargetBackend> backend);
 
-  /// Returns the backend with a name, or null.
+  /// Returns the backend with this name, or null if there is none.
   const TargetBackend *find(llvm::StringRef name) const;
 
   llvm::SmallVector<llvm::StringRef> getNames() const override;

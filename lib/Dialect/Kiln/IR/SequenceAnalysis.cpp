@@ -24,7 +24,8 @@ SequenceAnalysis::SequenceAnalysis(ProgramOp program) {
       batch = tensorTypeOf(argument).getDimSize(0);
       fact = SequenceFact::perSequence(0, 0);
     } else {
-      // Only random ops have a rule for the random state.
+      // All other inputs are Opaque. One of them is the random state, but the
+      // rules of random ops ignore that it is Opaque.
       fact = SequenceFact::opaque(program, "lets its loss depend on an input "
                                            "other than tokens and targets");
     }

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A walk over all ops finds the same facts on every level. On the scheduled
-// level, the ops are in the bodies of kernels.
+// The training options are derived by a walk over all ops, which has the same
+// result on every level. On the scheduled level, the walk finds the ops in the
+// bodies of kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +47,8 @@ static void addUpdate(UpdateOpInterface op, Rules &rules) {
   (isMatrix ? decays.matrices : decays.vectors).insert(decay);
 }
 
-/// Converts the decays of a rule to the form of the user's options: a number
-/// and the parameters to which it applies.
+/// Converts the decays of a rule to pairs of a number and the parameters to
+/// which the number applies, as in the options of the user.
 static void addRules(const UpdateRule &rule, const Decays &decays,
                      std::vector<UpdateRule> &list) {
   auto add = [&](double decay, const char *parameters) {

@@ -147,7 +147,7 @@ static Value sumContributions(OpBuilder &builder, ArrayRef<Value> values) {
     return {};
   // Insert after the definition that is last in program order. The contribution
   // that was added last may be defined earlier, because the gradient of an
-  // addition is its cotangent.
+  // addition is the existing cotangent, not the result of a new op.
   OpBuilder::InsertionGuard guard(builder);
   Operation *last = nullptr;
   for (Value value : values) {

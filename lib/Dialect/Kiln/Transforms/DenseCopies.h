@@ -16,9 +16,9 @@ namespace kiln {
 void flattenConcats(mlir::Block &block);
 
 /// Inserts copy dispatches into a block of dispatches, so that afterwards
-/// - every operand of a concat, or the tensor that it reshapes, is computed by
-///   an op that can write to the result of the concat, and no other use requires
-///   a different buffer;
+/// - every operand of a concat (if the operand is a reshape, the operand of
+///   the reshape) is computed by an op that can write to the result of the
+///   concat, and no other use of the operand requires a different buffer;
 /// - every reader of strided rows, such as a slice of columns, supports a row
 ///   pitch.
 void insertDenseCopies(mlir::Block &block, RowPrograms &rowPrograms);

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Merges a GEMM and ops that process its result into one op. The target
-// determines the kind of the epilogue, and the kind determines when it is
-// formed:
+// determines the kind of the epilogue, and the kind determines when the
+// epilogue is formed:
 //
 //   Vendor  An epilogue of the vendor library changes how results are rounded.
 //           kiln-set-numerics forms it before planning, so that every memory

@@ -6,11 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A group is a set of row ops over one row space that becomes one kernel.
-// Groups grow in program order: an op joins a group that computes or also reads
-// one of its operands. The group is then placed at the position of the op or
-// keeps its own position, so that every value is defined before its uses. Ops
-// outside the group never move. A set of ops can be one kernel if it has a row
-// program. RowPrograms builds and caches this program for later passes.
+// Groups grow in program order: an op joins a group that computes or reads an
+// operand of the op. The group then moves to the position of the op if every
+// value would still be defined before its uses, and keeps its position
+// otherwise. Ops outside the group never move. A set of ops can be one kernel
+// if it has a row program. RowPrograms builds and caches this program for later
+// passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -274,7 +275,7 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
   return success();
 }
 
-/// Replaces the ops of a group by a dispatch at its position.
+/// Replaces the ops of a group by a dispatch at the position of the group.
 void DispatchFormer::emit(Group &group) {
   llvm::SetVector<Value> inputs = inputsOf(group);
   SmallVector<Value> outputs = outputsOf(group);

@@ -267,8 +267,8 @@ static bool hasElementsOf(BlockArgument input, Value indices) {
   return false;
 }
 
-/// Returns the read of a state whose elements a tensor of integers may contain,
-/// or null if there is none.
+/// Returns a read of a state such that the tensor `integers` may contain
+/// elements of the state, or null if there is none.
 static ReadOp readOfState(Value integers) {
   SmallVector<Value> values = {integers};
   llvm::SmallDenseSet<Value> seen;

@@ -220,8 +220,8 @@ void StateOffloader::sendBack() {
   }
 }
 
-/// Adds a mirror of each parameter on the device, and replaces the reads of the
-/// parameter by reads of the mirror.
+/// Adds a state on the device for each parameter, the mirror of the parameter,
+/// and replaces the reads of the parameter by reads of the mirror.
 void StateOffloader::addMirrors() {
   SymbolTable symbols(module);
   for (Update &update : updates) {
@@ -299,8 +299,8 @@ bool StateOffloader::needsHost(OpOperand &use) {
 }
 
 /// Sets the type of each read of a state on the host to the memory that its
-/// users require. If users in both memories read it, adds a second read for the
-/// users on the host.
+/// users require. If a read has users in both memories, adds a second read for
+/// the users on the host.
 void StateOffloader::assignReads() {
   for (ProgramOp program : module.getOps<ProgramOp>())
     for (ReadOp read :

@@ -35,8 +35,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Maximum distance in commands between readers of a host state that share a
-/// copy.
+/// Maximum distance in commands between consecutive readers of a host state
+/// that share a copy.
 static constexpr int64_t kReach = 8;
 
 CommandOrder::CommandOrder(Block &block) : end(block.getTerminator()) {
@@ -242,7 +242,8 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
         return;
       left = between;
     }
-  // If there is no command between the two copies, they would save no memory.
+  // If no command runs between the end of the copy to the host and the next
+  // reader of the value, offloading the value saves no memory.
   if (left >= gap->back)
     return;
   Location loc = marked.marked->getLoc();
@@ -336,8 +337,8 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
           changed |= op->removeAttr(mark) != nullptr;
       });
     }
-    // A module does not change if it has no marks and no reads from one memory
-    // to the other.
+    // The module is unchanged if it has no marks and no read of a state in one
+    // memory that yields a tensor in the other.
     if (!changed)
       markAllAnalysesPreserved();
   }

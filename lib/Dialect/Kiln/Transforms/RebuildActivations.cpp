@@ -68,7 +68,8 @@ void Rebuilder::rebuild(const Recipe &recipe) {
   llvm::sort(users,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 
-  // Find G, the last op after the first user that also reads a source.
+  // Find G. Of the backward ops that read a source and come after the first
+  // user of the residual, G is the last one that is not a user itself.
   Operation *reader = nullptr;
   for (Value source : recipe.sources) {
     bool kept = false;
@@ -81,13 +82,13 @@ void Rebuilder::rebuild(const Recipe &recipe) {
         reader = user;
     }
     if (!kept && source.getDefiningOp())
-      return; // The source would be kept only for this purpose.
+      return; // No other backward op reads the source.
   }
   if (!reader)
     return;
 
-  // Move each user that precedes G to after G, unless the results of the user
-  // are needed before.
+  // Move each user that precedes G to after G. If G or an earlier op reads a
+  // result of such a user, do not recompute the residual.
   Operation *last = reader;
   SmallVector<Operation *> moving;
   for (Operation *user : users) {

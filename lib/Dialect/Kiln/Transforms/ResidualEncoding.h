@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A residual is a forward value that backward ops read, directly or through
-// views. An encoding is a smaller tensor that they can read instead.
+// views. An encoding is a smaller tensor that the backward ops can read instead
+// of the residual.
 //
 //===----------------------------------------------------------------------===//
 

@@ -29,7 +29,8 @@ using namespace kiln;
 /// Keys per attention tile. With this size, a tile of scores, its probabilities
 /// and the packed keys and values fit the L1 cache.
 static constexpr int64_t kAttentionKeyTile = 64;
-/// Maximum number of rows that one thread sums before partial sums are added.
+/// Maximum number of rows of a chunk. One thread adds the rows of a chunk to
+/// one partial sum.
 static constexpr int64_t kReductionChunk = 64;
 
 static int64_t chooseReductionChunk(int64_t rows, int64_t threads) {
@@ -104,8 +105,8 @@ static bool accumulateInProducer(AddOp op) {
         !term.hasOneUse())
       continue;
     // The sum overwrites the slot of `other`, so `other` must have no other
-    // readers. A broadcast has no slot. The next row dispatch adds it at no
-    // cost.
+    // readers. A broadcast value has no slot; the next row dispatch adds this
+    // value at no cost.
     if (!other.hasOneUse() ||
         isa_and_nonnull<BroadcastOp>(other.getDefiningOp()))
       continue;

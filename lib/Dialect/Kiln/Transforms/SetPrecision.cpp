@@ -113,8 +113,8 @@ Value Autocast::lookup(Value value, Type element) const {
 }
 
 Value Autocast::converted(Value value, Type element) {
-  // Iterative instead of recursive, because a chain of ops that move the
-  // elements of a parameter may have any length.
+  // A chain of ops that move the elements of a parameter may have any length,
+  // so recursion could overflow the stack.
   SmallVector<Value> pending = {value};
   while (!pending.empty()) {
     Value next = pending.back();
@@ -132,9 +132,9 @@ Value Autocast::converted(Value value, Type element) {
       conversions[next] = folded(cast);
       continue;
     }
-    // Convert the operands of an op that moves elements, because they are at
-    // most as large as its result. Slices are converted above, because their
-    // results are smaller than their operands.
+    // Convert the operands of `source` instead of its result, because the
+    // operands are at most as large as the result. The result of a slice is
+    // cast above, because it is smaller than the operand of the slice.
     IRMapping mapping;
     for (Value operand : source->getOperands())
       if (Value made = lookup(operand, element))

@@ -7,15 +7,15 @@
 //
 // A dataflow analysis computes how each value depends on the sequences of the
 // batch and on `loss_scale` (Sequences.h). The loss is then split into terms
-// along ops that are linear in all operands together. The fact of a term
-// determines its treatment:
+// along ops that are linear in all operands together. The property that the
+// analysis proves for a term determines the treatment of the term:
 //
 //   Total, degree 1     a sum over the sequences that is linear in loss_scale:
 //                       the terms of the micro-batches add up to the term of
 //                       the batch
 //   Shared, degree 0    a term that is equal in each of n micro-batches: it is
 //                       divided by n
-//   all other facts     the proof fails
+//   any other           the proof fails
 //
 // A sum over the sequences without the factor loss_scale is rejected. The
 // program divides such a term by a constant number of rows, but this is the

@@ -107,8 +107,8 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     live.remove_if([&](Value v) { return lastForwardUse(v) <= i; });
     if (live.size() != 1)
       continue;
-    // A piece whose output is that of the preceding stage is a side branch and
-    // does not start a stage.
+    // If the only live value after a piece is the output of the preceding
+    // stage, the piece is a side branch and does not start a stage.
     bool heavy = llvm::any_of(piece, isHeavyOp) &&
                  (chain.empty() || live.front() != chain.back().output);
     if (!heavy && !chain.empty()) {

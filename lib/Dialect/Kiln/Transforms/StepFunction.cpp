@@ -8,8 +8,8 @@
 // Prefix integrals give the error of one step in constant time. The recurrence
 // is evaluated directly, in O(steps * cells^2), because a derivative that is
 // not monotone, such as that of GELU, does not satisfy the quadrangle
-// inequality that would allow a faster algorithm. 256 steps take a second, 16
-// take 30 ms.
+// inequality that would allow a faster algorithm. Fitting 256 steps takes a
+// second; fitting 16 steps takes 30 ms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ double StepFunction::operator()(double x) const {
 
 StepFitter::StepFitter(llvm::function_ref<double(double)> f)
     : weight(1), first(1), second(1) {
-  // Integrate over each cell with Simpson's rule, whose error is far below that
-  // of the grid.
+  // Integrate over each cell with Simpson's rule, whose error is far below the
+  // error that the grid causes.
   for (int64_t cell = 0; cell < kCells; ++cell) {
     double w = 0, fw = 0, ffw = 0;
     for (int part = 0; part < 3; ++part) {

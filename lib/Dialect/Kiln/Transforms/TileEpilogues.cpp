@@ -61,8 +61,8 @@ static bool readsSum(MatmulOp matmul) {
   return isSum(matmul.getA()) || isSum(matmul.getB());
 }
 
-/// Returns the fused locations of both ops. The last one, that of the matmul,
-/// gives the merged dispatch its name.
+/// Returns the fused locations of both ops. The location of the matmul is the
+/// last one and gives the merged dispatch its name.
 static Location locationOf(DispatchOp dispatch, MatmulOp matmul) {
   SmallVector<Location> parts = {dispatch.getLoc()};
   if (auto fused = dyn_cast<FusedLoc>(dispatch.getLoc()))
@@ -95,7 +95,8 @@ bool Candidate::qualifies(Operation *phase, RowPrograms &rowPrograms) {
       phase->isBeforeInBlock(matmul) != phase->isBeforeInBlock(dispatch))
     return false;
   // A dispatch that updates a state is delayed until all other readers of the
-  // state have run. A merged matmul would be delayed with it.
+  // state have run. A merged matmul would be delayed, too, so such a dispatch
+  // is not merged.
   for (OpResult result : dispatch->getResults())
     if (getTiedOperand(result))
       return false;

@@ -31,9 +31,9 @@ static bool hasEpilogues(MatmulOp matmul) {
          !matmul.getType().getElementType().isF64();
 }
 
-/// Returns true if the vendor library supports gelu of a result of this type
-/// for a left operand `a`. `hasMatrix` means that the epilogue also stores or
-/// reads the input of gelu.
+/// Returns true if the vendor library supports gelu as the epilogue of a matmul
+/// with the left operand `a` and a result of this type. `hasMatrix` means that
+/// the epilogue also stores or reads the input of gelu.
 static bool hasGelu(RankedTensorType type, Value a, bool hasMatrix) {
   return type.getElementType() == tensorTypeOf(a).getElementType() &&
          (!hasMatrix || type.getDimSize(1) % auxRowMultiple == 0);
@@ -125,8 +125,8 @@ static void formLinearGelu(GeluOp gelu) {
   linear.erase();
 }
 
-/// Merges the gradient of gelu with the matmul that computes its cotangent, if
-/// the vendor library computes the gelu in the forward pass.
+/// Merges the gradient of gelu with the matmul that computes the cotangent of
+/// gelu's result, if the vendor library computes the gelu in the forward pass.
 static void formGeluGrad(GeluGradOp gradient) {
   MatmulOp matmul = matmulOf(gradient.getB(), gradient);
   auto forward = gradient.getA().getDefiningOp<LinearGeluOp>();
@@ -227,7 +227,8 @@ static void formBiasGrad(ReduceCombineOp sum) {
     reader->moveAfter(last);
     last = reader;
   }
-  // If the sum was after the matmul, its readers do not need to move.
+  // If the sum was after the matmul, the readers of the sum do not need to
+  // move.
   sum.replaceAllUsesWith(fused.getDb());
   matmul.replaceAllUsesWith(fused.getC());
   sum.erase();

@@ -49,8 +49,8 @@ static bool widens(CastOp op) {
   return isNarrowFloat(from) && op.getType() == fullPrecision(from);
 }
 
-/// Returns true if the result of an op consists of elements of its operands, or
-/// of their sums.
+/// Returns true if the result of an op consists of elements of the operands, or
+/// of sums of such elements.
 static bool addsOrMoves(Operation *op) {
   return isa_and_nonnull<AddOp>(op) || movesElements(op);
 }
@@ -71,8 +71,8 @@ void Widener::findCasts() {
   }
 }
 
-/// Folds cast(cast(f32)) to the f32 value. Such a pair of casts rounds the
-/// gradient of a parameter that the forward pass rounds.
+/// Folds cast(cast(f32)) to the f32 value. If the forward pass rounds a
+/// parameter, such a pair of casts rounds the gradient of the parameter.
 bool Widener::dropRounding(CastOp op) {
   auto rounding = op.getX().getDefiningOp<CastOp>();
   if (!rounding || rounding.getX().getType() != op.getType())

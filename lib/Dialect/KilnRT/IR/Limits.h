@@ -12,8 +12,8 @@
 
 namespace kiln::rt {
 
-/// Upper limit on every size and offset of a program. It ensures that sums and
-/// products of them do not overflow 64 bits.
+/// Upper limit on every size and offset of a program. The limit ensures that
+/// sums and products of sizes and offsets do not overflow 64 bits.
 inline constexpr uint64_t kMostBytes = uint64_t(1) << 48;
 
 } // namespace kiln::rt

@@ -170,7 +170,8 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
   return success();
 }
 
-/// Verifies that the slots of a transfer are live until the first wait for it.
+/// Verifies that the slots of a transfer are live until the first wait for the
+/// transfer.
 LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
                                              size_t index) {
   // A transfer that the next iteration waits for counts as in progress

@@ -54,8 +54,9 @@ static LogicalResult checkDisjoint(rt::ProgramOp program) {
   return success();
 }
 
-/// Verifies that a slot which is accessed in a loop and outside of it is live
-/// during the whole loop, because the next iteration accesses it again.
+/// Verifies that a slot which is accessed both in a loop and outside of the
+/// loop is live during the whole loop, because every iteration accesses the
+/// slot.
 static LogicalResult checkLoops(rt::ProgramOp program,
                                 ArrayRef<Operation *> commands) {
   std::optional<size_t> begin;

@@ -157,7 +157,8 @@ TEST(LossyGradient, SketchedWeightGradientsAreUnbiased) {
   Outcome sum, squares;
   for (int64_t seed = 0; seed < seeds; ++seed) {
     Outcome outcome = sketched.run(seed, 7, 0);
-    // Results that depend on no sketch are bitwise equal to the exact run.
+    // Results that depend on no sketch are bitwise equal to those of the exact
+    // run.
     for (const char *name : {"loss", "table", "b1"})
       ASSERT_EQ(outcome[name], exact[name]) << name << ", seed " << seed;
     for (auto &[name, values] : outcome) {
@@ -184,8 +185,8 @@ TEST(LossyGradient, SketchedWeightGradientsAreUnbiased) {
       variance += squares[name][i] / seeds;
       norm += exact[name][i] * exact[name][i];
     }
-    // The squared error of the mean, summed over all elements, is as small as
-    // expected of 1,000 samples.
+    // The squared error of the mean of 1,000 samples, summed over all elements,
+    // is at most 4 times its expected value.
     EXPECT_LT(bias, 4 * variance / seeds);
     // A single estimate has a large error, so averaging is needed.
     EXPECT_GT(variance, 0.05 * norm);

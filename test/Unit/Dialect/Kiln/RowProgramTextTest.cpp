@@ -46,7 +46,7 @@ const char *const kPrograms[] = {
   store %10, %res3[r, c] : f32                          in sweep 3
 }
 )",
-    // Every access, and immediates as keys of random bits.
+    // Every kind of access, and immediates as keys of random bits.
     R"(row_program space [6, 10] sweeps 1 immediates [3, -9223372036854775808] {
   %0 = load %arg0[r, c] : f64 -> full<f64>              in sweep 0
   %1 = load %arg1[r] : i32 -> row<i32>
@@ -250,8 +250,8 @@ TEST(RowProgramText, SaysWhichSweepsAreWrong) {
             "14:57: expected 'after sweep 1', got 'later'");
 }
 
-/// Removes, repeats or replaces a piece of a text, or joins pieces of two
-/// texts.
+/// Removes, repeats or replaces a substring of a text, or joins substrings of
+/// two texts.
 std::string damage(std::string text, std::mt19937 &random) {
   auto below = [&](size_t bound) {
     return random() % std::max<size_t>(bound, 1);
@@ -342,7 +342,7 @@ TEST(RowProgramText, RefusesDamagedTextsWithOneLine) {
     ASSERT_GE(std::stoul(match[1]), 1u);
     ASSERT_GE(std::stoul(match[2]), 1u);
   }
-  // Damage in comments and blanks leaves a program valid.
+  // Some changes, such as those in comments and blanks, leave a program valid.
   EXPECT_GT(refused, 10000u);
   EXPECT_GT(valid, 100u);
 }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Verifies that equal dispatches share a program, and that every change of a
-// dispatch gives it a new program.
+// dispatch other than of its operands gives the dispatch a new program.
 //
 //===----------------------------------------------------------------------===//
 

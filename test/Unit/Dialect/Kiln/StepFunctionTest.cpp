@@ -76,8 +76,8 @@ StepFunction equalWidth(double (*f)(double), int steps, double range) {
   return q;
 }
 
-/// Returns the same steps with the value of f at the centre of each step as
-/// level.
+/// Returns `steps` with each level replaced by the value of f at the centre of
+/// the step.
 StepFunction centred(double (*f)(double), StepFunction steps, double range) {
   double width = 2 * range / double(steps.levels.size());
   for (size_t i = 0; i < steps.levels.size(); ++i)

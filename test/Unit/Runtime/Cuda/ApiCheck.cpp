@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares DriverApi.h and BlasLtApi.h with NVIDIA's headers. Compiled only if
-// these are installed.
+// NVIDIA's headers are installed.
 //
 //===----------------------------------------------------------------------===//
 

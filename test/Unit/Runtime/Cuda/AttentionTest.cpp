@@ -313,8 +313,8 @@ protected:
     return outcome;
   }
   /// Expects that kiln's kernels compute attention. `checks` is the number of
-  /// kernel launches of the check. Each of the two kernels is then launched
-  /// twice: by the first run and by its captured graph.
+  /// kernel launches in the comparison with cuDNN. Each of the two kernels is
+  /// then launched twice: by the first run and by its captured graph.
   void usesKernels(const Outcome &outcome, const std::string &why,
                    int64_t checks) {
     EXPECT_TRUE(outcome.status.ok()) << outcome.status.message();
@@ -336,9 +336,9 @@ TEST_F(AttentionTest, TheGraphsAreAttention) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status.message();
       EXPECT_EQ(outcome.notice, "");
       EXPECT_NE(outcome.library.find("cuDNN 9.19.0"), std::string::npos);
-      EXPECT_EQ(kernels_, 2); // The check launches both kernels.
-      // cudnnBackendExecute is called for two plans in the check, in the first
-      // run and in the capture.
+      EXPECT_EQ(kernels_, 2); // The comparison launches both kernels.
+      // The comparison with the kernels, the first run and the capture each
+      // call cudnnBackendExecute for two plans.
       EXPECT_EQ(fakecuda::callsOf("cudnnBackendExecute"), 6);
       EXPECT_EQ(outcome.values.rfind("error", 0), std::string::npos);
     }
@@ -404,8 +404,8 @@ TEST_F(AttentionTest, EveryCallMayFail) {
                  function.find("Release") != std::string::npos ||
                  function.find("Unload") != std::string::npos ||
                  function == "cuCtxSynchronize";
-    // A failure that is not reported is in a call of cuDNN, after which another
-    // engine may have been used.
+    // A failure may be unreported only if it is in a call of cuDNN and cuDNN
+    // still computes the attention, possibly with another engine.
     if (!isSaid && !isEnd) {
       EXPECT_EQ(function.rfind("cudnn", 0), 0u);
       EXPECT_EQ(outcome.library, good.library);

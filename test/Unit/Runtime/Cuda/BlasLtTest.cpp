@@ -246,8 +246,8 @@ TEST(BlasLtTest, WithEpilogues) {
           }
 }
 
-/// A choice applies to one epilogue and is shared by biases at different
-/// addresses.
+/// The choice of an algorithm applies to one epilogue and is shared by biases
+/// at different addresses.
 TEST(BlasLtTest, WithSeveralBiases) {
   Case test = {
       ElementType::F32, ElementType::F32, false, false, 1, false, 4096};

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares DnnApi.h with cuDNN's headers. Compiled only if these are installed.
+// Compares DnnApi.h with cuDNN's headers. Compiled only if cuDNN's headers are
+// installed.
 //
 //===----------------------------------------------------------------------===//
 

@@ -40,7 +40,8 @@ struct Capture {
 };
 
 struct QueueEntry {
-  /// If empty, wait until `stream` has completed `position` entries.
+  /// If empty, this entry waits until `stream` has completed `position`
+  /// entries.
   Work work;
   StreamObject *stream = nullptr;
   int64_t position = 0;
@@ -65,7 +66,7 @@ struct EventObject {
 struct FunctionObject {
   std::string name;
   const Kernel *kernel = nullptr;
-  unsigned mostShared = 48 * 1024; ///< Limit of dynamic memory.
+  unsigned mostShared = 48 * 1024; ///< Limit of dynamic shared memory.
 };
 
 struct ModuleObject {

@@ -100,7 +100,7 @@ TEST_F(DiffTest, AHostArenaChangesNothing) {
              "--steps=3 --data=" + path("text.txt") + " --tolerance=" + mode);
     EXPECT_EQ(outcome.exitCode, 0) << outcome.text;
   }
-  // The same executable with copies at other points.
+  // Compare an executable with itself. B executes the copies at other times.
   Outcome outcome =
       diff(KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY,
            "--steps=3 --only-b=--stress-copies=4 --tolerance=exact --data=" +

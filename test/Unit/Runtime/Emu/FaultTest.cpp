@@ -163,8 +163,8 @@ TEST_P(FaultTest, IsNamedWithEverySeed) {
   }
 }
 
-// The expected messages name threads and blocks only if they are the same for
-// every seed.
+// An expected message contains the index of a thread or block only if the index
+// is the same for every seed.
 const Mutant mutants[] = {
     {"storeBehind",
      storeBehind,

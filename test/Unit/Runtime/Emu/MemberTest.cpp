@@ -25,7 +25,7 @@ void add(char *const *table, const int64_t *immediates, int64_t units) {
     store(own[1], i, load<float>(own[0], i) + float(immediates[0]));
 }
 
-/// Ignores the member and uses the arguments of the first one.
+/// Ignores the member and uses the arguments of the first member.
 void addToFirst(char *const *table, const int64_t *, int64_t units) {
   int64_t i = blockId() * 32 + threadId();
   if (i < units)
@@ -63,7 +63,8 @@ TEST_F(MemberTest, EachWorksOnItsOwnArguments) {
                 float(i < size ? 2 * member * stride + i + 7
                                : (2 * member + 1) * stride + i));
   EmuCounts counts = device.counts;
-  // A group transfers as many sectors as its three launches.
+  // A group of three launches transfers three times as many sectors as one
+  // launch.
   launch.arguments.resize(args);
   launch.members.clear();
   EXPECT_EQ(device.run(launch), "");

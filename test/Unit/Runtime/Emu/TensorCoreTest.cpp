@@ -206,7 +206,8 @@ TEST(TensorCoreTest, CopiesAndFillsWithZeros) {
   }
 }
 
-/// Copies two groups. With one group pending, the older one is complete.
+/// Copies two groups. When at most one group is pending, the first group is
+/// complete.
 KERNEL(copyTwice) {
   copyOwn(args);
   kiln_emu_copy_commit();

@@ -112,7 +112,7 @@ TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
     engine.wait(token);
   EXPECT_LE(timings[3].end, timings[1].begin);
   EXPECT_LE(timings[1].end, timings[2].begin);
-  // The other direction did not wait for these copies.
+  // The copy in the other direction did not wait for the three copies above.
   EXPECT_LT(timings[0].end, timings[2].end);
 }
 

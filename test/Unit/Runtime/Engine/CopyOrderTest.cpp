@@ -315,9 +315,9 @@ TEST_F(CopyOrderTest, StatesAreBlocksToo) {
                {"bytes", 64},
                {"token", 3}});
   move(18, 20);
-  // The argument of 'update_U' begins before the copied part of U's moment and
-  // could be another part of the state. 'update_E' writes the destination of
-  // the copy.
+  // 'update_U' does not conflict with the copy: its argument begins before the
+  // copied bytes of U's moment, and both may be separate slices of the state.
+  // 'update_E' writes the destination of the copy.
   refuses("(launch 'update_E') writes the destination of copy_start 'moment_U' "
           "at commands[15]");
 }
@@ -385,9 +385,8 @@ TEST_F(CopyOrderTest, CopiesMayBeInFlightWhereLoopsBeginAndEnd) {
 }
 
 TEST_F(CopyOrderTest, StridesMatterInLoopsAlone) {
-  // Outside a loop, the extent of an argument is not limited by its stride. The
-  // argument of 'update_E' begins before the copied bytes and may extend into
-  // them.
+  // Outside a loop, the strides of arguments have no effect, so the same
+  // conflict is reported for every stride.
   replace(15, {{"op", "copy_start"},
                {"name", "moment_U"},
                {"from", {2 * offloadedTableBytes + 64, 0, "host"}},

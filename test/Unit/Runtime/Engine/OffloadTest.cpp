@@ -90,7 +90,8 @@ TEST_F(OffloadTest, LogsWhatWasCopied) {
   EXPECT_EQ(end["host_arena_bytes"], offloaded_["arena"]["host_bytes"]);
   EXPECT_EQ(end["copied_out_bytes_per_step"], copiedOutBytes);
   EXPECT_EQ(end["copied_in_bytes_per_step"], copiedInBytes);
-  // A step copies about 35 KiB at 1 MB/s and has almost nothing to compute.
+  // A step copies about 35 KiB at 1 MB/s and has almost nothing to compute, so
+  // it must wait for copies.
   double wait = log[1]["copy_wait_ms"].get<double>();
   EXPECT_GT(wait, 5);
   EXPECT_LE(wait, log[1]["step_ms"].get<double>());

@@ -217,7 +217,7 @@ TEST(ResultDistanceTest, OfTensors) {
       between({nan, 1, 1e30f}, {nan, 1.001f, 1e30f}, {nan, 1, 1e30f}).share(),
       1);
   EXPECT_LT(between({nan, 1}, {nan, 1 + FLT_EPSILON}, {nan, 1}).share(), 1);
-  // The 13 bytes differ after the last whole element.
+  // The two arrays of 13 bytes differ only after the last whole element.
   double a[] = {1, 2}, b[] = {1, 2}, before[] = {0, 0};
   reinterpret_cast<char *>(b)[12] = 1;
   EXPECT_EQ(tensorDistance(ElementType::F64, reinterpret_cast<char *>(before),

@@ -49,8 +49,8 @@ struct Scalar {
 
 } // namespace
 
-/// Orders host commands and the device commands that write bytes that the host
-/// commands read.
+/// Adds the waits that order the host commands with the device commands that
+/// write the scalars read by the host.
 static void orderScalars(const ProgramFile &file, const Program &program,
                          const std::vector<Json *> &commands) {
   std::vector<Scalar> scalars;
@@ -147,7 +147,7 @@ Json withQueues(Json description) {
       command["queues"] = executing;
   });
   Result<ProgramFile> file = parseProgramFile(description.dump(), INT64_MAX);
-  // Waits cannot make an invalid description valid.
+  // Add no waits to an invalid description, because waits cannot make it valid.
   if (!file.ok())
     return description;
   for (std::size_t i = 0; i < file->programs.size(); ++i) {

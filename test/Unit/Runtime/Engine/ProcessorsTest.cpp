@@ -33,7 +33,7 @@ TEST(ProcessorsTest, LeavesAProcessor) {
     GTEST_SKIP() << "there is no other processor";
   cpu_set_t before = usableProcessors();
   bool left = false;
-  // The scheduler may move the thread back at once.
+  // Try repeatedly, because the scheduler may move the thread back at once.
   for (int attempt = 0; attempt < 100 && !left; ++attempt) {
     int processor = sched_getcpu();
     leaveProcessor(processor);

@@ -302,8 +302,8 @@ TEST_F(ResumeTest, AnotherLengthGoesOnAtTheSameToken) {
   Outcome outcome =
       runToy(longer, {data(), resume(), "--steps=5", "--resume-changing=seq"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
-  // 16 sequences of 8 tokens are complete, which are 8.53 sequences of 15
-  // tokens.
+  // The first run has read 16 sequences of 8 tokens, which equal 8.53 sequences
+  // of 15 tokens.
   expectSays(outcome, "note: the sequence length changes from 8 to 15; reading "
                       "continues at the same token, in sequence 9\n");
 }

@@ -54,8 +54,7 @@ TEST(ThreadTeamTest, CoversEveryIndexOnce) {
     ThreadTeam team(threads);
     ASSERT_TRUE(team.status().ok());
     EXPECT_EQ(team.size(), threads);
-    // The last count exceeds the number of blocks of a part, so that a block
-    // has several indexes.
+    // The last count is so large that a block contains several indexes.
     for (int64_t count : {0, 1, 2, 3, 7, 1000, 1'000'003}) {
       Calls calls(count, threads);
       team.forEachPart(count, [&](int64_t begin, int64_t end, int thread) {
@@ -93,7 +92,8 @@ TEST(ThreadTeamTest, RunsOnceOnEveryThread) {
   }
 }
 
-/// Each piece waits for the others, so that each needs its own thread.
+/// Each call of the body waits for the other calls, so that every call needs
+/// its own thread.
 TEST(ThreadTeamTest, WorkersTakeParts) {
   ThreadTeam team(3);
   std::atomic<int> arrived{0};
@@ -105,7 +105,8 @@ TEST(ThreadTeamTest, WorkersTakeParts) {
   EXPECT_EQ(arrived, 3);
 }
 
-/// Thread 0 stays in its first piece until all others are complete.
+/// Thread 0 remains in its first call of the body until all other calls are
+/// complete.
 TEST(ThreadTeamTest, NobodyWaitsForWhatAnotherHasNotBegun) {
   ThreadTeam team(2);
   std::atomic<int64_t> done{0};
@@ -179,8 +180,7 @@ TEST(ThreadTeamTest, SharesOneProcessor) {
   }
 }
 
-/// Returns true if an idle team uses much CPU time. Waits at most `seconds` for
-/// this.
+/// Returns true if an idle team uses much CPU time within `seconds`.
 bool spinsWhileIdle(double seconds) {
   ThreadTeam team(2);
   double before = processSeconds();
@@ -233,7 +233,9 @@ TEST(ThreadTeamTest, FlushesDenormalsInEveryThread) {
 
 TEST(ThreadTeamTest, RestoresDenormals) {
   volatile float smallest = std::numeric_limits<float>::min();
-  { DenormalsFlushed flushed; }
+  {
+    DenormalsFlushed flushed;
+  }
   EXPECT_NE(smallest * 0.5f, 0.0f);
 }
 

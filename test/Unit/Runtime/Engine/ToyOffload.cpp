@@ -17,7 +17,8 @@ namespace kiln::runtime::toy {
 using Json = nlohmann::json;
 
 constexpr int64_t tableBytes = offloadedTableBytes;
-// Offsets of the states. In the device arena, U.device has the place of U.
+// Offsets of the states. In the device arena, U.device has the offset that U
+// has in the toy without offloading.
 constexpr int64_t deviceU = tableBytes;
 constexpr int64_t hostU = 0, hostMomentE = tableBytes,
                   hostMomentU = 2 * tableBytes;

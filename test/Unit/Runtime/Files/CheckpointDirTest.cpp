@@ -94,8 +94,8 @@ TEST(CheckpointDir, KeepsTheNewest) {
                                       "checkpoint-8", "latest"}));
 }
 
-// After a resume from an older checkpoint, the newest one is the one saved
-// last.
+// After a resume from an older checkpoint, the newest checkpoint is the one
+// that was saved last, not the one with the highest step.
 TEST(CheckpointDir, NewestIsBySequence) {
   TestDirectory temporary;
   CheckpointDir directory = open(temporary.path());
@@ -234,7 +234,9 @@ TEST(CheckpointDir, OneRunAtATime) {
   EXPECT_EQ(second.status().code(), ExitCode::Error);
   EXPECT_NE(second.status().message().find("in use by another run"),
             std::string::npos);
-  { CheckpointDir gone = std::move(directory); }
+  {
+    CheckpointDir gone = std::move(directory);
+  }
   EXPECT_TRUE(CheckpointDir::open(temporary.path()).ok());
 }
 

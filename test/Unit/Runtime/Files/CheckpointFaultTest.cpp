@@ -86,8 +86,8 @@ int sweepErrors(int64_t step, int error, int keep) {
       EXPECT_EQ(found->manifest.sequence, status.ok() ? 2 : 1)
           << "call " << call;
     }
-    // A checkpoint that was replaced is kept until the new one is known to be
-    // durable.
+    // A replaced checkpoint is not deleted before the new checkpoint has been
+    // synced.
     bool notSynced = !notes.empty() &&
                      notes[0].find("could not be synced") != std::string::npos;
     if (!notSynced)
@@ -106,8 +106,8 @@ TEST(CheckpointFault, EveryFailingCall) {
       EXPECT_GT(sweepErrors(step, error, 1), 30);
 }
 
-// Not every file system supports renameat2; the fallback must be as safe at
-// every call.
+// Not every file system supports renameat2. The fallback must pass the same
+// tests.
 TEST(CheckpointFault, WithoutRenameat2) {
   EXPECT_GT(sweepErrors(3, EINVAL, 0), 30);
   EXPECT_GT(sweepErrors(2, EINVAL, 0), 30);

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Another process saves with --keep=1 at every point of a search. The newest
-// checkpoint must be found complete, and must stay readable.
+// Another process saves with --keep=1 while this process searches for the
+// newest checkpoint. At whichever point of the search the save occurs, the
+// search must find a complete newest checkpoint, which must remain readable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,8 @@ using namespace kiln;
 
 namespace {
 
-/// Saves a checkpoint whose tensor is `value`, and removes all others.
+/// Saves a checkpoint whose tensor is `value`, and removes all other
+/// checkpoints.
 void save(CheckpointDir &directory, int64_t step, float value) {
   std::vector<std::string> notes;
   expectOk(directory.save(

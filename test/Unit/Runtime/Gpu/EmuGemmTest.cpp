@@ -76,8 +76,8 @@ Json describe(const char *kind, ElementType type, ElementType resultType,
   }
   slots.push_back(
       slot("w", "workspace", 3 * matrixBytes, workspaceBytes, 0, 0));
-  // If c is an input, the output is whole rows including padding; otherwise,
-  // the first row.
+  // If c is an input, the output consists of whole rows including padding.
+  // Otherwise, the output is the first row.
   Json result = value("c", 2 * matrixBytes, accumulates ? m * ld : n);
   result["dtype"] = nameOf(resultType);
   Json description = handProgram({gemm}, slots, inputs, {result},

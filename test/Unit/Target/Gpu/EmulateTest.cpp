@@ -119,7 +119,8 @@ TEST_F(Emulate, ElementwiseWithTail) {
   ASSERT_TRUE(status.ok()) << status.message();
   for (size_t i = 0; i < units; ++i)
     ASSERT_EQ(y[i], std::sqrt(std::fabs(x[i] * 2.5f + x[i] / 3.0f))) << i;
-  // 2800 bytes in each direction, with 16-byte accesses only.
+  // The kernel reads and writes 2,800 bytes, which are 88 sectors, with 16-byte
+  // accesses only.
   EXPECT_EQ(counts.readSectors, 88);
   EXPECT_EQ(counts.writeSectors, 88);
 }

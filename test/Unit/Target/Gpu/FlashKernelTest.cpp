@@ -76,8 +76,8 @@ struct Expected {
   std::vector<double> value, rounded, computed;
   explicit Expected(size_t count)
       : value(count), rounded(count), computed(count) {}
-  /// Adds factor * x. The factor is rounded to bf16 and was computed from terms
-  /// of the given magnitude.
+  /// Adds factor * x. The kernel rounds the factor to bf16 after computing it
+  /// from terms of the given magnitude.
   void add(size_t at, double factor, double x, double magnitude) {
     value[at] += factor * x;
     rounded[at] += std::abs(factor * x);

@@ -86,8 +86,8 @@ void expectSameBits(const Memory &memory, llvm::ArrayRef<Place> args,
 std::vector<char> runOnGpu(const Memory &memory, llvm::ArrayRef<Place> args,
                            llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 
-/// Returns the ratio of the 32-byte sectors that the GPU kernel accesses to the
-/// minimum number, for one access to each operand and result.
+/// Returns the number of 32-byte sectors that the GPU kernel accesses, divided
+/// by the number of sectors if it accessed each operand and result once.
 double sectorRatio(const Memory &memory, llvm::ArrayRef<Place> args,
                    llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 

@@ -81,7 +81,7 @@ TEST(GpuScatter, SkipsThePaddingIndex) {
 
 TEST(GpuScatter, ManyRowsPerBlock) { check(500, 3001, 8, 2000); }
 
-/// One block repeatedly lists more tokens than its list can hold.
+/// The token list of a block repeatedly becomes full and must be flushed.
 TEST(GpuScatter, FlushesFullLists) {
   check(5000, 3, 4, 1);
   check(4500, 2100, 4, 2);

@@ -116,25 +116,26 @@ template <typename T> void buckets(int64_t bits) {
   Place codes = memory.add(std::vector<uint8_t>(count / 8 * bits));
   Place dx = memory.add(someValues<T>(count, 2));
   std::string of = " of " + std::to_string(bits);
-  report<T>(
-      "bucket_encode" + of,
-      sectorRatio(
-          memory, {x, written(codes)}, {},
-          [&](auto kernels, auto name, auto b, auto alignments) {
-            BucketEncodeShape shape = {{count, elementType<T>(b), borders}};
-            return gpu::emitBucketEncode(kernels, name, shape, alignments);
-          }));
-  report<T>(
-      "bucket_decode" + of,
-      sectorRatio(
-          memory, {codes, x, written(dx)}, {},
-          [&](auto kernels, auto name, auto b, auto alignments) {
-            BucketDecodeShape shape = {{count, elementType<T>(b), levels}};
-            return gpu::emitBucketDecode(kernels, name, shape, alignments);
-          }));
+  report<T>("bucket_encode" + of,
+            sectorRatio(memory, {x, written(codes)}, {},
+                        [&](auto kernels, auto name, auto b, auto alignments) {
+                          BucketEncodeShape shape = {
+                              {count, elementType<T>(b), borders}};
+                          return gpu::emitBucketEncode(kernels, name, shape,
+                                                       alignments);
+                        }));
+  report<T>("bucket_decode" + of,
+            sectorRatio(memory, {codes, x, written(dx)}, {},
+                        [&](auto kernels, auto name, auto b, auto alignments) {
+                          BucketDecodeShape shape = {
+                              {count, elementType<T>(b), levels}};
+                          return gpu::emitBucketDecode(kernels, name, shape,
+                                                       alignments);
+                        }));
 }
 
-/// Tests code sizes of which a few fill a byte, and other code sizes.
+/// Tests code sizes that divide a byte (1 and 2 bits) and code sizes that do
+/// not (3 and 5 bits).
 TEST(GpuSectors, Buckets) {
   for (int64_t bits : {1, 2, 3, 5}) {
     buckets<float>(bits);

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One warp copies two matrices to shared memory, multiplies them, and
-// multiplies the result by one of them. On the emulated device, the results
-// equal those of plain loops, and the PTX contains the expected instructions.
+// One warp copies the matrices x and y to shared memory and multiplies
+// 2^(x y^T) by y. On the emulated device, the results equal those of plain
+// loops, and the PTX contains the expected instructions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -25,8 +25,9 @@ bool isTensorElement(mlir::Type type);
 /// Returns true for the floating-point types that states, casts and updates can
 /// store.
 bool isStoredReal(mlir::Type type);
-/// Returns true for the floating-point types that all ops accept: the stored
-/// types without the storage-only ones.
+/// Returns true for the floating-point types that all ops accept: the types for
+/// which isStoredReal() returns true, except those marked as storage-only in
+/// the table of element types.
 bool isComputedReal(mlir::Type type);
 
 /// Returns the element type of a tensor, vector or scalar type (i1 is Bool), or
@@ -34,8 +35,8 @@ bool isComputedReal(mlir::Type type);
 std::optional<ElementType> findElementType(mlir::Type type);
 /// Returns the element type of a type that is known to have one.
 ElementType elementTypeOf(mlir::Type type);
-/// Returns the MLIR type of an element type: a float, a signed integer or Bool
-/// that has a name in the table of element types.
+/// Returns the MLIR type of a floating-point type, a signed integer type or
+/// Bool. Element types without an MLIR type are a fatal error.
 mlir::Type irTypeOf(ElementType type, mlir::MLIRContext *context);
 /// Returns the bytes of `count` contiguous elements of `type`, or of the
 /// element type of a tensor or vector type.

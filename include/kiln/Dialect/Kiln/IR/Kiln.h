@@ -55,8 +55,8 @@ enum class EpilogueKind {
   /// rounded result of the GEMM, so it computes the same bits as a separate
   /// kernel.
   Tiles,
-  /// The vendor library rounds the result of GEMM and epilogue once, where
-  /// separate ops round each result.
+  /// The vendor library computes GEMM and epilogue in one call and rounds only
+  /// the final result. Separate ops would also round the result of the GEMM.
   Vendor,
 };
 
@@ -108,10 +108,10 @@ namespace kiln {
 constexpr int64_t kIgnoreIndex = -100;
 
 /// Attribute of an op whose results are offloaded to the host while no op reads
-/// them. Each such result has three numbers: its index; the number of commands
-/// (dispatches and matmuls) that may run before the copy to the host must be
-/// complete (lag); and the number of commands by which the copy back precedes
-/// the next reader (lead).
+/// them. For each such result, the attribute has three numbers: the index of
+/// the result; the number of commands (dispatches and matmuls) that may run
+/// before the copy to the host must be complete (lag); and the number of
+/// commands by which the copy back precedes the next reader (lead).
 inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
 /// Attribute of the read of a state in host memory: for each group of readers,
 /// the lead of the copy to the device (see kOffloadAttr). The last lead applies
@@ -174,7 +174,8 @@ KernelOpInterface kernelOpOf(mlir::Operation *op);
 mlir::Value viewedValue(mlir::Value value);
 
 /// Returns the name that importers attach to a location ("h.0.ln_1"), or an
-/// empty string. The name of a fused location is that of its last part.
+/// empty string. The name of a fused location is that of the last location in
+/// it that has a name.
 llvm::StringRef getLocationName(mlir::Location loc);
 
 /// Returns the operand whose buffer `result` must reuse, because a dispatch or

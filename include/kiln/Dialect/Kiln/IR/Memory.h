@@ -26,9 +26,9 @@ inline MemorySpace memoryOf(mlir::Value value) {
 mlir::RankedTensorType inMemory(mlir::Type type, MemorySpace memory);
 /// Changes the type of a value so that the value is stored in `memory`.
 void setMemory(mlir::Value value, MemorySpace memory);
-/// Returns the memory of the results of an op, or MemorySpace::Device if it has
-/// none. The op runs on the host if this is host memory, and on the device
-/// otherwise.
+/// Returns the memory of the results of an op, or MemorySpace::Device if the op
+/// has no results. An op runs on the host if this function returns
+/// MemorySpace::Host, and on the device otherwise.
 MemorySpace memoryOf(mlir::Operation *op);
 
 /// Returns false if the type has an encoding that does not implement

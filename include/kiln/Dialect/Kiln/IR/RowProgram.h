@@ -181,8 +181,9 @@ struct RowProgram {
 ///
 /// A Full store is executed in the first sweep that can compute its value.
 /// Later sweeps that need the value read it back from the result. If no later
-/// sweep needs the value, the store is delayed to a later sweep that loads its
-/// operands anyway, so that the result may share an operand's slot.
+/// sweep needs the value, the store is delayed to a later sweep that loads the
+/// operands of the stored value anyway, so that the result may share the slot
+/// of an operand.
 struct SweepPlan {
   /// Number of loops over the columns of a row; 0 if the program has only Row
   /// values.
@@ -191,8 +192,8 @@ struct SweepPlan {
   /// nodes: the number of sweeps that must be complete before the node can be
   /// computed.
   llvm::SmallVector<int32_t, 32> level;
-  /// Indexed by store: the sweep that executes the store. For a Row store, the
-  /// level of the stored node.
+  /// Indexed by store: the sweep that executes the store. For the store of a
+  /// Row node: the number of sweeps that must be complete before the store.
   llvm::SmallVector<int32_t, 4> storeSweep;
   /// Indexed by node: the store from whose result later sweeps read the value
   /// of the node, or -1 if there is none.

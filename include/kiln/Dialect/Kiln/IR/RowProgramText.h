@@ -30,7 +30,7 @@ class raw_ostream;
 
 namespace kiln::row {
 
-/// Returns true if both are bitwise equal, including constants.
+/// Return true if all members are equal. Constants are compared by their bits.
 inline bool operator==(const Node &a, const Node &b) {
   return a.kind == b.kind && a.space == b.space && a.type == b.type &&
          a.inputs == b.inputs && a.access == b.access &&

@@ -17,8 +17,8 @@ namespace kiln {
 /// Sequences.h.
 class SequenceAnalysis {
 public:
-  /// Initializes the facts of the program's inputs, which must already have
-  /// names.
+  /// Initializes the lattice elements of the program's inputs. The inputs must
+  /// already have names.
   explicit SequenceAnalysis(ProgramOp program);
 
   void visit(mlir::Operation &op);

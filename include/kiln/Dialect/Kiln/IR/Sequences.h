@@ -52,8 +52,9 @@ struct SequenceFact {
     return SequenceFact(Kind::Total, degree);
   }
   static SequenceFact mixed() { return SequenceFact(Kind::Mixed, 0); }
-  /// Returns the fact Opaque: `op` prevents the proof of a property. `reason`
-  /// completes the message "'kiln.tanh' op `reason`".
+  /// Returns the lattice element for a value of which no property can be
+  /// proved, because of `op`. `reason` completes the message
+  /// "'kiln.tanh' op `reason`".
   static SequenceFact opaque(mlir::Operation *op, llvm::StringRef reason) {
     SequenceFact fact;
     fact.op = op;
@@ -66,16 +67,16 @@ struct SequenceFact {
   bool isOpaque() const { return kind == Kind::Opaque; }
   bool isMixed() const { return kind == Kind::Mixed; }
   bool isPerSequence() const { return kind == Kind::PerSequence; }
-  /// Returns true if the fact is PerSequence along `d`, or Shared with B equal
-  /// parts along `d`. In both cases, the value consists of one part per
-  /// sequence.
+  /// Returns true if the value is PerSequence along dimension `d`, or Shared
+  /// and consists of B equal parts along `d`. In both cases, part i belongs to
+  /// sequence i.
   bool splitsAlong(int64_t d) const {
     return isPerSequence() ? dim == d
                            : isShared() && d < 64 && (repeating >> d & 1);
   }
 
   Kind kind = Kind::Opaque;
-  int64_t degree = 0; ///< In loss_scale; unused for Mixed and Opaque.
+  int64_t degree = 0; ///< Exponent of loss_scale; unused for Mixed, Opaque.
   /// Shared: bit d is set if the B parts of dimension d are equal.
   uint64_t repeating = 0;
   int64_t dim = 0; ///< PerSequence: the dimension with one part per sequence.

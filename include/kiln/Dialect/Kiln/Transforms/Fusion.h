@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The distance limit that the pass that forms dispatches applies. The cost
-// model uses the same limit to predict the dispatches.
+// The maximum distance over which ops are fused. The pass that forms dispatches
+// and the cost model, which predicts the dispatches, use the same limit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@ namespace kiln {
 
 /// Maximum distance in ops for fusion. An op may join a group that computes one
 /// of its operands, or a group that reads one of its operands. In the second
-/// case, the group must be within this distance. No op moves up by a larger
-/// distance, because a result that is computed long before its use has a long
-/// lifetime.
+/// case, the group must be within this distance. The limit keeps lifetimes
+/// short: an op that moves up by a large distance computes its result long
+/// before the result is used.
 constexpr int64_t kNearby = 16;
 
 } // namespace kiln

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/design/architecture.md lists the guarantees of each level. A pass that
-// relies on the invariant of its input level verifies it, so that the pass can
-// also be run alone.
+// docs/design/architecture.md lists the guarantees of each level. A pass may be
+// run alone, on IR that kilnc did not generate. Therefore a pass that relies on
+// the invariant of its input level verifies the invariant.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,10 +35,10 @@ public:
   explicit CommandOrder(mlir::Block &block);
   /// Returns the position of a command, or -1 if `op` is not a command.
   int64_t of(mlir::Operation *op) const;
-  /// Returns the position of the command before which `op` needs its operands.
-  /// For a command, this is its own position. For the terminator, and for
-  /// writes of states, which can be moved to the end, it is size(). For other
-  /// ops it is -1.
+  /// Returns the position of the command before which the operands of `op` must
+  /// be available: the position of `op` if it is a command; size() for the
+  /// terminator and for writes of states, which can be moved to the end; -1 for
+  /// other ops.
   int64_t readingPosition(mlir::Operation *op) const;
   int64_t size() const { return static_cast<int64_t>(commands.size()); }
   mlir::Operation *operator[](int64_t position) const {
@@ -62,8 +62,8 @@ struct Reader {
 };
 
 /// Returns the commands of `order` that read a value, in order. Returns
-/// std::nullopt if another op reads it, such as a concat, a return or an op in
-/// a region.
+/// std::nullopt if an op that is not a command reads the value, such as a
+/// concat, a return or an op in a region, or if a kiln.accumulate reads it.
 std::optional<llvm::SmallVector<Reader>> readersOf(mlir::Value value,
                                                    const CommandOrder &order);
 
@@ -71,7 +71,8 @@ std::optional<llvm::SmallVector<Reader>> readersOf(mlir::Value value,
 /// a value in which no command reads the value.
 struct OffloadGap {
   int64_t made = 0; ///< Position of the command that computes the value.
-  int64_t left = 0; ///< Position of the last reader before the gap, or `made`.
+  /// Position of the last reader before the gap; `made` if there is none.
+  int64_t left = 0;
   int64_t back = 0; ///< Position of the first reader after the gap.
   llvm::SmallVector<Reader> behind; ///< All readers after the gap.
 };
@@ -96,8 +97,8 @@ struct MarkedValue {
 /// in memory.
 llvm::SmallVector<MarkedValue> markedValues(mlir::Block &block);
 
-/// Returns the reads in a program of a state in host memory whose result is a
-/// tensor in device memory.
+/// Returns the ops in a program that read a state in host memory and have a
+/// result in device memory.
 llvm::SmallVector<ReadOp> readsAcross(ProgramOp program);
 
 /// Returns the readers of the result of `read`, one of readsAcross(), in the
@@ -107,7 +108,7 @@ llvm::SmallVector<llvm::SmallVector<Reader>>
 readerGroups(ReadOp read, const CommandOrder &order);
 
 /// Default number of commands by which the copy of a host state to the device
-/// precedes its first reader.
+/// precedes the first command that reads the copy.
 inline constexpr int64_t kDefaultLead = 6;
 
 } // namespace kiln

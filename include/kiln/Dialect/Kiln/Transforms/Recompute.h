@@ -12,8 +12,8 @@
 // `kiln.recompute` before the backward op that needs it. After the rewrite, the
 // backward pass reads no value of the forward pass that is not kept.
 //
-// A repeated op has the same attributes and reads the same values, so the
-// gradients are bitwise equal to those of the original program.
+// A repeated op has the attributes of the original op and reads the same
+// values, so the gradients are bitwise equal to those of the original program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ using RecomputeSchedule = std::vector<StageRun>;
 ///   full    keep the input of every stage and repeat each stage once,
 ///   blocks  keep the input of every layer,
 ///   sqrt    keep the inputs of about sqrt(n) segments of stages (Chen et al.),
-///   poor    keep only the input of the program, with n (n+1) / 2 more forward
-///           runs.
+///   poor    keep only the input of the program, at the cost of n (n+1) / 2
+///           additional forward runs of stages.
 std::optional<RecomputeSchedule> namedSchedule(llvm::StringRef name,
                                                const StageChain &chain);
 

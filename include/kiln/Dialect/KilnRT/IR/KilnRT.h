@@ -33,7 +33,8 @@ struct MemoryAccess {
   bool writes() const { return access != Access::Read; }
 };
 
-/// Verifies that all places of a command are views of slots.
+/// Verifies that every operand of a command is the result of a valid view, a
+/// slot or a token.
 llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 } // namespace kiln::rt
@@ -63,8 +64,9 @@ inline ViewOp viewOf(mlir::Value place) {
 mlir::MemRefType viewType(mlir::RankedTensorType tensor, int64_t rowPitch,
                           MemorySpace memory);
 
-/// Returns the commands of a program in the order in which slot lifetimes
-/// number them. A loop occurs twice, at its begin and its end.
+/// Returns the commands of a program in program order. Slot lifetimes are
+/// ranges of indices of this list. A loop occurs twice, at its begin and at its
+/// end.
 llvm::SmallVector<mlir::Operation *> commandsOf(ProgramOp program);
 
 /// Returns the name of a command in traces and messages.

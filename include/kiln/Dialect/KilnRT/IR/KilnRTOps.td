@@ -261,7 +261,7 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the places that are read, followed by those that are written.
+    /// Returns the operands `reads`, followed by the operands `writes`.
     ::llvm::SmallVector<::mlir::Value> getPlaces();
     ::kiln::rt::KernelOp getKernelOp();
   }];
@@ -316,8 +316,8 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     int64_t getM(); int64_t getN(); int64_t getK(); int64_t getBatch();
     /// Returns the views of a, b and c.
     ::kiln::rt::ViewOp getMatrix(unsigned i);
-    /// Return the pitch of a, b or c, and the stride between the matrices of
-    /// its batch, in elements.
+    /// Return the row pitch of matrix a, b or c, and the stride between
+    /// consecutive matrices of the batch, in elements.
     int64_t getLead(unsigned i);
     int64_t getBatchStride(unsigned i);
     /// Return the element type of a and b, and the element type of c.
@@ -387,7 +387,7 @@ def KilnRT_WaitOp : KilnRT_Command<"wait", [
   let arguments = (ins KilnRT_Token:$token, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$too);
   let assemblyFormat = "$token `on` $queue (`and` $too^)? attr-dict";
   let extraClassDeclaration = [{
-    /// Returns all queues that wait.
+    /// Returns `queue`, followed by the queues in `too`.
     ::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getQueues();
   }];
 }

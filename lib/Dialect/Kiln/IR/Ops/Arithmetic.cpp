@@ -175,8 +175,9 @@ LogicalResult SubOp::evaluate(Operands operands, Results results) {
   return mapBinary(operands, results, [](double a, double b) { return a - b; });
 }
 
-/// Returns the fact of an elementwise product or quotient of the given degree.
-/// The op is linear in the first operand and, if `bMayBeTotal`, in the second.
+/// Returns the SequenceFact of an elementwise product or quotient of the given
+/// degree. The op is linear in the first operand and, if `bMayBeTotal`, in the
+/// second.
 static SequenceFact inferProduct(Operation *op, Facts operands, int64_t degree,
                                  bool bMayBeTotal) {
   const SequenceFact &a = operands[0], &b = operands[1];

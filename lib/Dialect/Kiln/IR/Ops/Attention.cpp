@@ -27,7 +27,7 @@ using namespace kiln::reference;
 using namespace kiln::sequences;
 
 /// Returns the floating-point operations of q k^T over all sequences and heads.
-/// A causal mask halves this number.
+/// A causal mask halves this number approximately.
 static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length,
                           bool causal) {
   return 2 * rows * cols * (causal ? (length + 1) / 2 : length);

@@ -87,7 +87,7 @@ KILN_UNARY_GRADIENT(CastOp, builder.createOrFold<CastOp>(
 OpFoldResult CastOp::fold(FoldAdaptor adaptor) {
   if (getX().getType() == getType())
     return getX();
-  // All elements of a constant are equal, so only one number is rounded.
+  // Fold only splat constants, for which it suffices to round one number.
   auto constant = dyn_cast_if_present<SplatElementsAttr>(adaptor.getX());
   if (!constant)
     return {};

@@ -60,7 +60,8 @@ Rounding EmbeddingOp::getRounding() {
   return roundingOfConversion(getTable(), getY());
 }
 
-// A lookup reads its table in place, so only the gathered rows are rounded.
+// The table keeps full precision; only the rows that the lookup reads are
+// rounded.
 bool EmbeddingOp::keepsFullOperand(unsigned operand) { return operand == 1; }
 
 LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder,

@@ -144,7 +144,8 @@ void MatmulOp::inferSequences(Facts operands, int64_t batch,
     return;
   results[0] = inferSum(*this, {results[0], operands[2]});
   // Only ops that are linear in all operands together may have a Mixed result.
-  // A matmul is linear in each factor separately.
+  // A matmul is only linear in each factor separately, so a Mixed result
+  // becomes Opaque.
   if (results[0].isMixed())
     results[0] =
         SequenceFact::opaque(*this, "adds a matmul to a term that does not "

@@ -38,8 +38,8 @@ using NodeId = row::NodeId;
 
 namespace {
 
-/// The repetition pattern of a broadcast: products of the sizes of successive
-/// result dimensions, without those of size 1.
+/// The repetition pattern of a broadcast. Each number is the product of the
+/// sizes of successive result dimensions; dimensions of size 1 are ignored.
 struct Repetition {
   int64_t before = 1; ///< Repeated dimensions before the kept ones.
   int64_t kept = 1;   ///< Dimensions that come from the operand.
@@ -331,8 +331,8 @@ LogicalResult TransposeOp::evaluate(Operands operands, Results results) {
 // slice, pad and concat
 //===----------------------------------------------------------------------===//
 
-/// Returns the fact of a slice or pad, which preserves the parts of dimensions
-/// whose extent does not change.
+/// Returns the SequenceFact of a slice or pad. A dimension of the result has
+/// the same properties as that of the operand unless the op changes its extent.
 static SequenceFact inferResized(Operation *op, const SequenceFact &x,
                                  int64_t batch) {
   ArrayRef<int64_t> from = tensorTypeOf(op->getOperand(0)).getShape();

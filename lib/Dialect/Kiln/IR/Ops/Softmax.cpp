@@ -272,7 +272,8 @@ LogicalResult ScaledTotalOp::evaluate(Operands operands, Results results) {
 // cross_entropy
 //===----------------------------------------------------------------------===//
 
-/// Returns the fact of a loss, which is a sum over rows with one target each.
+/// Returns the SequenceFact of a loss. A loss is a sum over rows, and each row
+/// has one target.
 static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
                               const SequenceFact &target, Facts shared,
                               const SequenceFact &scale) {
