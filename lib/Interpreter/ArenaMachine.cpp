@@ -79,7 +79,7 @@ private:
 
 } // namespace
 
-/// Marks shadow entries that a copy in progress may write at any time.
+/// The shadow value of bytes that a copy in progress may write at any time.
 static constexpr int32_t kUnderWay = -1;
 
 /// Verifies that slots with overlapping lifetimes share no bytes.

@@ -105,7 +105,7 @@ void Solver::useTables() {
     if (bytes < floor.bytes(view.whole()))
       return;
     for (; slots <= options.maxSlots && !isCloseEnough(); slots *= 2) {
-      // The first plan without pending options is always made.
+      // The first plan is made at any cost, unless options are pending.
       bool optional = steps > 0 || pending > 0;
       if (optional && !affordable(2 * slots, until - std::min(until, steps)))
         return;

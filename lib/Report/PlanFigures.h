@@ -26,7 +26,8 @@
 
 namespace kiln::report {
 
-/// A class of buffers: its keys in the plan's sums and in its buffers.
+/// A class of buffers: `key` is its name in the sums of the plan, `slotClass`
+/// its name in the list of buffers, and `color` its color in the report.
 struct BufferClass {
   llvm::StringRef key, slotClass, color;
 };

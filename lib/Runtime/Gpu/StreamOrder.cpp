@@ -108,7 +108,7 @@ Status OrderCheck::begin(std::size_t index) {
   return Status();
 }
 
-/// Returns true if an earlier action has completed at `clock`.
+/// Returns true if the action `earlier` has completed by `clock`.
 bool OrderCheck::isOver(int64_t earlier, const StreamNumbers &clock) const {
   return earlier == nobody ||
          numbers_[std::size_t(earlier)] <=

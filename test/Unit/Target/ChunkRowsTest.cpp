@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests kernels for the gradients of norms, which also compute column sums over
-// chunks of 64 rows. All groups of a thread block process one chunk. The bits
+// chunks of 64 rows. All thread groups of a block share one chunk. The bits
 // of the sums equal those of adding the rows one by one, and the kernels use
 // enough threads and few enough registers to keep a large GPU busy.
 //

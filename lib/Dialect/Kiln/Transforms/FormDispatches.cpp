@@ -305,7 +305,7 @@ void DispatchFormer::emit(Group &group) {
     output.replaceAllUsesWith(result);
 }
 
-/// Wraps one op of another family in a dispatch.
+/// Wraps an op of Family::Kernel in a dispatch of its own.
 void DispatchFormer::wrap(KernelOpInterface op) {
   OpBuilder builder(op);
   Location loc = op->getLoc();

@@ -34,8 +34,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// Returns the text of a program @f whose arguments are the operands of one op,
-/// and whose results are the results of the op listed in `returned`.
+/// Returns the text of a program @f that applies one op to its arguments and
+/// returns the results of the op whose indices are in `returned`.
 std::string programOf(const std::string &op, const std::string &properties,
                       const std::vector<std::string> &operands,
                       const std::vector<std::string> &results,

@@ -165,8 +165,8 @@ int64_t bytesOf(mlir::Type type);
 /// Structure for ops of other dialects.
 Family familyOf(mlir::Operation *op);
 
-/// Returns the op that a dispatch of family kernel computes, or `op` itself if
-/// it is an op of family kernel. Returns null for other ops.
+/// Returns the op that a dispatch of Family::Kernel computes, or `op` itself if
+/// its family is Family::Kernel. Returns null for other ops.
 KernelOpInterface kernelOpOf(mlir::Operation *op);
 
 /// Returns the value at the root of a chain of views, or `value` itself if it

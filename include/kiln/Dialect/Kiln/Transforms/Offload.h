@@ -76,8 +76,8 @@ struct OffloadGap {
   int64_t back = 0; ///< Position of the first reader after the gap.
   llvm::SmallVector<Reader> behind; ///< All readers after the gap.
 };
-/// Returns the gap of a value, or std::nullopt if it has no readers or readers
-/// that are not commands.
+/// Returns the gap of a value, or std::nullopt if nothing reads the value or if
+/// some reader is not a command.
 std::optional<OffloadGap> findGap(mlir::Value value, const CommandOrder &order);
 
 /// Visits every value that the commands of a block at the dispatched level
