@@ -114,6 +114,17 @@ def Kiln_GeluOp : Kiln_Op<"gelu", ActivationTraits> {
   let results = (outs Kiln_Tensor:$y);
   let assemblyFormat = "$x (`tanh` $tanh^)? attr-dict `:` type($x)";
 }
+def Kiln_SoftplusOp : Kiln_UnaryBase<"softplus", FullPrecisionTraits> {
+  let summary = "log(1 + exp(x)) without overflow";
+  let description = [{
+    Computes `y = max(x, 0) + log1p(e)` with `e = exp(-|x|)`. With `u = 1 + e`,
+    `log1p(e)` is computed as `e` if `u` is 1, and as `log(u) * (e / (u - 1))`
+    otherwise, so that small results keep full relative precision. The gradient
+    is `dy * sigmoid(x)`.
+
+    Example: `%y = kiln.softplus %x : tensor<4x8xf32>`
+  }];
+}
 def Kiln_SwigluOp : Kiln_BinaryBase<"swiglu", ActivationTraits> {
   let summary = "silu(a) * b";
   let description = "Computes `y = a / (1 + exp(-a)) * b`, the gated activation of Llama.\n\nExample: `%y = kiln.swiglu %gate, %up : tensor<4x8xf32>`";

@@ -64,6 +64,37 @@ LogicalResult ReluGradOp::evaluate(Operands operands, Results results) {
 }
 
 //===----------------------------------------------------------------------===//
+// softplus
+//===----------------------------------------------------------------------===//
+
+Precision SoftplusOp::getPrecision() { return Precision::Full; }
+Rounding SoftplusOp::getRounding() { return Rounding::Results; }
+
+KILN_UNARY_GRADIENT(SoftplusOp,
+                    r.mul(dy, SigmoidOp::create(builder, getLoc(), x)))
+
+RowSpace SoftplusOp::getRowSpace() { return flexibleRows(getY()); }
+LogicalResult SoftplusOp::buildRows(RowBuilder &rows) {
+  return buildUnary(rows, getX(), getY(), [&](NodeId x) {
+    NodeId one = rows.constantLike(1, x);
+    NodeId e = rows.unary(Kind::Exp, rows.neg(rows.unary(Kind::Abs, x)));
+    NodeId u = rows.add(one, e);
+    // log1p(e) = log(u) * e / (u - 1) for the rounded u = 1 + e. The quotient e
+    // / (u - 1) corrects the rounding error of u.
+    NodeId log =
+        rows.mul(rows.unary(Kind::Log, u), rows.div(e, rows.sub(u, one)));
+    return rows.add(rows.binary(Kind::Max, x, rows.constantLike(0, x)),
+                    rows.select(rows.equal(u, one), e, log));
+  });
+}
+
+LogicalResult SoftplusOp::evaluate(Operands operands, Results results) {
+  return mapUnary(operands, results, [](double x) {
+    return std::fmax(x, 0) + std::log1p(std::exp(-std::abs(x)));
+  });
+}
+
+//===----------------------------------------------------------------------===//
 // silu and swiglu
 //===----------------------------------------------------------------------===//
 
