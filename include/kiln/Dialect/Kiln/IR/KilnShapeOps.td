@@ -102,6 +102,27 @@ def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
   let assemblyFormat = "$x (`accumulate` $accumulate^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
+def Kiln_CumsumOp : Kiln_Op<"cumsum", [Pure, SameOperandsAndResultType, DispatchableOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
+    DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>,
+    DeclareOpInterfaceMethods<KernelOpInterface, ["readsPitched", "writesPitched"]>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
+  let summary = "cumulative sums along the last dimension";
+  let description = [{
+    `x` has rank 2, [R, C] (C1). Computes y[r, c] = ((0 + x[r, 0]) + x[r, 1]) + ...
+    + x[r, c]. With `reverse`, computes y[r, c] = ((0 + x[r, C-1]) + x[r, C-2]) +
+    ... + x[r, c]. Sums of bf16 elements are computed in f32, and each one is
+    rounded once when it is stored. The gradient is the cumulative sum of the
+    cotangent in the opposite direction.
+
+    Example: `%y = kiln.cumsum %x reverse : tensor<4x8xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, UnitAttr:$reverse);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x (`reverse` $reverse^)? attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
 def Kiln_ReshapeOp : Kiln_Op<"reshape", [Pure, PrecisionOpInterface,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences", "isLinear"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
