@@ -19,7 +19,8 @@ using namespace kiln;
   FLOAT(F64, Float64Type)                                                      \
   FLOAT(F32, Float32Type)                                                      \
   FLOAT(BF16, BFloat16Type)                                                    \
-  FLOAT(F16, Float16Type)
+  FLOAT(F16, Float16Type)                                                      \
+  FLOAT(F8_E4M3, Float8E4M3FNType)
 
 std::optional<ElementType> kiln::findElementType(Type type) {
   type = getElementTypeOrSelf(type);
