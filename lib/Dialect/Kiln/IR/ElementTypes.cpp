@@ -20,7 +20,8 @@ using namespace kiln;
   FLOAT(F32, Float32Type)                                                      \
   FLOAT(BF16, BFloat16Type)                                                    \
   FLOAT(F16, Float16Type)                                                      \
-  FLOAT(F8_E4M3, Float8E4M3FNType)
+  FLOAT(F8_E4M3, Float8E4M3FNType)                                             \
+  FLOAT(F8_E5M2, Float8E5M2Type)
 
 std::optional<ElementType> kiln::findElementType(Type type) {
   type = getElementTypeOrSelf(type);
