@@ -33,7 +33,7 @@ ATTRIBUTES = [
 ]  # fmt: skip
 ENUMS = {
     "role": ["parameter", "buffer", "constant", "optimizer", "mirror"],
-    "family": ["row", "scatter", "permute", "rope", "gemm", "attention", "view", "concat", "state", "structure", "copy", "bucket", "sketch"],
+    "family": ["row", "scatter", "permute", "rope", "gemm", "attention", "cumsum", "view", "kernel", "nothing", "bucket", "sketch"],
     "program_kind": ["forward", "train", "evaluate", "generate"],
     "reduction": ["sum", "mean", "max"],
     "kind": ["forward", "train", "evaluate", "generate"],

@@ -427,7 +427,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has 32 elements, result has 31}}
+  // expected-error @+1 {{has an operand of 32 elements and a result of 31, expected equal numbers}}
   %0 = kiln.reshape %x : tensor<4x8xf32> to tensor<31xf32>
   kiln.return
 }
@@ -515,7 +515,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{ranks of operand, result and low differ}}
+  // expected-error @+1 {{ranks of the operand, the result and 'low' differ}}
   %0 = kiln.pad %x low [0] : tensor<4x8xf32> to tensor<4x8xf32>
   kiln.return
 }
@@ -747,7 +747,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{unknown dispatch family 'column'}}
+  // expected-error @+1 {{of family column must have a body of one op of this family, whose results it yields}}
   %0 = kiln.dispatch column(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -773,7 +773,7 @@ kiln.program @f(%a: tensor<4x8xbf16>, %b: tensor<8x4xbf16>) attributes {kind = #
 
 // -----
 
-// expected-error @+1 {{type attribute of tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 16-bit float or 32-bit float or 64-bit float or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer values}}
+// expected-error @+1 {{type attribute of tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of floating point type that can be stored or 8-bit signless integer or 32-bit signless integer or 64-bit signless integer values}}
 kiln.state @w : tensor<4xi16> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
 // -----
@@ -839,5 +839,33 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{layer 'h.1' has number -1, expected a number from 0}}
   %y = kiln.relu %x {kiln.layer = #kiln.layer<"h.1", -1>} : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<2x4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'x' has rank 3, expected 2}}
+  %y = kiln.cumsum %x : tensor<2x4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf16>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{operand #0 must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 32-bit float or 64-bit float values, but got 'tensor<4x8xf16>'}}
+  %y = kiln.cumsum %x : tensor<4x8xf16>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{of family permute must have a body of one op of this family, whose results it yields}}
+  %0 = kiln.dispatch permute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%p: tensor<4x8xf32>):
+    %y = kiln.cumsum %p : tensor<4x8xf32>
+    kiln.yield %y : tensor<4x8xf32>
+  }
   kiln.return
 }

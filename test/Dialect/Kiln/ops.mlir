@@ -49,6 +49,12 @@ kiln.program @elementwise(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_
   %2 = kiln.gelu_grad %x, %x : tensor<4x8xf32>
   // CHECK: kiln.gelu_grad [[X]], [[X]] tanh : tensor<4x8xf32>
   %3 = kiln.gelu_grad %x, %x tanh : tensor<4x8xf32>
+  // CHECK: kiln.softplus [[X]] : tensor<4x8xf32>
+  %s = kiln.softplus %x : tensor<4x8xf32>
+  // CHECK: kiln.cumsum [[X]] : tensor<4x8xf32>
+  %c = kiln.cumsum %x : tensor<4x8xf32>
+  // CHECK: kiln.cumsum [[X]] reverse : tensor<4x8xf32>
+  %r = kiln.cumsum %x reverse : tensor<4x8xf32>
   // CHECK: kiln.scale [[X]] by 1.000000e-01 : tensor<4x8xf32>
   %4 = kiln.scale %x by 0.1 : tensor<4x8xf32>
   // CHECK: kiln.constant dense<5.000000e-01> : tensor<f64> -> tensor<f64>

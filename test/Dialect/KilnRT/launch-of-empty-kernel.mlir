@@ -11,7 +11,7 @@
     "kilnrt.launch"(%1) <{kernel = @k, queue = @compute, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!kilnrt.place) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
-  "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, space = array<i64: 256, 8>, sym_name = "k"}> ({
+  "kilnrt.kernel"() <{kind = "row", row_strides = array<i64: 8>, space = array<i64: 256, 8>, sym_name = "k"}> ({
   }) : () -> ()
 }) : () -> ()
 
@@ -25,7 +25,7 @@
     "kilnrt.launch"(%1) <{kernel = @k, queue = @compute, operandSegmentSizes = array<i32: 1, 0, 0>}> : (!kilnrt.place) -> ()
   }) : () -> ()
   // expected-error @below {{expects a non-empty block}}
-  "kilnrt.kernel"() <{family = #kiln.family<row>, row_strides = array<i64: 8>, sym_name = "k"}> ({
+  "kilnrt.kernel"() <{kind = "row", row_strides = array<i64: 8>, sym_name = "k"}> ({
   ^bb0(%x: tensor<2xf32>):
   }) : () -> ()
 }) : () -> ()
@@ -40,7 +40,7 @@
     "kilnrt.gemm"(%1, %1, %1) <{queue = @compute, epilogue = @k, grid = array<i64: 1, 1>, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0, 0>}> : (!kilnrt.place, !kilnrt.place, !kilnrt.place) -> ()
   }) : () -> ()
   // expected-error @below {{region #0 ('body') failed to verify constraint: region with 1 blocks}}
-  "kilnrt.kernel"() <{epilogue, family = #kiln.family<row>, row_strides = array<i64: 2>, sym_name = "k"}> ({
+  "kilnrt.kernel"() <{epilogue, kind = "row", row_strides = array<i64: 2>, sym_name = "k"}> ({
   }) : () -> ()
 }) : () -> ()
 

@@ -53,7 +53,7 @@ TEST(ElementType, HalfValuesRoundTrip) {
   EXPECT_EQ(bfloatToFloat(0x3f80), 1.0f);
 }
 
-// Integers just above and below a midpoint, closer than a double can represent.
+// The integers differ from a midpoint by less than a double can represent.
 TEST(ElementType, RoundsIntegersOnce) {
   constexpr int64_t one = int64_t(1) << 60, half = one >> 8;
   const int64_t values[] = {one + half + 1,  one + half, one + 3 * half - 1,
@@ -94,6 +94,73 @@ TEST(ElementType, RoundsToNearestEven) {
   EXPECT_EQ(doubleToHalf(-0.0), 0x8000);
 }
 
+/// Returns the value of a code by the formulas of the OCP specification (OFP8,
+/// table 1): a sign, E bits of exponent and M bits of mantissa.
+double byteFloat(ElementType type, unsigned code) {
+  bool isE4M3 = type == ElementType::F8_E4M3;
+  unsigned bits = isE4M3 ? 3 : 2, bias = isE4M3 ? 7 : 15;
+  unsigned exponent = (code & 0x7f) >> bits;
+  unsigned mantissa = code & ((1u << bits) - 1);
+  double sign = code & 0x80 ? -1 : 1;
+  if (isE4M3 && (code & 0x7f) == 0x7f)
+    return NAN;
+  if (!isE4M3 && exponent == 31)
+    return mantissa ? double(NAN) : sign * double(INFINITY);
+  double fraction = double(mantissa) / double(1u << bits);
+  if (exponent == 0)
+    return sign * std::pow(2.0, 1.0 - bias) * fraction;
+  return sign * std::pow(2.0, double(exponent) - bias) * (1 + fraction);
+}
+
+uint8_t toByte(ElementType type, double value) {
+  uint8_t code = 0;
+  convertElements(ElementType::F64, &value, type, &code, 1);
+  return code;
+}
+
+TEST(ElementType, ByteFloats) {
+  for (ElementType type : {ElementType::F8_E4M3, ElementType::F8_E5M2}) {
+    EXPECT_EQ(bytesOf(type, 5), 5);
+    for (unsigned code = 0; code < 256; ++code) {
+      auto byte = uint8_t(code);
+      double value = byteFloat(type, code), found = 0;
+      convertElements(type, &byte, ElementType::F64, &found, 1);
+      float single = 0;
+      convertElements(type, &byte, ElementType::F32, &single, 1);
+      if (std::isnan(value)) {
+        EXPECT_TRUE(std::isnan(found) && std::isnan(single)) << code;
+        EXPECT_TRUE(std::isnan(byteFloat(type, toByte(type, found)))) << code;
+        continue;
+      }
+      EXPECT_EQ(found, value) << code;
+      EXPECT_EQ(std::signbit(found), code >= 128) << code;
+      EXPECT_EQ(double(single), value) << code;
+      if (std::isinf(value))
+        continue;
+      EXPECT_EQ(toByte(type, value), code);
+      EXPECT_EQ(roundTo(type, value), value);
+      // A midpoint is rounded to the even neighbor.
+      double next = byteFloat(type, code + 1);
+      if (!std::isfinite(next) || code + 1 == 128)
+        continue;
+      double middle = (value + next) / 2;
+      double away = std::copysign(1e300, value);
+      EXPECT_EQ(toByte(type, middle), code % 2 ? code + 1 : code);
+      EXPECT_EQ(toByte(type, std::nextafter(middle, away)), code + 1);
+      EXPECT_EQ(toByte(type, std::nextafter(middle, 0.0)), code);
+    }
+    // Numbers beyond the range saturate to the largest number, 448 or 57344.
+    double largest = type == ElementType::F8_E4M3 ? 448 : 57344;
+    for (double value :
+         {largest, 1.01 * largest, 2 * largest, 1e300, double(INFINITY)}) {
+      EXPECT_EQ(roundTo(type, value), largest) << value;
+      EXPECT_EQ(roundTo(type, -value), -largest) << value;
+    }
+    EXPECT_EQ(toByte(type, -0.0), 0x80);
+    EXPECT_EQ(toByte(type, 5e-324), 0);
+  }
+}
+
 template <typename S> void expectConverts(ElementType from, S value) {
   // Unaligned addresses must work.
   std::vector<char> source(1 + sizeof value), out(1 + 8);
@@ -123,7 +190,7 @@ TEST(ElementType, ConvertsEveryNumber) {
   expectConverts<bool>(ElementType::Bool, true);
   EXPECT_TRUE(isConvertible(ElementType::C64, ElementType::C64));
   EXPECT_FALSE(isConvertible(ElementType::C64, ElementType::F32));
-  EXPECT_FALSE(isConvertible(ElementType::F8_E4M3, ElementType::F32));
+  EXPECT_FALSE(isConvertible(ElementType::F8_E8M0, ElementType::F32));
   EXPECT_FALSE(isConvertible(ElementType::F4, ElementType::F4));
   EXPECT_FALSE(isConvertible(ElementType::F32, ElementType::I32));
 }

@@ -169,7 +169,8 @@ const Kind binaryKinds[] = {Kind::Add, Kind::Sub, Kind::Mul,
                             Kind::Div, Kind::Max, Kind::Min};
 const Kind comparisons[] = {Kind::Less, Kind::Equal};
 
-/// Returns a program with one result per kind, with inputs in the given spaces.
+/// Returns a program with one result per kind of node and inputs in several
+/// spaces.
 template <typename T> ProgramText allKinds(int64_t rows, int64_t cols) {
   ProgramText text(rows, cols);
   row::Type type = typeOf<T>();
@@ -434,7 +435,7 @@ TEST_F(RowFusion, ProcessorsDoNotChangeBits) {
        b = normals<float>(200);
   std::vector<int64_t> rng = {1, 2, 3};
   std::vector<std::vector<float>> results;
-  // With eight lanes per register, and for this machine.
+  // Compile for eight lanes per register, and for this machine.
   for (const char *mcpu : {"haswell", ""}) {
     LoadedKernels library(*module, mcpu);
     std::vector<float> z(1200);
@@ -462,7 +463,8 @@ TEST_F(RowFusion, ProcessorsRoundBfloatsAlike) {
   auto x = asBfloats(normals<float>(1200));
   auto g = normals<float>(200), b = normals<float>(200);
   std::vector<std::vector<uint16_t>> results;
-  // Without 16-lane registers, and without and with bf16 instructions.
+  // Compile for 8-lane registers, for 16-lane registers, and for this machine,
+  // which may have bf16 instructions.
   for (const char *mcpu : {"haswell", "skylake-avx512", ""}) {
     LoadedKernels library(*module, mcpu);
     EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
@@ -480,8 +482,8 @@ TEST_F(RowFusion, ProcessorsRoundBfloatsAlike) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(RowFusion, RoundsToNearestEven) {
-  // All upper halves, with lower halves around a tie; subnormals, infinities
-  // and NaN are included.
+  // Combine all upper halves with lower halves around a tie. The values include
+  // subnormals, infinities and NaN.
   const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
   std::vector<float> x;
   for (uint32_t upper = 0; upper < 0x10000; ++upper)
@@ -510,15 +512,55 @@ TEST_F(RowFusion, RoundsToNearestEven) {
   }
 }
 
+TEST_F(RowFusion, ConvertsByteFloats) {
+  // The inputs include the midpoints between adjacent 8-bit numbers.
+  std::vector<float> x;
+  for (uint32_t upper = 0; upper < 0x10000; ++upper)
+    for (uint32_t low : {0u, 1u, 0xffffu, 0x8000u})
+      x.push_back(llvm::bit_cast<float>(upper << 16 | low));
+  for (auto [type, name] : {std::pair(ElementType::F8_E4M3, "f8E4M3FN"),
+                            std::pair(ElementType::F8_E5M2, "f8E5M2")}) {
+    RowCase rowCase;
+    std::string narrow = "tensor<$Rx$Cx" + std::string(name) + ">";
+    rowCase.arguments = "%x: tensor<$Rx$Cxf32>";
+    rowCase.body = "%y = kiln.cast %x : tensor<$Rx$Cxf32> to " + narrow + "\n" +
+                   "%z = kiln.cast %y : " + narrow + " to tensor<$Rx$Cxf32>";
+    rowCase.results = "%y : " + narrow + ", %z : tensor<$Rx$Cxf32>";
+    auto instance = runner.build(rowCase, 4, 0x10000, "f32");
+    ASSERT_TRUE(instance);
+    auto launch = emit(name, instance->rows, 3);
+    LoadedKernels library(*module);
+    EXPECT_EQ(library.undefinedSymbols(), std::vector<std::string>());
+    std::vector<uint8_t> y(x.size()), wanted(x.size());
+    std::vector<float> z(x.size()), wide(x.size());
+    call(library.find(name), 0, launch.units, x, y, z);
+    support::convertElements(ElementType::F32, x.data(), type, wanted.data(),
+                             x.size());
+    support::convertElements(type, wanted.data(), ElementType::F32, wide.data(),
+                             x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (std::isnan(x[i])) {
+        ASSERT_TRUE(std::isnan(wide[i]) && std::isnan(z[i])) << name;
+        ASSERT_EQ(y[i] & 0x7f, wanted[i] & 0x7f) << name;
+        continue;
+      }
+      ASSERT_EQ(y[i], wanted[i]) << name << " " << x[i];
+      ASSERT_EQ(llvm::bit_cast<uint32_t>(z[i]),
+                llvm::bit_cast<uint32_t>(wide[i]))
+          << name << " " << x[i];
+    }
+  }
+}
+
 TEST_F(RowFusion, RoundsDoublesOnce) {
-  // Halfway points between adjacent values, and values that differ from one by
-  // less than f32 can represent: rounding to f32 first would make these halfway
-  // points too.
+  // The inputs are halfway points between adjacent bf16 values, and values that
+  // differ from a halfway point by less than f32 can represent. Rounding these
+  // to f32 first would give the halfway point.
   HostTensor x(mlir::RankedTensorType::get(
       {5, 0x2000}, mlir::Float64Type::get(&runner.context)));
   std::vector<double> values;
   for (uint32_t upper = 0; upper < 0x10000; upper += 8) {
-    // Even and odd mantissas.
+    // Use even and odd mantissas.
     uint32_t bits = (upper | (upper >> 3 & 1)) << 16 | 0x8000;
     double half = llvm::bit_cast<float>(bits);
     for (double value :
@@ -622,8 +664,8 @@ TEST_F(RowFusion, SlotsThatMayBeShared) {
   EXPECT_FALSE(row::mayShareSlot(norm, 1, 0)); // Gamma.
   EXPECT_FALSE(row::mayShareSlot(norm, 0, 1));
 
-  // The sum is stored in the first sweep and read back, so both operands are
-  // free.
+  // The first sweep stores the sum, and later sweeps read the sum instead of
+  // the operands, so the results may overwrite both operands.
   auto residual = build(
       "%u: tensor<$Rx$Cx$T>, %v: tensor<$Rx$Cx$T>, %g: tensor<$Cx$T>, "
       "%b: tensor<$Cx$T>",
@@ -639,7 +681,7 @@ TEST_F(RowFusion, SlotsThatMayBeShared) {
                     "(tensor<$Rx$T>, tensor<$Rx$Cx$T>)",
                     "%l : tensor<$Rx$T>, %d : tensor<$Rx$Cx$T>");
   EXPECT_TRUE(row::mayShareSlot(loss, 0, 1));
-  EXPECT_FALSE(row::mayShareSlot(loss, 1, 0)); // Different element type.
+  EXPECT_FALSE(row::mayShareSlot(loss, 1, 0)); // The element types differ.
 
   // An output that could be computed early waits for the last read of its
   // operand.
@@ -729,8 +771,8 @@ TEST_F(RowFusion, EpiloguesOfColumnRanges) {
   EXPECT_EQ(got, want);
 }
 
-/// Epilogues as on the tiles of a GEMM whose result is replaced by bf16
-/// results.
+/// Runs an epilogue as on the tiles of a GEMM, where bf16 results overwrite the
+/// result of the GEMM.
 TEST_F(RowFusion, EpiloguesOfBfloatsInPlace) {
   row::RowProgram program =
       build("%x: tensor<$Rx$Cx$T>, %b: tensor<$Cx$T>, %r: tensor<$Rx$Cx$T>",

@@ -70,7 +70,7 @@ TEST_F(RowOps, FlatPrograms) {
 }
 
 TEST_F(RowOps, Activations) {
-  for (const char *op : {"silu %x", "gelu %x", "gelu %x tanh"})
+  for (const char *op : {"silu %x", "gelu %x", "gelu %x tanh", "softplus %x"})
     runner.add(unary(op), kFewSizes);
   for (const char *op :
        {"swiglu %x, %b", "relu_grad %x, %b", "silu_grad %x, %b",
@@ -120,13 +120,14 @@ const RowCase layerNorm = {
     "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$F>, %rstd : tensor<$Rx$F>"};
 
 TEST_F(RowOps, LayerNorm) {
-  // A single column has zero variance: 1/sqrt(eps).
+  // The variance of a single column is zero, so that 1/sqrt(eps) is a factor of
+  // the result.
   RowCase rowCase = layerNorm;
   rowCase.tolerance32 = 1e-5;
   runner.add(rowCase, kRaggedSizes);
   rowCase.padding = 24;
   runner.add(rowCase, kFewSizes);
-  // Enough rows that GPU threads process several.
+  // With this many rows, a GPU thread processes several rows.
   rowCase.padding = 0;
   runner.add(rowCase, {{8201, 70}});
 }
@@ -250,7 +251,7 @@ TEST_F(RowOps, CrossEntropy) {
     runner.add(rowCase, {size});
     rowCase.padding = 47;
     runner.add(rowCase, {size});
-    // Only the loss, of logits that are computed in the same kernel.
+    // Compute only the loss, from logits that are computed in the same kernel.
     rowCase.padding = 0;
     rowCase.body =
         "%z = kiln.scale %x by 3.0 : tensor<$Rx$Cx$T>\n"
@@ -309,9 +310,10 @@ TEST_F(RowOps, Broadcasts) {
   broadcast("tensor<$Rx$Cx$T>", "1, 2", "tensor<1x$Rx$Cx$T>");
 }
 
-/// f32 values in a program of bf16 elements, besides the statistics of norms.
+/// Tests programs of bf16 elements that have f32 values other than the
+/// statistics of norms.
 TEST_F(RowOps, MixedTypes) {
-  // A norm that is rounded once, after gain and shift.
+  // A norm whose result is rounded only once, after the gain.
   runner.add({"%x: tensor<$Rx$Cx$T>, %m: tensor<$Rx$F>, %s: tensor<$Rx$F>, "
               "%g: tensor<$Cx$F>",
               "%h = kiln.normalize %x, %m, %s : (tensor<$Rx$Cx$T>, "
@@ -379,8 +381,8 @@ TEST_F(RowOps, Reductions) {
               "(tensor<$Rx$Cx$T>, tensor<1x$Cx$T>) -> tensor<1x$Cx$T>",
               "%y : tensor<1x$Cx$T>"},
              kFewSizes);
-  // With the sum of squares for clipping, the kernel has rows instead of one
-  // long vector.
+  // Because the kernel also computes the sum of squares for clipping, it
+  // iterates over rows instead of one long vector.
   runner.add({"%x: tensor<4x$Rx$Cx$T>",
               "%y = kiln.reduce_combine %x : (tensor<4x$Rx$Cx$T>) -> "
               "tensor<$Rx$Cx$T>\n"
@@ -395,8 +397,8 @@ TEST_F(RowOps, MaximumOfNaN) {
                      "%y = kiln.reduce max %x dims [1] : tensor<$Rx$Cx$T> to "
                      "tensor<$Rx$T>",
                      "%y : tensor<$Rx$T>"};
-  // A NaN in the first block, after a later maximum, and in the tail.
-  // Infinities are not NaN.
+  // The NaN is in the first block, in a later block or in the tail. Rows with
+  // an infinity instead of the NaN must not give NaN.
   for (int64_t column : {0, 70, 199}) {
     rowCase.fill = [=](unsigned, HostTensor &tensor) {
       tensor.reals[column] = std::nan("");

@@ -75,6 +75,8 @@ std::vector<GradientCase> elementwiseGradientCases() {
   cases.push_back(at("kiln.relu", {-1e6, -1e-3, 1e-3, 1e6}));
   addUnary(cases, "kiln.silu", any);
   cases.push_back(at("kiln.silu", {-800, -40, -1, 0, 1, 40, 800}));
+  addUnary(cases, "kiln.softplus", any);
+  cases.push_back(at("kiln.softplus", {-800, -40, -1, 0, 1, 40, 800}));
   addUnary(cases, "kiln.gelu", any);
   addUnary(cases, "kiln.gelu", any, "tanh");
   cases.push_back(at("kiln.gelu", {-1e4, -9, -1, 0, 1, 9, 1e4}));
@@ -362,6 +364,9 @@ std::vector<GradientCase> shapeGradientCases() {
   add("kiln.transpose", list("permutation", "2, 0, 1"), {"2x3x4xf32"},
       "4x2x3xf32");
   add("kiln.transpose", list("permutation", "0"), {"3xf32"}, "3xf32");
+  for (const char *shape : {"4x6xf32", "1x9xf32", "5x1xf32", "2x3xf64"})
+    for (const char *direction : {"", "reverse"})
+      add("kiln.cumsum", direction, {shape}, shape);
   add("kiln.slice", list("offsets", "0, 2"), {"4x6xf32"}, "4x2xf32");
   add("kiln.slice", list("offsets", "1, 0, 3"), {"2x3x4xf32"}, "1x2x1xf32");
   add("kiln.slice", list("offsets", "0"), {"3xf32"}, "3xf32");

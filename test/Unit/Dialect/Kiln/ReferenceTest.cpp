@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The gradient checks verify that derivatives agree with values. These tests
-// verify the values: they compare with numbers computed by hand or published.
+// verify the values: they compare them with numbers that were computed by hand
+// or published.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ static void expectNear(const Doubles &found, const Doubles &expected,
     EXPECT_NEAR(found[i], expected[i], tolerance) << "element " << i;
 }
 
-/// Returns the results of one op in f64; empty after a test failure.
+/// Returns the results of one op in f64. They are empty after a test failure.
 static std::vector<Doubles> evaluate(const std::string &op,
                                      const std::string &properties,
                                      const std::vector<std::string> &operands,
@@ -45,7 +46,8 @@ static std::vector<Doubles> evaluate(const std::string &op,
 }
 
 TEST(Reference, Activations) {
-  // Expected: x * P(X <= x) for the normal distribution, and x / (1 + exp(-x)).
+  // gelu(x) is x * P(X <= x) for a standard normal X, and silu(x) is x / (1 +
+  // exp(-x)).
   expectNear(evaluate("kiln.gelu", "", {"3xf32"}, {"3xf32"}, {{-1, 0, 1}})[0],
              {-0.15865525393145707, 0, 0.8413447460685429});
   expectNear(
@@ -62,6 +64,28 @@ TEST(Reference, Activations) {
   EXPECT_EQ(relu[0], 0);
   EXPECT_TRUE(std::isnan(relu[1]));
   EXPECT_EQ(relu[2], 2);
+}
+
+TEST(Reference, Softplus) {
+  // The first two results are log 2 and log(1 + e). For the other arguments,
+  // one term of 1 + exp(x) is negligible.
+  expectNear(evaluate("kiln.softplus", "", {"5xf32"}, {"5xf32"},
+                      {{0, 1, 40, 1000, -1000}})[0],
+             {0.6931471805599453, 1.3132616875182228, 40, 1000, 0});
+  double small =
+      evaluate("kiln.softplus", "", {"1xf32"}, {"1xf32"}, {{-50}})[0][0];
+  EXPECT_NEAR(small / 1.928749847963918e-22, 1, 1e-14);
+  EXPECT_TRUE(std::isnan(
+      evaluate("kiln.softplus", "", {"1xf32"}, {"1xf32"}, {{NAN}})[0][0]));
+}
+
+TEST(Reference, Cumsum) {
+  Doubles x = {1, 2, 3, -4, 5, 6};
+  expectNear(evaluate("kiln.cumsum", "", {"2x3xf32"}, {"2x3xf32"}, {x})[0],
+             {1, 3, 6, -4, 1, 7});
+  expectNear(
+      evaluate("kiln.cumsum", "reverse", {"2x3xf32"}, {"2x3xf32"}, {x})[0],
+      {6, 5, 3, 7, 11, 6});
 }
 
 TEST(Reference, DerivativesOfActivationsAreFiniteEverywhere) {
@@ -131,7 +155,7 @@ TEST(Reference, CrossEntropyIgnoresMinusHundred) {
                {"f64", "3x2xf32"}, {logits, {1, -100, 1}, {0.5}});
   expectNear(both[0], {0.5 * (first + 1e4)});
   expectNear(both[1], rows[1]);
-  // hidden * weight^T has the same logits if the weight is the identity.
+  // If the weight is the identity, hidden * weight^T gives the same logits.
   auto head = evaluate("kiln.linear_cross_entropy_with_grad", "",
                        {"3x2xf32", "2x2xf32", "3xi32", "f64"},
                        {"f64", "3x2xf32", "2x2xf32"},
@@ -193,7 +217,8 @@ TEST(Reference, DropoutDependsOnWhatItIsKeyedBy) {
   EXPECT_NE(mask, dropout(2, 1, 0));
   EXPECT_NE(mask, dropout(1, 2, 0));
   EXPECT_NE(mask, dropout(1, 1, 0, 4));
-  // The second sequence of a batch is the first one of a later batch.
+  // The second sequence of the first batch is the first sequence of `later` and
+  // has the same mask.
   Doubles later = dropout(1, 1, 1);
   EXPECT_EQ(Doubles(mask.begin() + 400, mask.end()),
             Doubles(later.begin(), later.begin() + 400));
@@ -249,7 +274,8 @@ TEST(Reference, ClipFactorOnlyShrinks) {
 }
 
 /// The published rules (Kingma and Ba, 2015; Loshchilov and Hutter, 2019):
-/// after the first step, m/(1-b1) = g' and v/(1-b2) = g'^2.
+/// after the first step, m/(1-b1) = g' and v/(1-b2) = g'^2, where g' is the
+/// scaled gradient.
 TEST(Reference, AdamFirstStepMovesByTheRate) {
   auto step = [](const char *decoupled) {
     return evaluate("kiln.adam",
