@@ -9,10 +9,8 @@ checks the types and codes in the checkpoint against the formulas of the OCP spe
 that another run can start from the checkpoint, and that a resumed run computes the same bits
 as an uninterrupted one."""
 
-import json
 import math
 import shutil
-import struct
 import sys
 
 import harness
@@ -51,18 +49,7 @@ def nearest(value, exponent_bits):
     return min(finite, key=lambda code: (abs(number(code, exponent_bits) - value), code % 2))
 
 
-def tensors(path):
-    raw = path.read_bytes()
-    (size,) = struct.unpack("<Q", raw[:8])
-    header = json.loads(raw[8 : 8 + size])
-    return {
-        name: (entry["dtype"], entry["shape"], raw[8 + size :][slice(*entry["data_offsets"])])
-        for name, entry in header.items()
-        if name != "__metadata__"
-    }
-
-
-found = tensors(saved / "checkpoint-16/model.safetensors")
+found = harness.saved_tensors(saved / "checkpoint-16/model.safetensors")
 expected = {
     "table": ("F8_E4M3", [40, 16]), "head": ("F8_E5M2", [40, 16]), "bias": ("F32", [40]),
     "near": ("F8_E4M3", [3]), "far": ("F8_E4M3", []), "small": ("F8_E5M2", []),
@@ -72,20 +59,20 @@ if {name: entry[:2] for name, entry in found.items()} != expected:
 for name, value, exponent_bits in (("near", 0.3, 4), ("far", 448, 4), ("small", -2e-5, 5)):
     if set(found[name][2]) != {nearest(value, exponent_bits)}:
         harness.fail(f"{name} is {found[name][2]}, expected {nearest(value, exponent_bits)}")
-start = tensors(saved / "checkpoint-8/model.safetensors")
+start = harness.saved_tensors(saved / "checkpoint-8/model.safetensors")
 for name, exponent_bits in (("table", 4), ("head", 5)):
     if len(found[name][2]) != 640 or not all(math.isfinite(number(code, exponent_bits)) for code in found[name][2]):
         harness.fail(f"{name} is not one finite code for each of 640 elements")
     if found[name][2] == start[name][2]:
         harness.fail(f"{name} has not changed in 8 steps")
-moments = tensors(saved / "checkpoint-16/optimizer.safetensors")
+moments = harness.saved_tensors(saved / "checkpoint-16/optimizer.safetensors")
 if moments["head.exp_avg"][:2] != ("F32", [40, 16]):
     harness.fail(f"moments are {moments}")
 
 # Weights of the same type are loaded exactly, and weights of f32 are rounded.
 once = [executable, data, "--steps=1", "--lr=0"]
 harness.run([*once, f"--init={saved / 'checkpoint-16/model.safetensors'}", f"--save={work / 'again'}"])
-if tensors(work / "again/checkpoint-1/model.safetensors")["table"] != found["table"]:
+if harness.saved_tensors(work / "again/checkpoint-1/model.safetensors")["table"] != found["table"]:
     harness.fail("reading and writing the table changes it")
 
 part = work / "part.jsonl"

@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 
@@ -102,6 +103,18 @@ def losses(log):
         for line in pathlib.Path(log).read_text().splitlines()
         if line.startswith('{"step"')
     ]
+
+
+def saved_tensors(path):
+    """Returns the type, the shape and the bytes of each tensor of a safetensors file, by name."""
+    raw = path.read_bytes()
+    (size,) = struct.unpack("<Q", raw[:8])
+    header = json.loads(raw[8 : 8 + size])
+    return {
+        name: (entry["dtype"], entry["shape"], raw[8 + size :][slice(*entry["data_offsets"])])
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
 
 
 def newest_checkpoint(directory):

@@ -8,7 +8,6 @@
 the types, shapes and values of the saved tensors, and that a resumed run has the bits of an
 uninterrupted one."""
 
-import json
 import shutil
 import struct
 import sys
@@ -27,18 +26,7 @@ if not losses[-1] < losses[0]:
     harness.fail(f"the losses are {losses}, expected a fall")
 
 
-def tensors(path):
-    raw = path.read_bytes()
-    (size,) = struct.unpack("<Q", raw[:8])
-    header = json.loads(raw[8 : 8 + size])
-    return {
-        name: (entry["dtype"], entry["shape"], raw[8 + size :][slice(*entry["data_offsets"])])
-        for name, entry in header.items()
-        if name != "__metadata__"
-    }
-
-
-found = tensors(saved / "checkpoint-8/model.safetensors")
+found = harness.saved_tensors(saved / "checkpoint-8/model.safetensors")
 expected = {
     "table": ("BF16", [40, 16]), "head": ("F16", [40, 16]), "bias": ("F32", [40]), "gain": ("F64", []),
     "small": ("F16", []), "codes": ("I8", [3, 5]), "count": ("I64", []),
@@ -48,7 +36,7 @@ if {name: entry[:2] for name, entry in found.items()} != expected:
 for name, code, values in (("small", "e", [0.5]), ("codes", "b", [-7] * 15), ("count", "q", [3])):
     if list(struct.unpack(f"<{len(values)}{code}", found[name][2])) != values:
         harness.fail(f"{name} is {found[name]}")
-moments = tensors(saved / "checkpoint-8/optimizer.safetensors")
+moments = harness.saved_tensors(saved / "checkpoint-8/optimizer.safetensors")
 if moments["head.exp_avg"][:2] != ("F32", [40, 16]) or moments["gain.exp_avg_sq"][:2] != ("F64", []):
     harness.fail(f"moments are {moments}")
 

@@ -103,6 +103,19 @@ template <typename Op> static int64_t longestSumOf(Op op) {
 // attention
 //===----------------------------------------------------------------------===//
 
+/// Checks the dropout probability, its random numbers and the key tile, which
+/// attention and its gradient share.
+template <typename Op> static LogicalResult checkDropoutAndTile(Op op) {
+  double p = op.getP().convertToDouble();
+  if (failed(checkProbability(op, p)))
+    return failure();
+  if (p > 0 && !op.getRng())
+    return op.emitOpError("has p = ") << p << " but no 'rng'";
+  if (op.getRng() && failed(checkRng(op, op.getRng())))
+    return failure();
+  return checkKeyTile(op, op.getKvTile());
+}
+
 LogicalResult AttentionOp::verify() {
   for (auto [name, value] :
        {std::pair<StringRef, Value>{"q", getQ()}, {"k", getK()}, {"v", getV()}})
@@ -131,14 +144,7 @@ LogicalResult AttentionOp::verify() {
           {static_cast<int64_t>(getSequences()) * heads, getSequenceLength()},
           getQ())))
     return failure();
-  double p = getP().convertToDouble();
-  if (failed(checkProbability(*this, p)))
-    return failure();
-  if (p > 0 && !getRng())
-    return emitOpError("has p = ") << p << " but no 'rng'";
-  if (getRng() && failed(checkRng(*this, getRng())))
-    return failure();
-  return checkKeyTile(*this, getKvTile());
+  return checkDropoutAndTile(*this);
 }
 
 StringRef AttentionOp::getKernelFamily() { return "attention"; }
@@ -267,14 +273,7 @@ LogicalResult AttentionGradOp::verify() {
       failed(checkFull(*this, "lse", getLse(),
                        {sequences * heads, rows / sequences}, getQ())))
     return failure();
-  double p = getP().convertToDouble();
-  if (failed(checkProbability(*this, p)))
-    return failure();
-  if (p > 0 && !getRng())
-    return emitOpError("has p = ") << p << " but no 'rng'";
-  if (getRng() && failed(checkRng(*this, getRng())))
-    return failure();
-  return checkKeyTile(*this, getKvTile());
+  return checkDropoutAndTile(*this);
 }
 
 StringRef AttentionGradOp::getKernelFamily() { return "attention"; }
