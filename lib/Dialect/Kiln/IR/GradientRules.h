@@ -40,7 +40,7 @@ struct Rule {
   Value sub(Value a, Value b) { return SubOp::create(builder, loc, a, b); }
   Value mul(Value a, Value b) { return MulOp::create(builder, loc, a, b); }
   Value div(Value a, Value b) { return DivOp::create(builder, loc, a, b); }
-  /// Casts `a` to full precision: bf16 becomes f32.
+  /// Casts `a` to full precision, such as bf16 to f32.
   Value widen(Value a) {
     return builder.createOrFold<CastOp>(loc, fullPrecision(tensorTypeOf(a)), a);
   }

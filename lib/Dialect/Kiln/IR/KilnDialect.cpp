@@ -131,7 +131,8 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   if (attribute.getName() == kNameAttr) {
-    // Compare the op name, because this dialect does not depend on kilnrt.
+    // Compare the op name instead of using isa<>, because this dialect does not
+    // depend on the kilnrt dialect.
     bool isProgram =
         isa<ProgramOp>(op) || op->getName().getStringRef() == "kilnrt.program";
     if (isProgram && isa<StringAttr>(attribute.getValue()))

@@ -345,8 +345,9 @@ LogicalResult AccumulateOp::verifyRegions() {
   return success();
 }
 
-/// Checks that the body has one argument per input and yields one value per
-/// result, with the same types.
+/// Checks that the body contains only ops of the kiln dialect, that its
+/// arguments have the types of the operands of `op`, and that the yielded
+/// values have the types of the results of `op`.
 static LogicalResult checkIsolatedRegion(Operation *op) {
   Block &block = op->getRegion(0).front();
   if (failed(checkOps(op)))
@@ -365,8 +366,8 @@ LogicalResult RecomputeOp::verifyRegions() {
   return checkIsolatedRegion(*this);
 }
 
-/// Checks a dispatch of a family other than row and gemm: its body must be one
-/// op whose results it yields.
+/// Checks a dispatch whose family is neither 'row' nor 'gemm': the body must
+/// contain exactly one op and yield the results of that op.
 static LogicalResult checkSingleOp(DispatchOp dispatch) {
   Block &body = dispatch.getBody().front();
   KernelOpInterface op = kernelOpOf(dispatch);
@@ -381,7 +382,8 @@ static LogicalResult checkSingleOp(DispatchOp dispatch) {
   return success();
 }
 
-/// Checks a dispatch of family gemm: a matmul and its epilogue.
+/// Checks a dispatch of the family 'gemm': the body must contain a matmul and
+/// its epilogue.
 static LogicalResult checkProduct(DispatchOp dispatch) {
   Block &body = dispatch.getBody().front();
   auto fail = [&](const Twine &what) {
@@ -468,7 +470,8 @@ Value kiln::getTiedOperand(OpResult result) {
   int64_t tied = op ? op.getTiedOperand(inner.getResultNumber()) : -1;
   if (tied < 0)
     return {};
-  // A value computed inside the kernel has no buffer to update.
+  // If the tied operand is computed inside the kernel, it has no buffer that
+  // could be updated in place, so return null.
   auto argument = dyn_cast<BlockArgument>(op->getOperand(tied));
   return argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
 }

@@ -81,7 +81,9 @@ SmallVector<Type> kiln::launchArgumentTypes(Block &body) {
 }
 
 LogicalResult kiln::verifyLaunchArguments(Block &body) {
-  SmallVector<bool> isReal; // Indexed by argument number.
+  // True for an f64 argument and false for an i64 argument; indexed by argument
+  // number.
+  SmallVector<bool> isReal;
   LogicalResult result = success();
   forEachNumber(body, [&](Operation &op, StringRef name, int64_t number,
                           bool isNew) {
@@ -103,7 +105,8 @@ LogicalResult kiln::verifyLaunchArguments(Block &body) {
 
 void kiln::bindLaunchArguments(Block &body, ArrayRef<Attribute> arguments) {
   forEachNumber(body, [&](Operation &op, StringRef name, int64_t number, bool) {
-    // forEachNumber() has read the number before the attribute is replaced.
+    // The attribute can be replaced here, because forEachNumber() has already
+    // read the number from it.
     op.setAttr(name, arguments[number]);
     return true;
   });

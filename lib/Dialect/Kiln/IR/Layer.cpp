@@ -42,7 +42,8 @@ void kiln::copyLayer(Operation *from, Operation *to) {
 
 void LayerListener::notifyOperationInserted(Operation *op,
                                             OpBuilder::InsertPoint previous) {
-  // `previous` is set if the op moves. A moved op keeps its layer.
+  // If `previous` is set, the op was moved and not created. A moved op keeps
+  // its layer.
   if (layer && !previous.isSet())
     setLayer(op, layer);
 }

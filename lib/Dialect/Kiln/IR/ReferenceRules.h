@@ -98,8 +98,8 @@ inline int64_t termsPerResult(Operation *op) {
   return std::max<int64_t>(terms / std::max<int64_t>(results, 1), 1);
 }
 
-/// Returns Results if converting `from` to the type of `to` can round, and
-/// Nothing otherwise.
+/// Returns Rounding::Results if converting `from` to the type of `to` can
+/// round, and Rounding::Nothing otherwise.
 inline Rounding roundingOfConversion(Value from, Value to) {
   // A conversion between bf16 and f16 can round, too. They have the same size,
   // but neither represents all numbers of the other.

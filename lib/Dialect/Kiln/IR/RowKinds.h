@@ -37,11 +37,12 @@ llvm::StringRef nameOf(Space space);
 inline llvm::StringRef nameOf(Type type) { return support::infoOf(type).name; }
 std::optional<Space> spaceNamed(llvm::StringRef name);
 
-/// Returns the space of the value that a load reads.
+/// Returns the space of the value that a load with this access reads.
 Space spaceOf(Access access);
-/// Returns the space of a value computed from values of both spaces.
+/// Returns the space of a value computed from a value of space `a` and a value
+/// of space `b`.
 Space join(Space a, Space b);
-/// Returns true if the index of a load is one of its inputs.
+/// Returns true if a load with this access has an index as an input.
 inline bool hasIndex(Access access) {
   return access == Access::Gathered || access == Access::RowElement;
 }

@@ -311,7 +311,8 @@ FailureOr<RowProgram> RowBuilder::finish(ArrayRef<Value> operands,
       store.kind = StoreKind::ColumnPartial;
       store.value = partial->second.node;
       store.chunk = partial->second.chunk;
-      // A work unit is one chunk, so all column sums must have the same chunk.
+      // A work unit is one chunk of rows, so all column sums must have the same
+      // number of rows per chunk.
       if (hasPartials && finished.rowsPerUnit != store.chunk)
         return failure();
       hasPartials = true;

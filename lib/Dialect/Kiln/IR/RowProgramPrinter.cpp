@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prints one line per node and store. Sweeps are aligned in a column, or follow
-// two blanks if the line is longer.
+// Prints one line per node and one line per store. The sweeps that evaluate the
+// node or the store are at the end of its line. They begin at column
+// kSweepColumn, or two blanks after the preceding text if this text extends
+// beyond the column.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +28,11 @@ using namespace llvm;
 
 namespace kiln::row {
 
-/// Column at which sweeps begin.
+/// Column at which the sweeps of a line begin.
 static constexpr size_t kSweepColumn = 56;
 
-/// Returns the shortest text that parses to the same value. For a NaN, returns
-/// its bits in hexadecimal.
+/// Returns the shortest text that parses to `value`. For a NaN, returns the
+/// bits of the NaN in hexadecimal.
 static std::string textOf(double value, Type type) {
   char text[64];
   char *end = std::end(text);

@@ -131,8 +131,9 @@ std::string Verifier::checkConstant(const Node &node) {
   } else if (node.type == Type::Bool) {
     fits = llvm::bit_cast<uint64_t>(value) == 0 || value == 1;
   } else if (!isFloat(node.type)) {
-    // Values of the unsigned range are also valid, because random bits are
-    // compared with an unsigned threshold.
+    // An integer of n bits may have any signed or unsigned value of n bits.
+    // Unsigned values are needed because random bits are compared with an
+    // unsigned threshold.
     int bits = static_cast<int>(bitsOf(node.type));
     fits = std::trunc(value) == value && value >= -std::ldexp(1.0, bits - 1) &&
            value < std::ldexp(1.0, std::min(bits, 63)) &&

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An entry owns a copy of the ops from which its program was built. A lookup
-// hashes the given ops and compares them with that copy, so hash collisions
-// cause no errors. Comparing is cheaper than building a program: attributes are
-// compared by address, and no nodes are allocated.
+// Implements a cache of row programs. Each entry of the cache owns a copy of
+// the ops from which its program was built. A lookup hashes the given ops and
+// compares them with the copies in the entries of equal hash, so hash
+// collisions cause no errors. Comparing ops is cheaper than building a program:
+// attributes are compared by address, and no nodes are allocated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@ using namespace kiln;
 
 namespace {
 
-/// The data flow of the ops, as numbers that do not depend on addresses.
+/// The data flow between ops. Values are numbered in the order of their first
+/// occurrence, so the numbers do not depend on addresses.
 class DataFlow {
 public:
   explicit DataFlow(const RowOps &source) {
@@ -37,10 +39,10 @@ public:
       use(result);
   }
 
-  /// Numbers of the operands of the program, of the operands of its ops in
-  /// order, and of its results.
+  /// The numbers assigned to the operands of the program, then to the operands
+  /// of each op in program order, then to the results of the program.
   SmallVector<unsigned, 32> uses;
-  /// Values that none of the ops computes, in the order of their numbers.
+  /// Values that none of the ops computes, in ascending order of their numbers.
   SmallVector<Value> inputs;
 
 private:
@@ -103,7 +105,7 @@ struct RowPrograms::Entry {
 
   int64_t rows, cols;
   SmallVector<unsigned> uses;
-  Block ops; ///< Copies of the ops; the block arguments are their inputs.
+  Block ops; ///< Copies of the ops. Block arguments stand for DataFlow::inputs.
   std::optional<row::RowProgram> program;
 };
 

@@ -16,8 +16,8 @@
 
 namespace kiln {
 
-/// Returns the space whose columns are the last dimension and whose rows are
-/// the others.
+/// Returns the space whose columns are the last dimension of `value`, and whose
+/// rows are all other dimensions of `value` together.
 inline RowSpace rowsOfLast(mlir::Value value) {
   auto type = tensorTypeOf(value);
   return {getRowCount(type), getColumnCount(type), /*flexible=*/false};

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements planSweeps() and the functions that depend on the order of the
-// planned sweeps. mayShareSlot() relies on two rules that emitters follow: Row
-// loads of level L are executed before sweep L, and at each column position of
-// a sweep loads precede stores.
+// planned sweeps. mayShareSlot() relies on two rules that emitters follow.
+// First, Row loads of level L are executed before sweep L. Second, within a
+// sweep, all loads at a column position are executed before all stores at this
+// position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +61,9 @@ void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
         plan.savedBy[value] = i;
       return;
     }
-  // The store costs nothing in a sweep that evaluates the value anyway.
+  // Keep the store in its current sweep if this sweep evaluates the value even
+  // without the store, because the store then requires no additional
+  // evaluation.
   if (neededIn(program, plan, first, i)[value])
     return;
   SmallVector<bool> inputs(program.nodes.size(), false);
@@ -160,8 +163,8 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
   if (store == program.stores.end() || store->kind == StoreKind::ColumnPartial)
     return false;
   int32_t sweep = plan.storeSweep[store - program.stores.begin()];
-  // An operand that is not read cannot share the slot, because its size is
-  // unknown.
+  // An operand that is not read cannot share the slot, because the size of the
+  // operand is unknown.
   bool isRead = false;
   for (auto [id, node] : enumerate(program.nodes)) {
     if (node.operand != operand)
@@ -170,8 +173,9 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result) {
     if (node.kind != Kind::Load || node.stored != store->stored)
       return false;
     if (store->kind == StoreKind::Row) {
-      // A Row store writes one value per row, after the whole row. Only an
-      // operand with one value per row may share its slot.
+      // A Row store writes one value per row, after all elements of the row
+      // have been read. Only an operand with one value per row may share the
+      // slot of the stored result.
       if (node.access != Access::PerRow)
         return false;
       continue;

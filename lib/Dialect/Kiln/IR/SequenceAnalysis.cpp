@@ -24,8 +24,9 @@ SequenceAnalysis::SequenceAnalysis(ProgramOp program) {
       batch = tensorTypeOf(argument).getDimSize(0);
       fact = SequenceFact::perSequence(0, 0);
     } else {
-      // All other inputs are Opaque. One of them is the random state, but the
-      // rules of random ops ignore that it is Opaque.
+      // Inputs other than tokens, targets, loss_scale and declared data are
+      // Opaque. The random state is Opaque, too, but the rules of random ops
+      // ignore the fact of the random state.
       fact = SequenceFact::opaque(program, "lets its loss depend on an input "
                                            "other than tokens and targets");
     }
@@ -42,7 +43,8 @@ void SequenceAnalysis::visit(Operation &op) {
   else
     inferUnknown(&op, operands, results);
   for (auto [value, fact] : llvm::zip_equal(op.getResults(), results)) {
-    // With a single sequence, every dimension consists of one part.
+    // With B = 1 sequences, all B parts of a dimension are trivially equal, so
+    // set the bits of all dimensions.
     if (batch == 1)
       fact.repeating = ~uint64_t(0);
     facts[value] = fact;

@@ -20,14 +20,15 @@ inline constexpr llvm::StringLiteral kNotHomogeneous =
 using Facts = llvm::ArrayRef<SequenceFact>;
 using MutableFacts = llvm::MutableArrayRef<SequenceFact>;
 
-/// Returns the first Opaque fact, or null if there is none.
+/// Returns the first element of `facts` that is Opaque, or null if none is.
 const SequenceFact *findOpaque(llvm::ArrayRef<SequenceFact> facts);
 bool allShared(llvm::ArrayRef<SequenceFact> facts);
 void setAll(llvm::MutableArrayRef<SequenceFact> results,
             const SequenceFact &fact);
 
-/// Returns the dimension along which all values split into one part per
-/// sequence, or std::nullopt. At least one value must be PerSequence.
+/// Returns the dimension d such that splitsAlong(d) holds for all facts, or
+/// std::nullopt if there is no such dimension. At least one fact must be
+/// PerSequence.
 std::optional<int64_t> commonDim(llvm::ArrayRef<SequenceFact> facts);
 
 /// Returns the Opaque fact for an op that no rule covers: the fact of an Opaque
@@ -38,7 +39,8 @@ SequenceFact explain(mlir::Operation *op, llvm::ArrayRef<SequenceFact> facts);
 SequenceFact inferNonlinear(mlir::Operation *op,
                             llvm::ArrayRef<SequenceFact> operands);
 
-/// Returns the fact of a function that is linear in all operands together.
+/// Returns the fact of an op g that is linear: g(a + b) = g(a) + g(b) for
+/// tuples of operands a and b.
 SequenceFact inferSum(mlir::Operation *op,
                       llvm::ArrayRef<SequenceFact> operands);
 
@@ -51,16 +53,17 @@ uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
 SequenceFact inferRows(mlir::Operation *op, Facts operands,
                        size_t firstPerColumn);
 
-/// Maps a dimension of the operand to the dimension of the result that has the
-/// same parts.
+/// Maps a dimension d of the operand to the dimension of the result whose part
+/// i consists of the elements of part i of d.
 using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
 
 /// Returns the fact of an op that moves the elements of `x` without changing
 /// them, or sums some of them.
 SequenceFact inferMoved(mlir::Operation *op, const SequenceFact &x, DimMap map);
 
-/// Returns the dimension with one part per sequence if these parts are
-/// contiguous in row-major order.
+/// Returns the first dimension d such that fact.splitsAlong(d) holds and all
+/// dimensions before d have extent 1, so that each part is contiguous in
+/// row-major order. Returns std::nullopt if there is no such dimension.
 std::optional<int64_t> sequenceMajorDim(mlir::Value value,
                                         const SequenceFact &fact);
 

@@ -34,7 +34,7 @@ static StringRef takeToken(StringRef &rest) {
 }
 
 std::optional<std::string> kiln::findUnparsable(StringRef source) {
-  // The last two tokens other than blanks and comments.
+  // The two tokens before `token`. Blanks and comments do not count as tokens.
   StringRef before, last;
   for (StringRef rest = source; !rest.empty();) {
     StringRef token = takeToken(rest);

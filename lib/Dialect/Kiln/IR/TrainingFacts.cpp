@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The training options are derived by a walk over all ops, which has the same
-// result on every level. On the scheduled level, the walk finds the ops in the
-// bodies of kernels.
+// Derives the training options from the update, dropout and attention ops of
+// the module. These ops exist at every level of the pipeline (at the level
+// 'scheduled', in the bodies of kernels), so the result does not depend on the
+// level.
 //
 //===----------------------------------------------------------------------===//
 

@@ -41,7 +41,7 @@ public:
   }
 
 private:
-  Operation *end = nullptr; ///< The end of the forward pass.
+  Operation *end = nullptr; ///< The op that marks the end of the forward pass.
 };
 
 /// Differentiates one program in place.
@@ -56,7 +56,8 @@ public:
 private:
   void findActiveValues();
   LogicalResult differentiate(Operation *op);
-  /// Returns the sum of all contributions to a value's gradient, or null.
+  /// Returns the sum of all contributions to the gradient of a value, or null
+  /// if there are none.
   Value gradientOf(Value value);
   LogicalResult returnGradients();
 
@@ -145,9 +146,10 @@ static Value concatOfPads(OpBuilder &builder, ArrayRef<Value> values) {
 static Value sumContributions(OpBuilder &builder, ArrayRef<Value> values) {
   if (values.empty())
     return {};
-  // Insert after the definition that is last in program order. The contribution
-  // that was added last may be defined earlier, because the gradient of an
-  // addition is the existing cotangent, not the result of a new op.
+  // Insert the sum after the contribution that is defined last in program
+  // order. This contribution is not always values.back(), because a
+  // contribution may be an existing value: the gradient of an addition is the
+  // cotangent of its result.
   OpBuilder::InsertionGuard guard(builder);
   Operation *last = nullptr;
   for (Value value : values) {
@@ -240,7 +242,8 @@ LogicalResult Differentiator::returnGradients() {
       missing = true;
       continue;
     }
-    // Accumulation over micro-batches and updates compute in the wider type.
+    // Cast bf16 and f16 gradients to full precision, in which gradients are
+    // accumulated over micro-batches and parameters are updated.
     if (isNarrowFloat(gradient.getType()))
       gradient =
           CastOp::create(builder, gradient.getLoc(),

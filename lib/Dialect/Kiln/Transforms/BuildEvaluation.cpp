@@ -32,7 +32,7 @@ static void removeTrainingEffects(ProgramOp program) {
   });
 }
 
-/// Erases ops without used results and inputs without uses.
+/// Erases all ops that have no used result, and all unused inputs.
 static void removeDeadCode(ProgramOp program) {
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBlock())))

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parses the optimizer option into an OptimizerSpec, wraps the micro-batch in a
-// loop, and adds an update after every gradient.
+// Parses the pass option 'optimizer' into an OptimizerSpec, moves the forward
+// and backward pass into a loop if there are several micro-batches, and adds an
+// update for each gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,8 +74,8 @@ Value StepBuilder::addInput(StringRef name, RankedTensorType type) {
 }
 
 /// Moves the forward and backward pass into a kiln.accumulate over
-/// micro-batches. Reads of states stay outside, because they return the entry
-/// values.
+/// micro-batches. Reads of states stay outside of the loop: the loop does not
+/// write states, so every iteration would read the same values.
 LogicalResult StepBuilder::wrapMicrobatches() {
   auto split =
       dyn_cast_or_null<IntegerAttr>(program->removeAttr(kMicrobatchesAttr));
@@ -137,8 +138,8 @@ LogicalResult StepBuilder::wrapMicrobatches() {
     argument.replaceUsesWithIf(
         part, [&](OpOperand &use) { return use.getOwner() != loop; });
 
-  // Add each contribution to its sum immediately, so that the memory of the
-  // contribution can be released.
+  // Add each contribution to its sum directly after the definition of the
+  // contribution, so that the memory of the contribution can be released there.
   SmallVector<Value> yielded;
   for (auto [contribution, sum] : llvm::zip(ret->getOperands(), sums)) {
     builder.setInsertionPointToEnd(body);
@@ -184,9 +185,9 @@ Value StepBuilder::clipFactor() {
 }
 
 /// Adds the state of a moment. The moment has the element type of the parameter
-/// in full precision, because squares of gradients underflow in f16 and bf16 is
-/// too coarse for a decaying average. Files identify a moment by its parameter
-/// and slot, so the state may be renamed if another state has the same symbol.
+/// in full precision: in f16, squares of gradients underflow, and bf16 is too
+/// coarse for a decaying average. Files identify a moment by its parameter and
+/// slot, so the state may be renamed if another state has the same symbol.
 StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(program);
@@ -215,9 +216,10 @@ Value StepBuilder::readState(StateOp state, Location loc) {
   return ReadOp::create(builder, loc, state.getType(), state.getSymName());
 }
 
-/// Sets the insertion point for an update without clipping: after the
-/// definition of the gradient and the last reader of the entry value. The
-/// memory of the gradient is then released immediately.
+/// Sets the insertion point for an update without clipping to the earliest
+/// position after the definition of the gradient and after all readers of
+/// `entry`, the value of the parameter before the update. The earliest position
+/// is chosen so that the memory of the gradient can be released there.
 static void placeUpdateEarly(OpBuilder &builder, Value gradient, Value entry) {
   Operation *last = gradient.getDefiningOp();
   for (Operation *reader : entry.getUsers())
@@ -287,7 +289,7 @@ LogicalResult StepBuilder::run() {
     if (!program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient"))
       return program.emitOpError("result ")
              << i << " is not a gradient; run kiln-autodiff first";
-  // Merge the reads of each state into one at the beginning of the program.
+  // Merge all reads of a state into one read at the beginning of the program.
   DenseMap<StringAttr, ReadOp> reads;
   for (ReadOp read :
        llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {

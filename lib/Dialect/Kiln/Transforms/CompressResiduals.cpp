@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The pass finds all possible encodings, chooses some of them and applies
-// these. The benefit of an encoding depends on other encodings. For example,
+// The pass finds all possible encodings, chooses a subset and applies the
+// subset. The benefit of one encoding depends on other encodings. For example,
 // the output of an activation is recomputed from the input at no cost as long
 // as the input is kept. Encoding only the input or only the output therefore
 // saves nothing, but encoding both saves memory. The pass therefore starts with
-// all encodings. It then removes single encodings and such pairs as long as the
-// bytes kept do not increase.
+// all encodings. It then repeatedly removes a single encoding, or the encodings
+// of the input and the output of an op, if this does not increase the bytes
+// kept for the backward pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,7 @@ private:
   Operation *phase = nullptr;
   /// Forward values that the backward pass reads, in program order.
   llvm::MapVector<Value, SmallVector<ResidualRead>> residuals;
-  /// The encodings that remain, indexed by residual.
+  /// The encodings that choose() has not removed, indexed by residual.
   llvm::MapVector<Value, ResidualEncoding> encodings;
 };
 
@@ -68,7 +69,8 @@ void Compressor::findResiduals() {
       phase = &op;
   if (!phase)
     return;
-  // Insert in program order, so that later iterations are in program order too.
+  // Insert the residuals in program order. A MapVector is iterated in the order
+  // of insertion, so all loops over `residuals` follow the program order.
   for (auto it = program.getBlock().begin(); &*it != phase; ++it)
     for (Value result : it->getResults())
       if (!isa<ReadOp, ConstantOp>(*it) && viewedValue(result) == result)
@@ -88,7 +90,8 @@ void Compressor::findEncodings() {
   BlockArgument tokens = program.getInput(InputRole::Tokens);
   if (tokens && tensorTypeOf(tokens).getRank() > 0)
     sequences = tensorTypeOf(tokens).getDimSize(0);
-  // An op that reads several residuals uses the encoding of the first one.
+  // If an op reads several residuals, at most one of them is encoded: the first
+  // residual in program order that has an encoding.
   llvm::DenseSet<Operation *> taken;
   for (auto &[residual, reads] : residuals) {
     if (llvm::any_of(reads, [&](const ResidualRead &read) {
@@ -111,7 +114,8 @@ bool Compressor::isEncoded(Value residual, Operation *reader) {
          llvm::is_contained(found->second.readers, reader);
 }
 
-/// Returns the backward ops that still read the value itself, in program order.
+/// Returns the backward ops that read the value instead of its encoding, in
+/// program order.
 SmallVector<Operation *> Compressor::remainingReaders(Value value) {
   llvm::SetVector<Operation *> readers;
   for (Operation *user : value.getUsers())
@@ -124,8 +128,8 @@ SmallVector<Operation *> Compressor::remainingReaders(Value value) {
   return sorted;
 }
 
-/// Returns true if kiln-rebuild-activations will recompute a value. That pass
-/// recomputes a value before an op that reads the inputs of the value anyway.
+/// Returns true if kiln-rebuild-activations will recompute `value`. That pass
+/// recomputes a value f(x) before an op that reads x anyway.
 bool Compressor::isRebuilt(Value value) {
   Operation *op = value.getDefiningOp();
   auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
@@ -172,8 +176,9 @@ int64_t Compressor::keptBytes(const llvm::SetVector<Value> &values) {
   return bytes;
 }
 
-/// Removes the encodings of `given` unless the bytes kept would increase.
-/// Returns true if the encodings were removed.
+/// Removes the encodings of the values in `given`, unless this increases the
+/// kept bytes or one of the values has no encoding. Returns true if the
+/// encodings were removed.
 bool Compressor::giveUp(ArrayRef<Value> given) {
   // The values whose kept bytes may change: `given` and the results of their
   // users.

@@ -89,7 +89,8 @@ static bool canWriteInto(Value value, bool apart, RowPrograms &rowPrograms) {
   if (gemm && result == gemm.getMatrix())
     return true;
   auto dispatch = dyn_cast<DispatchOp>(result.getOwner());
-  if (!dispatch) // A vendor epilogue writes its other results densely.
+  if (!dispatch) // Of the results of a GEMM, only the matrix can have a row
+                 // pitch.
     return gemm && !apart;
   if (!apart)
     return true;
@@ -131,7 +132,8 @@ Value kiln::getStoredOperand(ConcatOp concat, Value operand) {
              : stored;
 }
 
-/// Returns true if another use of a concat operand requires a separate buffer.
+/// Returns true if a use of the operand `value` of `concat`, other than the use
+/// by `concat`, requires that `value` has a buffer of its own.
 static bool isPinned(Value value, ConcatOp concat, bool apart) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
@@ -177,10 +179,10 @@ static bool isStrided(Value value) {
   return false;
 }
 
-/// Returns true if an op can read this operand with strided rows.
+/// Returns true if the user of an operand supports a row pitch of the operand.
 static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
   Operation *user = use.getOwner();
-  if (isa<ConcatOp>(user)) // Checked by copyConcatOperands.
+  if (isa<ConcatOp>(user)) // copyConcatOperands() copies the operand if needed.
     return true;
   if (isa<SliceOp>(user))
     return familyOf(user) == Family::View;
@@ -198,7 +200,9 @@ static bool readsStrided(OpOperand &use, RowPrograms &rowPrograms) {
   auto operand = static_cast<int32_t>(use.getOperandNumber());
   switch (dispatch.getFamily()) {
   case Family::Gemm:
-    --operand; // Operand 0 of the epilogue is the matmul.
+    // Operand 0 of the epilogue is the result of the matmul. Operand i > 0 of
+    // the epilogue is operand i + 1 of the dispatch.
+    --operand;
     [[fallthrough]];
   case Family::Row: {
     const row::RowProgram *rows = rowPrograms.get(dispatch);

@@ -12,13 +12,15 @@
 
 namespace kiln {
 
-/// Rewrites concats along an inner dimension as concats along the last one.
+/// Rewrites concats along an inner dimension as concats along the last
+/// dimension.
 void flattenConcats(mlir::Block &block);
 
 /// Inserts copy dispatches into a block of dispatches, so that afterwards
-/// - every operand of a concat (if the operand is a reshape, the operand of
-///   the reshape) is computed by an op that can write to the result of the
-///   concat, and no other use of the operand requires a different buffer;
+/// - every value v = getStoredOperand(concat, operand) is computed by an op
+/// that
+///   can write v directly into the result of the concat, and no other use of v
+///   requires that v has a buffer of its own;
 /// - every reader of strided rows, such as a slice of columns, supports a row
 ///   pitch.
 void insertDenseCopies(mlir::Block &block, RowPrograms &rowPrograms);

@@ -34,7 +34,7 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Maximum number of ops in one kernel. Larger kernels spill registers.
+/// Maximum number of ops in one kernel. Kernels with more ops spill registers.
 static constexpr size_t kMostOpsPerGroup = 24;
 
 namespace {
@@ -118,8 +118,8 @@ int64_t DispatchFormer::definitionOf(Value value) {
     return -1;
   if (Group *group = groupOf.lookup(op))
     return group->position;
-  // A view is defined at its own position, or at the position of its source if
-  // that is later.
+  // The position of a view is the maximum of the position of the view op and
+  // the position at which the source of the view is defined.
   if (familyOf(op) == Family::View)
     return std::max(definitionOf(op->getOperand(0)), order.lookup(op));
   return order.lookup(op);
@@ -135,9 +135,9 @@ std::optional<RowSpace> DispatchFormer::commonSpace(RowSpace a, RowSpace b) {
   return std::nullopt;
 }
 
-/// A position is valid if it is after the definitions of all inputs and before
-/// the uses of all outputs. Returns `late` if valid, or else `early` if valid,
-/// or else std::nullopt.
+/// Returns the position of a group: `late` if it is valid, or else `early` if
+/// it is valid, or else std::nullopt. A position is valid if all inputs of the
+/// group are defined before the position and all outputs are used after it.
 std::optional<int64_t> DispatchFormer::placeOf(const Group &group,
                                                int64_t early, int64_t late) {
   int64_t ready = -1, needed = INT64_MAX;
@@ -235,8 +235,10 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
 
   Group *home = nullptr;
   if (fuse) {
-    // Try groups that compute an operand first, and then groups that also read
-    // a large operand, each in the order of decreasing positions.
+    // First try the groups that compute an operand of the op. Then try the
+    // groups that read a large operand of the op, so that one kernel reads this
+    // operand only once. Each of the two lists is in descending order of
+    // position.
     llvm::SetVector<Group *> candidates;
     SmallVector<Group *> makers;
     for (Value operand : op->getOperands())
@@ -347,8 +349,8 @@ LogicalResult DispatchFormer::run() {
       kernels.push_back(cast<KernelOpInterface>(op));
     }
   }
-  // A constant that is read by a library call, a view or the terminator needs a
-  // kernel.
+  // If all readers of a constant are in groups, the constant is cloned into the
+  // groups. Otherwise the constant must be stored in memory, by a kernel.
   SmallVector<ConstantOp> copied;
   for (ConstantOp constant : block.getOps<ConstantOp>()) {
     if (llvm::all_of(constant->getUsers(),
@@ -383,7 +385,9 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
     const TargetBackend *target = backendOf(getOperation());
     if (!target)
       return signalPassFailure();
-    // No later pass merges equal ops, so recompute regions can be inlined.
+    // Inline the recompute regions. They prevent passes such as CSE from
+    // merging recomputed ops with the equal forward ops. From this pass on, no
+    // pass merges equal ops, so the regions are no longer needed.
     SmallVector<Operation *> regions;
     getOperation().walk([&](RecomputeOp op) { regions.push_back(op); });
     for (Operation *recompute : regions) {
@@ -398,7 +402,8 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
                                                     body.getOperations());
       recompute->erase();
     }
-    // Remove the layers, so that equal kernels of different layers are merged.
+    // Remove the layer attributes, so that kernels of different layers are
+    // merged if they are otherwise equal.
     getOperation().walk([](Operation *op) { setLayer(op, LayerAttr()); });
     auto &rowPrograms = getAnalysis<RowPrograms>();
     SmallVector<Block *> blocks;

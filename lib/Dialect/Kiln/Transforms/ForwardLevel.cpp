@@ -195,9 +195,9 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
          << "' by kiln.name, which is reserved for programs that kilnc creates";
 }
 
-/// Checks an input that the model declares. The elements must be real, because
-/// integers are used as indices, and the runtime does not check that they are
-/// in range.
+/// Checks an input that the model declares. The elements must be real numbers:
+/// integers would be used as indices, and the runtime does not check that
+/// indices are in range.
 LogicalResult ForwardVerifier::checkData(StringRef name, InputAttr fact,
                                          RankedTensorType type) {
   if (name.empty())

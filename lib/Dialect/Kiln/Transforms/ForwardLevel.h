@@ -12,7 +12,7 @@
 
 namespace kiln {
 
-/// Checks the invariant of the level `forward`.
+/// Checks the invariants of the level 'forward'.
 llvm::LogicalResult checkForwardLevel(mlir::ModuleOp module);
 
 } // namespace kiln

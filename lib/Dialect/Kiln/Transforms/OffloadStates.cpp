@@ -19,8 +19,8 @@
 // writes, such as frozen parameters, also move. A read that an op on the device
 // uses keeps its type; kiln-place-copies inserts the copies later.
 //
-// An update is an op with a result that is written to a state, and whose tied
-// operand is a read of the same state.
+// An op is an update if a result of the op is written to a state, and the
+// operand that is tied to this result is a read of the same state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Number of further gradient copies that start before an update waits for its
-/// gradient.
+/// An update waits for the copy of its gradient only after this number of later
+/// copies of gradients have started.
 static constexpr size_t kGradientsUnderWay = 2;
 
 namespace {
@@ -149,7 +149,8 @@ Operation *StateOffloader::lastReader(StringAttr state) {
       if (familyOf(user) == Family::View)
         values.push_back(user->getResult(0));
       if (isa<ReturnOp>(user))
-        continue; // A return reads entry values before any write.
+        continue; // A return yields the entry value of a state even if a write
+                  // precedes the return.
       Operation *outer = train.getBlock().findAncestorOpInBlock(*user);
       if (!last || last->isBeforeInBlock(outer))
         last = outer;
@@ -157,9 +158,9 @@ Operation *StateOffloader::lastReader(StringAttr state) {
   return last;
 }
 
-/// Moves the updates to the host. Each update waits for its gradient only after
-/// kGradientsUnderWay further copies of gradients have started, so that copies
-/// overlap with the backward pass.
+/// Moves the updates to the host. Each update waits for the copy of its
+/// gradient only after the next kGradientsUnderWay copies of gradients have
+/// started, so that copies overlap with the backward pass.
 void StateOffloader::moveUpdates() {
   ReturnOp end = train.getReturn();
   SmallVector<std::pair<Operation *, size_t>> copies;
@@ -179,7 +180,8 @@ void StateOffloader::moveUpdates() {
   });
   for (auto [i, copy] : llvm::enumerate(copies)) {
     Update &update = updates[copy.second];
-    // Also move the waits before the update and the writes after the update.
+    // Together with the update, move the waits for its operands and the writes
+    // of its results.
     Operation *anchor = i + kGradientsUnderWay < copies.size()
                             ? copies[i + kGradientsUnderWay].first
                             : end.getOperation();
@@ -236,7 +238,8 @@ void StateOffloader::addMirrors() {
         /*slot=*/StringAttr(), /*source=*/StringAttr(),
         /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
         /*frozen=*/UnitAttr());
-    // If the model has a state of that name, the mirror gets another name.
+    // If the model already has a state with the symbol of the mirror, insert()
+    // renames the mirror.
     StringAttr name = symbols.insert(mirror);
     for (ProgramOp program : module.getOps<ProgramOp>())
       for (ReadOp read :
@@ -268,8 +271,8 @@ void StateOffloader::moveReadOnlyWeights() {
   llvm::DenseSet<StringAttr> staying;
   module.walk(
       [&](WriteOp write) { staying.insert(write.getStateAttr().getAttr()); });
-  // Only ops that become commands get a copy of the state. A state that any
-  // other op reads stays on the device.
+  // A state stays on the device if a write, return or yield reads it, because
+  // kiln-place-copies inserts copies only for ops that become commands.
   module.walk([&](ReadOp read) {
     SmallVector<Value> values{read.getResult()};
     while (!values.empty())
@@ -314,8 +317,8 @@ void StateOffloader::assignReads() {
         setMemory(value, MemorySpace::Host);
       } else if (llvm::any_of(value.getUses(),
                               [&](OpOperand &use) { return needsHost(use); })) {
-        // Insert the read at the beginning, so that the distances between other
-        // ops do not change.
+        // Insert the read at the beginning of the program, so that the number
+        // of ops between any two existing ops does not change.
         builder.setInsertionPointToStart(&program.getBlock());
         auto onHost = ReadOp::create(
             builder, read.getLoc(),

@@ -194,7 +194,8 @@ namespace {
 struct CopyIn {
   Value source;
   SmallVector<Reader> readers;
-  /// Positions of the commands before which the copy starts and ends.
+  /// The copy starts before the command at position `begin` and completes
+  /// before the command at position `end`.
   int64_t begin = 0, end = 0;
 };
 
@@ -202,9 +203,9 @@ class CopyPlacer {
 public:
   explicit CopyPlacer(Block &block)
       : block(block), order(block), builder(block.getParent()->getContext()) {}
-  /// Inserts the copies of the block. `across` are the reads of states on the
-  /// host that yield tensors on the device, each with a read of the same state
-  /// that yields the tensor on the host.
+  /// Inserts the copies of the block. `across` contains pairs (r, h): r is a
+  /// read that yields a state on the host as a tensor on the device, and h is
+  /// the result of a second read that yields the state as a tensor on the host.
   void run(ArrayRef<std::pair<ReadOp, Value>> across);
 
 private:
@@ -220,8 +221,9 @@ private:
 
 } // namespace
 
-/// Returns the earliest position, but not before `earliest`, at which a copy to
-/// the device that is needed at `end` can begin without crossing a loop.
+/// Returns the least position in [earliest, end] such that no loop is between
+/// this position and `end`. A copy to the device whose result is needed at
+/// `end` can begin at this position.
 int64_t CopyPlacer::earliestBegin(int64_t earliest, int64_t end) {
   int64_t begin = end;
   while (begin > earliest && !isa<AccumulateOp>(order[begin - 1]))
@@ -234,7 +236,9 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
   if (!gap)
     return;
   int64_t left = std::max(gap->left, gap->made + marked.lag) + 1;
-  // A copy must not cross a loop. It ends before the loop, or is not inserted.
+  // A copy to the host must not be in progress during a loop. If a loop is
+  // between the definition of the value and the start of the gap, do not insert
+  // the copy. If a loop is in the gap, wait for the copy before the loop.
   for (int64_t between = gap->made + 1; between < std::min(left, gap->back);
        ++between)
     if (isa<AccumulateOp>(order[between])) {
@@ -316,8 +320,8 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
   void runOnOperation() override {
     bool changed = false;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
-      // Insert the reads of host tensors at the beginning, because a copy may
-      // begin before the original position of the read.
+      // Insert the reads of host tensors at the beginning of the program. A
+      // copy of such a tensor to the device may start before the original read.
       auto builder = OpBuilder::atBlockBegin(&program.getBlock());
       SmallVector<std::pair<ReadOp, Value>> across;
       for (ReadOp read : readsAcross(program)) {
@@ -337,14 +341,14 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
           changed |= op->removeAttr(mark) != nullptr;
       });
     }
-    // The module is unchanged if it has no marks and no read of a state in one
-    // memory that yields a tensor in the other.
+    // The pass changes nothing if the module has no marks, and no read that
+    // yields a state on the host as a tensor on the device.
     if (!changed)
       markAllAnalysesPreserved();
   }
 
 private:
-  /// Erases a read and the views of it, which are no longer used.
+  /// Erases a read and the views of its result, which are no longer used.
   static LogicalResult eraseRead(ReadOp read) {
     SmallVector<Operation *> left{read};
     for (size_t i = 0; i < left.size(); ++i)

@@ -12,8 +12,8 @@
 //   ... = G(%x, ...)
 //   users of r, which now read %r2 (typically the weight gradient r^T dy)
 //
-// The users move after G, so that f and G can be fused into one kernel and r is
-// live only during the few ops between them.
+// The users move after G, so that f and G can be fused into one kernel. %r2 is
+// live only between G and the users.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ namespace {
 /// Describes how to recompute a value: the ops to run and their inputs.
 struct Recipe {
   Value residual;
-  /// The large operands of the original op.
+  /// The operands of the original op with as many elements as `residual`.
   SmallVector<Value, 2> sources;
   /// All inputs of the recompute region.
   SmallVector<Value, 4> inputs;
@@ -68,8 +68,8 @@ void Rebuilder::rebuild(const Recipe &recipe) {
   llvm::sort(users,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 
-  // Find G. Of the backward ops that read a source and come after the first
-  // user of the residual, G is the last one that is not a user itself.
+  // Find G: the last backward op that reads a value in recipe.sources, is after
+  // the first backward user of the residual, and does not read the residual.
   Operation *reader = nullptr;
   for (Value source : recipe.sources) {
     bool kept = false;
@@ -82,7 +82,8 @@ void Rebuilder::rebuild(const Recipe &recipe) {
         reader = user;
     }
     if (!kept && source.getDefiningOp())
-      return; // No other backward op reads the source.
+      return; // Every backward op that reads the source also reads the
+              // residual.
   }
   if (!reader)
     return;
@@ -129,7 +130,8 @@ void Rebuilder::rebuildNorm(Operation *norm, Value gamma, Value beta,
   llvm::append_range(recipe.inputs, statistics);
   auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
     size_t first = beta ? 3 : 2;
-    // As in the norm itself, round only once, after gain and shift.
+    // Normalize in full precision and round only after gain and shift, as the
+    // norm op does.
     Value normalized = NormalizeOp::create(
         builder, norm->getLoc(), fullPrecision(tensorTypeOf(recipe.residual)),
         arguments[0], arguments.drop_front(first));

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The backward pass is walked in program order. For every forward value, there
-// is at most one version to read: the original if it was kept, or the latest
-// recomputed one. If a backward op reads a value without a version, the ops
-// that compute the value from existing versions are recomputed directly before
-// the backward op. The results of these ops that later backward ops read become
-// versions, too.
+// The pass visits the backward ops in program order. At each backward op, a
+// forward value has at most one live version, which the op reads: the original
+// value if it was kept, or the result of the latest recomputation. If a
+// backward op reads a value without a version, the ops that compute the value
+// from existing versions are recomputed directly before the backward op. The
+// results of these ops that later backward ops read become versions, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,9 +37,10 @@ using namespace kiln;
 
 using Kind = ChainOpKind;
 
-/// Returns a schedule that keeps the inputs of segments. When the backward pass
-/// reaches a segment, the segment is run again and everything in it is kept.
-/// `starts` begins with 0.
+/// Returns a schedule whose forward pass keeps only the inputs of segments.
+/// When the backward pass reaches a segment, the forward pass of the segment is
+/// run again and keeps all of its values. `starts` contains the first stage of
+/// each segment, so starts[0] is 0.
 static RecomputeSchedule segmented(ArrayRef<int64_t> starts, int64_t stages) {
   RecomputeSchedule schedule;
   for (int64_t k = 0; k < stages; ++k)
@@ -126,10 +127,10 @@ private:
 
   const StageChain &chain;
   const RecomputeSchedule &schedule;
-  size_t next = 0; ///< Index of the next run in the schedule.
+  size_t next = 0; ///< Index in `schedule` of the run to execute next.
   /// The live version of each forward value.
   DenseMap<Value, Value> versions;
-  /// Stages whose backward pass begins at an op.
+  /// Maps an op to the stages whose backward pass begins at the op.
   DenseMap<Operation *, SmallVector<int64_t>> starts;
   DenseMap<Operation *, int64_t> order; ///< Position of each backward op.
 };
@@ -154,9 +155,9 @@ void Replayer::keepForward() {
     versions[chain.stages().back().output] = chain.stages().back().output;
 }
 
-/// Finds the first op of each stage's backward pass: the first one that reads a
-/// value of the stage or of an earlier one. The backward passes of later stages
-/// come first.
+/// Finds the op at which the backward pass of each stage i begins: the first
+/// backward op that reads a value of a stage j <= i. The backward pass of stage
+/// i + 1 begins at the same op or before it.
 void Replayer::findStarts() {
   for (auto [i, op] : llvm::enumerate(chain.backwardOps()))
     order[op] = i;
@@ -173,8 +174,9 @@ void Replayer::findStarts() {
   }
 }
 
-/// Recomputes forward ops before `before` until `wanted` have versions. Other
-/// results that `keep` accepts also become versions.
+/// Recomputes forward ops before the op `before`, so that all values in
+/// `wanted` have versions. Results of these ops that are not in `wanted` become
+/// versions if `keep` accepts them.
 void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
                       llvm::function_ref<bool(Value)> keep) {
   llvm::SetVector<Operation *> ops;
@@ -182,8 +184,8 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     Operation *op = value.getDefiningOp();
-    // Recompute fixed values, too. Otherwise they would be live from the
-    // forward pass until `before`.
+    // Recompute fixed values, too. Values that are not recomputed would be live
+    // from the forward pass until `before`.
     if (!op || versions.contains(value) ||
         (chain.stageOf(op) < 0 && !chain.isFixed(op)) || !ops.insert(op))
       continue;
@@ -257,8 +259,9 @@ void Replayer::advance(int64_t stage, Operation *before) {
     }
     if (!run.dropsInput() && current.input)
       make(current.input);
-    // If the next run is the backward run of the same stage, the stage is
-    // recomputed incrementally, whenever a backward op needs one of its values.
+    // If the run after `run` is the backward run of the same stage, do not
+    // recompute the stage here: each value is recomputed before the first
+    // backward op that reads it.
     bool last = next + 1 < schedule.size() &&
                 schedule[next + 1].kind == Kind::Backward &&
                 schedule[next + 1].stage == run.stage;
@@ -275,7 +278,8 @@ void Replayer::advance(int64_t stage, Operation *before) {
   }
 }
 
-/// Makes a backward op read versions, and creates the missing ones.
+/// Makes a backward op read versions of forward values. If an operand has no
+/// version, recomputes the operand first.
 void Replayer::readVersions(Operation *op) {
   SmallVector<Value> missing;
   for (Value operand : op->getOperands()) {

@@ -6,11 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements few-bit derivatives (Novikov et al., 2022) and randomized matmuls
-// (Bershatsky et al., 2022). The random matrix of a randomized matmul has one
-// nonzero sign in every row instead of a dense row of signs. Such a matrix need
-// not be stored and is applied in one pass. Rows that are added to different
-// sums do not interfere, which reduces the variance to the fraction 1 - RHO of
-// the variance with dense signs.
+// (Bershatsky et al., 2022). In contrast to Bershatsky et al., every row of the
+// random matrix has only one nonzero element, a random sign. The matrix is not
+// stored. The residual is multiplied by the matrix in one pass: each row of the
+// residual, times its sign, is added to one row of the sketch. Let
+// RHO = (rows of the sketch) / (rows of the residual), and let V be the
+// variance of the estimate if all elements of the matrix are random signs. The
+// variance here is (1 - RHO) V, because rows of the residual that are added to
+// different rows of the sketch contribute no cross terms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -133,8 +136,8 @@ static bool isOnlyReturned(Value gradient) {
   });
 }
 
-/// Returns true if an op computes x^T y over all rows of two matrices and its
-/// result is only the gradient of a state.
+/// Returns true if an op computes x^T y over all rows of two matrices x and y,
+/// and the result of the op is used only as the gradient of a state.
 static bool isWeightGradient(Operation *op) {
   auto matmul = dyn_cast<MatmulOp>(op);
   return matmul && matmul.getTransA() && !matmul.getTransB() &&

@@ -60,8 +60,8 @@ class EncodingBuilder {
 public:
   explicit EncodingBuilder(ProgramOp program);
 
-  /// Computes the encoding after the residual's definition and makes the
-  /// readers use it.
+  /// Inserts ops that compute the encoding after the residual's definition, and
+  /// makes the readers read the encoding.
   void apply(const ResidualEncoding &encoding);
 
 private:

@@ -93,9 +93,9 @@ static std::optional<MutableOperandRange> accumulateOperandOf(Operation *op) {
 }
 
 /// Replaces x + producer(...) by producer(..., accumulate x) if the producer
-/// can accumulate and has no other use. If the producer already accumulates
-/// onto a value q, computes x + (q + p) as (x + q) + p: the producer of q
-/// accumulates onto x.
+/// can accumulate and has no other use. If the producer already accumulates its
+/// own result p onto a value q, makes the producer of q accumulate onto x: x +
+/// (q + p) becomes (x + q) + p.
 static bool accumulateInProducer(AddOp op) {
   for (auto [term, other] : {std::pair<Value, Value>(op.getB(), op.getA()),
                              {op.getA(), op.getB()}}) {
@@ -104,9 +104,10 @@ static bool accumulateInProducer(AddOp op) {
     if (!accumulate || producer->getBlock() != op->getBlock() ||
         !term.hasOneUse())
       continue;
-    // The sum overwrites the slot of `other`, so `other` must have no other
-    // readers. A broadcast value has no slot; the next row dispatch adds this
-    // value at no cost.
+    // The sum overwrites the slot of `other`, so the add must be the only
+    // reader of `other`. The result of a broadcast has no slot to overwrite;
+    // keep such an add, because a row kernel that reads the sum can compute the
+    // add at no cost.
     if (!other.hasOneUse() ||
         isa_and_nonnull<BroadcastOp>(other.getDefiningOp()))
       continue;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks the program once in order: when an op is reached, the types of its
-// operands are final. Later passes (autodiff, evaluation) see ordinary ops on
-// bf16 tensors and casts.
+// Visits the ops of a program once, in order, so that the types of an op's
+// operands are final when the op is visited. Later passes (autodiff,
+// evaluation) see ordinary ops on bf16 tensors and casts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ private:
   bool isFlexible(Value value) const { return flexible.contains(value); }
   void findFlexible(Operation *op);
   Type followed(PrecisionOpInterface op) const;
-  /// Returns `value` with the given element type, if such a value exists, or
-  /// null.
+  /// Returns `value` if `element` is its element type. Otherwise returns the
+  /// conversion of `value` if it has already been inserted, or null.
   Value lookup(Value value, Type element) const;
   Value converted(Value value, Type element);
   void convert(PrecisionOpInterface op);

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In mixed precision, a bias is cast, broadcast over the rows and added. The
-// cast has only as many elements as a row, so it cannot be fused into the
-// kernel that adds. This pass moves the cast after the broadcast, where it is
-// an additional node of that kernel. Every element is still rounded in the same
-// way.
+// In mixed precision, a bias is cast, broadcast over the rows, and then added
+// to a matrix. The cast has only as many elements as a row, so it cannot be
+// fused into the kernel of the addition, which has as many elements as the
+// matrix. This pass moves the cast after the broadcast, so that the cast can be
+// fused. The results do not change, because every element is rounded once,
+// before and after the pass.
 //
 //===----------------------------------------------------------------------===//
 

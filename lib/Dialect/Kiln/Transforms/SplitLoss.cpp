@@ -17,9 +17,11 @@
 //                       divided by n
 //   any other           the proof fails
 //
-// A sum over the sequences without the factor loss_scale is rejected. The
-// program divides such a term by a constant number of rows, but this is the
-// number of rows of a micro-batch instead of the batch.
+// A Total term of degree 0, that is, a sum over the sequences without the
+// factor loss_scale, is rejected. The program of a micro-batch divides such a
+// sum by a constant, the number of rows of the micro-batch. The loss of the
+// batch divides the sum by the number of rows of the batch, so the terms of the
+// micro-batches do not add up to the term of the batch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +51,8 @@ private:
   ProgramOp program;
   int64_t microbatches;
   SequenceAnalysis sequences;
-  llvm::SmallSetVector<OpOperand *, 4> shared; ///< Uses of Shared terms.
+  llvm::SmallSetVector<OpOperand *, 4> shared; ///< Operands that are Shared
+                                               ///< terms of the loss.
   llvm::SmallPtrSet<Operation *, 8> visited;   ///< Linear ops.
 };
 

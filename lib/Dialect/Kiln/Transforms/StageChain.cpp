@@ -37,8 +37,8 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
     return;
   Block *block = phase->getBlock();
 
-  // Values that depend only on states and constants are fixed, and so are views
-  // of the program's arguments.
+  // A value is fixed if it depends only on states and constants, or if it is a
+  // view of an argument of the program.
   llvm::DenseSet<Value> fixed;
   auto isFixed = [&](Value value) {
     return value.getParentBlock() != block || fixed.contains(value);
@@ -80,8 +80,8 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
   findResiduals();
 }
 
-/// Cuts the forward pass after every op for which the following ops read only
-/// one of the values computed so far.
+/// Cuts the forward pass after every op after which only one value is live,
+/// that is, computed before the cut and read by a later forward op.
 void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
   DenseMap<Operation *, int64_t> order;
   for (auto [i, op] : llvm::enumerate(forward))
@@ -94,8 +94,8 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     return last;
   };
 
-  // A piece is the ops between two adjacent cuts. A piece without a heavy op
-  // joins the preceding stage.
+  // `piece` contains the ops between two consecutive cuts. These ops become a
+  // new stage, or join the preceding stage if none of the ops is heavy.
   llvm::SmallSetVector<Value, 8> live;
   SmallVector<Operation *> piece;
   for (int64_t i = 0; i < static_cast<int64_t>(lossBegin); ++i) {
@@ -107,8 +107,9 @@ void StageChain::findCuts(ArrayRef<Operation *> forward, size_t lossBegin) {
     live.remove_if([&](Value v) { return lastForwardUse(v) <= i; });
     if (live.size() != 1)
       continue;
-    // If the only live value after a piece is the output of the preceding
-    // stage, the piece is a side branch and does not start a stage.
+    // If the only live value after `piece` is the output of the preceding
+    // stage, later forward ops read no result of `piece`, so `piece` does not
+    // become a stage.
     bool heavy = llvm::any_of(piece, isHeavyOp) &&
                  (chain.empty() || live.front() != chain.back().output);
     if (!heavy && !chain.empty()) {

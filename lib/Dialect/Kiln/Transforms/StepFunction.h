@@ -30,7 +30,8 @@ namespace kiln {
 
 /// A step function: q(x) = levels[number of borders below x].
 struct StepFunction {
-  std::vector<double> borders; ///< In ascending order; one fewer than levels.
+  std::vector<double> borders; ///< In ascending order; borders.size() =
+                               ///< levels.size() - 1.
   std::vector<double> levels;
   double error = 0;
 
@@ -49,7 +50,8 @@ public:
   StepFunction fit(int32_t steps) const;
 
 private:
-  /// Return the best level over the grid cells [s, t), and its error.
+  /// Return the best level over the grid cells [s, t), and the error of this
+  /// level.
   double level(int64_t s, int64_t t) const;
   double cost(int64_t s, int64_t t) const;
   StepFunction withBorders(const std::vector<int64_t> &cells) const;

@@ -20,8 +20,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns true if `value` is defined before `op`, or if moving only state
-/// reads and views is enough to define it there.
+/// Returns true if `value` is defined before `op`, or would be after moving
+/// only state reads and views to before `op`.
 static bool canExistBefore(Value value, Operation *op) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != op->getBlock() || def->isBeforeInBlock(op))
@@ -170,8 +170,8 @@ void kiln::formTileEpilogues(Block &block, RowPrograms &rowPrograms) {
         dispatches.push_back(dispatch);
   }
   for (DispatchOp dispatch : dispatches) {
-    // If the dispatch reads several matmuls, choose the last one, because the
-    // results of the others are already defined there.
+    // If the dispatch reads several matmuls, merge the dispatch with the last
+    // matmul, because the results of the earlier matmuls are defined before it.
     Candidate candidate;
     candidate.dispatch = dispatch;
     for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {

@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// Merges row dispatches of a block with the matmuls that they read into
-/// dispatches of family gemm. Does not move a dispatch between the forward and
-/// the backward pass.
+/// Merges each row dispatch of a block with a matmul whose result it reads, if
+/// possible. The merged dispatch has the family 'gemm'. Does not merge a
+/// forward op with a backward op.
 void formTileEpilogues(mlir::Block &block, RowPrograms &rowPrograms);
 
 } // namespace kiln

@@ -43,8 +43,8 @@ static bool hasGelu(RankedTensorType type, Value a, bool hasMatrix) {
 // Biases
 //===----------------------------------------------------------------------===//
 
-/// Returns the vector that `rows` repeats in every row, or null if `rows` is
-/// not such a broadcast.
+/// If `rows` is a broadcast of a vector to all rows of a matrix, returns the
+/// vector. Otherwise returns null.
 static Value biasOf(Value rows) {
   auto broadcast = rows.getDefiningOp<BroadcastOp>();
   if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>{1} ||
@@ -92,8 +92,8 @@ static void formLinear(AddOp sum) {
 //===----------------------------------------------------------------------===//
 
 /// Merges gelu with a kiln.linear. If ops of the backward pass read the input
-/// of gelu, the merged op also returns it. If any other op reads this input,
-/// nothing is merged.
+/// of gelu, the merged op returns this input as a second result. If other ops
+/// read this input, nothing is merged.
 static void formLinearGelu(GeluOp gelu) {
   auto linear = gelu.getX().getDefiningOp<LinearOp>();
   if (!gelu.getTanh() || !linear || linear->getBlock() != gelu->getBlock())
@@ -148,8 +148,8 @@ static void formGeluGrad(GeluGradOp gradient) {
 // Gradients of biases
 //===----------------------------------------------------------------------===//
 
-/// Returns true if a row kernel computes the value. That kernel can also sum
-/// the columns without another pass over memory.
+/// Returns true if a row kernel computes the value. The kernel can then sum the
+/// columns of the value, without a second pass over memory.
 static bool isMadeInRows(Value value) {
   auto op = value.getDefiningOp<DispatchableOpInterface>();
   return !op || op.getFamily() == Family::Row;
@@ -227,8 +227,6 @@ static void formBiasGrad(ReduceCombineOp sum) {
     reader->moveAfter(last);
     last = reader;
   }
-  // If the sum was after the matmul, the readers of the sum do not need to
-  // move.
   sum.replaceAllUsesWith(fused.getDb());
   matmul.replaceAllUsesWith(fused.getC());
   sum.erase();

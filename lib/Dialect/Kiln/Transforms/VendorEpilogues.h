@@ -13,8 +13,9 @@
 namespace kiln {
 
 /// Merges the matmuls of a module with the ops that the vendor library can
-/// compute as epilogues. Is part of kiln-set-numerics, because merged ops round
-/// less often and therefore compute different bits.
+/// compute as epilogues. This is part of kiln-set-numerics, because a merged op
+/// rounds fewer values than the separate ops and therefore computes different
+/// bits.
 void formVendorEpilogues(mlir::ModuleOp module);
 
 } // namespace kiln

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The pipeline runs this pass at every level boundary. The diagnostic of a
-// rejected op names the pass that should have run before this boundary.
+// The pipeline runs this pass at every boundary between two levels. The
+// diagnostic of a rejected op names the pass that should have run before the
+// boundary.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,9 +51,9 @@ private:
 
 } // namespace
 
-/// Checks the level step: a program writes each state at most once, writes a
-/// parameter and its mirror together, and, if it is a train program, writes
-/// every trainable state.
+/// Checks a program at the level 'step': the program writes each state at most
+/// once, writes a parameter and its mirror together, and, if it is a train
+/// program, writes every trainable state.
 LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   DenseMap<StringAttr, WriteOp> writes;
   LogicalResult result = success();
@@ -91,7 +92,8 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   return success();
 }
 
-/// Checks the level planned: losses are expanded and numerics are fixed.
+/// Checks that a program at the level 'planned' has expanded losses and fixed
+/// numerics.
 LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
     if (isa<CrossEntropyOp, CrossEntropyGradOp, LinearCrossEntropyOp,
@@ -111,8 +113,8 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
   return failure(walk.wasInterrupted());
 }
 
-/// Checks the level dispatched: every op outside a dispatch is a GEMM, a view,
-/// a concat, a copy, a state access, a loop or a terminator.
+/// Checks a block at the level 'dispatched': every op outside of a dispatch is
+/// a GEMM, a view, a concat, a copy, a state access, a loop or a terminator.
 LogicalResult LevelVerifier::checkDispatched(Block &block) {
   for (Operation &op : block) {
     if (isa<DispatchOp>(op))

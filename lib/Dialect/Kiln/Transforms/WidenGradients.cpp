@@ -55,8 +55,8 @@ static bool addsOrMoves(Operation *op) {
   return isa_and_nonnull<AddOp>(op) || movesElements(op);
 }
 
-/// Finds the widening casts from which the program's results are computed by
-/// ops that only move or add elements.
+/// Finds the casts from bf16 to f32 from which a result of the program is
+/// computed by ops that only move or add elements.
 void Widener::findCasts() {
   SmallVector<Value> work(program.getReturn().getValues());
   DenseSet<Value> seen(work.begin(), work.end());
@@ -71,8 +71,9 @@ void Widener::findCasts() {
   }
 }
 
-/// Folds cast(cast(f32)) to the f32 value. If the forward pass rounds a
-/// parameter, such a pair of casts rounds the gradient of the parameter.
+/// Folds cast(cast(x)) to x if x is an f32 value, so that x is not rounded to
+/// bf16. Such a pair of casts rounds the gradient of a parameter that the
+/// forward pass rounds to bf16.
 bool Widener::dropRounding(CastOp op) {
   auto rounding = op.getX().getDefiningOp<CastOp>();
   if (!rounding || rounding.getX().getType() != op.getType())
@@ -84,8 +85,8 @@ bool Widener::dropRounding(CastOp op) {
   return true;
 }
 
-/// Removes the cast of a sum that is computed in f32 and rounded; the result of
-/// the sum becomes f32.
+/// If the operand of a cast to f32 is a sum that an op computes in f32 and then
+/// rounds, removes the cast and makes the op return the sum in f32.
 bool Widener::widenSum(CastOp op) {
   auto result = dyn_cast<OpResult>(op.getX());
   if (!result || !result.hasOneUse())
@@ -95,8 +96,8 @@ bool Widener::widenSum(CastOp op) {
   if (!sum || sum.getWideResult() != result.getResultNumber() ||
       owner->getBlock() != op->getBlock())
     return false;
-  // Do not widen a matmul that accumulates, because its accumulator must have
-  // the type of the result, and a reduction other than a sum.
+  // Do not widen a matmul that accumulates, because the accumulator must have
+  // the type of the result. Of the reductions, widen only sums.
   if (auto matmul = dyn_cast<MatmulOp>(owner); matmul && matmul.getAccumulate())
     return false;
   if (auto reduce = dyn_cast<ReduceOp>(owner);

@@ -201,7 +201,7 @@ ViewOp GemmOp::getMatrix(unsigned i) {
   return viewOf(i == 0 ? getA() : i == 1 ? getB() : getC());
 }
 
-/// Returns an extent of a matrix; `fromLast` is 1 for the last dimension.
+/// Returns the extent of the dimension rank - fromLast of a matrix.
 static int64_t extent(ViewOp matrix, unsigned fromLast) {
   ArrayRef<int64_t> shape = matrix.getMemRefType().getShape();
   return shape[shape.size() - fromLast];
@@ -296,7 +296,8 @@ static LogicalResult verifyLibrary(GemmOp op) {
   return success();
 }
 
-/// C5: the extents agree.
+/// C5: after transposition, 'a' is m x k, 'b' is k x n and 'c' is m x n, all
+/// with the same batch size.
 static LogicalResult verifyExtents(GemmOp op) {
   int64_t rank = op.getMatrix(2).getMemRefType().getRank();
   for (unsigned i = 0; i < 3; ++i)
@@ -363,7 +364,8 @@ LogicalResult GemmOp::verify() {
   return verifyNumbers(*this, getArgsAttr());
 }
 
-/// MLIR verifies symbol uses after all ops, so the named kernel is valid.
+/// MLIR verifies symbol uses after it has verified all ops, so the kernel of
+/// the epilogue is already verified here.
 LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(verifyQueues(*this, /*isTransfer=*/false, tables)))
     return failure();

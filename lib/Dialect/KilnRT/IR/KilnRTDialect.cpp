@@ -275,7 +275,8 @@ SmallVector<Value> KernelOp::getParameters() {
   return parameters;
 }
 
-/// Verifies that a body has no block arguments and only ops of this dialect.
+/// Verifies that a body has no block arguments and only ops of the KilnRT
+/// dialect.
 static LogicalResult checkCommands(Operation *op) {
   if (op->getRegion(0).front().getNumArguments() != 0)
     return op->emitOpError("has block arguments, expected none");
@@ -302,7 +303,8 @@ ViewOp OutputOp::getView() { return viewOf(getPlace()); }
 RankedTensorType InputOp::getTensorType() { return getView().getTensorType(); }
 RankedTensorType OutputOp::getTensorType() { return getView().getTensorType(); }
 
-/// C1: the caller accesses dense places in device memory.
+/// C1: the places of inputs and outputs are dense and in device memory, because
+/// the caller of the program accesses them.
 template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
   ViewOp view = op.getView();
   SlotOp slot = view && view.isWellFormed() ? view.getSlotOp() : SlotOp();

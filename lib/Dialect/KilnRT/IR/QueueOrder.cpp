@@ -32,9 +32,9 @@ namespace {
 /// Number of commands per queue.
 using Clock = SmallVector<int64_t, 4>;
 
-/// The last command of each queue that read some bytes, and the last one that
-/// wrote them. `number` is the number of the command in its queue, or 0 if
-/// there is no such command.
+/// The last command of each queue that read a range of bytes, and the last
+/// command of each queue that wrote the range. `number` is the number of the
+/// command in its queue, or 0 if there is no such command.
 struct Touches {
   struct Entry {
     int64_t number = 0;
@@ -43,8 +43,8 @@ struct Touches {
   SmallVector<Entry, 4> readers, writers;
 };
 
-/// Maps the bytes of one memory to their last accesses. An entry extends up to
-/// the key of the next one.
+/// Maps the bytes of one memory to their last accesses. An entry extends from
+/// its key up to the key of the next entry.
 class TouchMap {
 public:
   explicit TouchMap(size_t queues) {
@@ -73,7 +73,8 @@ private:
 
 /// The latest signal of a token.
 struct Signal {
-  Clock clock; ///< Includes the signaling command itself.
+  /// Clock of the command's queue, with the command counted as complete.
+  Clock clock;
   Operation *command;
   size_t index;
   bool isAwaited = false;
@@ -112,7 +113,8 @@ private:
   Clock issued;
   llvm::MapVector<Value, Signal> signals;
   std::optional<TouchMap> touches[2]; ///< Indexed by memory.
-  size_t loopBegin = 0, loopEnd = 0;  ///< Bounds of the current loop.
+  /// Indices of the begin and the end of the current loop in `commands`.
+  size_t loopBegin = 0, loopEnd = 0;
 };
 
 } // namespace

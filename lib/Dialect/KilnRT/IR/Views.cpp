@@ -167,8 +167,9 @@ static bool hasSaneStrides(MemRefType type) {
   return strides->empty() || strides->back() == 1;
 }
 
-/// Returns the number of bytes that a view covers in all iterations, from its
-/// first element to the end of its last one. Saturates instead of overflowing.
+/// Returns the size in bytes of the range from the first element of a view in
+/// the first iteration to the end of the last element in the last iteration.
+/// Saturates instead of overflowing.
 static uint64_t reachOf(ViewOp view, uint64_t iterations) {
   MemRefType type = view.getMemRefType();
   bool overflows = false;

@@ -45,9 +45,9 @@ int64_t elementBytes(mlir::Type type, int64_t count = 1);
 /// when stored.
 bool isNarrowFloat(mlir::Type type);
 
-/// Returns the type in which elements of `type` are computed and
-/// rounding-sensitive values are stored: f32 for narrow floats, the type itself
-/// otherwise.
+/// Returns f32 if `type` is a narrow float, and `type` itself otherwise. Ops on
+/// elements of `type` compute in the returned type. Values that are sensitive
+/// to rounding are also stored in the returned type.
 mlir::Type fullPrecision(mlir::Type type);
 
 } // namespace kiln

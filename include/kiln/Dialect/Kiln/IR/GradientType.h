@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// Returns the type of the gradient of a value of `type`: `type` itself if ops
-/// compute with its elements, and otherwise the type to which a cast converts
-/// them.
+/// Returns the type of the gradient of a value of `type`: `type` with elements
+/// of type f32 if its element type is storage-only (see isComputedReal()), and
+/// `type` itself otherwise.
 mlir::RankedTensorType gradientType(mlir::RankedTensorType type);
 
 } // namespace kiln

@@ -44,16 +44,16 @@ enum class Precision { Low, Full, Follow };
 
 /// The values that a compiled op rounds (ReferenceOpInterface::getRounding).
 enum class Rounding { Nothing, Results, Inside };
-/// Returns random numbers below `bound` in magnitude.
+/// Returns a random number whose magnitude is below `bound`.
 using NoiseSource = llvm::function_ref<double(double bound)>;
 
 /// Result of GemmOpInterface::getEpilogueKind: the code that computes the
 /// epilogue of a GEMM.
 enum class EpilogueKind {
   None,
-  /// A kernel runs on each tile as soon as the tile is complete. It reads the
-  /// rounded result of the GEMM, so it computes the same bits as a separate
-  /// kernel.
+  /// A kernel computes the epilogue of each tile as soon as the tile is
+  /// complete. The kernel reads the rounded result of the GEMM, and therefore
+  /// computes the same bits as a kernel that runs after the whole GEMM.
   Tiles,
   /// The vendor library computes GEMM and epilogue in one call and rounds only
   /// the final result. Separate ops would also round the result of the GEMM.
@@ -72,25 +72,26 @@ struct UpdateDescription {
 /// Returns the family of a dispatch or kernel with this `kind`: Row for "row",
 /// Gemm for "gemm", and Kernel for the name of a kernel family.
 Family familyOfKind(llvm::StringRef kind);
-/// Custom syntax of `kind`: a keyword if possible, otherwise a string.
+/// Parse and print `kind` in the custom syntax: as a keyword if `kind` is a
+/// valid keyword, and as a quoted string otherwise.
 mlir::ParseResult parseKernelKind(mlir::OpAsmParser &parser,
                                   mlir::StringAttr &kind);
 void printKernelKind(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::StringAttr kind);
-/// Returns the default of DispatchableOpInterface::getFamily.
+/// The default implementation of DispatchableOpInterface::getFamily.
 Family defaultFamily(mlir::Operation *op);
-/// Verifies the shapes, types and order of operands and results that
-/// UpdateOpInterface requires.
+/// Verifies that the operands and results of an update have the shapes, types
+/// and order that UpdateOpInterface requires.
 llvm::LogicalResult verifyUpdate(mlir::Operation *op);
-/// Returns the row space of an update, which is flexible and has as many
-/// elements as the parameter.
+/// Returns the row space of an update: a flexible space with as many elements
+/// as the parameter.
 RowSpace rowSpaceOfUpdate(mlir::Operation *op);
 } // namespace kiln
 
 #include "kiln/Dialect/Kiln/IR/KilnDialect.h.inc"
 #include "kiln/Dialect/Kiln/IR/KilnEnums.h.inc"
 
-// The headers below use the enums.
+// The headers below use the enums of KilnEnums.h.inc.
 #include "kiln/Dialect/Kiln/IR/KilnEncodings.h.inc"
 #include "kiln/Dialect/Kiln/IR/Memory.h"
 
@@ -113,9 +114,10 @@ constexpr int64_t kIgnoreIndex = -100;
 /// before the copy to the host must be complete (lag); and the number of
 /// commands by which the copy back precedes the next reader (lead).
 inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
-/// Attribute of the read of a state in host memory: for each group of readers,
-/// the lead of the copy to the device (see kOffloadAttr). The last lead applies
-/// to all further groups.
+/// Attribute of the read of a state in host memory: for each group of readers
+/// (see readerGroups()), the lead of the copy to the device (see kOffloadAttr).
+/// If the attribute has fewer leads than the state has groups, the last lead
+/// applies to all remaining groups.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 
 /// Attribute of a train program between kiln-autodiff and kiln-build-step: the
@@ -124,8 +126,8 @@ inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 inline constexpr llvm::StringLiteral kMicrobatchesAttr = "kiln.microbatches";
 
 /// Attribute of a program that was renamed because of a symbol conflict: the
-/// name that the runtime uses. Arguments and results of programs have this
-/// attribute, too.
+/// name that the runtime uses. Arguments and results of programs also have this
+/// attribute, with their names.
 inline constexpr llvm::StringLiteral kNameAttr = "kiln.name";
 
 /// Module attribute with the prediction and choices of the planner (PlanAttr).
@@ -134,7 +136,7 @@ inline constexpr llvm::StringLiteral kPlanAttr = "kiln.plan";
 /// Module attribute with the residuals that are stored encoded (EncodedAttr).
 inline constexpr llvm::StringLiteral kEncodedAttr = "kiln.encoded";
 
-/// Attribute of a program argument with its role (InputAttr).
+/// Attribute of a program argument: the role of the argument (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
 
 /// Returns the role and batch dimension of an input whose name determines them,
@@ -155,7 +157,8 @@ int64_t getRowCount(mlir::RankedTensorType type);
 /// Returns the last dimension (1 for rank 0).
 int64_t getColumnCount(mlir::RankedTensorType type);
 
-/// Returns the tensor type with its elements in full precision.
+/// Returns `type` with full-precision elements: f32 if the element type is a
+/// narrower float, and the element type itself otherwise.
 mlir::RankedTensorType fullPrecision(mlir::RankedTensorType type);
 
 /// Returns the bytes of a tensor of this type.
@@ -165,8 +168,9 @@ int64_t bytesOf(mlir::Type type);
 /// Structure for ops of other dialects.
 Family familyOf(mlir::Operation *op);
 
-/// Returns the op that a dispatch of Family::Kernel computes, or `op` itself if
-/// its family is Family::Kernel. Returns null for other ops.
+/// For a dispatch of Family::Kernel, returns the op in its body. For any other
+/// op of Family::Kernel, returns `op` itself. For ops of all other families,
+/// returns null.
 KernelOpInterface kernelOpOf(mlir::Operation *op);
 
 /// Returns the value at the root of a chain of views, or `value` itself if it
@@ -174,24 +178,27 @@ KernelOpInterface kernelOpOf(mlir::Operation *op);
 mlir::Value viewedValue(mlir::Value value);
 
 /// Returns the name that importers attach to a location ("h.0.ln_1"), or an
-/// empty string. The name of a fused location is that of the last location in
-/// it that has a name.
+/// empty string. The name of a fused location is the name of the last of its
+/// locations that has a name.
 llvm::StringRef getLocationName(mlir::Location loc);
 
 /// Returns the operand whose buffer `result` must reuse, because a dispatch or
-/// matmul updates the operand in place. Returns null if there is none.
+/// matmul updates the operand in place. Returns null if `result` has no such
+/// operand.
 mlir::Value getTiedOperand(mlir::OpResult result);
 
 /// Creates the block of an op whose only region is isolated. The block has one
 /// argument per operand of the op. Sets the insertion point of `builder` to the
-/// block. Returns the mapping from `values`, one per operand, to the arguments.
+/// block. Returns the mapping from `values`, one per operand, to the arguments
+/// of the block.
 mlir::IRMapping openIsolatedBody(mlir::OpBuilder &builder, mlir::Operation *op,
                                  mlir::ValueRange values);
 
-/// Returns the row program of a dispatch of family row, or of the epilogue of a
-/// dispatch of family gemm. Operand 0 of an epilogue is the result of the
-/// matmul. The other operands of the epilogue are the operands of the dispatch
-/// except the first two.
+/// Returns the row program of a dispatch of the family 'row', or of the
+/// epilogue of a dispatch of the family 'gemm'. Operand 0 of an epilogue is the
+/// result of the matmul. All other operands of the epilogue are operands of the
+/// dispatch, starting with the third: the first two are the operands of the
+/// matmul.
 llvm::FailureOr<row::RowProgram> buildRowProgram(DispatchOp dispatch);
 /// Returns the row program of a kernel body. The block arguments are the
 /// operands, and the operands of the terminator are the results.

@@ -158,7 +158,7 @@ def Kiln_RopeTableAttr : Kiln_Attr<"RopeTable", "rope_table"> {
   let summary = "element [t, i] = scale * cos(t * inv_freq[i]), or sin";
   let parameters = (ins "bool":$sine, "::mlir::FloatAttr":$scale, "::mlir::DenseF64ArrayAttr":$inv_freq);
   // ExactReals uses the generic printer of the array attribute, which prints
-  // all digits. A plain list of numbers would lose digits.
+  // all digits. The default format for a list of numbers would lose digits.
   let assemblyFormat = "`<` `sine` `=` $sine `,` `scale` `=` $scale `,` `inv_freq` `=` custom<ExactReals>($inv_freq) `>`";
   let builders = [AttrBuilder<(ins "bool":$sine, "double":$scale, "::llvm::ArrayRef<double>":$inv_freq), [{
     ::mlir::Builder builder($_ctxt);

@@ -57,7 +57,7 @@ def Kiln_RunsInOneMemory : NativeOpTrait<"RunsInOneMemory"> {
 
 class Kiln_Op<string mnemonic, list<Trait> traits = []>
     : Op<Kiln_Dialect, mnemonic, !listconcat(traits, [Kiln_RunsInOneMemory])>;
-// Base class of ops that start a copy between memories or wait for one.
+// Base class of ops that start a copy between memories or wait for such a copy.
 class Kiln_CopyOp<string mnemonic, list<Trait> traits = []>
     : Op<Kiln_Dialect, mnemonic, traits>;
 
@@ -66,7 +66,8 @@ class Kiln_CopyOp<string mnemonic, list<Trait> traits = []>
 // bits.
 def Kiln_SaneExtents : CPred<
     "::kiln::hasSaneExtents(::llvm::cast<::mlir::RankedTensorType>($_self))">;
-// The type has no encoding, or one that implements TensorEncodingAttrInterface.
+// The type has no encoding, or its encoding implements
+// TensorEncodingAttrInterface.
 def Kiln_KnownEncoding : CPred<
     "::kiln::hasKnownEncoding(::llvm::cast<::mlir::RankedTensorType>($_self))">;
 class Kiln_TensorOf<list<Type> elements>

@@ -22,8 +22,8 @@ defvar LinearTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>];
 defvar MultiplicativeTraits = ElementwiseBaseTraits #
   [DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>];
-// These ops run in full precision, because small relative errors in their
-// operands or results become large errors later.
+// Traits of ops that run in full precision, because small relative errors in
+// their operands or results cause large errors in later ops.
 defvar FullPrecisionTraits = [Pure, SameOperandsAndResultType,
   DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
   DeclareOpInterfaceMethods<DifferentiableOpInterface>,

@@ -165,8 +165,8 @@ def GemmOpInterface : OpInterface<"GemmOpInterface"> {
     the matrix that it stores, the epilogue operands and the epilogue results, in
     this order.
   }];
-  // kiln.dispatch has this interface, but only a dispatch of family gemm is a
-  // GEMM.
+  // kiln.dispatch has this interface, but only a dispatch of the family 'gemm'
+  // is a GEMM.
   let extraClassOf = "return $_op.isGemm();";
   let methods = [
     InterfaceMethod<"Returns true if the op is a GEMM.", "bool", "isGemm", (ins), [{}],

@@ -59,7 +59,7 @@ def Kiln_NormalizeOp : Kiln_RowOp<"normalize", RowRebuildTraits> {
 
     Example: `%h = kiln.normalize %x, %mean, %rstd : (tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8x16xf32>`
   }];
-  // The operands are x, [mean], rstd.
+  // `statistics` is either (mean, rstd) or only (rstd).
   let arguments = (ins Kiln_Tensor:$x, Variadic<Kiln_Tensor>:$statistics);
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;

@@ -108,11 +108,12 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
     ::mlir::BlockArgument getInput(::llvm::StringRef name);
     /// Returns the `kiln.input` attribute of an argument. If the argument has
     /// no such attribute, returns the role that its name determines, or null if
-    /// the name determines none.
+    /// the name determines no role.
     ::kiln::InputAttr getInputFact(unsigned index);
     /// Returns the first argument with this role, or null.
     ::mlir::BlockArgument getInput(::kiln::InputRole role);
-    /// Return `kiln.name` of an argument or result, or an empty string.
+    /// Return the attribute `kiln.name` of an argument or result, or an empty
+    /// string.
     ::llvm::StringRef getInputName(unsigned index);
     ::llvm::StringRef getOutputName(unsigned index);
     ::kiln::ReturnOp getReturn();
@@ -254,12 +255,13 @@ def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_
   let assemblyFormat = "custom<KernelKind>($kind) `(` $inputs `)` (`space` $space^)? attr-dict `:` functional-type(operands, results) $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns Row, Gemm or Kernel.
+    /// Returns the family of the dispatch: Row, Gemm or Kernel.
     ::kiln::Family getFamily() { return ::kiln::familyOfKind(getKind()); }
-    /// Returns the matmul of a dispatch of family gemm, and null for other
-    /// families.
+    /// Returns the matmul of a dispatch of the family 'gemm', and null for
+    /// dispatches of all other families.
     ::kiln::MatmulOp getMatmul();
-    /// Returns true if the last result is the result of the matmul.
+    /// Returns true for a dispatch of the family 'gemm' whose last result is
+    /// the result of its matmul.
     bool keepsMatmul();
   }];
 }

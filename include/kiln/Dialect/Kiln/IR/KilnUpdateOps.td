@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An optimizer consists of an op in this file, a source file in lib with its
-// formulas (row program, reference, name), and a rule in the registry that
-// builds the op from command-line options (Transforms/Optimizer.h).
+// An optimizer consists of an op in this file, a source file in lib that
+// implements the interfaces of the op (row program, reference semantics, name),
+// and a rule in the registry of Transforms/Optimizer.h, which builds the op
+// from command-line options.
 //
 //===----------------------------------------------------------------------===//
 

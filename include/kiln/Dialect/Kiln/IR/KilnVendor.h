@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The ops of KilnVendorOps.td. kilnc sets the module attribute
-// `kiln.library_epilogues` to enable them. If the target supports them,
-// kiln-set-numerics forms them. No later pass may form them, because they
-// change how results are rounded.
+// `kiln.library_epilogues` to enable these ops. If the target supports the ops,
+// kiln-set-numerics forms them. The ops change how results are rounded, and no
+// pass after kiln-set-numerics may change the rounding. Therefore no later pass
+// may form these ops.
 //
 //===----------------------------------------------------------------------===//
 

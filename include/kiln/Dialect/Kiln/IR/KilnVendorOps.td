@@ -5,10 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each op is a GEMM and its epilogue in one call of a GPU's vendor library. The
-// library rounds the result once, where separate ops round after each step.
-// Therefore --kiln-set-numerics forms these ops after autodiff, and no later
-// pass forms or splits them. KilnOps.td includes the files of all other ops.
+// Each op of this file computes a GEMM and an epilogue in one call of a GPU's
+// vendor library. The library rounds the result once, whereas separate ops
+// round the result of each op. No pass after --kiln-set-numerics may change the
+// rounding. Therefore --kiln-set-numerics, which runs after autodiff, forms
+// these ops, and no later pass forms or splits them. KilnOps.td does not
+// include this file; it includes the files of all other ops.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,10 +7,10 @@
 //
 // Ops that differ only in a random key or a scale share a kernel, and launches
 // pass these attributes as arguments (LaunchArgumentsOpInterface). In the
-// kernel body, the value of such an integer attribute is replaced by the number
-// of the argument, and the value of such an f64 attribute by 1.0. Arguments are
-// numbered in the order of their first use in the block. Equal integers share
-// an argument.
+// kernel body, the number of the argument replaces the value of such an
+// attribute if the attribute is an integer, and 1.0 replaces it if the
+// attribute is an f64. Arguments are numbered in the order of their first use
+// in the block. Equal integers share an argument.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ llvm::SmallVector<mlir::Type> launchArgumentTypes(mlir::Block &body);
 /// those that removeLaunchArguments assigns.
 llvm::LogicalResult verifyLaunchArguments(mlir::Block &body);
 
-/// Reverts removeLaunchArguments. `arguments` must have the types of
-/// launchArgumentTypes.
+/// Reverts removeLaunchArguments. `arguments` must have the types that
+/// launchArgumentTypes() returns.
 void bindLaunchArguments(mlir::Block &body,
                          llvm::ArrayRef<mlir::Attribute> arguments);
 

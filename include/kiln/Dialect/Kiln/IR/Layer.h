@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Each op of the forward pass has an attribute with the layer of the model that
-// it belongs to. A pass that replaces an op, or inserts ops that process its
-// results, must give the new ops the layer of the old one.
+// it belongs to. A pass that inserts new ops to replace an original op, or to
+// process the results of an original op, must copy the layer of the original op
+// to the new ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,7 @@ LayerAttr getDefiningLayer(mlir::Value value);
 /// Sets the layer of `op`, or removes it if `layer` is null.
 void setLayer(mlir::Operation *op, LayerAttr layer);
 
-/// Sets the layer of `to` to that of `from`.
+/// Sets the layer of `to` to the layer of `from`.
 void copyLayer(mlir::Operation *from, mlir::Operation *to);
 
 /// Sets the layer of every op that a builder with this listener creates.

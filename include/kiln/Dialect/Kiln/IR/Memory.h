@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The encoding of a tensor type determines the memory of the tensor (see
-// TensorEncodingAttrInterface). `type.clone` preserves the encoding. All other
-// code accesses the encoding only through the functions below. Kiln.h, which
-// declares MemorySpace, includes this header.
+// TensorEncodingAttrInterface). `type.clone` preserves the encoding. Code must
+// access the encoding only through the functions below. Kiln.h, which declares
+// MemorySpace, includes this header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ MemorySpace memoryOf(mlir::Type type);
 inline MemorySpace memoryOf(mlir::Value value) {
   return memoryOf(value.getType());
 }
-/// Returns the type of the same tensor in `memory`.
+/// Returns the type that a tensor of `type` has if it is stored in `memory`.
 mlir::RankedTensorType inMemory(mlir::Type type, MemorySpace memory);
 /// Changes the type of a value so that the value is stored in `memory`.
 void setMemory(mlir::Value value, MemorySpace memory);
@@ -35,9 +35,9 @@ MemorySpace memoryOf(mlir::Operation *op);
 /// TensorEncodingAttrInterface.
 bool hasKnownEncoding(mlir::RankedTensorType type);
 
-/// Verifies that all results of an op are in one memory, that its operands are
-/// in the same memory, and that GEMMs run on the device. An op on the host may
-/// also read scalars on the device.
+/// Verifies that all results and operands of an op are in one memory, except
+/// that an op on the host may read scalars on the device. Also verifies that
+/// GEMMs run on the device.
 llvm::LogicalResult verifyRunsInOneMemory(mlir::Operation *op);
 
 template <typename ConcreteOp>

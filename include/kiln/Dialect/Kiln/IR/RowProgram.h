@@ -28,9 +28,10 @@
 // consumers read the same value as consumers that load it from memory.
 //
 // Summation orders are fixed. A row reduction has 64 partial results: partial j
-// sums elements j, j+64, ... in order; then partial j is added to partial j+32,
-// and so on with 16, 8, 4, 2 and 1. A column partial sums the rows of one chunk
-// in row order, starting from zero.
+// sums elements j, j+64, ... in order; then partial j + 32 is added to partial
+// j for all j < 32, partial j + 16 to partial j for all j < 16, and so on with
+// 8, 4, 2 and 1. A column partial sums the rows of one chunk in row order,
+// starting from zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,12 +87,12 @@ using Type = ElementType;
 /// The operation of a node. Unless stated otherwise, its inputs and its result
 /// have one type.
 enum class Kind : uint8_t {
-  /// Loads from `operand` with `access` and `period`. The input is the index of
-  /// Gathered and RowElement.
+  /// Loads from `operand` with `access` and `period`. For the accesses Gathered
+  /// and RowElement, the input is the index.
   Load,
   Constant,    ///< The number `value`.
-  ColumnIndex, ///< The column as an I32 in space Column.
-  RowIndex,    ///< The row as an I32 in space Row.
+  ColumnIndex, ///< The column index as an I32 in space Column.
+  RowIndex,    ///< The row index as an I32 in space Row.
   Cast,        ///< Converts the input to `type`.
   /// Rounds the input to the precision of `stored`; the result has type `type`.
   Round,
@@ -146,10 +147,13 @@ struct Node {
   Type stored = Type::F32;
 };
 
+/// The elements of a result that a store writes.
 enum class StoreKind : uint8_t {
-  Full,          ///< Element (r, c).
-  Row,           ///< Element r.
-  ColumnPartial, ///< Result [ceil(rows/chunk), cols]: sums of `chunk` rows.
+  Full, ///< Element (r, c).
+  Row,  ///< Element r.
+  /// Element (i, c) of a [ceil(rows/chunk), cols] result: the sum of the stored
+  /// node in column c over the rows of chunk i.
+  ColumnPartial,
 };
 
 struct Store {
@@ -180,10 +184,11 @@ struct RowProgram {
 /// mayShareSlot() use the same assignment.
 ///
 /// A Full store is executed in the first sweep that can compute its value.
-/// Later sweeps that need the value read it back from the result. If no later
-/// sweep needs the value, the store is delayed to a later sweep that loads the
-/// operands of the stored value anyway, so that the result may share the slot
-/// of an operand.
+/// Later sweeps that need the value load it from the result. Exception: if no
+/// reduction and no other store needs the value, the store is executed in the
+/// last sweep that loads element (r, c) of an operand on which the value
+/// depends and which has the element type of the result. The result may then
+/// share the slot of this operand.
 struct SweepPlan {
   /// Number of loops over the columns of a row; 0 if the program has only Row
   /// values.
@@ -195,8 +200,8 @@ struct SweepPlan {
   /// Indexed by store: the sweep that executes the store. For the store of a
   /// Row node: the number of sweeps that must be complete before the store.
   llvm::SmallVector<int32_t, 4> storeSweep;
-  /// Indexed by node: the store from whose result later sweeps read the value
-  /// of the node, or -1 if there is none.
+  /// Indexed by node: the store whose result later sweeps read to obtain the
+  /// value of the node, or -1 if no such store exists.
   llvm::SmallVector<int32_t, 32> savedBy;
 
   /// Returns the reductions that sweep `s` computes.
@@ -214,15 +219,17 @@ struct SweepPlan {
 SweepPlan planSweeps(const RowProgram &program);
 
 /// Returns true if the program may run on one tile of rows and columns at a
-/// time, as soon as this tile of operand `matmul` is complete. Every element of
-/// the results must depend only on operand elements of the same position, row
-/// or column, and on no element of `matmul` at another position. Unless
-/// `keepsMatmul` is set, a result must be able to share the slot of `matmul`.
+/// time, as soon as this tile of operand `matmul` is complete. Every result
+/// must have rows * cols elements. Element (r, c) of a result must depend only
+/// on element (r, c) of `matmul`, and on elements (r, c), (r mod period, c), r,
+/// c or 0 of the other operands. Unless `keepsMatmul` is set, a result must be
+/// able to share the slot of `matmul`.
 bool isEpilogue(const RowProgram &program, int32_t matmul, bool keepsMatmul);
 
 /// Returns true if result `result` may be stored in the slot of operand
 /// `operand`: for any distribution of the work units, every element of the
-/// operand is read before the element at the same position is written.
+/// operand is read before the element of the result at the same position is
+/// written.
 bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result);
 
 } // namespace row
@@ -242,8 +249,9 @@ public:
 
   // Operands. For a value computed by an earlier op of the same program, the
   // functions below return the node of the value. For any other value, they
-  // append a load of a dispatch operand. They return -1 if the value cannot be
-  // accessed in this way.
+  // append a load of a dispatch operand. They return -1 if the shape of the
+  // value does not match, or if an earlier op of the program computes the value
+  // and the program cannot select the requested element.
 
   /// Returns element (r, c) of a value with rows * cols elements.
   NodeId full(mlir::Value value);
@@ -305,8 +313,9 @@ public:
   row::Type typeOf(NodeId node) const { return program.nodes[node].type; }
   row::Space spaceOf(NodeId node) const { return program.nodes[node].space; }
 
-  /// Completes the program: adds the stores of `results`, and numbers loads by
-  /// the position of their value in `operands`. Fails if a result has no node.
+  /// Completes the program: adds the stores of `results`, and sets
+  /// Node::operand of each load to the position of the loaded value in
+  /// `operands`. Fails if no node was set for one of the results.
   llvm::FailureOr<row::RowProgram> finish(llvm::ArrayRef<mlir::Value> operands,
                                           llvm::ArrayRef<mlir::Value> results);
 

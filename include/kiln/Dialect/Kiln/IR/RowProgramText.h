@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Printer, parser and verifier of row programs. docs/reference/row-programs.md
-// defines the textual form, which has one line per node and per store. The line
-// names the sweeps that compute the node or execute the store. parse(print(p))
-// == p holds for every valid program.
+// defines the textual form, which has one line per node and per store. Each
+// line names the sweeps that compute the node or execute the store.
+// parse(print(p)) == p holds for every valid program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,10 +57,11 @@ struct Fault {
   std::string message;
 };
 
-/// Verifies that operands precede their uses, that kinds, types, spaces and
-/// accesses agree, that every node is used by a store, that the stores cover
-/// all results in order, and that `flat` and `rowsPerUnit` are consistent with
-/// the rest. Returns std::nullopt if the program is valid.
+/// Verifies that the inputs of every node precede the node, that the kind,
+/// type, space and access of every node agree, that every node is used by a
+/// store, that the stores cover all results in order, and that `flat` and
+/// `rowsPerUnit` are consistent with the nodes and stores. Returns std::nullopt
+/// if the program is valid.
 std::optional<Fault> findFault(const RowProgram &program);
 
 /// Prints a valid program, followed by a newline.
@@ -68,8 +69,8 @@ void print(llvm::raw_ostream &os, const RowProgram &program);
 
 /// Parses one program, which may be surrounded by comments, and verifies it
 /// with findFault(). Sweeps may be omitted from a line. If present, they must
-/// be equal to those of planSweeps(). An error is one line that begins with
-/// "LINE:COLUMN: ".
+/// be equal to the sweeps that planSweeps() returns. An error is one line that
+/// begins with "LINE:COLUMN: ".
 llvm::Expected<RowProgram> parse(llvm::StringRef text);
 
 } // namespace kiln::row

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An analysis that builds the row program of every group of ops once. Passes
-// obtain it by getAnalysis<RowPrograms>().
+// An analysis that caches row programs: the program of a group of ops is built
+// when a pass first requests it. Passes obtain the analysis by
+// getAnalysis<RowPrograms>().
 //
 // The key of a program consists of the contents of the ops from which it was
 // built (their names, attributes, types and data flow), not of their addresses.
@@ -15,9 +16,9 @@
 // a different entry. Equal dispatches share an entry. The analysis stays valid
 // whatever a pass changes (see isInvalidated()).
 //
-// Verifiers and emitters build programs with buildRowProgram() instead:
-// verifiers must not rely on state computed by passes, and an emitter reads
-// each kernel only once.
+// Verifiers and emitters do not use the analysis but call buildRowProgram(). A
+// verifier must not rely on state computed by passes. An emitter reads each
+// kernel only once, so that a cache would not save time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,12 +46,13 @@ struct RowOps {
 
 /// Returns the ops of a dispatch.
 RowOps rowOpsOf(DispatchOp dispatch);
-/// Returns the ops of the body of a kernel or dispatch, on the given space.
+/// Returns the ops of the body of a kernel or dispatch, with `rows` x `cols` as
+/// the row space.
 RowOps rowOpsOf(mlir::Block &body, int64_t rows, int64_t cols);
 
-/// Builds a program without the analysis. Fails if an op has no row program in
-/// the row space. A program that row::findFault() rejects is reported as an
-/// error at the last op.
+/// Builds the row program of `source` without the cache of RowPrograms. Fails
+/// if one of the ops cannot be expressed on the row space of `source`. If
+/// row::findFault() rejects the program, emits an error at the last op.
 llvm::FailureOr<row::RowProgram> buildRowProgram(const RowOps &source);
 
 class RowPrograms {
@@ -64,8 +66,8 @@ public:
   /// Returns the program, or null if buildRowProgram() fails. The pointer is
   /// valid for the lifetime of the analysis.
   const row::RowProgram *get(const RowOps &source);
-  /// Returns the program of a dispatch of family row or gemm; null for other
-  /// families.
+  /// Returns the program of a dispatch of the family 'row' or 'gemm', and null
+  /// for dispatches of all other families.
   const row::RowProgram *get(DispatchOp dispatch);
 
   /// Returns the number of programs that were built.

@@ -12,14 +12,15 @@
 //
 //   Shared        the value is the same in every micro-batch, because it does
 //                 not depend on tokens, targets or random state
-//   PerSequence   one dimension consists of B equal parts, and part i is a
-//                 function f of the data of sequence i, the same f for all i
+//   PerSequence   one dimension consists of B slices of equal size, and
+//                 slice i is f(data of sequence i), with the same function f
+//                 for all i
 //   Total         the value is the sum over the sequences of f(data of sequence
 //                 i), so the values of the micro-batches add up to that of the
 //                 batch
 //   Mixed         a sum of Total and Shared terms, or of terms of different
-//                 degrees; arises only from ops that are linear in all operands
-//                 together
+//                 degrees (see below); computed only by ops g that are linear,
+//                 g(a + b) = g(a) + g(b) for tuples of operands a and b
 //
 // The analysis also computes the degree in `loss_scale`: a value of degree d is
 // loss_scale^d times a value that does not depend on loss_scale.
@@ -52,8 +53,8 @@ struct SequenceFact {
     return SequenceFact(Kind::Total, degree);
   }
   static SequenceFact mixed() { return SequenceFact(Kind::Mixed, 0); }
-  /// Returns the lattice element for a value of which no property can be
-  /// proved, because of `op`. `reason` completes the message
+  /// Returns the lattice element of a value for which no property was proved.
+  /// `op` is the op at which the proof fails. `reason` completes the message
   /// "'kiln.tanh' op `reason`".
   static SequenceFact opaque(mlir::Operation *op, llvm::StringRef reason) {
     SequenceFact fact;
@@ -67,9 +68,9 @@ struct SequenceFact {
   bool isOpaque() const { return kind == Kind::Opaque; }
   bool isMixed() const { return kind == Kind::Mixed; }
   bool isPerSequence() const { return kind == Kind::PerSequence; }
-  /// Returns true if the value is PerSequence along dimension `d`, or Shared
-  /// and consists of B equal parts along `d`. In both cases, part i belongs to
-  /// sequence i.
+  /// Returns true if the value is PerSequence along dimension `d`, or if it is
+  /// Shared and consists of B identical slices along `d`. In both cases, slice
+  /// i belongs to sequence i.
   bool splitsAlong(int64_t d) const {
     return isPerSequence() ? dim == d
                            : isShared() && d < 64 && (repeating >> d & 1);
@@ -77,9 +78,9 @@ struct SequenceFact {
 
   Kind kind = Kind::Opaque;
   int64_t degree = 0; ///< Exponent of loss_scale; unused for Mixed, Opaque.
-  /// Shared: bit d is set if the B parts of dimension d are equal.
+  /// Shared: bit d is set if the B slices along dimension d are identical.
   uint64_t repeating = 0;
-  int64_t dim = 0; ///< PerSequence: the dimension with one part per sequence.
+  int64_t dim = 0; ///< PerSequence: the dimension with one slice per sequence.
   mlir::Operation *op = nullptr; ///< Opaque: the op at which the proof fails.
   llvm::StringRef reason;        ///< Opaque: the reason, a string literal.
 };

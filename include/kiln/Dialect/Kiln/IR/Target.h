@@ -20,24 +20,24 @@
 
 namespace kiln {
 
-/// Module attribute with the name of the target. kilnc sets it from --target,
-/// regardless of the input file.
+/// Module attribute with the name of the target. kilnc sets the attribute to
+/// the value of --target and ignores the attribute in the input file.
 inline constexpr llvm::StringLiteral kTargetAttr = "kiln.target";
 
-/// Target of a module without the attribute.
+/// Target of a module without the attribute `kiln.target`.
 inline constexpr llvm::StringLiteral kDefaultTarget = "cpu";
 
 /// Returns the name of a module's target.
 llvm::StringRef targetNameOf(mlir::ModuleOp module);
 
-/// Lists the targets that a tool has registered with the kiln dialect. The
-/// dialect accepts only their names in `kiln.target`. A tool that registers no
-/// targets can read modules for every target, but cannot run passes that need a
-/// backend.
+/// Lists the targets that a tool has registered with the kiln dialect. If the
+/// list is not empty, the dialect accepts only the names in the list as
+/// `kiln.target`. If the list is empty, the dialect accepts every name, but
+/// passes that need a backend cannot run.
 class TargetNames : public mlir::DialectInterface::Base<TargetNames> {
 public:
   explicit TargetNames(mlir::Dialect *dialect) : Base(dialect) {}
-  /// Returns the names in the order of registration.
+  /// Returns the names of the targets in the order of their registration.
   virtual llvm::SmallVector<llvm::StringRef> getNames() const = 0;
 };
 

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The maximum distance over which ops are fused. The pass that forms dispatches
-// and the cost model, which predicts the dispatches, use the same limit.
+// The maximum distance between ops that are fused. The pass that forms
+// dispatches and the cost model, which predicts the dispatches, use the same
+// limit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +18,9 @@
 
 namespace kiln {
 
-/// Maximum distance in ops for fusion. An op may join a group that computes one
-/// of its operands, or a group that reads one of its operands. In the second
-/// case, the group must be within this distance. The limit keeps lifetimes
-/// short: an op that moves up by a large distance computes its result long
-/// before the result is used.
+/// The maximum number of ops by which fusion moves an op to an earlier position
+/// in program order. The limit keeps lifetimes short: if an op moves to a much
+/// earlier position, the result of the op is computed long before it is read.
 constexpr int64_t kNearby = 16;
 
 } // namespace kiln

@@ -26,20 +26,20 @@ enum class Level { Forward, Step, Planned, Dispatched };
 /// with a note that names the pass that should have run before.
 llvm::LogicalResult verifyLevel(mlir::ModuleOp module, Level level);
 
-/// Returns the program of kind `forward`. Emits an error if the module has none
-/// or more than one.
+/// Returns the program of kind `forward`. Emits an error if the module has no
+/// such program, or more than one.
 llvm::FailureOr<ProgramOp> findForward(mlir::ModuleOp module);
 
-/// Sets the kind of a cloned program and inserts it into `symbols`. The symbol
-/// of the program is the name of its kind. If the module already uses this
-/// symbol, the new symbol gets a suffix, and the attribute `kiln.name` of the
-/// program is the name without the suffix.
+/// Sets the kind of a cloned program and inserts the program into `symbols`.
+/// The symbol of the program is the name of its kind. If the module already
+/// uses this symbol, the new symbol gets a suffix, and the attribute
+/// `kiln.name` of the program is the name without the suffix.
 void nameByKind(ProgramOp program, ProgramKind kind,
                 mlir::SymbolTable &symbols);
 
 /// Returns the vocabulary size that all lookups and losses of a program
 /// support: the minimum of the rows of all tables and the columns of all
-/// logits. Returns std::nullopt if the program has neither.
+/// logits. Returns std::nullopt if the program has neither tables nor logits.
 std::optional<int64_t> findVocabulary(ProgramOp program);
 
 } // namespace kiln

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Finds the values that are live from the forward pass to the backward pass,
-// and marks those that are stored in host memory between the two.
+// and marks those that are stored in host memory between the two passes.
 // kiln-place-copies inserts the copies of marked values.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,8 @@ namespace kiln {
 /// their sources.
 llvm::SmallVector<mlir::OpResult> residualsOf(const StageChain &chain);
 
-/// Adds `value` to the attribute `kiln.offload` of its op.
+/// Adds `value` to the attribute `kiln.offload` of the op that computes
+/// `value`.
 void markOffload(mlir::OpResult value, int64_t lag, int64_t lead);
 
 /// The commands (dispatches, matmuls, loops) of a block at the dispatched
@@ -67,8 +68,8 @@ struct Reader {
 std::optional<llvm::SmallVector<Reader>> readersOf(mlir::Value value,
                                                    const CommandOrder &order);
 
-/// The longest range of commands between the computation and the last reader of
-/// a value in which no command reads the value.
+/// The longest range of consecutive commands that do not read a value, after
+/// the command that computes the value and before the last reader of the value.
 struct OffloadGap {
   int64_t made = 0; ///< Position of the command that computes the value.
   /// Position of the last reader before the gap; `made` if there is none.
@@ -81,13 +82,15 @@ struct OffloadGap {
 std::optional<OffloadGap> findGap(mlir::Value value, const CommandOrder &order);
 
 /// Visits every value that the commands of a block at the dispatched level
-/// store in memory. `computed` is the result of the op that computes the value.
-/// This op may be inside a dispatch.
+/// store in memory. `computed` is `value` itself if a matmul computes `value`.
+/// If `value` is a result of a dispatch, `computed` is the value in the body of
+/// the dispatch that the terminator yields as this result.
 void forEachMemoryValue(
     mlir::Block &block,
     llvm::function_ref<void(mlir::Value value, mlir::OpResult computed)> visit);
 
-/// A value of the dispatched level that is marked by `kiln.offload`.
+/// A value of a program at the dispatched level that is marked by
+/// `kiln.offload`.
 struct MarkedValue {
   mlir::Value value;
   mlir::Operation *marked; ///< The op with the attribute.
@@ -101,9 +104,10 @@ llvm::SmallVector<MarkedValue> markedValues(mlir::Block &block);
 /// result in device memory.
 llvm::SmallVector<ReadOp> readsAcross(ProgramOp program);
 
-/// Returns the readers of the result of `read`, one of readsAcross(), in the
-/// block of `order`. Readers that are few commands apart form a group, and the
-/// readers of a group share a copy.
+/// Returns the readers, in the block of `order`, of the result of `read`, as a
+/// list of groups. readsAcross() must contain `read`. Consecutive readers with
+/// few commands between them form a group, and all readers of a group share one
+/// copy.
 llvm::SmallVector<llvm::SmallVector<Reader>>
 readerGroups(ReadOp read, const CommandOrder &order);
 

@@ -24,8 +24,8 @@ struct OptimizerOption {
   double initial, low, high;
 };
 
-/// The operands of an update. `step` is null unless the rule needs it.
-/// `weightDecay` is the weight decay of this parameter.
+/// The operands of an update. `step` is null unless OptimizerRule::needsStep is
+/// set. `weightDecay` is the weight decay of `parameter`.
 struct UpdateValues {
   mlir::Value parameter;
   llvm::SmallVector<mlir::Value, 2> states;
@@ -36,7 +36,7 @@ struct UpdateValues {
 /// An optimizer: its name, options and states, and the builder of its update.
 struct OptimizerRule {
   llvm::StringLiteral name;
-  /// Includes "weight_decay" for every rule.
+  /// Options of the optimizer. Every optimizer has the option "weight_decay".
   llvm::SmallVector<OptimizerOption, 4> options;
   /// Names of the optimizer states of a parameter in files, in the order of the
   /// operands of the update.
@@ -56,15 +56,16 @@ llvm::ArrayRef<OptimizerRule> optimizerRules();
 std::string optimizerNames();
 
 /// The parsed form of NAME[:key=value,...], for example
-/// "adamw:beta1=0.9,weight_decay=0.1". Weight decay applies only to parameters
-/// with two or more dimensions, or to all parameters with decay=all.
+/// "adamw:beta1=0.9,weight_decay=0.1". With "decay=all", weight decay applies
+/// to all parameters. Without "decay=all", weight decay applies only to
+/// parameters with two or more dimensions.
 struct OptimizerSpec {
   const OptimizerRule *rule = nullptr;
   bool decayAll = false;
-  /// One value per option of the rule.
+  /// Values of the options, in the order of OptimizerRule::options.
   llvm::SmallVector<double, 4> values;
 
-  /// Returns the value of an option, which the rule must have.
+  /// Returns the value of the option `key`, which the optimizer must have.
   double get(llvm::StringRef key) const;
 
   /// Parses the text. On failure, returns std::nullopt and sets `error` to the

@@ -16,15 +16,17 @@ class RowPrograms;
 
 class ConcatOp;
 
-/// Returns true if the rows of a result in a dispatched program may be padded
-/// and a matmul accesses them. Every op that accesses the result must be a
-/// matmul or a row kernel, because these support any pitch.
+/// Returns true if a matmul accesses a result in a dispatched program and the
+/// rows of the result may be padded. Padding requires that every op that
+/// accesses the result is a matmul or a row kernel, because only these ops
+/// support any pitch.
 bool mayHavePaddedRows(mlir::OpResult value, RowPrograms &rowPrograms);
 
-/// Returns the value that is stored directly in the part of the result of
-/// `concat` that corresponds to `operand`. This is `operand` itself, or the
-/// source of `operand` if `operand` is a reshape, the part is contiguous, and
-/// no other view reads the source. A concat of flattened tensors then requires
+/// Returns the value that an op can write directly into the slice of the result
+/// of `concat` that corresponds to `operand`. This value is the source of
+/// `operand` if `operand` is a reshape with a single use, the slice is
+/// contiguous, and no other view or concat reads the source. Otherwise this
+/// value is `operand` itself. A concat of flattened tensors therefore requires
 /// no copies: the tensors are stored one after the other in the result.
 mlir::Value getStoredOperand(ConcatOp concat, mlir::Value operand);
 

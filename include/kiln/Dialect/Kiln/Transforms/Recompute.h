@@ -8,12 +8,14 @@
 // A recompute schedule is the order in which the stages of a chain run forward
 // and backward, together with the values that each forward run keeps in memory.
 // The literature on rematerialization of chains uses the same representation. A
-// schedule begins with the forward pass. Every later forward run becomes a
-// `kiln.recompute` before the backward op that needs it. After the rewrite, the
-// backward pass reads no value of the forward pass that is not kept.
+// schedule begins with the forward pass. Every later forward run of a stage
+// becomes a `kiln.recompute` before the backward op that needs the results of
+// the run. After the rewrite, the backward pass reads only those values of the
+// forward pass that the schedule keeps.
 //
-// A repeated op has the attributes of the original op and reads the same
-// values, so the gradients are bitwise equal to those of the original program.
+// A repeated op has the attributes of the original op and reads the same values
+// as the original op, so the gradients are bitwise equal to those of the
+// original program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +32,8 @@ struct StageRun {
   support::ChainOpKind kind;
   int64_t stage = 0;
   /// For a run that saves, bit i is set if residual i of the stage is kept.
-  /// Other residuals are recomputed before the backward op that first reads
-  /// them.
+  /// Residuals that are not kept are recomputed before the first backward op
+  /// that reads them.
   uint64_t saved = ~uint64_t(0);
 
   bool operator==(const StageRun &other) const {

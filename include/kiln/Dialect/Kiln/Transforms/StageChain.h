@@ -29,13 +29,13 @@
 
 namespace kiln {
 
-/// Returns true for matmuls and attention ops. Every stage but the first
-/// contains at least one of these, and no pass changes their order.
+/// Returns true for matmuls and attention ops. Every stage except the first
+/// contains at least one such op, and no pass changes the order of these ops.
 bool isHeavyOp(mlir::Operation *op);
 
-/// A residual that is smaller by this factor than the largest residual is never
-/// offloaded. The planner never recomputes a residual that is smaller by this
-/// factor than all residuals of its stage together.
+/// A residual of b bytes is never offloaded if b * kSmallShare <= the bytes of
+/// the largest residual. The planner never recomputes a residual of b bytes if
+/// b * kSmallShare <= the sum of the bytes of all residuals of its stage.
 inline constexpr int64_t kSmallShare = 64;
 
 struct ForwardStage {
@@ -45,10 +45,11 @@ struct ForwardStage {
   mlir::Value input;
   /// The output a_{k+1}.
   mlir::Value output;
-  /// Values of the stage, without its output, that the backward pass reads, in
+  /// Values of the stage, except its output, that the backward pass reads, in
   /// program order.
   llvm::SmallVector<mlir::Value> residuals;
-  /// The layer, or null. Adjacent stages may belong to the same layer.
+  /// The layer of the stage, or null. Adjacent stages may belong to the same
+  /// layer.
   LayerAttr layer;
 };
 
@@ -60,8 +61,9 @@ enum class StageCut {
 
 class StageChain {
 public:
-  /// Builds the chain of a train program at level step or planned. The chain
-  /// has no stages if the program has no backward pass or no cut.
+  /// Builds the chain of a train program at the step level or the planned
+  /// level. The chain has no stages if the program has no backward pass or no
+  /// cut.
   explicit StageChain(ProgramOp program, StageCut cut = StageCut::Everywhere);
 
   llvm::ArrayRef<ForwardStage> stages() const { return chain; }
@@ -74,9 +76,9 @@ public:
   /// Returns the ops after the `kiln.phase backward`, in program order.
   llvm::ArrayRef<mlir::Operation *> backwardOps() const { return backward; }
 
-  /// Returns the stage whose backward pass reads `value`. This is k for the
-  /// input a_k of stage k and for other values that stage k computes, size()
-  /// for a_L, and -1 for all other values.
+  /// Returns the stage whose backward pass reads `value`. The result is k for
+  /// a_k and for all values that stage k computes except a_{k+1}, size() for
+  /// a_L, and -1 for all other values.
   int64_t stageReading(mlir::Value value) const;
 
   /// Returns the stage that contains `op`, or -1.

@@ -33,8 +33,8 @@ struct MemoryAccess {
   bool writes() const { return access != Access::Read; }
 };
 
-/// Verifies that every operand of a command is the result of a valid view, a
-/// slot or a token.
+/// Verifies that every operand of a command is the result of a kilnrt.slot, of
+/// a kilnrt.token, or of a valid kilnrt.view.
 llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 } // namespace kiln::rt
@@ -52,8 +52,7 @@ llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 namespace kiln::rt {
 
-/// Return the op that defines an operand of a command, which is a slot or a
-/// view.
+/// Return the kilnrt.slot or kilnrt.view that defines an operand of a command.
 inline SlotOp slotOf(mlir::Value slot) { return slot.getDefiningOp<SlotOp>(); }
 inline ViewOp viewOf(mlir::Value place) {
   return place.getDefiningOp<ViewOp>();
@@ -65,31 +64,33 @@ mlir::MemRefType viewType(mlir::RankedTensorType tensor, int64_t rowPitch,
                           MemorySpace memory);
 
 /// Returns the commands of a program in program order. Slot lifetimes are
-/// ranges of indices of this list. A loop occurs twice, at its begin and at its
-/// end.
+/// ranges of indices of this list. A loop is listed twice, at its begin and at
+/// its end.
 llvm::SmallVector<mlir::Operation *> commandsOf(ProgramOp program);
 
-/// Returns the name of a command in traces and messages.
+/// Returns the name that traces and messages use for a command.
 std::string nameOf(mlir::Operation *command);
 
-/// Returns the memory that a command uses: host memory if it accesses a slot
-/// there, even if it also reads scalars in device memory.
+/// Returns the memory that a command uses: host memory if the command accesses
+/// a slot in host memory, even if the command also reads scalars in device
+/// memory; otherwise device memory.
 MemorySpace memoryOf(CommandOpInterface command);
 
-/// Returns the live bytes at every command, without states. The size of a slot
-/// is rounded up to a multiple of 64 bytes, as in the arena.
+/// Returns, for every command, the sum of the bytes of all slots in `memory`
+/// that are live at the command, except slots of states. The size of a slot is
+/// rounded up to a multiple of 64 bytes, as in the arena.
 std::vector<int64_t> liveBytes(ProgramOp program,
                                MemorySpace memory = MemorySpace::Device);
 
-/// Verifies that no bytes are reused too early: slots that share bytes have
-/// disjoint lifetimes, commands access only live slots, and commands of
-/// different queues that access the same bytes, at least one of them writing,
-/// are ordered by tokens in every iteration. The first violation is an error
-/// that names both commands or slots.
+/// Verifies that no bytes are reused before their last access: slots that share
+/// bytes have disjoint lifetimes, commands access only live slots, and commands
+/// of different queues that access the same bytes, at least one of them
+/// writing, are ordered by tokens in every iteration. Reports the first
+/// violation as an error that names both commands or both slots.
 llvm::LogicalResult verifySchedule(ProgramOp program);
 
-/// Verifies only the part of verifySchedule() that concerns the order of
-/// commands on different queues.
+/// Verifies only that tokens order commands of different queues as
+/// verifySchedule() requires.
 llvm::LogicalResult
 verifyQueueOrder(ProgramOp program, llvm::ArrayRef<mlir::Operation *> commands);
 

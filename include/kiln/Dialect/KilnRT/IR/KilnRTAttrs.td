@@ -61,7 +61,8 @@ def KilnRT_Access : I32EnumAttr<"Access", "how a command accesses a place", [
 def KilnRT_Accumulation : I32EnumAttr<"Accumulation", "how a command combines its result with the previous value", [
   I32EnumAttrCase<"Overwrite", 0, "overwrite">,
   I32EnumAttrCase<"Add", 1, "add">,
-  // Overwrites in the first iteration of the enclosing loop, then adds.
+  // Overwrites the result in the first iteration of the enclosing loop, and
+  // adds to the result in all later iterations.
   I32EnumAttrCase<"AddAfterFirst", 2, "add_after_first">]> {
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;

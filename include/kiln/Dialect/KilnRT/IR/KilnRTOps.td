@@ -90,9 +90,10 @@ def KilnRT_KernelOp : KilnRT_Op<"kernel", [Symbol, IsolatedFromAbove, SingleBloc
   let assemblyFormat = "$sym_name `family` `` `<` custom<KernelKind>($kind) `>` (`epilogue` $epilogue^)? (`space` $space^)? `row_strides` $row_strides attr-dict-with-keyword $body";
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns Row or Kernel.
+    /// Returns the family of the kernel: Row or Kernel.
     ::kiln::Family getFamily() { return ::kiln::familyOfKind(getKind()); }
-    /// Returns the op that the kernel computes, or null for a row program.
+    /// Returns the op that a kernel of Family::Kernel computes, or null for a
+    /// kernel of Family::Row.
     ::kiln::KernelOpInterface getSingleOp();
     /// Returns the types of the arguments that launches pass: i64 or f64.
     ::llvm::SmallVector<::mlir::Type> getArgumentTypes();
@@ -170,13 +171,13 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     ::mlir::RankedTensorType getTensorType();
     ::mlir::Type getElementType() { return getMemRefType().getElementType(); }
     ::kiln::rt::SlotOp getSlotOp();
-    /// Returns the pitch in elements; for a scalar or vector, the number of
-    /// elements.
+    /// Returns the row pitch in elements. For a scalar or vector, returns the
+    /// number of elements.
     int64_t getRowPitch();
-    /// Returns the bytes from the first element to the end of the last one, in
-    /// one iteration.
+    /// Returns the number of bytes from the begin of the first element to the
+    /// end of the last element, in one loop iteration.
     int64_t getExtent();
-    /// Returns the offset of the first byte in the arena, in the first
+    /// Returns the arena offset of the first byte of the view in the first loop
     /// iteration.
     int64_t getAddress();
     /// Returns true if there is no padding between rows or matrices.
@@ -184,10 +185,11 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     /// Returns true if all rows, across all outer dimensions, have the same
     /// pitch.
     bool hasUniformRows();
-    /// Returns true if the functions above may be called: the view is on a
-    /// slot, and its type is a memref with a supported element type and strides
-    /// that satisfy C3. Verifiers of ops that use the view call this function,
-    /// because they may run before the view's own verifier.
+    /// Returns true if the functions above may be called: the operand of the
+    /// view is the result of a kilnrt.slot, and the view type is a memref with
+    /// a supported element type and strides that satisfy C3. The verifier of an
+    /// op that uses a view calls this function, because this verifier may run
+    /// before the verifier of the view.
     bool isWellFormed();
   }];
 }
@@ -226,7 +228,9 @@ def KilnRT_InputOp : KilnRT_Boundary<"input", (ins OptionalAttr<Kiln_InputAttr>:
   }];
   let assemblyFormat = "$name `at` $place (`fact` $fact^)? attr-dict";
   let extraClassDeclaration = declarations # [{
-    /// Returns the role of the input, or null.
+    /// Returns the attribute `fact`. If the input has no such attribute,
+    /// returns the role that its name determines, or null if the name
+    /// determines no role.
     ::kiln::InputAttr getInputFact();
   }];
 }
@@ -252,8 +256,8 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
     Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes,
     Optional<KilnRT_Slot>:$scratch, OptionalAttr<ArrayAttr>:$args,
     DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
-    // The number of launches in a group; only its first launch has this
-    // attribute.
+    // The number of launches in a group. Only the first launch of a group has
+    // this attribute.
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
   let assemblyFormat = [{
     $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` `` $accumulate^)?

@@ -175,9 +175,10 @@ LogicalResult SubOp::evaluate(Operands operands, Results results) {
   return mapBinary(operands, results, [](double a, double b) { return a - b; });
 }
 
-/// Returns the SequenceFact of an elementwise product or quotient of the given
-/// degree. The op is linear in the first operand and, if `bMayBeTotal`, in the
-/// second.
+/// Returns the SequenceFact of an elementwise product or quotient. `degree` is
+/// the degree of the result in `loss_scale` (see Sequences.h). The op is linear
+/// in the first operand. `bMayBeTotal` is true if the op is linear in the
+/// second operand, too.
 static SequenceFact inferProduct(Operation *op, Facts operands, int64_t degree,
                                  bool bMayBeTotal) {
   const SequenceFact &a = operands[0], &b = operands[1];

@@ -89,9 +89,9 @@ static double dot(const double *a, const double *b, int64_t size) {
   return sum;
 }
 
-/// Returns the maximum number of terms in a sum. The longest sums run over the
-/// positions of all query heads that share a key head, or over the columns of a
-/// head.
+/// Returns the maximum number of terms in a sum that attention or its gradient
+/// computes. The longest sums run over the positions of all query heads that
+/// share a key head, or over the columns of a head.
 template <typename Op> static int64_t longestSumOf(Op op) {
   auto q = tensorTypeOf(op.getQ());
   int64_t length = q.getDimSize(0) / op.getSequences();
@@ -103,8 +103,8 @@ template <typename Op> static int64_t longestSumOf(Op op) {
 // attention
 //===----------------------------------------------------------------------===//
 
-/// Checks the dropout probability, its random numbers and the key tile, which
-/// attention and its gradient share.
+/// Checks the dropout probability, the operand 'rng' and the key tile of
+/// attention or of its gradient.
 template <typename Op> static LogicalResult checkDropoutAndTile(Op op) {
   double p = op.getP().convertToDouble();
   if (failed(checkProbability(op, p)))

@@ -36,8 +36,8 @@ static LogicalResult checkCodes(Operation *op, Value codes, Value values,
                     static_cast<int64_t>(llvm::divideCeil(bits, 8)), Value());
 }
 
-/// Sets a bit of the codes. An element of `codes` is a byte, sign-extended as
-/// if it were read from memory.
+/// Sets bit number `bit` of the codes. Each int64_t in codes.integers is one
+/// byte of the codes, sign-extended.
 static void setBit(HostTensor &codes, int64_t bit) {
   int64_t &byte = codes.integers[bit / 8];
   byte = static_cast<int8_t>(byte | int64_t(1) << bit % 8);

@@ -30,9 +30,10 @@ bool CumsumOp::isLinear() { return true; }
 KILN_UNARY_GRADIENT(CumsumOp, CumsumOp::create(builder, getLoc(), dy.getType(),
                                                dy, !getReverse()))
 
-/// If the operand has one part per sequence along dimension 0, so has the
-/// result, because rows are independent. This is not true of dimension 1,
-/// because an element of the result depends on several elements of its row.
+/// If dimension 0 of the operand has one part per sequence, so has dimension 0
+/// of the result, because rows are independent. Dimension 1 of the result never
+/// has one part per sequence, because an element of the result depends on
+/// several elements of its row.
 void CumsumOp::inferSequences(Facts operands, int64_t, MutableFacts results) {
   results[0] =
       inferMoved(*this, operands[0], [](int64_t dim) -> std::optional<int64_t> {

@@ -39,7 +39,8 @@ static SequenceFact inferMatmul(MatmulOp op, Facts operands,
             (b.splitsAlong(dims.columnsOfB) ? uint64_t(1) << dims.columns : 0));
   if ((a.isTotal() && b.isShared()) || (a.isShared() && b.isTotal()))
     return SequenceFact::total(degree);
-  // Leading dimensions are common to both operands and the result.
+  // The dimensions before dims.rows are batch dimensions, which are the same in
+  // both operands and the result.
   for (int64_t dim = 0; dim < dims.rows; ++dim)
     if (a.splitsAlong(dim) && b.splitsAlong(dim) &&
         (a.isPerSequence() || b.isPerSequence()))
@@ -143,9 +144,9 @@ void MatmulOp::inferSequences(Facts operands, int64_t batch,
   if (!getAccumulate())
     return;
   results[0] = inferSum(*this, {results[0], operands[2]});
-  // Only ops that are linear in all operands together may have a Mixed result.
-  // A matmul is only linear in each factor separately, so a Mixed result
-  // becomes Opaque.
+  // A result may be Mixed only if the op is linear in all operands jointly. A
+  // matmul is linear in each factor but not in both jointly, so replace Mixed
+  // by Opaque.
   if (results[0].isMixed())
     results[0] =
         SequenceFact::opaque(*this, "adds a matmul to a term that does not "

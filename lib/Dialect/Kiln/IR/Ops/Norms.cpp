@@ -193,8 +193,8 @@ LogicalResult LayerNormOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-/// Returns true for x, because the first operation on x subtracts the mean.
-/// addInnerNoise models the rounding of the mean.
+/// Returns true for x, because the op uses x only in x - mean, before any
+/// rounding. addInnerNoise models the rounding error of the mean.
 bool LayerNormOp::entersExactly(unsigned operand) {
   return getOperand(operand) == getX();
 }
@@ -250,8 +250,8 @@ LogicalResult LayerNormGradOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
-/// Returns true for x and mean, because the first operation on them is their
-/// difference.
+/// Returns true for x and mean, because the op uses them only in x - mean,
+/// before any rounding.
 bool LayerNormGradOp::entersExactly(unsigned operand) {
   Value value = getOperand(operand);
   return value == getX() || value == getMean();

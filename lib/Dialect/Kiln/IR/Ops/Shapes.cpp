@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A broadcast that cannot be expressed over rows and columns has no row program
-// and is compiled to a permute kernel. The reference visits every index of the
-// operand or the result, and computes the position of the same element in the
-// other tensor.
+// and is compiled to a permute kernel. The reference visits every index of one
+// tensor, the operand or the result, and computes the position of the
+// corresponding element of the second tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,12 +38,14 @@ using NodeId = row::NodeId;
 
 namespace {
 
-/// The repetition pattern of a broadcast. Each number is the product of the
-/// sizes of successive result dimensions; dimensions of size 1 are ignored.
+/// The repetition pattern of a broadcast. A result dimension is kept if an
+/// operand dimension of the same size is mapped to it. All other result
+/// dimensions are repeated. Each number is a product of the sizes of result
+/// dimensions. Dimensions of size 1 are ignored.
 struct Repetition {
-  int64_t before = 1; ///< Repeated dimensions before the kept ones.
-  int64_t kept = 1;   ///< Dimensions that come from the operand.
-  int64_t after = 1;  ///< Repeated dimensions after the kept ones.
+  int64_t before = 1; ///< Repeated dimensions before the first kept one.
+  int64_t kept = 1;   ///< Kept dimensions.
+  int64_t after = 1;  ///< Repeated dimensions after the first kept one.
   /// True if no repeated dimension is between two kept ones.
   bool isRegular = true;
 };
@@ -142,8 +144,9 @@ void BroadcastOp::inferSequences(Facts operands, int64_t batch,
                               return std::nullopt;
                             return dims[dim];
                           });
-  // All elements along a repeated dimension are equal, so the parts of the
-  // dimension are equal.
+  // All elements along a repeated dimension are equal. If `batch` divides the
+  // size of the dimension, the `batch` parts of the dimension are therefore
+  // equal.
   uint64_t repeated = dividedDims(tensorTypeOf(getY()), batch);
   for (auto [size, dim] : llvm::zip_equal(from, dims))
     if (size == to[dim])
@@ -154,8 +157,8 @@ void BroadcastOp::inferSequences(Facts operands, int64_t batch,
 
 RowSpace BroadcastOp::getRowSpace() {
   Repetition repetition = repetitionOf(*this);
-  // If only trailing dimensions are repeated, each row of the result repeats
-  // one value of the operand, for any number of repeated dimensions.
+  // If only trailing dimensions are repeated, combine all of them into the
+  // columns. Each row of the result then repeats one value of the operand.
   if (repetition.isRegular && repetition.before == 1 && repetition.after > 1)
     return {repetition.kept, repetition.after, false};
   RowSpace space = rowsOfLast(getY());
@@ -234,8 +237,10 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// The parts of a dimension are contiguous ranges of elements in row-major
-/// order, within each index of the preceding dimensions.
+/// Dimension i of x and dimension j of y have the same `batch` parts if `batch`
+/// divides the sizes of both, and if the product of the sizes of dimensions 0
+/// to i - 1 of x equals that of dimensions 0 to j - 1 of y. In row-major order,
+/// the parts then contain the same elements.
 void ReshapeOp::inferSequences(Facts operands, int64_t batch,
                                MutableFacts results) {
   ArrayRef<int64_t> from = tensorTypeOf(getX()).getShape();
@@ -331,8 +336,9 @@ LogicalResult TransposeOp::evaluate(Operands operands, Results results) {
 // slice, pad and concat
 //===----------------------------------------------------------------------===//
 
-/// Returns the SequenceFact of a slice or pad. A dimension of the result has
-/// the same properties as that of the operand unless the op changes its extent.
+/// Returns the SequenceFact of a slice or pad. If dimension d of the operand
+/// has one part per sequence, so has dimension d of the result, unless the op
+/// changes the size of dimension d.
 static SequenceFact inferResized(Operation *op, const SequenceFact &x,
                                  int64_t batch) {
   ArrayRef<int64_t> from = tensorTypeOf(op->getOperand(0)).getShape();
@@ -373,8 +379,8 @@ Family SliceOp::getFamily() {
     onlyLast &= from[i] == to[i];
   if (onlyLast)
     return Family::View;
-  // The slice is one contiguous block if its leading dimensions have size 1,
-  // the next one may be cut, and all others are whole.
+  // The slice is one contiguous block if, for some i, to[j] == 1 for all j < i
+  // and to[j] == from[j] for all j > i.
   size_t i = 0;
   while (i < rank && to[i] == 1)
     ++i;

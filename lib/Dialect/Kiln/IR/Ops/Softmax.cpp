@@ -150,7 +150,7 @@ static LogicalResult checkClasses(Operation *op, const HostTensor &targets,
 }
 
 /// Returns the cross entropy of one row of `classes` logits. If `gradient` is
-/// not null, stores scale * (softmax(x) - onehot(target)) in `gradient`.
+/// not null, stores scale * (softmax(logits) - onehot(target)) in `gradient`.
 static double crossEntropyOfRow(const double *logits, int64_t classes,
                                 int64_t target, double scale,
                                 double *gradient) {
@@ -193,7 +193,8 @@ LogicalResult SoftmaxCrossEntropyOp::buildRows(RowBuilder &rows) {
   NodeId zero = rows.constantLike(0, x), one = rows.constantLike(1, x);
   NodeId isIgnored =
       rows.equal(target, rows.constantLike(kIgnoreIndex, target));
-  // The kernel reads an element of every row, so an ignored row uses index 0.
+  // The kernel reads the logit at `index` even if the row is ignored. Use index
+  // 0 for an ignored row, because kIgnoreIndex is out of bounds.
   NodeId index = rows.select(isIgnored, rows.constantLike(0, target), target);
   NodeId atTarget = rows.rowElement(getLogits(), index);
   Softmax s = softmaxOf(rows, x);
@@ -272,8 +273,9 @@ LogicalResult ScaledTotalOp::evaluate(Operands operands, Results results) {
 // cross_entropy
 //===----------------------------------------------------------------------===//
 
-/// Returns the SequenceFact of a loss. A loss is a sum over rows, and each row
-/// has one target.
+/// Returns the SequenceFact of a loss. A loss is a sum over rows with one
+/// target per row. It is therefore Total if the rows and the targets consist of
+/// one part per sequence.
 static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
                               const SequenceFact &target, Facts shared,
                               const SequenceFact &scale) {
