@@ -232,8 +232,8 @@ Status Compilation::readModelFile() {
   for (StateOp state : module->getOps<StateOp>())
     if (state.getTensorType().getElementType().isF64())
       precision = "fp64";
-  // With mixed precision (bf16), the states are fp32, so only the option
-  // distinguishes bf16 from fp32.
+  // A program of precision fp32 and a program of precision bf16 (mixed
+  // precision) both have fp32 states. Only the option distinguishes them.
   if (options.precision == "bf16" && precision == "fp32")
     precision = "bf16";
   if (options.precision && *options.precision != precision)
@@ -289,7 +289,8 @@ Status Compilation::readMachine() {
   return Status();
 }
 
-/// Returns the tensors that the user offloads explicitly, without the planner.
+/// Returns the kinds of tensors that options.offload lists, or none if
+/// options.offload is empty or "auto".
 OffloadSet Compilation::offloadByHand() const {
   if (options.offload.empty() || options.offload == "auto")
     return OffloadSet();
@@ -405,14 +406,14 @@ Status Compilation::writeReport(const llvm::json::Object &plan) {
   return writeOutput(options.report, planPage(plan, title));
 }
 
-/// Reduces locations to the names of layers and tensors that they contain.
-/// Returns true if there is a name.
+/// Replaces each location by the name of the layer or tensor that the location
+/// contains, if any. Returns true if at least one location contains a name.
 static bool keepNamesOfLocations(ModuleOp module) {
   bool hasNames = false;
   auto reduced = [&](Location loc) -> LocationAttr {
     StringRef name = getLocationName(loc);
-    // Keep unknown locations, because they affect CSE. When CSE merges two ops,
-    // it replaces an unknown location with the location of the other op.
+    // Keep unknown locations. If CSE replaces op A by op B, op B gets the
+    // location of A, and thus its name, only if the location of B is unknown.
     if (name.empty() && isa<UnknownLoc>(loc))
       return loc;
     if (name.empty())
@@ -527,8 +528,8 @@ Status Compilation::finish(llvm::ArrayRef<PlanTrial> trials,
 }
 
 Status Compilation::printPipeline() {
-  // MLIR's textual pipelines use braces and quotes as delimiters and cannot
-  // escape them.
+  // Reject braces and quotes. They are delimiters in MLIR's textual pipelines,
+  // which have no escape sequences for them.
   if (StringRef(options.machineName).find_first_of("{}'\"") != StringRef::npos)
     return Status(ExitCode::Usage,
                   "--print-pipeline cannot write --machine='" +

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A compilation reads the model, runs the pipeline and writes the result. The
-// options fix every choice; Compile.cpp runs several compilations and selects
-// the best.
+// options of a compilation determine every choice. Compile.cpp runs several
+// compilations with different options and selects the one with the fastest
+// step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +42,8 @@ public:
         }) {
     context.printOpOnDiagnostic(false);
   }
-  /// Reads the model and runs the pipeline up to the planned level, or up to
-  /// the level of the output stage if that is earlier.
+  /// Reads the model and runs the pipeline up to the planned level or the level
+  /// of the output stage, whichever comes first.
   Status plan();
   /// Runs the rest of the pipeline and writes the output. The trials are
   /// reported in the remarks, which explain why `chosen` was selected.
@@ -57,8 +58,8 @@ public:
   /// fast as without a budget, or if copying the states takes longer than the
   /// step.
   bool mayGainFromStates();
-  /// Returns the smallest feasible budget. Valid if no plan fits the given
-  /// budget.
+  /// Returns the smallest feasible budget. May be called only if no plan fits
+  /// the given budget.
   int64_t smallestBudget() const { return session.leastBudget; }
 
 private:
@@ -91,9 +92,10 @@ private:
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler;
   std::optional<Machine> machine; ///< Speeds of the machine, for the planner.
-  std::vector<std::string> warnings; ///< Printed once, for the chosen plan.
-  std::string precision;             ///< fp32, fp64, or bf16 with fp32 states.
-  PipelineOptions pipeline;          ///< Options of the passes.
+  /// Warnings about the weights of the model, printed only for the chosen plan.
+  std::vector<std::string> warnings;
+  std::string precision;    ///< fp32, fp64, or bf16 with fp32 states.
+  PipelineOptions pipeline; ///< Options of the passes.
   PlanningSession session;
   PipelinePoint reached = PipelinePoint::Imported; ///< Level of the module.
   double dropout = 0; ///< Largest dropout probability in the model.

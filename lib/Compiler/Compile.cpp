@@ -116,9 +116,9 @@ std::vector<std::string> FastestCompilation::offloads() const {
           "activations,optimizer,parameters"};
 }
 
-/// With a budget, exact plans come first: a lossy plan is chosen only if it is
-/// faster or the only one that fits. Without a budget the requested technique
-/// is applied.
+/// With a budget, trials without a lossy technique come first: a lossy plan is
+/// chosen only if it is faster than every exact plan or if no exact plan fits.
+/// Without a budget, the requested technique is always applied.
 std::vector<std::string> FastestCompilation::lossies() const {
   if (request.memoryBudget && !request.lossy.empty())
     return {"", request.lossy};
@@ -135,8 +135,9 @@ std::vector<PlanTrial> FastestCompilation::candidates() const {
         trial.offload = offload;
         trial.lossy = lossy;
       }
-  // The forward graph depends only on the number of micro-batches. If the
-  // number is given, one candidate is sufficient.
+  // Of the options in which candidates differ, only the number of micro-batches
+  // affects the forward graph. To write the forward graph for a given number,
+  // one candidate is sufficient.
   if (request.stage == EmitStage::Forward && !request.printsPipeline &&
       !request.autoMicrobatches)
     candidates.resize(1);
@@ -149,7 +150,7 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   options.offload = trial.offload;
   options.lossy = trial.lossy;
   // Comparing plans requires their predicted times. Run the planner even if
-  // there is no budget or the output stage is earlier.
+  // there is no budget or the output stage precedes planning.
   if (compares && !options.memoryBudget)
     options.memoryBudget = kNoBudget;
   if (compares)
@@ -180,8 +181,8 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   return Status();
 }
 
-/// Compiles again with the chosen options, because the trial has already run
-/// past the output stage.
+/// Compiles again with the chosen options, because the compilation of the trial
+/// has already run past the output stage.
 Status FastestCompilation::compileChosen() {
   CompileOptions &options = trials.emplace_back(request);
   options.microbatches = chosen.microbatches;

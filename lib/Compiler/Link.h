@@ -32,8 +32,8 @@ struct LinkInput {
   /// Images with the device kernels; none if the kernels are functions of the
   /// object.
   std::optional<llvm::ArrayRef<DeviceImage>> images;
-  /// Runtime archives of the target, which precede the common ones on the
-  /// command line.
+  /// Runtime archives that only executables of this target link. On the command
+  /// line, they precede the archives that every executable links.
   llvm::ArrayRef<llvm::StringLiteral> archives;
   llvm::StringRef description;      ///< Description of the program, JSON.
   llvm::StringRef libraryDirectory; ///< Directory of the runtime archives.

@@ -8,7 +8,7 @@
 // Compiles a GPT-2 with three small layers for each sequence length and runs a
 // few steps with --trace. The attention kernels and the matmuls of the
 // feed-forward layers are identified in the trace by their number of
-// operations.
+// floating-point operations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,7 @@ struct Trial {
   std::string executable;
   std::vector<double> forward, backward, product;
 
-  double pairs() const { // Unmasked query-key pairs.
+  double pairs() const { // Number of query-key pairs that are not masked.
     return double(sequences * heads) * double(length) * double(length) / 2;
   }
   double forwardFlops() const { return 4.0 * headWidth * pairs(); }

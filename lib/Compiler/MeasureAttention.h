@@ -13,7 +13,8 @@
 namespace kiln {
 
 /// Measures attention by compiling and running small models with several
-/// sequence lengths. `machine` must have all other figures.
+/// sequence lengths. `machine` must contain all figures except those of
+/// attention.
 Result<AttentionCurve> measureAttention(const Machine &machine,
                                         const MeasureOptions &options);
 

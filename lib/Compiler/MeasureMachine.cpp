@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The compiler does not link the BLAS library, so the program kiln-measure,
-// which is built from parts of the runtime, does the timing. Attention is
-// generated code, so its rate is taken from traces of executables. The rate is
-// divided by the rate of the matmuls in the same trace, which cancels a drift
-// of the machine's speed between the two measurements.
+// The compiler does not link the BLAS library, so a separate program,
+// kiln-measure, measures everything except attention. Attention is generated
+// code, so its rate is computed from traces of executables. The speed of the
+// machine may have changed since kiln-measure ran. To compensate, the rate of
+// attention is multiplied by t / p, where t is the measured and p the predicted
+// time of the matmuls in the same trace.
 //
 //===----------------------------------------------------------------------===//
 

@@ -29,8 +29,8 @@ using namespace kiln;
 /// fragmentation makes the arena of a plan exceed the budget, the next plan is
 /// made for a smaller capacity.
 static constexpr int kOffloadRounds = 3;
-/// A proposal is abandoned if its estimated time with offloading exceeds that
-/// of the fastest plan by this factor.
+/// A proposal with offloading is abandoned if its estimated step time exceeds
+/// kPruneRatio times that of the fastest plan found so far.
 static constexpr double kPruneRatio = 1.03;
 
 /// Returns the live bytes and the positions of the heavy ops of a scheduled
@@ -83,7 +83,8 @@ LogicalResult MemoryPlanner::runPasses(ModuleOp trial, PipelinePoint from,
 }
 
 /// Dispatches and schedules a copy of the module with the proposal applied. If
-/// the proposal does not fit, offloads values where that is allowed.
+/// `keepsAll` is false and offloading is allowed, also chooses the values to
+/// offload.
 Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
                               LiveCurve *liveCurve) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
@@ -123,7 +124,8 @@ Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
 }
 
 /// Chooses the values to offload so that the proposal fits. If fragmentation
-/// makes the arena exceed the budget, repeats with a smaller capacity.
+/// makes the arena exceed the budget, reduces the capacity by the excess and
+/// chooses again.
 Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   OwningOpRef<ModuleOp> trial = cast<ModuleOp>(dispatched->clone());
   bool placed = succeeded(
@@ -157,8 +159,8 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
     problem.hostCapacity -=
         std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
   }
-  // Try the solution that uses the least device memory. Its arena may still
-  // fit.
+  // Try the solution that uses the least device memory. Its arena may fit even
+  // if the arenas of all other solutions exceed the budget.
   if (offloadsMost || !fits(proposal)) {
     problem.capacity = -model->stateBytes;
     if (Status status = tryIt(planOffload(problem)); !status.ok())

@@ -28,8 +28,9 @@ using namespace kiln;
 static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
 /// Maximum number of stages for which the policy "poor" is tried.
 static constexpr int64_t kMostInputOnlyStages = 128;
-/// Candidate prefetch distances, in commands between the start of a parameter's
-/// copy and its first reader.
+/// Candidate prefetch distances. A prefetch distance is the number of commands
+/// between the start of the copy of a parameter and the first reader of the
+/// copy.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
 /// Number of bisection steps that find the intersection of the two bounds in
 /// boundOf().
@@ -44,9 +45,10 @@ ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
 
 Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   StageChain stages(trainProgram(module), cut);
+  // Add no ladder if `cut` gives the same chain as the first ladder.
   if (!ladders.empty() &&
       stages.size() + 1 == ladders.front().menus.chain.size())
-    return Status(); // This cut gives the chain of the first ladder.
+    return Status();
   Ladder &ladder = ladders.emplace_back();
   ladder.cut = cut;
   ladder.menus = buildStageMenus(stages, machine);
@@ -108,8 +110,8 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
 Status MemoryPlanner::priceNamed() {
   StageChain stages(trainProgram(module));
   for (StringRef name : {"full", "poor"}) {
-    // The number of ops in a program with "poor" is quadratic in the number of
-    // stages.
+    // Skip "poor" if there are many stages, because the number of its ops is
+    // quadratic in the number of stages.
     if (name == "poor" && stages.size() > kMostInputOnlyStages)
       continue;
     Proposal &proposal = others.emplace_back();
@@ -145,14 +147,15 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
   return Status();
 }
 
-/// Measures the promising rungs of a large program's ladder.
+/// Finds the highest rung that fits in the ladder of a large program, and then
+/// tries up to three proposals that are not rungs.
 Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
     return status;
-  // Make another proposal that uses the whole budget. If the arena of that
-  // proposal exceeds the budget, reduce the chain budget by the excess and try
-  // again.
+  // Besides the rungs, try a proposal whose predicted arena height is the whole
+  // budget. If its measured arena exceeds the budget, reduce the chain budget
+  // by the excess and try again.
   int64_t asked = ladder.highest + 1;
   for (int round = 0; low >= 0 && round < 3; ++round) {
     int64_t ask =
@@ -170,9 +173,9 @@ Status MemoryPlanner::climb(Ladder &ladder) {
   return Status();
 }
 
-/// Searches the ladder of a large program with offloading, where every rung
-/// fits and higher rungs offload more. Except for noise, the step time has one
-/// minimum, between too much recomputation and too many copies.
+/// Searches the ladder of a large program with offloading. Every rung fits. A
+/// higher rung recomputes less and offloads more than a lower rung, so the step
+/// time, except for noise, first decreases and then increases with the rung.
 Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
   int64_t best = 0;
   double bestSeconds = std::numeric_limits<double>::infinity();
@@ -214,12 +217,13 @@ void MemoryPlanner::forEachProposal(
   llvm::for_each(others, visit);
 }
 
-/// Returns a lower bound on the step time of the ladder's chain. With
-/// offloading, let Y be the peak bytes that a plan offloads to the host. The
-/// step takes at least the time to copy Y bytes to the host and back. It also
-/// takes at least the time of a plan that offloads nothing but has Y more bytes
-/// of device memory. The first bound rises with Y and the second falls, so the
-/// time at their intersection is a bound for every Y.
+/// Returns a lower bound on the step time of all plans of the ladder. Let B be
+/// the budget and r(B) a lower bound on the step time without offloading. The
+/// result is r(B) if offloading is not allowed. Otherwise, let Y be the peak
+/// bytes that a plan stores on the host, and c(Y) the time to copy Y bytes to
+/// the host and back. The step takes at least max(c(Y), r(B + Y)). As a
+/// function of Y, c(Y) increases and r(B + Y) decreases, so the maximum is
+/// smallest where c(Y) = r(B + Y). The result is this smallest value.
 double MemoryPlanner::boundOf(const Ladder &ladder) {
   auto repeating = [&](double more) {
     double chain = relaxedTimeBound(
@@ -242,7 +246,8 @@ double MemoryPlanner::boundOf(const Ladder &ladder) {
 }
 
 /// Selects the best prefetch distance for parameters on the host from a few
-/// candidates. The best distance hardly depends on the other choices.
+/// candidates. The best distance hardly depends on which values the plan
+/// recomputes and offloads.
 Status MemoryPlanner::tuneLeads(const Proposal *&best) {
   if (llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
         return memoryOf(state.getType()) == MemorySpace::Host &&

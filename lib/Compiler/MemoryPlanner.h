@@ -28,8 +28,8 @@ inline constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::max();
 /// Search stops once the step time is within this factor of the lower bound.
 inline constexpr double kOptimalityTolerance = 1.005;
 
-/// Returns true if the planner chooses what is recomputed, instead of a named
-/// policy.
+/// Returns true if the planner, and not a named policy, determines which values
+/// are recomputed.
 inline bool choosesRecompute(const PlanMemoryOptions &request) {
   return request.policy == "optimal";
 }

@@ -24,7 +24,7 @@ using namespace kiln;
 
 /// Attribute that stores the number of an op of the forward pass while plans
 /// are tried. Clones of the op keep the attribute. A model file may contain
-/// attributes of this name, which are removed first.
+/// attributes of this name. They are removed before ops are numbered.
 static constexpr llvm::StringLiteral kNumberAttr = "planner.number";
 
 Block &kiln::phaseBlock(ProgramOp program) {
@@ -103,7 +103,8 @@ static SmallVector<Numbered> forwardValues(Block &block) {
 FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
                                             int64_t maxThreads,
                                             const Machine &machine) {
-  // Phase ops have been removed; find the block by the numbered ops.
+  // The ops that mark the phases no longer exist at the dispatched level, so
+  // search for a block that contains numbered ops.
   Block *block = nullptr;
   for (ProgramOp program : dispatched.getOps<ProgramOp>()) {
     if (program.getKind() != ProgramKind::Train)
@@ -119,7 +120,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   SmallVector<Numbered> values;
   if (block)
     values = forwardValues(*block);
-  dropNumbers(dispatched); // Numbers would make equal kernels differ.
+  // Ops that differ only in their numbers must get the same kernel.
+  dropNumbers(dispatched);
   const TargetBackend *target = backendOf(dispatched);
   if (!target)
     return failure();

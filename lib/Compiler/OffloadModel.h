@@ -8,9 +8,9 @@
 // Extracts the input of the offload planner from a training program: the
 // duration of every command, the live bytes at every command, and the results
 // of the forward pass that can be stored on the host until the backward pass
-// reads them. Ops are numbered before they are formed into dispatches, so that
-// a choice made for a value of a copy of the module can be applied to the
-// original module.
+// reads them. Plans are tried on copies of the module. Ops are numbered before
+// dispatches are formed, so that a choice made for a value of a copy can be
+// applied to the original module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ public:
   std::vector<OffloadChoice> choicesOf(const OffloadSolution &solution) const;
 
 private:
-  /// Indexed by item of the problem.
+  /// The value that each item of `problem` describes, indexed by item.
   std::vector<OffloadChoice> values;
 };
 

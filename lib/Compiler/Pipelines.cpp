@@ -43,7 +43,8 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   passes.addPass(createWidenGradients());
   // Run these passes before BuildStep, because BuildStep adds users of the
   // weight gradients, and a weight gradient cannot be moved after its users.
-  // Compress first, so that compressed values need not be rebuilt.
+  // Run CompressResiduals before RebuildActivations, so that no op is added to
+  // recompute a value that is compressed.
   CompressResidualsOptions compress;
   compress.lossy = options.lossy;
   compress.rebuild = options.rebuild;
@@ -114,8 +115,8 @@ static void addPlanner(OpPassManager &passes, const PipelineOptions &all,
 
 static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   const PlanOptions &options = all.plan;
-  // Split the loss into chunks before SetNumerics, so that the matmuls of the
-  // chunks also get numerics.
+  // Split the loss into chunks before SetNumerics, because SetNumerics must
+  // also process the matmuls of the chunks.
   ExpandLossOptions loss;
   loss.logits = options.logits;
   passes.addPass(createExpandLoss(loss));
@@ -123,15 +124,15 @@ static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));
   passes.addPass(createCanonicalizerPass());
-  // Treat an invalid list as empty.
+  // If the list is invalid, offload nothing.
   OffloadSet offload =
       OffloadSet::parse(options.offload).value_or(OffloadSet());
   OffloadStatesOptions states;
   states.optimizer = offload.optimizer;
   states.parameters = offload.parameters;
   passes.addPass(createOffloadStates(states));
-  // With a budget, the planner chooses what is recomputed and which activations
-  // are offloaded, and when.
+  // With a budget, the planner chooses which values are recomputed, which
+  // activations are offloaded, and when the activations are copied.
   if (options.budget) {
     addPlanner(passes, all, offload.activations);
   } else {

@@ -7,8 +7,9 @@
 //
 // Describes, in names, bytes and seconds, the effect of a recompute schedule
 // and of the offload choices on each stage. The object must be constructed
-// before the choices are applied to the program, while its stages can still be
-// identified. Recomputed ops are priced afterwards.
+// before the choices are applied to the program, because the stages cannot be
+// identified afterwards. The recomputed ops are priced after the schedule is
+// applied.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,9 +34,9 @@ struct StageChoice {
   /// Names of the values that are kept, recomputed and offloaded. Offloaded
   /// values are also in `keeps`.
   std::vector<std::string> keeps, repeats, offloads;
-  /// Bytes of the tensors that the forward pass stores for the backward pass,
-  /// of those that are recomputed instead, and of those that are offloaded to
-  /// the host; for one micro-batch.
+  /// Bytes, for one micro-batch, of the tensors that are kept for the backward
+  /// pass, of the tensors that are recomputed, and of the tensors that are
+  /// offloaded. Offloaded tensors are also counted in keptBytes.
   int64_t keptBytes = 0, repeatedBytes = 0, offloadedBytes = 0;
   /// Seconds per step of the recomputed ops, priced without fusion.
   double repeatedSeconds = 0;
@@ -63,7 +64,8 @@ private:
   void addStage(const ForwardStage &stage, const StageRun &first);
 
   std::vector<StageChoice> choices;
-  /// Stage of each forward op, indexed by its number, or -1.
+  /// Index of the stage of each forward op, indexed by op number; -1 if the op
+  /// belongs to no stage.
   std::vector<int64_t> stageOf;
   int64_t microbatches = 1;
 };

@@ -15,7 +15,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Measures the lowest rung of each ladder with everything offloaded.
+/// Measures the lowest rung of each ladder, with everything offloaded that can
+/// be offloaded.
 Status MemoryPlanner::measureLeast() {
   offloadsMost = true;
   for (Ladder &ladder : ladders)

@@ -72,7 +72,7 @@ static RemarkOpts named(StringRef name, StringRef program) {
   return RemarkOpts::name(name).category(kPass).function(program);
 }
 
-/// Returns the file location inside a location, or the location itself.
+/// Returns the file location that `loc` contains, or `loc` if there is none.
 static Location placeOf(Location loc) {
   if (auto place = loc->findInstanceOf<FileLineColLoc>())
     return place;
@@ -95,7 +95,7 @@ static void nameStage(InFlightRemark &remark, const StageChoice &stage) {
   remark << text("stage ") << Arg("Stage", stage.stage) << text(": ");
 }
 
-/// Adds the reason why the plan does not keep everything.
+/// Appends to `remark` the reason why the plan does not keep all tensors.
 static void giveReason(InFlightRemark &remark, const PlanFacts &facts,
                        const PlanMemoryOptions &request) {
   remark << text("; keeping everything needs ")
@@ -341,8 +341,8 @@ static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
            << text(" us longer");
 }
 
-/// Returns the remark name for the first difference between a trial and the
-/// chosen one.
+/// Returns the remark name for the first option in which a trial differs from
+/// the chosen trial.
 static StringRef differenceOf(const PlanTrial &trial, const PlanTrial &chosen) {
   if (trial.microbatches != chosen.microbatches)
     return "Microbatches";

@@ -25,7 +25,7 @@ namespace kiln {
 /// text must outlive the context.
 Status collectRemarks(mlir::MLIRContext &context, std::string &text);
 
-/// Figures of the chosen plan and of the alternatives.
+/// Figures of the chosen plan and of the plans that remarks compare it with.
 struct PlanFacts {
   int64_t height = 0, hostHeight = 0;
   double seconds = 0, bound = 0;

@@ -33,7 +33,8 @@ namespace kiln {
 /// budget.
 inline constexpr int64_t kRungs = 96;
 
-/// A schedule with the measured figures of its scheduled program.
+/// A recompute schedule, and the figures measured for the program that results
+/// from it.
 struct Proposal {
   StageCut cut = StageCut::Everywhere; ///< Cut of the program into stages.
   RecomputeSchedule schedule;
@@ -55,8 +56,9 @@ struct LiveCurve {
   std::string peak; ///< Name of the command at which the live bytes peak.
 };
 
-/// The proposals for one way of cutting the program into stages, indexed by
-/// chain budget. A cut into whole layers can keep the tensors between the two
+/// The proposals for one cut of the program into stages, indexed by chain
+/// budget. A layer may consist of several blocks, such as attention and
+/// feed-forward. A cut into whole layers can keep the tensors between the
 /// blocks of a layer and drop the layer boundary; a cut into single blocks can
 /// recompute each block on its own. Which cut is better depends on the budget.
 struct Ladder {
@@ -79,8 +81,8 @@ public:
   MemoryPlanner(mlir::ModuleOp module, const Machine &machine,
                 const PlanMemoryOptions &request);
   Status run();
-  /// Returns the smallest feasible budget. Valid if no plan fits the given
-  /// budget.
+  /// Returns the smallest feasible budget. May be called only if no plan fits
+  /// the given budget.
   int64_t least() const { return leastBytes; }
 
 private:

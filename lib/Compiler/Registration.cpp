@@ -38,8 +38,8 @@ Result<const TargetBackend *> kiln::findTarget(mlir::MLIRContext &context,
 }
 
 void kiln::registerAllPasses() {
-  // Only the general transforms are registered; upstream passes on other
-  // dialects would have no effect.
+  // Of the upstream passes, register only those that apply to all dialects. The
+  // passes for a specific upstream dialect would not change kiln programs.
   mlir::registerTransformsPasses();
   registerKilnPasses();
   registerKilnConversionPasses();

@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Maximum number of options per stage. If a stage has more, options are
-/// dropped such that the remaining sizes are evenly spread.
+/// Maximum number of options per stage. If a stage has more options, they are
+/// sorted by size, and those at equally spaced positions are kept.
 static constexpr size_t kMostOptions = 16;
 /// Maximum number of residuals per stage that an option may drop. Only the
 /// largest residuals can be dropped; the others are always kept.
@@ -82,9 +82,10 @@ private:
   /// Segment k contains the ops of the backward pass that belong to stage k.
   /// The last segment contains the ops of the loss.
   std::vector<SmallVector<Operation *>> segments;
-  /// Per segment: `passing` counts the bytes that are live throughout the
-  /// segment, except those that the forward pass stores. `transient` counts the
-  /// other bytes that are live at the peak within the segment.
+  /// Indexed by segment. Values that the forward pass stores are not counted.
+  /// `passing` is the number of bytes that are live throughout the segment.
+  /// `transient` is max(0, p - passing), where p is the maximum number of bytes
+  /// that are live at an op of the segment.
   std::vector<int64_t> passing, transient;
 };
 
@@ -111,9 +112,10 @@ static int64_t lastUse(Value tensor,
   return last;
 }
 
-/// Assigns each op of the loss and of the backward pass to the lowest stage
-/// whose values have been read so far, and computes the live bytes of each
-/// segment.
+/// Assigns each op of the loss and of the backward pass to a segment, and
+/// computes the live bytes of each segment. An op of the backward pass belongs
+/// to the lowest stage from which the backward pass, up to and including this
+/// op, reads a value.
 void MenuBuilder::splitBackward() {
   SmallVector<Operation *> ops(stages.lossOps());
   llvm::append_range(ops, stages.backwardOps());
@@ -281,8 +283,8 @@ void MenuBuilder::addStage(int64_t index) {
     choices.pop_back();
   }
 
-  // Enumerate all subsets, and keep those that are not dominated in size and
-  // time.
+  // Make an option for each subset of `choices`. Drop an option if some other
+  // option saves no more bytes and has a backward pass that is no slower.
   std::vector<std::pair<StageOption, uint64_t>> options;
   for (uint64_t subset = 0; subset < uint64_t(1) << choices.size(); ++subset) {
     uint64_t mask = always;
@@ -393,7 +395,7 @@ RecomputeSchedule StageMenus::scheduleOf(llvm::ArrayRef<ChainOp> ops) const {
   RecomputeSchedule schedule;
   for (const ChainOp &op : ops) {
     if (op.stage + 1 == chain.size())
-      continue; // The schedule contains no run of the loss.
+      continue; // A recompute schedule has no entry for the loss.
     StageRun run{op.kind, op.stage};
     if (run.saves())
       run.saved = saved[op.stage][op.option];

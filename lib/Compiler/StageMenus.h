@@ -23,10 +23,11 @@
 namespace kiln {
 
 struct StageMenus {
-  /// One stage per stage of the program, followed by a stage for the loss.
+  /// The chain has one stage per stage of the program, and a last stage for the
+  /// loss.
   Chain chain;
-  /// StageRun::saved for every stage and option. The last option keeps the
-  /// most.
+  /// StageRun::saved for every stage and option. The last option of a stage
+  /// keeps the most residuals.
   std::vector<std::vector<uint64_t>> saved;
   /// Number of heavy ops in each stage's forward and backward pass. Heavy ops
   /// of the loss count as backward.
@@ -38,7 +39,7 @@ struct StageMenus {
   /// Corrects the workspaces, which were estimated before fusion, with the live
   /// bytes of the scheduled program that keeps everything. `forward[k]` and
   /// `backward[k]` are the maximum live bytes during the forward and backward
-  /// pass of stage k. A negative number means that they are unknown.
+  /// pass of stage k. A negative element means that the maximum is unknown.
   void calibrate(llvm::ArrayRef<int64_t> forward,
                  llvm::ArrayRef<int64_t> backward);
 
@@ -46,8 +47,9 @@ struct StageMenus {
   RecomputeSchedule scheduleOf(llvm::ArrayRef<ChainOp> ops) const;
 };
 
-/// Returns the tensor in whose memory a value is stored: the source of a view,
-/// or the operand that a result is tied to.
+/// Returns the tensor in whose memory `value` is stored. For a view, this is
+/// the source of the view. For a result that is tied to an operand, this is the
+/// operand. For any other value, this is `value`.
 mlir::Value tensorBehind(mlir::Value value);
 
 StageMenus buildStageMenus(const StageChain &stages, const Machine &machine);

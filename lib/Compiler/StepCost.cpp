@@ -45,8 +45,8 @@ double kiln::opSeconds(Operation *op, const Machine &machine) {
   Family family = familyOf(op);
   if (family == Family::View || family == Family::Structure)
     return 0;
-  // A fused consumer reads the result from a register, so only written bytes
-  // count.
+  // Count the bytes of the results, but not those of the operands, because a
+  // fused op reads its operands from registers.
   double bytes = 0;
   for (Type type : op->getResultTypes())
     bytes += bytesOf(type);

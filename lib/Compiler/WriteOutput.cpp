@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Regular files are written to a temporary file and renamed; see WriteOutput.h.
+// A regular file is written under a temporary name and then renamed; see
+// WriteOutput.h.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads file headers only. Makes the same comparison as an executable that
-// loads the files, but reports a mismatch before compilation. Unused tensors,
-// which --init-ignore can permit, are reported as a warning.
+// Compares the tensors in the headers of weight files with the states of the
+// model. An executable makes the same comparison when it loads the files, but
+// this check reports a mismatch before compilation. Unused tensors, which
+// --init-ignore can permit, are reported as a warning.
 //
 //===----------------------------------------------------------------------===//
 

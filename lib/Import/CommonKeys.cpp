@@ -52,7 +52,8 @@ static constexpr ConfigKey kKeys[] = {
           "selects an implementation of layers that no supported family has"),
 
     fixed("is_encoder_decoder", "false", "[null, false]", "false"),
-    // transformers treats null as false for this key, so null is rejected.
+    // Null is rejected, because transformers treats a null is_causal as false,
+    // which is not implemented.
     fixed("is_causal", "", "[true]",
           "true: attention to later tokens is not implemented"),
     fixed("add_cross_attention", "", "[null, false]", "false"),

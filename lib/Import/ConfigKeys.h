@@ -10,10 +10,11 @@
 // describes, so each family has a table of all keys that its files may contain.
 // A key without a row is rejected regardless of its value.
 //
-// The tables describe one version of the library: the keys that its
-// configuration classes declare, and their defaults. If the library is
-// installed, a test compares the tables with it and checks that the library
-// does not read any key with use Unread while it builds and trains a model.
+// The tables list the keys that the configuration classes of one version of the
+// library declare, with the defaults of these keys. If the library is
+// installed, a test compares the tables with the classes, and checks that the
+// library reads no key marked as KeyUse::Unread while it builds and trains a
+// model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ enum class KeyUse {
   Honoured,
   /// The key is not implemented, so only some values are accepted.
   Fixed,
-  /// The library reads the key, but it does not affect a training step.
+  /// The library reads the key, but the key does not affect a training step.
   Inert,
   /// The library's code for the family does not read the key.
   Unread

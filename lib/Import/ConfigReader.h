@@ -50,8 +50,8 @@ public:
 
   const std::string &getFile() const { return file; }
 
-  /// Sets the table of the top-level keys. Fails if an ignored key is missing
-  /// from the file or is one that the importer reads.
+  /// Sets the table of the top-level keys. Fails if a key in `ignored` is
+  /// missing from the file or is marked as KeyUse::Honoured in the table.
   llvm::Error setTable(const FamilyKeys &table);
 
   /// Returns true if the key is present and not null. Does not mark it as read.
@@ -97,8 +97,8 @@ public:
 
 private:
   const nlohmann::json *find(llvm::StringRef key);
-  /// Returns transformers' default of a key that the table marks as honoured,
-  /// or null if transformers declares no default.
+  /// Returns the default in the table of a key marked as KeyUse::Honoured, or
+  /// null if transformers declares no default for the key.
   nlohmann::json tableDefault(llvm::StringRef key) const;
   /// Checks a key that no accessor has read.
   void checkUnread(const std::string &key, const nlohmann::json &value,

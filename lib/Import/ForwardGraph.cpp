@@ -251,8 +251,9 @@ void ForwardGraph::finishWithLoss(Value hidden, StringRef name,
                                   double stddev) {
   Value classifier = reads.lookup(weight);
   if (classifier)
-    // Weight files often contain a tied classifier in addition to the
-    // embedding, so declare its name as that of a copy.
+    // The classifier is tied to the embedding. Weight files often repeat the
+    // embedding under the name of the classifier, so add this name to the
+    // `copies` of the state.
     module->lookupSymbol<StateOp>(weight).setCopiesAttr(
         builder.getStrArrayAttr({(name + ".weight").str()}));
   else

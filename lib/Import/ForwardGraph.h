@@ -32,7 +32,8 @@ namespace kiln {
 
 enum class Activation { Gelu, GeluTanh, Relu, Silu };
 
-/// Parses a name in a configuration; `supportedActivations` lists the names.
+/// Parses the name of an activation function in a configuration.
+/// `supportedActivations` lists the names that are accepted.
 std::optional<Activation> parseActivation(llvm::StringRef name);
 extern const char *const supportedActivations;
 
@@ -64,8 +65,8 @@ public:
   /// Assigns the ops that are created from now on to no layer.
   void leaveLayer();
 
-  /// Emits an embedding lookup. The row `paddingIndex` of the table starts at
-  /// zero and receives no gradient from the lookup.
+  /// Emits an embedding lookup. The row `paddingIndex` of the table is
+  /// initialized to zeros and receives no gradient from the lookup.
   mlir::Value embedding(llvm::StringRef name, int64_t rows, int64_t width,
                         double stddev,
                         std::optional<int64_t> paddingIndex = std::nullopt);

@@ -85,8 +85,9 @@ static Value buildAttention(ForwardGraph &graph, const Gpt2Config &c, Value x,
   AttentionShape shape = {c.heads, c.heads, scale, c.attentionDropout};
   Value mixed = graph.attention(q, k, v, name, shape);
 
-  // Each layer adds two terms to the residual stream; the smaller initial
-  // weights keep the variance of the sum independent of the number of layers.
+  // Each of the L layers adds two terms to the residual stream. Initializing
+  // the weights that compute these terms with a standard deviation proportional
+  // to 1 / sqrt(2 L) makes the variance of the sum independent of L.
   double projected =
       c.initializerRange / std::sqrt(2.0 * static_cast<double>(c.layers));
   Value y = graph.linear(mixed, name + ".c_proj", c.width, WeightLayout::InOut,

@@ -77,7 +77,8 @@ static LlamaConfig readConfig(ConfigReader &config, StringRef type,
   c.tied = config.getBool("tie_word_embeddings");
   c.paddingIndex = config.getOptionalInteger("pad_token_id", -c.vocabulary,
                                              c.vocabulary - 1);
-  // A negative index counts back from the end of the embedding.
+  // A negative pad_token_id of -i denotes the row vocabulary - i of the
+  // embedding.
   if (c.paddingIndex && *c.paddingIndex < 0)
     *c.paddingIndex += c.vocabulary;
   std::optional<Activation> activation =

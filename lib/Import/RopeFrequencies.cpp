@@ -27,7 +27,7 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
   RopeConfig rope;
   rope.theta = config.getReal("rope_theta", rope.theta, 1.0, kLargest);
 
-  // If both forms are present, they must be equal.
+  // If both rope_scaling and rope_parameters are present, they must be equal.
   const json *scaling = config.getObject("rope_scaling");
   const json *parameters = config.getObject("rope_parameters");
   if (scaling && parameters && *scaling != *parameters)
@@ -95,8 +95,10 @@ std::vector<double> kiln::ropeInverseFrequencies(const RopeConfig &rope,
       frequency /= rope.factor;
       break;
     case RopeConfig::Kind::Llama3: {
-      // Short wavelengths keep their frequency, long wavelengths are scaled by
-      // the factor, and wavelengths in between are interpolated.
+      // Frequencies with wavelengths up to originalLength / highFactor are
+      // kept. Frequencies with wavelengths from originalLength / lowFactor on
+      // are divided by `factor`. Frequencies between these limits are
+      // interpolated.
       double turns =
           static_cast<double>(rope.originalLength) * frequency / (2 * pi);
       double kept =

@@ -24,10 +24,15 @@ struct RopeConfig {
   enum class Kind { Default, Linear, Llama3 };
   Kind kind = Kind::Default;
   double theta = 10000.0;
-  double factor = 1.0;        ///< Used by Linear and Llama3.
-  double lowFactor = 1.0;     ///< Used by Llama3.
-  double highFactor = 4.0;    ///< Used by Llama3.
-  int64_t originalLength = 1; ///< Used by Llama3.
+  /// Linear divides every frequency by `factor`, Llama3 only the frequencies
+  /// with long wavelengths.
+  double factor = 1.0;
+  /// Llama3 keeps frequencies with wavelengths up to originalLength /
+  /// highFactor, and divides frequencies with wavelengths of at least
+  /// originalLength / lowFactor by `factor`.
+  double lowFactor = 1.0;
+  double highFactor = 4.0;
+  int64_t originalLength = 1;
 };
 
 /// Reads the rope keys of `config`. `positions` is the number of positions of

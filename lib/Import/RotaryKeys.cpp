@@ -26,7 +26,8 @@ static constexpr ConfigKey kKeys[] = {
     honoured("rope_parameters", "null"),
     honoured("attention_dropout", "0.0"),
 
-    // Names of keys in older versions. transformers translates them.
+    // Keys of older versions of transformers, which newer versions translate to
+    // rope_parameters.
     honoured("rope_theta"),
     honoured("rope_scaling"),
     fixed("partial_rotary_factor", "", "[null, 1.0]", "1.0"),

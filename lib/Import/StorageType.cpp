@@ -77,7 +77,8 @@ std::string kiln::withStorageType(StringRef config, StringRef type) {
   Scanner scanner(config);
   scanner.next();
   do {
-    // The position is at an opening brace or at a comma.
+    // The scanner is at the opening brace of the object, or at the comma before
+    // the next member.
     scanner.skip(1);
     scanner.next();
     nlohmann::json key =

@@ -68,7 +68,8 @@ private:
   InterpretedArena &arena;
   int64_t index = 0; ///< Index of the running command.
   int64_t iteration = 0;
-  /// A copy in progress, with the bytes of its source when it began.
+  /// A copy in progress. `bytes` contains the bytes of the source at the time
+  /// when the copy began.
   struct Transfer {
     SlotTensor from, to;
     std::vector<char> bytes;
@@ -213,8 +214,8 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
     return command.op->emitOpError(
         "signals the token of a copy that is in progress");
   landed.erase(token);
-  // Store the places for this iteration, because the wait may be in another
-  // iteration.
+  // Store the offsets of the source and destination in the current iteration,
+  // because the command that waits for the copy may run in the next iteration.
   SlotTensor places[] = {from, to};
   for (SlotTensor &place : places) {
     place.offset += place.loopStride * iteration;

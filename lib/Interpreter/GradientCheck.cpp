@@ -120,8 +120,9 @@ void Checker::compare(double analytic, double numeric,
   double tolerance = options.absolute + options.relative * std::abs(numeric);
   double ratio = std::abs(analytic - numeric) / tolerance;
   ++result.compared;
+  // A comparison with NaN is false, so a NaN ratio counts as infinite below.
   if (ratio <= result.worst)
-    return; // Not for NaN, which is worse than any number.
+    return;
   result.worst = std::isnan(ratio) ? HUGE_VAL : ratio;
   result.where =
       llvm::formatv("{0}: the rule gives {1:e12}, differences {2:e12}", what,

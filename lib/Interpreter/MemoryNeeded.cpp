@@ -43,8 +43,9 @@ static uint64_t peakOf(Block &block) {
     for (Region &region : op.getRegions()) {
       Block &body = region.front();
       inner = peakOf(body);
-      // The body of a micro-batch loop receives copies of the slices and sums.
-      // Isolated bodies receive their operands without a copy.
+      // The body of a micro-batch loop receives copies as arguments: slices of
+      // the batch, and sums. Isolated bodies receive their operands without a
+      // copy.
       if (isa<AccumulateOp>(op))
         inner = llvm::SaturatingAdd(inner, valueBytes(body.getArgumentTypes()));
     }

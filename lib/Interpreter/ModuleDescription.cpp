@@ -176,8 +176,8 @@ static ModelInfo describeModel(ModuleOp module) {
   return model;
 }
 
-/// Returns the names of the states that some program writes, whether it is
-/// scheduled or not.
+/// Returns the names of the states that any program of the module writes, for
+/// programs before and after scheduling.
 static llvm::StringSet<> writtenStates(ModuleOp module) {
   llvm::StringSet<> names;
   module.walk([&](WriteOp write) { names.insert(write.getState()); });
@@ -214,8 +214,8 @@ Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   if (const ProgramInfo *train = description.findProgram("train"))
     for (const ValueInfo &input : train->inputs) {
       if (input.name == "tokens" && input.shape.size() == 2) {
-        // The shape is that of the whole step; `kiln.model` may describe one
-        // micro-batch.
+        // The input contains the whole batch of a step. The attribute
+        // `kiln.model` may contain the batch size of one micro-batch instead.
         description.model.batch = input.shape[0];
         description.model.sequenceLength = input.shape[1];
       }

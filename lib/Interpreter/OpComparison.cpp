@@ -23,8 +23,8 @@ static int64_t longestSum(Operation &op) {
   return reference ? reference.getLongestSum() : 1;
 }
 
-/// Returns the squared distance of two elements; 0 for equal infinities and
-/// NaNs.
+/// Returns the squared distance of two elements. Equal infinities have the
+/// distance 0, and so have two NaNs.
 static double squareDistance(double x, double y) {
   if (x == y || (std::isnan(x) && std::isnan(y)))
     return 0;

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A correct result differs from the exact one by at most 8 sqrt(L) eps times
-// the norm of the result, where L is the length of the longest sum of the
-// command. If terms cancel, the difference may be larger; only then is the
-// effect of rounding measured (see RoundingNoise.h).
+// The difference of a correct result from the exact result is usually at most 8
+// sqrt(L) eps times the norm of the result, where L is the length of the
+// longest sum of the command. If terms of a sum cancel, the difference may
+// exceed this bound. Therefore, if a difference exceeds the bound, the effect
+// of rounding is measured (see RoundingNoise.h) and may raise the bound.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +30,9 @@ struct Deviation {
   double unit = 0; ///< eps * |result|.
   /// True if the bound was raised because rounding is amplified.
   bool amplified = false;
-  size_t element = 0;           ///< Index of the worst element.
-  double expected = 0, got = 0; ///< Values of that element.
+  size_t element = 0;           ///< Index of the element with the largest
+                                ///< difference.
+  double expected = 0, got = 0; ///< The values of the element `element`.
 
   double ratio() const {
     // A NaN difference exceeds every bound.
@@ -48,9 +50,9 @@ public:
   explicit OpComparison(mlir::ModuleOp module)
       : own(module, EvalType::Own), exact(module, EvalType::F64) {}
 
-  /// Compares the results `got` of a command on `operands` with exact ones and
-  /// returns one deviation for each result. All tensors have the types of the
-  /// command.
+  /// Compares the results `got` of a command on `operands` with exact results,
+  /// and returns one deviation for each result. All tensors have the types of
+  /// the command.
   mlir::FailureOr<llvm::SmallVector<Deviation>>
   compare(const ScheduledCommand &command, llvm::ArrayRef<HostTensor> operands,
           llvm::ArrayRef<HostTensor> got);

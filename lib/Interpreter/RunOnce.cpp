@@ -42,8 +42,9 @@ static std::optional<size_t> findProgram(const Description &description,
   return std::nullopt;
 }
 
-/// Reads an integer tensor of type i32 or i64 as either type, because files
-/// often store indices as i64.
+/// Reads a tensor that has the type of `value`. If this type is i32 or i64,
+/// also accepts the other of these two types and converts the elements, because
+/// files often store indices as i64.
 template <typename File>
 static Status readIntegers(const File &file, const TensorInfo &tensor,
                            const ValueInfo &value, char *data) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifiers guarantee that views are within their slots; here, slots are
-// checked against the arena.
+// The verifiers of the dialect guarantee that views are within their slots. The
+// functions below check that slots are within the arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +71,7 @@ private:
             view.getTensorType()};
   }
   SlotTensor tensorAt(Value place) { return tensorAt(rt::viewOf(place)); }
-  /// Returns all bytes of a dense place.
+  /// Returns the bytes of a dense place as a tensor of integers.
   SlotTensor bytesAt(rt::ViewOp view);
   LogicalResult checkView(rt::ViewOp view);
   void bindArguments(rt::LaunchOp launch, rt::KernelOp kernel,
@@ -111,8 +111,10 @@ LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   return success();
 }
 
-/// Checks that a view is aligned to the units of the interpreter's arena, which
-/// are bytes if the schedule divides words between tensors.
+/// Checks that the offset and the stride of a view are multiples of min(2,
+/// bytes per element). The unit of the interpreter's arena is 2 bytes, or 1
+/// byte if a view of 1-byte elements is not dense or has an odd offset or
+/// stride.
 LogicalResult ScheduledProgramBuilder::checkView(rt::ViewOp view) {
   int64_t unit = std::min<int64_t>(2, elementBytes(view.getTensorType()));
   auto isMultipleOf = [&](int64_t bytes) {
@@ -157,8 +159,8 @@ static SmallVector<Attribute> argumentsOf(ArrayAttr args) {
               : SmallVector<Attribute>();
 }
 
-/// Sets the body of the command to that of the kernel and binds the arguments
-/// of the kernel.
+/// Sets the body of the command to the body of the kernel, and binds the
+/// arguments of the kernel.
 void ScheduledProgramBuilder::bindArguments(rt::LaunchOp launch,
                                             rt::KernelOp kernel,
                                             ScheduledCommand &command) {
@@ -196,7 +198,7 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
   return gemm.getEpilogue() ? addEpilogue(gemm, command) : success();
 }
 
-/// Adds the operands and results of the vendor library's epilogue.
+/// Adds the operands and results of a vendor library's epilogue to `command`.
 LogicalResult
 ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
                                             ScheduledCommand &command) {
@@ -241,7 +243,7 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
     command.results.push_back(tensorAt(place));
   // The epilogue of a tile may run while other tiles of the matmul are still
   // being computed. The matmul must therefore not overwrite operands of the
-  // epilogue, and the results must not overwrite operands of the matmul.
+  // epilogue, and the epilogue must not overwrite operands of the matmul.
   ArrayRef<SlotTensor> read = command.operands;
   for (const SlotTensor &operand : read.drop_front(2))
     if (operand.overlaps(matmul))
@@ -336,7 +338,7 @@ void ScheduledProgramBuilder::addBoundary(
 }
 
 LogicalResult ScheduledProgramBuilder::addCommand(Operation &op) {
-  // Calls a function that cannot fail.
+  // Calls a function that cannot fail, and returns success.
   auto always = [](auto &&add) {
     add();
     return success();

@@ -54,10 +54,10 @@ private:
   std::string path;
 };
 
-/// Results of the comparisons of one kind of command.
+/// Summary of the comparisons of all commands of one kind.
 struct KindSummary {
   int64_t compared = 0;
-  int64_t amplified = 0; ///< Results whose bound was raised.
+  int64_t amplified = 0; ///< Number of results whose bound was raised.
   double worst = 0;      ///< Largest ratio of a difference to its bound.
   /// Largest ratio of a difference to eps * |result| among the results whose
   /// bound was not raised.

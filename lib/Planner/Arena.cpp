@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Splits the buffers into problems that are independent in time, and places
-// each of them by greedy orders. The exact search then lowers the placements,
-// the highest one first: it tries the lowest useful height, then heights found
-// by bisection. No problem needs to be lower than the highest one, so the
-// target never decreases.
+// Splits the buffers into problems that are independent in time, and places the
+// buffers of each problem in greedy orders. The exact search then lowers the
+// placements whose height is above a target height, in the order of decreasing
+// height. For each placement, it tries the target first and then heights found
+// by bisection. The height of the arena is the maximum over all problems, so if
+// a placement cannot be lowered to the target, its height becomes the target of
+// the following problems.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +23,8 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// The search stores a list of items per section. Above this total number of
-/// entries, only the greedy orders are used.
+/// The search stores a list of items for each section. If these lists have more
+/// than this number of entries in total, only the greedy orders are used.
 static constexpr size_t kMaxSectionEntries = size_t(32) << 20;
 
 namespace {
@@ -41,16 +43,18 @@ static bool isSearchable(const Problem &problem, uint64_t steps) {
   return entries <= kMaxSectionEntries && entries < steps / 16;
 }
 
-/// Lowers a solution towards `target`; lower heights have no benefit. Raises
-/// the lower bound of the solution if the search proves that a height is
-/// infeasible.
+/// Lowers the height of a solution towards `target`. Heights below `target`
+/// have no benefit. Raises the lower bound of the solution if the search proves
+/// that a height is infeasible.
 static void lower(Solution &solution, int64_t target, Effort &effort,
                   uint64_t &nodes) {
   if (!isSearchable(*solution.problem, effort.left()))
     return;
   ArenaSearch search(*solution.problem);
-  // Heights up to `tried` are proven infeasible or given up. The first attempt
-  // gets the largest share of the effort.
+  // Heights up to `tried` are not tried again: they are below the target, or
+  // the search at the height `tried` found no solution or ran out of effort.
+  // The first attempt may use 1/2 of the remaining effort, every later attempt
+  // 1/4.
   int64_t tried = target - 1, candidate = target;
   uint64_t share = 2;
   while (tried + 1 < solution.placement.height && !effort.exhausted()) {

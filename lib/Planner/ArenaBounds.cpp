@@ -21,8 +21,8 @@ using namespace kiln::arena;
 static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 /// The bounds of sleeping items that depend on each other could rise many times
-/// in small steps. Propagation stops after this number of rounds, which
-/// achieves most of the effect.
+/// in small steps. Propagation stops after this number of rounds, because most
+/// of the rise occurs in the first rounds.
 static constexpr int kMaxRounds = 4;
 
 void ArenaSearch::startPropagation() {

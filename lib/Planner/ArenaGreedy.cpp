@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Places items one by one into a gap between the placed items that conflict
-// with it: the smallest gap that is large enough (best fit), the lowest one
-// (first fit), or the space above all of them. The result depends only on the
-// order of the items. For the nested lifetimes of a training step, one of these
-// orders usually reaches the target. Otherwise, items that exceed the target
-// are moved forward in the order, and all items are placed again ("squeaky
-// wheel" optimization).
+// Places items one by one. An item is placed into a gap between the placed
+// items that conflict with it: into the smallest gap that is large enough (best
+// fit), or into the lowest gap that is large enough (first fit). If no gap is
+// large enough, the item is placed above all items that conflict with it.
+// Several orders of the items are tried. For the nested lifetimes of a training
+// step, one of these orders usually reaches the target. If none does, items
+// that end above the target are moved forward in the order, and all items are
+// placed again ("squeaky wheel" optimization).
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,8 +112,8 @@ static void moveOffendersForward(const Problem &problem,
                                  std::vector<int32_t> &order) {
   struct Entry {
     size_t key;
-    /// True if the item did not move. Such an item follows the items that moved
-    /// to its position.
+    /// True if the item did not move. Of items with equal `key`, those that
+    /// moved come first.
     bool stays;
     size_t position;
     int32_t index;

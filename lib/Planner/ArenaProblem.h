@@ -41,8 +41,8 @@ struct Item {
   }
 };
 
-/// A group of buffers that no point in time separates. Items are sorted by
-/// their first section.
+/// A connected component of the conflict graph of the buffers. Items are sorted
+/// by their first section.
 struct Problem {
   std::vector<Item> items;
   /// Index of the input buffer of each item.
@@ -80,9 +80,9 @@ private:
 };
 
 /// Places the items by several greedy orders and returns the lowest placement.
-/// Stops at the first one whose height is at most `target`. Stores the name of
-/// the order in `method`. Steps are counted, but only the final improvement
-/// obeys the limit, so the function always returns a placement.
+/// Stops at the first placement whose height is at most `target`. Stores the
+/// name of the order in `method`. Steps are counted, but only the final
+/// improvement obeys the limit, so the function always returns a placement.
 Placement placeGreedily(const Problem &problem, int64_t target, Effort &effort,
                         std::string &method);
 

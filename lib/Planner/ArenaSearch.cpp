@@ -84,7 +84,9 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
         return Outcome::Unknown;
       frame.item = choose(frame);
       if (frame.item < 0) {
-        // All items sleep, but the lowest item must be at its floor.
+        // Every unplaced item sleeps, that is, must be above its floor. The
+        // node has no solution, because in a canonical placement the lowest
+        // unplaced item is at its floor.
         frames.pop_back();
         next = Refuted;
       } else if (place(frame, frame.item)) {
@@ -243,8 +245,8 @@ bool ArenaSearch::sleep(const Frame &frame, int32_t item) {
   return propagate(frame);
 }
 
-/// Pushes the independent parts into which the unplaced items of a frame fall
-/// when `item` is placed.
+/// Splits the items of a frame that are unplaced after the placement of `item`
+/// into independent parts, and pushes the parts.
 void ArenaSearch::split(const Frame &frame, int32_t item) {
   const size_t begin = pool.size();
   int32_t first = numSections, last = 0;
@@ -260,8 +262,9 @@ void ArenaSearch::split(const Frame &frame, int32_t item) {
   if (begin == pool.size())
     return;
 
-  // Placing the item changes `crossing` only in the sections of the item, so
-  // new cuts can only be there.
+  // A cut is a section s with crossing[s] = 0. Placing the item changes
+  // `crossing` only in the sections of the item, so it is sufficient to search
+  // these sections for new cuts.
   bool isCut = false;
   const Item &self = items[item];
   for (int32_t s = std::max(self.first, first + 1);
@@ -288,8 +291,8 @@ void ArenaSearch::split(const Frame &frame, int32_t item) {
     reach = std::max(reach, next.last);
   }
   parts.push_back(part);
-  // Small parts are the fastest to refute, so they are pushed last and solved
-  // first.
+  // The part that is pushed last is solved first. Push the smallest part last,
+  // because it takes the least time to refute.
   std::sort(parts.begin() + frame.partsMark, parts.end(), [](Part a, Part b) {
     size_t sizeA = a.end - a.begin, sizeB = b.end - b.begin;
     return sizeA != sizeB ? sizeA > sizeB : a.begin < b.begin;

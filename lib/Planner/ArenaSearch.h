@@ -64,15 +64,17 @@ public:
   uint64_t nodes() const { return totalNodes; }
 
 private:
-  /// A set of items that no point in time separates, stored as a range of
-  /// `pool`.
+  /// A connected component of the conflict graph of the unplaced items, stored
+  /// as a range of `pool`.
   struct Part {
     size_t begin, end;
   };
   /// A node of the search, with the stack sizes needed to undo it.
   struct Frame {
     Part part;
-    int32_t item; ///< Item that is placed, and put to sleep if that fails.
+    /// The item that the node places. If the placement is refuted, the node
+    /// puts the item to sleep and selects another item.
+    int32_t item;
     size_t trailMark, placedMark, poolMark, partsMark;
   };
   struct Change {
@@ -121,11 +123,11 @@ private:
   /// Number of nodes that each section refuted, decayed from run to run.
   std::vector<double> weights;
 
-  // State of the current run. Items are indexed by their rank in its key order,
-  // so comparing keys is comparing indices.
+  // State of the current run. Items are indexed by their rank in the key order
+  // of the run, so that keys are compared by comparing indices.
   std::vector<int32_t> itemOfRank;
   std::vector<Item> items;
-  /// True if the item of the previous rank is equal to this one.
+  /// True if the item is equal to the item of the previous rank.
   std::vector<uint8_t> hasTwin;
   /// The items of section s are sectionItems[sectionBegin[s]] to
   /// sectionItems[sectionBegin[s + 1] - 1].

@@ -31,8 +31,8 @@ bool Stage::operator==(const Stage &other) const {
          options == other.options;
 }
 
-/// Limits on a single size and on the number of stages. Longer chains would
-/// take the planner hours.
+/// Limits on a single size and on the number of stages. Planning a chain with
+/// more stages would take hours.
 static constexpr int64_t maxBytes = int64_t(1) << 42;
 static constexpr size_t maxStages = 2048;
 

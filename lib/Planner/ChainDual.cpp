@@ -62,9 +62,9 @@ Dual::Point Dual::evaluate(int32_t priced) const {
 }
 
 /// Maximizes the dual function over price i and returns the maximum. The
-/// function is concave and piecewise linear: the tangents on both sides of the
-/// maximum meet either at the maximum or at a price where another piece is
-/// below both tangents.
+/// function is concave and piecewise linear. A tangent at a price below the
+/// maximum and a tangent at a price above the maximum meet either at the
+/// maximum, or at a price where the function is below both tangents.
 double Dual::raise(int32_t i) {
   struct Tangent {
     double price = 0;
@@ -130,7 +130,8 @@ double Dual::maximize() {
     if (best <= before * (1 + 1e-6))
       break;
   }
-  // The factor covers the rounding errors of sums over at most 2048 stages.
+  // Reduce the result by more than the rounding errors of sums over at most
+  // 2048 stages, so that it is a lower bound.
   return best * (1 - 1e-10);
 }
 

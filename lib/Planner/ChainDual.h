@@ -42,8 +42,9 @@ public:
   /// budget.
   double maximize();
 
-  /// Returns, for each stage, the price in seconds per byte of what the stage
-  /// saves. Requires maximize().
+  /// Returns, for each stage j, the price in seconds of a byte that the stage
+  /// saves: the sum of the prices of Backward(i) for all i > j, during which
+  /// the byte is stored. Requires maximize().
   std::vector<double> savedPrices() const;
 
 private:

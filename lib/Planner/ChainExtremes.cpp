@@ -16,8 +16,8 @@ using namespace kiln::support;
 using namespace kiln;
 
 Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
-  // If all times are 0, most options are dominated, so the view can contain all
-  // other options.
+  // Set all times to 0, because only memory matters. Most options are then
+  // dominated, so all remaining options can be pending.
   Chain timeless = chain;
   for (Stage &stage : timeless.stages) {
     stage.fastForward = 0;

@@ -30,8 +30,8 @@ struct Leanest {
 std::vector<ChainOp> saveEverything(const View &view);
 
 /// Simulates the schedule, and stores it in `best` if it fits the budget and is
-/// faster than the schedule in `best`, if any. Returns true if it was stored.
-/// The bounds in `best` are unchanged.
+/// faster than the schedule in `best`, if any. Returns true if the schedule was
+/// stored. The bounds in `best` are unchanged.
 bool considerOps(const Chain &chain, int64_t budget, std::vector<ChainOp> ops,
                  int32_t slots, ChainPlan &best);
 

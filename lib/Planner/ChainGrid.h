@@ -51,8 +51,9 @@ struct Grid {
 /// Returns the largest slot size that divides all stored sizes.
 int64_t exactSlot(const View &view);
 
-/// Returns a grid of at most `slots` slots for these bytes: exact if possible,
-/// otherwise one with a small rounding error.
+/// Returns a grid of at most `slots` slots that represents `bytes` bytes: a
+/// grid without rounding errors if possible, or else a grid with small rounding
+/// errors.
 Grid makeGrid(const View &view, int64_t bytes, int64_t slots,
               Grid::Rounding rounding);
 

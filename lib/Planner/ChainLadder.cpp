@@ -7,12 +7,12 @@
 //
 // A table for a budget contains the optima of all smaller budgets, but its
 // slots are too coarse for the smallest budgets. The ladder therefore has a few
-// tables. Each table has smaller slots than the previous table and covers only
-// the lower part of the previous range. Left segments are long only where
-// memory is short, so each table limits their length to a span, which is longer
-// for tables of smaller budgets. The effort that this limit saves is spent on
-// more slots and pending options. Sizes are rounded to nearest; schedules are
-// reconstructed in bytes.
+// tables. Each table has smaller slots than the previous table, and covers only
+// the smaller budgets of the previous table's range. Good schedules have long
+// left segments only for small budgets, so each table limits the length of left
+// segments to a span, which is longer for tables of smaller budgets. The effort
+// that this limit saves is spent on more slots and on pending options. Sizes
+// are rounded to nearest; schedules are reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ using namespace kiln::chain;
 static constexpr int32_t spans[] = {12, 24, 64};
 /// Ratio of the ranges of consecutive tables.
 static constexpr int64_t rangeShrinks = 4;
-/// A table gets another pending option only if it can still have this many
-/// slots.
+/// A pending option is added to a table only if the table can have at least
+/// this many slots with the added option.
 static constexpr uint64_t manySlots = 2048;
 /// Minimum number of slots of a table, regardless of the effort.
 static constexpr uint64_t fewestSlots = 64;

@@ -92,8 +92,9 @@ bool Moves::descendOnce(Candidate &best) {
       if (option.index == op.option)
         continue;
       Ops ops = best.ops;
-      // The operation now saves. If it did not save before, the next forward
-      // pass that saves the same stage is not needed.
+      // Make the operation save with `option`. If the operation is a forward
+      // pass that did not save, delete the next forward pass that saves the
+      // stage, which is no longer needed.
       size_t later = t + 1;
       while (isForward(op) && later < ops.size() &&
              !(isSave(ops[later]) && ops[later].stage == op.stage))
@@ -141,8 +142,9 @@ bool Moves::disturb(Candidate &best) {
           if (tryDisturbed(std::move(ops), best))
             return true;
         }
-        // Replace this save by a checkpoint, and save directly before the
-        // backward pass.
+        // Make this forward pass store a checkpoint instead of saving, and
+        // insert a forward pass that saves directly before the backward pass of
+        // the stage.
         ChainOp backward{ChainOpKind::Backward, op.stage, -1};
         Ops ops = start;
         ops[t].kind = ChainOpKind::ForwardCheckpoint;

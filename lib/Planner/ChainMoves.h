@@ -15,7 +15,8 @@
 // Moves of a descent:
 //   - delete a forward pass;
 //   - change an option;
-//   - save in a forward pass instead of in a later one of the same stage.
+//   - save in a forward pass instead of in a later forward pass of the same
+//   stage.
 //
 // Moves of a perturbation:
 //   - change to an option that saves less;

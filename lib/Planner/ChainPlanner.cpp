@@ -87,10 +87,11 @@ bool Solver::isCloseEnough() const {
   return best.persistentBound >= best.time * (1 - options.gap);
 }
 
-/// Plans first with few slots and many pending options, then with more slots
-/// and fewer options. Pending options improve plans when memory is scarce;
-/// slots improve plans when stages save many bytes. The rest of the effort is
-/// spent on the bound, which pending options improve most.
+/// Plans with few slots and many pending options first, then with more slots
+/// and fewer pending options. Pending options improve plans if memory is
+/// scarce; slots improve plans if stages save many bytes. The rest of the
+/// effort is spent on raising the lower bound with as many pending options as
+/// possible, because pending options raise the bound more than slots do.
 void Solver::useTables() {
   uint64_t exact = bytes / exactSlot(view) + 1;
   auto affordable = [&](uint64_t slots, uint64_t effort) {
@@ -105,7 +106,8 @@ void Solver::useTables() {
     if (bytes < floor.bytes(view.whole()))
       return;
     for (; slots <= options.maxSlots && !isCloseEnough(); slots *= 2) {
-      // The first plan is made at any cost, unless options are pending.
+      // If no plan has been made and no options are pending, make a plan even
+      // if its cost exceeds the effort.
       bool optional = steps > 0 || pending > 0;
       if (optional && !affordable(2 * slots, until - std::min(until, steps)))
         return;

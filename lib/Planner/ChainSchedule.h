@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reconstructs the schedule of a table from its start, in bytes, so that bytes
-// lost to rounding in one step are available in the next. If the table has no
-// schedule for the available bytes although one exists, the schedule of least
-// memory is used. There is therefore a schedule for every budget down to the
-// floor. If sizes were rounded up, the schedule is never slower than the time
-// in the table.
+// Reconstructs the schedule of a table from its first operation to its last.
+// Memory is counted in bytes instead of slots, so the bytes that rounding to
+// slots would lose in one step are available in the next step. If the table has
+// no schedule for the available bytes although one exists, the schedule of
+// least memory is used. There is therefore a schedule for every budget down to
+// the floor. If sizes were rounded up, the schedule is never slower than the
+// time in the table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@ namespace kiln::chain {
 class Scheduler {
 public:
   Scheduler(const View &view, const Table &table, const Floor &floor);
-  /// Without a table, any feasible schedule is accepted, and all times count as
-  /// 0.
+  /// Creates a scheduler without a table. All times count as 0, so it accepts
+  /// any feasible schedule.
   Scheduler(const View &view, const Floor &floor)
       : view(view), table(nullptr), floor(floor) {}
 

@@ -43,8 +43,8 @@ public:
   static uint64_t effortPerSlot(const View &view);
 
 private:
-  /// The fewest slots for which a schedule exists, and the fewest for which the
-  /// fastest schedule fits.
+  /// With at least `least` slots, a schedule exists. With at least `enough`
+  /// slots, the fastest schedule fits.
   struct Range {
     int32_t least = 0;
     int32_t enough = 0;

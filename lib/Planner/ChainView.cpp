@@ -33,8 +33,8 @@ size_t View::largestMenu() const {
   return most;
 }
 
-/// Returns true if `worse` is never needed, because `better` uses no more
-/// memory or time in any schedule. Of equal options, the first is kept.
+/// Returns true if `better` uses at most the memory and the time of `worse` in
+/// every schedule, so that `worse` is not needed.
 static bool dominates(const StageOption &better, const StageOption &worse) {
   return better.saved <= worse.saved && better.forward <= worse.forward &&
          better.forward + better.backward <= worse.forward + worse.backward &&
@@ -79,8 +79,8 @@ void View::addStage(const Chain &chain, int32_t i,
 }
 
 void View::setPending(size_t count, const std::vector<double> &prices) {
-  // Equal stages use the price of the first of them, so that they get equal
-  // options.
+  // All stages of one kind use the price of the first stage of this kind, so
+  // that they get equal options.
   std::vector<int32_t> payer(size(), -1);
   for (int32_t i = 0; i < size(); ++i) {
     if (payer[kinds[i]] < 0)
@@ -108,7 +108,8 @@ void View::setPendingRelaxed(size_t count) {
     pending[i].clear();
     size_t groups = std::min(count, sorted.size());
     for (size_t group = 0; group < groups; ++group) {
-      // One relaxed option replaces a group of options of similar size.
+      // Replace each group of options of similar size by one option that is at
+      // least as good as every option of the group.
       auto begin = sorted.begin() + group * sorted.size() / groups;
       auto end = sorted.begin() + (group + 1) * sorted.size() / groups;
       Option one = *begin;
@@ -150,10 +151,10 @@ void View::numberSegments() {
     tailStride = std::max(tailStride, chosen.size() + 1);
   }
 
-  // The number of a segment is determined by the kind of its first stage and
-  // the number of the segment after this stage. The number of an empty segment
-  // is determined by its tail: a gradient, or a stage with an option and the
-  // gradient after it.
+  // The number of a nonempty segment is determined by the kind of its first
+  // stage and the number of the segment without this stage. The number of an
+  // empty segment is determined by its tail, which is either a gradient, or a
+  // stage with an option and the gradient after the stage.
   int32_t n = size();
   llvm::DenseMap<std::pair<int64_t, int64_t>, int32_t> empty, longer;
   lengthStride = std::min(span, n) + 1;

@@ -128,8 +128,8 @@ public:
            pendingBefore[std::min(last + 1, end)] - pendingBefore[first + 1];
   }
 
-  /// Calls visit(segment) once for each segment number, visiting the right and
-  /// left segments of a segment before it.
+  /// Calls visit(segment) once for each segment number, after the visits of its
+  /// right and left segments.
   template <typename Visitor> void forEachSegment(Visitor visit) const;
 
   /// Returns the number of a segment. Equivalent segments have equal numbers.

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The queries rely on properties that the reader of machine files checks: axes
-// are ascending, rates are positive, and more work never takes less time.
+// are ascending, rates are positive, and the time of an operation does not
+// decrease if its size increases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +50,9 @@ static AxisPlace locate(const std::vector<int64_t> &axis, double size) {
   return place;
 }
 
-/// Interpolates a value on an axis linearly in logarithms; constant outside.
+/// Returns the value at a size. Between two points of the axis, log(value) is
+/// interpolated linearly in log(size). Before the first point and after the
+/// last point, the value is constant.
 static double interpolate(const std::vector<int64_t> &axis,
                           const std::vector<double> &values, double size) {
   AxisPlace place = locate(axis, size);
@@ -69,7 +72,8 @@ static double curveSeconds(const GemmCurve &curve, double m, double n,
   double logarithm = 0;
   for (const AxisPlace &place : places)
     logarithm += place.beyond;
-  double exact = 0; // Time at the corner that has weight 1, if any.
+  double exact = 0; // Time at the corner of weight 1, or 0 if no corner has
+                    // weight 1.
   for (unsigned corner = 0; corner < 8; ++corner) {
     double weight = 1, flops = 2;
     std::size_t index = 0;

@@ -58,7 +58,7 @@ public:
   int64_t integer(const char *key, int64_t low, int64_t high);
   double real(const char *key, Range range);
   bool boolean(const char *key);
-  /// Reads ascending positive integers, at least one.
+  /// Reads a nonempty array of ascending integers in [1, highest].
   std::vector<int64_t> axis(const char *key, int64_t highest);
   std::vector<double> reals(const char *key, std::size_t count, Range range);
   /// Reads table[a][b][c] in row-major order.
@@ -163,7 +163,8 @@ int64_t Section::integer(const char *key, int64_t low, int64_t high) {
   const json *value = find(key, expected);
   if (!value)
     return low;
-  // An unsigned number above INT64_MAX would be negative as int64_t.
+  // Compare an unsigned number as uint64_t, because a number above INT64_MAX
+  // would be negative as int64_t.
   if (value->is_number_integer() && !value->is_number_unsigned() &&
       value->get<int64_t>() >= low && value->get<int64_t>() <= high)
     return value->get<int64_t>();
@@ -308,7 +309,7 @@ static MachineOrigin readOrigin(Section file) {
   return origin;
 }
 
-/// Checks that a larger GEMM never takes less time.
+/// Checks that the time of a GEMM does not decrease if an extent increases.
 static void checkGemmOrder(const GemmCurve &curve, Section &file) {
   std::size_t extents[] = {curve.m.size(), curve.n.size(), curve.k.size()};
   const std::vector<int64_t> *axes[] = {&curve.m, &curve.n, &curve.k};
@@ -333,8 +334,8 @@ static void checkGemmOrder(const GemmCurve &curve, Section &file) {
     }
 }
 
-/// Checks that a list of rates grows at most as fast as the sizes, so that a
-/// larger size never takes less time.
+/// Checks that a list of rates grows at most as fast as the sizes, so that the
+/// time, size / rate, does not decrease if the size increases.
 static void checkOrder(const std::vector<int64_t> &axis,
                        const std::vector<double> &values, const char *key,
                        Section &file) {

@@ -24,8 +24,9 @@ namespace {
 struct Transfer {
   int64_t bytes = 0;
   int32_t ready = 0; ///< Command after which the copy can start.
-  int32_t busy = 0;  ///< Last command that needs the value, or `ready`.
-  int32_t limit = 0; ///< Next command that needs the value.
+  int32_t busy = 0;  ///< Last command before `limit` that needs the value, or
+                     ///< `ready` if there is none.
+  int32_t limit = 0; ///< First command after `busy` that needs the value.
   /// Result: first command without the value, or `limit` if the value stays on
   /// the device.
   int32_t gone = 0;
@@ -126,8 +127,9 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   for (size_t i = 0; i < order.size(); ++i)
     out[order[i]] = sorted[i];
 
-  // In reversed time, a copy can start at the command that needs the value
-  // next. Its limit is the last command before the value left the device.
+  // Place the copies to the device in reversed time, in which a copy is ready
+  // at the command that needs the value. The limit of the copy is the last
+  // command, in program order, at which the original is still on the device.
   auto mirror = [&](int32_t c) { return count - 1 - c; };
   std::vector<int64_t> resident(count);
   for (int32_t c = 0; c < count; ++c)
@@ -152,8 +154,8 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
 
   std::vector<int64_t> finalLive = problem.live;
   for (size_t i = 0; i < items.size(); ++i) {
-    // The first command without the value in reversed time is the last one in
-    // program order.
+    // In program order, in[i].gone is the last command without the value,
+    // because `in` is in reversed time.
     int32_t wait = out[i].gone, begin = mirror(in[i].gone) + 1;
     if (wait >= begin)
       continue; // The value never leaves the device.
@@ -210,7 +212,8 @@ static OffloadSolution improve(const OffloadProblem &problem,
         better = true;
         continue;
       }
-      // Exchange value i with a value j of the other set.
+      // Moving only value i to the other set is not faster. In exchange, try to
+      // move a value j of the other set to the former set of value i.
       bool exchanged = false;
       for (size_t j = 0; j < chosen.size() && !exchanged; ++j) {
         if (j == i || chosen[j] != chosen[i] || steps > kImprovementSteps)

@@ -154,8 +154,10 @@ std::string kiln::report::timelineChart(const PlanFigures &plan,
               std::max(timeline.arena, timeline.budget) / 20 * 21);
   frame.open(timeline.label, os);
   frame.drawAxes(os);
-  // Draws the cumulative areas from the highest class to the lowest, so that
-  // each area covers the lower part of the previous one.
+  // Draw one area per class, from the highest class to the lowest. The height
+  // of an area is the number of bytes of its class and all lower classes. Each
+  // area is drawn over the previous area, so that only the bytes of one class
+  // of the previous area remain visible.
   for (size_t top = kClasses; top-- > 0;) {
     bool isEmpty = llvm::all_of(
         points, [&](const Moment &moment) { return !moment.byClass[top]; });

@@ -54,7 +54,9 @@ struct ChoiceGroup {
   /// Names of recomputed, kept and offloaded values. Offloaded values are kept
   /// in host memory.
   std::vector<std::string> repeats, keeps, offloads;
-  int64_t forwardRuns = 1; ///< Maximum over the stages of the layer.
+  /// How often a step runs the forward pass of a stage: the maximum over the
+  /// stages of the layer.
+  int64_t forwardRuns = 1;
   bool dropsInput = false;
   /// Sums over the layers: bytes of recomputed tensors, bytes of offloaded
   /// tensors, and time of the recomputation.
@@ -81,7 +83,7 @@ struct Moment {
   std::array<int64_t, kClasses> byClass{};
 };
 
-/// Figures of the host arena; zero if there is none.
+/// Figures of the host arena. All sizes are zero if the plan has no host arena.
 struct HostFigures {
   int64_t arena = 0, states = 0, budget = 0;
   std::vector<PlanBuffer> buffers;
@@ -100,7 +102,8 @@ struct PlanFigures {
   explicit PlanFigures(const llvm::json::Object &plan);
 
   int64_t arena = 0, states = 0, microbatches = 1;
-  /// Zero if the plan has no budget.
+  /// Bytes of the budget, and of the arena of a plan that keeps every value.
+  /// Both are zero if the plan has no budget.
   int64_t budget = 0, unplannedPeak = 0;
   double stepMs = 0, boundMs = 0, unplannedMs = 0;
   std::array<int64_t, kClasses> atPeak{}, declared{};
@@ -153,7 +156,8 @@ std::string priceText(const PlanFigures &plan);
 /// Describes the copies of a step and the time that they occupy the link; "" if
 /// there are none.
 std::string copiesText(const PlanFigures &plan);
-/// Describes why the choices were necessary; "" without a budget.
+/// Describes by how much the memory of a plan that keeps every value exceeds
+/// the budget; "" without a budget.
 std::string reasonText(const PlanFigures &plan);
 
 } // namespace kiln::report

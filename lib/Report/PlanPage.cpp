@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The page is self-contained: the charts are SVG, and its only script shows
-// figures of the page for the pointer position in the timeline. All names are
-// escaped, because they are read from model files.
+// The page is self-contained: it contains the charts as SVG, the figures of all
+// commands as JSON, and one script, which shows the figures of the command at
+// the pointer position. All names are escaped, because they are read from model
+// files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -226,8 +227,8 @@ static void writeHost(const PlanFigures &plan, llvm::raw_ostream &os) {
   writeClass("unused: gaps and alignment", host.unused(), "", os);
   writeClass("<b>arena</b>", host.arena, "", os);
   os << "</table>\n";
-  // If there is a budget, the copies are reported in the section on time
-  // instead.
+  // Describe the copies here only if there is no budget. If there is a budget,
+  // the section on time describes them.
   if (plan.budget <= 0) {
     os << "<p>";
     writeCopies(plan, os);

@@ -19,7 +19,8 @@
 
 namespace kiln {
 
-/// The stage at which compilation stops. It determines the kind of output.
+/// The stage at which compilation stops. The stage determines the kind of
+/// output.
 enum class EmitStage {
   Forward,
   Step,
@@ -89,11 +90,11 @@ struct CompileOptions {
   /// Performance figures of the machine for the planner, if they have already
   /// been loaded.
   std::optional<Machine> machine;
-  /// Path of the machine file, or name of a built-in one.
+  /// Path of a machine file, or name of a machine that ships with kiln.
   std::string machineName = defaultMachine;
   std::string commandLine;
-  /// Path of the report of the plan. The extension determines its kind: .html,
-  /// .json or .snapshot.json. Empty: no report.
+  /// Path of the report of the plan. The extension of the path determines the
+  /// format of the report: .html, .json or .snapshot.json. Empty: no report.
   std::string report;
   /// Path of the planner's remarks, as YAML. Empty: no remarks.
   std::string remarks;

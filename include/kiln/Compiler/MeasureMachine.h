@@ -19,8 +19,8 @@ struct MeasureOptions {
   /// because the measurement of attention compiles executables.
   std::string libraryDirectory;
   int64_t threads = 1;
-  /// Approximate duration in seconds of all measurements except that of
-  /// attention.
+  /// Approximate duration in seconds of all measurements except the measurement
+  /// of attention.
   double seconds = 25;
 };
 
@@ -30,19 +30,20 @@ struct MeasureOptions {
 /// measurement.
 Result<Machine> measureMachine(const MeasureOptions &options);
 
-/// Measures this machine and writes the machine file. Before measuring, checks
-/// that the file can be created. The file appears under its name only when it
-/// is complete.
+/// Measures this machine and writes the machine file `path` atomically. Before
+/// measuring, checks that the file can be created.
 Status writeMeasuredMachine(const MeasureOptions &options,
                             const std::string &path);
 
-/// Returns the properties of this machine from which chooseMachine() decides
-/// whether performance figures were measured on this machine.
+/// Returns the properties of this machine. chooseMachine() compares them with
+/// the properties in a machine file, to find out whether the file was measured
+/// on this machine.
 Result<ThisMachine> describeThisMachine(const std::string &programDirectory,
                                         int64_t threads);
 
-/// Loads the machine that --machine names. If its figures were measured on
-/// another machine, prints a one-line warning on standard error.
+/// Loads the machine file that --machine names. If the performance figures in
+/// the file were measured on a machine other than this one, prints a one-line
+/// warning on standard error.
 Result<Machine> chooseMachine(const std::string &name,
                               const std::string &programDirectory,
                               int64_t threads);

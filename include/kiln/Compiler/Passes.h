@@ -21,8 +21,8 @@ namespace kiln {
 #define GEN_PASS_DECL
 #include "kiln/Compiler/Passes.h.inc"
 
-/// Data that a tool passes to kiln-plan-memory, and receives from it, in
-/// addition to the pass options and the module.
+/// Data that a tool and the pass kiln-plan-memory exchange in addition to the
+/// pass options and the module.
 struct PlanningSession {
   /// Performance figures of the machine that the pass options `machine` and
   /// `link` describe, if they have already been loaded.

@@ -24,14 +24,14 @@
 
 namespace kiln {
 
-/// Points at which a pipeline can begin and end, in order. Each is a level (see
-/// docs/design/architecture.md), except Imported, Formed and Grouped.
+/// Points at which a pipeline can begin and end, in order. All points except
+/// Imported, Formed and Grouped are levels (see docs/design/architecture.md).
 enum class PipelinePoint {
   Imported, ///< Output of an importer or parsed file, not yet verified.
   Forward,
   Step,
   Planned,
-  Formed, ///< Ops are in dispatches; copies are not placed yet.
+  Formed, ///< Ops are in dispatches; copies are not yet inserted.
   Dispatched,
   Scheduled,
   Grouped ///< Scheduled, with launch groups: the input of code generation.

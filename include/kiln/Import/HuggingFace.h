@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the config.json of a Hugging Face model directory and builds the
-// forward graph that it describes. No code of the directory is executed. A key
-// that affects the computation is either implemented or rejected with an error.
-// docs/use/import.md lists the supported keys.
+// forward graph of the model that this file describes. No code of the directory
+// is executed. A key that affects the computation is either implemented or
+// rejected with an error. docs/use/import.md lists the supported keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,16 +85,17 @@ importHuggingFace(mlir::MLIRContext &context, llvm::StringRef directory,
 
 /// Compares the parameters of `module` with the headers of the directory's
 /// safetensors files. Returns an error for the first tensor that is missing or
-/// has a different shape. Adds a warning about unused tensors, which an
-/// executable rejects unless --init-ignore names them. Succeeds if the
-/// directory has no safetensors files.
+/// has a different shape. If the files contain tensors that the model does not
+/// use, adds a warning to `warnings`, because an executable rejects these
+/// tensors unless --init-ignore names them. Succeeds if the directory has no
+/// safetensors files.
 llvm::Error checkWeights(mlir::ModuleOp module, llvm::StringRef directory,
                          std::vector<std::string> &warnings);
 
 /// Returns `config`, the text of a config.json, with the values of the
 /// top-level keys `dtype` and `torch_dtype` replaced by `type`, such as
-/// "float32". All other bytes are unchanged. Returns the text unchanged if it
-/// lacks these keys or is not a JSON object.
+/// "float32". All other bytes are unchanged. If `config` has neither key or is
+/// not a JSON object, returns `config` unchanged.
 std::string withStorageType(llvm::StringRef config, llvm::StringRef type);
 
 } // namespace kiln

@@ -8,11 +8,13 @@
 // Compares the gradients given by the derivative rules of ops with difference
 // quotients. For a program f and cotangents c of its results, the gradient
 // program applies the rules of f's ops in reverse order. Everything is
-// interpreted in f64. The comparisons are:
+// interpreted in f64. With inputs x, a random direction v and a small step h,
+// the comparisons are:
 //
 //   directions   <gradient(c), v>  against  (<c, f(x+hv)> - <c, f(x-hv)>) / 2h
 //   Jacobian     the derivatives of all elements of the results with respect to
-//                all elements of the inputs, if both have few elements
+//                all elements of the inputs, if results and inputs have few
+//                elements
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +30,7 @@ namespace kiln {
 
 struct GradientCheckOptions {
   /// Arguments to differentiate with respect to; default: all floating-point
-  /// ones.
+  /// arguments.
   std::optional<llvm::SmallVector<unsigned>> arguments;
   /// Step of the differences, relative to max(1, |x|).
   double step = 1e-6;
@@ -43,10 +45,11 @@ struct GradientCheckOptions {
 
 struct GradientCheckResult {
   int64_t compared = 0;
-  /// The largest error divided by the tolerance; the check passes if it is at
-  /// most 1.
+  /// The maximum of error / tolerance over all comparisons. The check passes if
+  /// the maximum is at most 1.
   double worst = 0;
-  /// Description of the comparison with the largest error, with both values.
+  /// Description of the comparison with the largest error / tolerance. Contains
+  /// the two compared values.
   std::string where;
   bool passed() const { return compared > 0 && worst <= 1; }
 };
@@ -58,8 +61,10 @@ mlir::FailureOr<GradientCheckResult>
 checkGradients(ProgramOp program, llvm::ArrayRef<HostTensor> inputs,
                const GradientCheckOptions &options = {});
 
-/// Adds a program to the module. Its arguments are those of `program` and one
-/// cotangent per result; its results are the gradients of `arguments`.
+/// Adds the gradient program of `program` to the module. The arguments of the
+/// gradient program are the arguments of `program`, followed by one cotangent
+/// per result of `program`. Its results are the gradients with respect to
+/// `arguments`.
 mlir::FailureOr<ProgramOp>
 buildGradientProgram(ProgramOp program, llvm::ArrayRef<unsigned> arguments);
 

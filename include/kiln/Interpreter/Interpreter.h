@@ -37,7 +37,8 @@ using TensorHandle = std::shared_ptr<const HostTensor>;
 
 class Interpreter {
 public:
-  /// Called for every evaluated op with its operands and its rounded results.
+  /// Called for every evaluated op with the operands and the rounded results of
+  /// the op.
   using Observer =
       std::function<void(mlir::Operation *, llvm::ArrayRef<const HostTensor *>,
                          llvm::ArrayRef<const HostTensor *>)>;
@@ -55,12 +56,12 @@ public:
   /// Sets the value of a state. `value` must have the evaluation type of the
   /// state. Every state that a program reads must have a value.
   void setState(llvm::StringRef name, HostTensor value);
-  /// Returns null if the state has no value yet.
+  /// Returns the value of a state, or null if the state has no value yet.
   TensorHandle getState(llvm::StringRef name) const;
 
-  /// Runs `program` on `inputs`, which are in the order of its arguments and
-  /// have their evaluation types. Returns the results. On failure, emits a
-  /// diagnostic and leaves all states unchanged.
+  /// Runs `program` on `inputs`. Input i is the value of argument i of the
+  /// program, in the evaluation type of the argument. Returns the results. On
+  /// failure, emits a diagnostic and leaves all states unchanged.
   mlir::FailureOr<llvm::SmallVector<TensorHandle>>
   run(ProgramOp program, llvm::ArrayRef<TensorHandle> inputs);
 

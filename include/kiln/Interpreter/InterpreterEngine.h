@@ -7,8 +7,9 @@
 //
 // Lets the training driver run a module that is not compiled. The driver sees
 // states and inputs in their declared types, so that initial values and
-// checkpoints are those of the executable. An f64 evaluation also stores the
-// unrounded value of each state, until the driver changes the state.
+// checkpoints are equal to those of the compiled executable. In an f64
+// evaluation, the engine also stores the unrounded value of each state until
+// the driver changes the state.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,8 @@ runtime::Description describeModule(mlir::ModuleOp module,
 /// Returns the initial value that a state declares.
 runtime::InitialValue initialValueOf(StateOp state);
 
-/// Runs `body`. On failure, returns its first diagnostic as a one-line status.
+/// Runs `body`. On failure, returns the first diagnostic of `body` as a
+/// one-line status.
 Status withDiagnostics(mlir::MLIRContext *context,
                        llvm::function_ref<mlir::LogicalResult()> body);
 

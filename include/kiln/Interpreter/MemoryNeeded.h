@@ -21,8 +21,8 @@ namespace kiln {
 
 /// Returns an error if the module does not fit into the memory of this machine.
 /// Counts the states of the module, the inputs and outputs of its programs, the
-/// arena of its scheduled programs, and the largest peak memory of a program or
-/// command.
+/// arena of its scheduled programs, and the largest peak memory of any program
+/// or command.
 Status checkMemoryNeeded(mlir::ModuleOp module);
 
 } // namespace kiln

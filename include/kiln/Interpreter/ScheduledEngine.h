@@ -5,16 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs scheduled programs command by command in one arena of bytes, in the
-// types of the program, with the reference evaluation of the ops. Shadow memory
-// stores for each unit of bytes of the arena the slot through which it was last
-// written. The following faults of a plan are errors:
+// Runs scheduled programs command by command in one arena of bytes. Values are
+// stored in the types of the program, and ops are evaluated by their reference
+// semantics. Shadow memory stores, for each unit of bytes of the arena, the
+// slot through which the unit was last written. The following faults of a plan
+// are errors:
 //
 //   - two slots that share bytes while both are live
 //   - a command that accesses a slot outside of its lifetime
 //   - a read of bytes that were not written, or that were overwritten through
-//     another slot; a slot whose lifetime is within an iteration of a loop is
-//     unwritten at the start of each iteration
+//     another slot; a slot whose lifetime is within an iteration of a loop
+//     counts as unwritten at the start of each iteration
 //   - a state whose bytes were overwritten through another slot
 //   - a race with a copy between device and host: before the wait for the copy,
 //     the destination must not be accessed and the source must not change
@@ -33,16 +34,17 @@ namespace kiln {
 /// arena.
 struct InterpretedArena {
   std::vector<char> bytes;
-  /// The granularity of `writers` in bytes: the smallest unit of the programs.
+  /// The number of bytes per element of `writers`: the minimum of
+  /// ScheduledProgram::unit over all programs.
   int64_t unit = 2;
   /// For each unit: 1 + the index of the slot of the running program through
-  /// which it was last written, 0 if it was not written, or -1 if a copy to it
-  /// is in progress.
+  /// which the unit was last written, 0 if the unit was not written, or -1 if a
+  /// copy to the unit is in progress.
   std::vector<int32_t> writers;
 };
 
-/// Runs a program in `arena`, which contains its states and inputs. Emits a
-/// diagnostic on failure.
+/// Runs a program in `arena`, which contains the states and inputs of the
+/// program. Emits a diagnostic on failure.
 mlir::LogicalResult runScheduled(const Interpreter &interpreter,
                                  const ScheduledProgram &program,
                                  InterpretedArena &arena);
@@ -88,8 +90,8 @@ private:
   runtime::Description description_;
   std::vector<ScheduledProgram> programs;
   std::vector<int64_t> stateOffsets;
-  /// Copies of the outputs of every program. The next run may overwrite the
-  /// outputs in the arena.
+  /// Copies of the outputs of every program. They are needed because the next
+  /// run may overwrite the outputs in the arena.
   std::vector<std::vector<std::vector<char>>> outputs;
   InterpretedArena arena;
 };

@@ -7,9 +7,10 @@
 //
 // Represents the commands of a scheduled program and evaluates single commands.
 // A command reads and writes tensors that are stored in slots with a row pitch.
-// A launch is evaluated with a copy of the ops of its kernel, whose attributes
-// are set to the arguments of the launch. ArenaMachine runs whole programs in
-// an arena; TraceCheck evaluates single commands of a compiled run.
+// A launch is evaluated on a copy of the ops of its kernel. The attributes of
+// the copied ops have the values that the launch passes as arguments.
+// ArenaMachine runs whole programs in an arena; TraceCheck evaluates single
+// commands of a compiled run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +26,10 @@ namespace kiln {
 
 /// The location of a tensor. Matrices of a batch may have padding between them.
 struct SlotTensor {
-  unsigned slot = 0;                  ///< Index in ScheduledProgram::slots.
-  int64_t offset = 0, loopStride = 0; ///< Offset and stride in bytes.
-  int64_t rowStride = 0;              ///< Row pitch in elements.
+  unsigned slot = 0; ///< Index in ScheduledProgram::slots.
+  /// Offset in the slot in loop iteration i: offset + i * loopStride bytes.
+  int64_t offset = 0, loopStride = 0;
+  int64_t rowStride = 0; ///< Row pitch in elements.
   mlir::RankedTensorType type;
 
   int64_t elementBytes() const { return kiln::elementBytes(type); }
@@ -62,10 +64,10 @@ struct ScheduledCommand {
   Kind kind;
   mlir::Operation *op;
   llvm::SmallVector<SlotTensor, 4> operands, results;
-  int scratch = -1; ///< Index of a slot, or -1.
+  int scratch = -1; ///< Index of the slot for scratch memory, or -1.
   /// Index of the operand to which a result is added, or -1. In iterations in
   /// which the command does not read this operand (see readsAccumulated()),
-  /// zeros replace it.
+  /// zeros replace the operand.
   int accumulated = -1;
   int64_t count = 0; ///< Number of iterations of the loop that begins.
   /// The ops to evaluate; null for fills and copies.
@@ -99,7 +101,7 @@ public:
   }
   int64_t hostBegin = 0;
   /// Granularity in bytes of the accesses of commands: 1 if a view of one-byte
-  /// elements has padded rows, or an offset or stride that is odd; otherwise 2.
+  /// elements has padded rows, an odd offset or an odd stride; otherwise 2.
   int64_t unit = 2;
 
 private:
@@ -114,7 +116,7 @@ private:
 bool readsAccumulated(const ScheduledCommand &command, int64_t iteration);
 
 /// Evaluates a launch or GEMM on `operands`, which have evaluation types of
-/// `interpreter`, and returns its results.
+/// `interpreter`, and returns the results of the command.
 mlir::FailureOr<llvm::SmallVector<TensorHandle>>
 evaluateCommand(const Interpreter &interpreter, const ScheduledCommand &command,
                 llvm::ArrayRef<TensorHandle> operands);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Converts between the interpreter's tensors and the dense row-major bytes that
-// files and the training driver use.
+// Converts between the interpreter's tensors and the contiguous row-major bytes
+// that files and the training driver use.
 //
 //===----------------------------------------------------------------------===//
 

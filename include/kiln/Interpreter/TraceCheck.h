@@ -7,20 +7,18 @@
 //
 // --check-ops of an executable writes a trace: the arena before each program,
 // and the bytes written by every command. checkTrace() evaluates every command
-// in f64 on exactly the bytes that the compiled command read, and compares the
-// results.
+// in f64 on exactly the bytes that the compiled command read. Let x be a
+// floating-point result of this exact evaluation, and let y be the result that
+// the compiled command wrote. checkTrace() requires
 //
-// The Euclidean norm of the difference may be at most
+//   |y - x| <= 8 * sqrt(L) * (eps * |x| + s / 2),
 //
-//   8 * sqrt(L) * (eps * |result| + s / 2),
-//
-// where L is the length of the longest sum of the command and eps is the
-// machine epsilon of the result's type. s is an estimate of the effect of
-// rounding on a correct result. It is the largest distance from the exact
-// result to the result of an evaluation that rounds every op, and to the
-// results of evaluations with random perturbations of relative size eps. s is
-// large if terms cancel; it is computed only if the difference exceeds the
-// bound for s = 0.
+// where |x| is the Euclidean norm of x, L is the length of the longest sum of
+// the command, and eps is the machine epsilon of the type of y. s is an
+// estimate of the effect of rounding on a correct result: the largest distance
+// from x to the result of an evaluation that rounds every op, or to the result
+// of an evaluation with random perturbations of relative size eps. s is large
+// if terms cancel. It is computed only if |y - x| exceeds the bound for s = 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +34,9 @@
 
 namespace kiln {
 
-/// Prints a table with the command of every kind whose difference is largest
-/// relative to its bound. Returns an error if a difference exceeds its bound.
+/// Prints a table with one row per kind of command. The row shows, of all
+/// commands of this kind, the command with the largest quotient
+/// |y - x| / bound. Returns an error if any |y - x| exceeds its bound.
 Status checkTrace(mlir::ModuleOp module, const std::string &path,
                   llvm::raw_ostream &out);
 

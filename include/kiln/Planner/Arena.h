@@ -11,11 +11,11 @@
 // overlap, and minimizes the height of the arena.
 //
 //      height                      The load (peak live bytes) is a lower
-//        |  +-----+  +--+          bound on the height; a plan that reaches
-//        |  |  b  |  |d |          it is optimal. Finding one is NP-hard in
-//        |  +--+--+--+--+          general (dynamic storage allocation), so
-//        |  |a |    c   |          greedy orders are tried first, followed
-//        +--+--+--------+-> time   by an exact search.
+//        |  +-----+  +--+          bound on the height. A plan whose height
+//        |  |  b  |  |d |          equals the load is optimal. Minimizing the
+//        |  +--+--+--+--+          height is NP-hard (dynamic storage
+//        |  |a |    c   |          allocation), so greedy orders are tried
+//        +--+--+--------+-> time   first, followed by an exact search.
 //
 // The result is a pure function of the buffers and the options: effort is
 // measured in elementary steps of the search, not in seconds.
@@ -53,16 +53,15 @@ struct ArenaOptions {
   /// The search stops as soon as the height is at most `capacity`. -1: the
   /// height is minimized.
   int64_t capacity = -1;
-  /// Upper limit on elementary steps, each of which examines one buffer or
-  /// section and takes about a nanosecond. With 0, only the greedy orders are
-  /// tried.
+  /// Upper limit on the number of elementary steps of the search. A step takes
+  /// about a nanosecond. With 0, only the greedy orders are tried.
   uint64_t effort = 300'000'000;
 };
 
 struct ArenaPlan {
   /// Offset of every buffer, in the order of the input.
   std::vector<int64_t> offsets;
-  /// The end of the highest buffer, which is the size of the arena.
+  /// The largest end offset of any buffer, which is the size of the arena.
   int64_t height = 0;
   /// The load: the peak of the live bytes, including padding.
   int64_t maxLive = 0;

@@ -32,10 +32,11 @@
 // is present by itself, and a dropped a_i must be recomputed before its next
 // use. a_0 and delta_n are present at the start, and a_0 is kept until the end.
 //
-// The memory of an operation is the sum of everything that is present when it
-// starts, its result and its workspace. A workspace may be negative, for
-// example if delta_i overwrites delta_{i+1}. However, the memory of an
-// operation is never less than the memory before or after it. Sizes are in
+// The memory of an operation is the sum of the sizes of all values that are
+// present when the operation starts, of its result and of its workspace. A
+// workspace may be negative, for example if delta_i overwrites delta_{i+1}.
+// However, the memory of an operation is never less than the sum of the sizes
+// of all values that are present before or after the operation. Sizes are in
 // bytes, times in seconds.
 //
 //===----------------------------------------------------------------------===//
@@ -53,34 +54,35 @@
 
 namespace kiln {
 
-/// One way to run the forward and backward passes of a stage.
+/// An option for running the forward and backward passes of a stage.
 struct StageOption {
   /// Size of abar_{i+1}: the bytes that the forward pass saves for the backward
-  /// pass, without the stage's input. At least the size of the stage's output.
+  /// pass, not counting the stage's input. Must be at least the size of the
+  /// stage's output.
   int64_t saved = 0;
   /// Bytes of host memory that the stage occupies from its forward to its
-  /// backward pass. ChainCost::hostPeak reports their peak, which no option
-  /// limits.
+  /// backward pass. ChainCost::hostPeak is the peak of the sum over all stages.
+  /// The planner does not limit this peak.
   int64_t hostBytes = 0;
   double forward = 0;
   double backward = 0;
   int64_t forwardWorkspace = 0;
   int64_t backwardWorkspace = 0;
-  /// True if the gradients differ from those of the model as written.
+  /// True if this option changes the gradients of the model.
   bool lossy = false;
 
   bool operator==(const StageOption &other) const;
 };
 
 struct Stage {
-  /// Bytes of a_i and of delta_i. They may differ, for example because token
-  /// ids have no gradient.
+  /// Bytes of a_i and of delta_i. The two sizes may differ, for example because
+  /// token ids have no gradient.
   int64_t input = 0;
   int64_t inputGradient = 0;
   /// Seconds of a forward pass that saves nothing.
   double fastForward = 0;
   int64_t fastForwardWorkspace = 0;
-  /// Must contain at least one option that is not lossy.
+  /// Options of the stage, at least one of which must not be lossy.
   std::vector<StageOption> options;
 
   bool operator==(const Stage &other) const;
@@ -111,7 +113,8 @@ std::string verifyChain(const Chain &chain);
 struct ChainOp {
   support::ChainOpKind kind = support::ChainOpKind::Backward;
   int32_t stage = 0;
-  /// Option of ForwardSave and ForwardSaveDrop.
+  /// For ForwardSave and ForwardSaveDrop: the index of an option in
+  /// Stage::options.
   int32_t option = -1;
 
   bool operator==(const ChainOp &other) const {

@@ -36,18 +36,18 @@ struct ChainOptions {
   bool allowLossy = false;
   /// Restricts the planner to memory-persistent schedules.
   bool persistentOnly = false;
-  /// Initial and maximum number of slots. The result is exact if the greatest
-  /// common divisor of all stored sizes divides the budget into at most
-  /// `maxSlots` slots.
+  /// Initial and maximum number of slots into which the dynamic program divides
+  /// the budget. The dynamic program is exact if budget / gcd(all stored sizes)
+  /// <= maxSlots.
   int32_t minSlots = 128;
   int32_t maxSlots = 4096;
   /// Refinement of the tables ends when the best plan satisfies
   /// persistentBound >= (1 - gap) * time.
   double gap = 2e-4;
-  /// Upper limits on elementary steps. `tableEffort` limits the tables of the
-  /// dynamic program, with steps of up to half a nanosecond; the first table is
-  /// always computed. `moveEffort` limits the local search, with steps of about
-  /// a nanosecond.
+  /// Upper limits on elementary steps. `tableEffort` limits the dynamic
+  /// program, whose steps take up to half a nanosecond each; at least one table
+  /// is computed regardless of the limit. `moveEffort` limits the local search,
+  /// whose steps take about a nanosecond each.
   uint64_t tableEffort = 6'000'000'000;
   uint64_t moveEffort = 300'000'000;
   /// The same limits for a ChainLadder: `ladderEffort` for all its tables
@@ -62,7 +62,8 @@ struct ChainPlan {
   double time = 0;
   int64_t peak = 0;
   int64_t hostPeak = 0;
-  /// Time of the best persistent schedule found, before non-persistent moves.
+  /// Time of the best persistent schedule found. The local search for
+  /// non-persistent schedules starts from this schedule.
   double persistentTime = 0;
   /// Lower bound on the time of persistent schedules within the budget.
   double persistentBound = 0;
@@ -91,14 +92,14 @@ ChainFloor smallestFeasibleBudget(const Chain &chain,
                                   const ChainOptions &options = {});
 
 /// Computes plans of one chain for many budgets. Computing a plan takes a few
-/// milliseconds once the tables for the largest budget are filled. The time of
-/// the schedule is within a small fraction of a per cent of the time of
-/// solveChain()'s schedule.
+/// milliseconds once the tables for the largest budget are filled. The times of
+/// the schedules of plan() and of solveChain() differ by a small fraction of a
+/// per cent.
 class ChainLadder {
 public:
-  /// Prepares plans for budgets of up to `largest` bytes, and for larger
-  /// budgets that suffice to save everything. Copies the chain, which must pass
-  /// verifyChain().
+  /// Prepares plans for budgets of up to `largest` bytes, and for all larger
+  /// budgets that suffice for every stage to save with its fastest option.
+  /// Copies the chain, which must pass verifyChain().
   ChainLadder(const Chain &chain, int64_t largest,
               const ChainOptions &options = {});
   ~ChainLadder();
@@ -107,8 +108,9 @@ public:
   ChainFloor floor() const;
 
   /// Returns a plan as solveChain() does, except that `persistentBound` is
-  /// equal to `bound`. The plan is never slower than an earlier one for the
-  /// same or a smaller budget, so the result depends on the previous calls.
+  /// equal to `bound`. The plan is never slower than a plan that an earlier
+  /// call returned for the same or a smaller budget, so the result depends on
+  /// the earlier calls.
   std::optional<ChainPlan> plan(int64_t budget);
 
 private:
@@ -120,8 +122,8 @@ private:
 /// persistent or not. The bound is the optimum of a linear relaxation in which
 /// each stage either runs its forward pass once and keeps the bytes that an
 /// option saves, or runs its forward pass twice. The bound is tight for budgets
-/// for which two forward passes per stage suffice. It is infinite only for
-/// budgets below the smallest feasible one.
+/// for which two forward passes per stage suffice. The bound is infinite only
+/// for budgets below the smallest feasible budget.
 double relaxedTimeBound(const Chain &chain, int64_t budget,
                         const ChainOptions &options = {});
 

@@ -12,8 +12,8 @@
 // that do not change results.
 //
 // Every query returns seconds and is monotone: more work never takes less time.
-// A query at a point of a table returns the exact value. Between points, the
-// logarithm of the time is interpolated linearly in the logarithms of the
+// A query at a point of a table returns the time at this point. Between points,
+// the logarithm of the time is interpolated linearly in the logarithms of the
 // sizes. Beyond the last point, the rate is constant. A GEMM that is smaller
 // than the first point takes as long as the first point.
 //
@@ -55,8 +55,9 @@ struct MachineOrigin {
 
 /// Rates of whole GEMMs, including their launch, over a grid of sizes.
 struct GemmCurve {
-  std::vector<int64_t> m, n, k; ///< Ascending axes of one or more points.
-  std::vector<double> flops;    ///< FLOP/s, [m][n][k] in row-major order.
+  /// Sizes of the grid points in each dimension, ascending, at least one.
+  std::vector<int64_t> m, n, k;
+  std::vector<double> flops; ///< FLOP/s, [m][n][k] in row-major order.
 
   /// Returns the rate of the fastest point.
   double peak() const;
@@ -69,9 +70,9 @@ struct BandwidthCurve {
   std::vector<double> bytesPerSecond;
 };
 
-/// Rate of attention kernels relative to the peak GEMM rate of their type, as a
-/// function of the sequence length. Pairs of a query and a key that are masked
-/// do not count as work.
+/// Rate of attention kernels relative to the peak rate of GEMMs with the same
+/// element type, as a function of the sequence length. Pairs of a query and a
+/// key that are masked do not count as work.
 struct AttentionCurve {
   std::vector<int64_t> sequence; ///< Lengths in ascending order.
   std::vector<double> forward, backward;
@@ -82,7 +83,8 @@ struct AttentionCurve {
 struct MachineLink {
   double toHost = 0, toDevice = 0; ///< bytes/s.
   double latency = 0;              ///< Fixed cost of a copy, in seconds.
-  bool duplex = false; ///< Copies in both directions can overlap at full rate.
+  /// True if copies in both directions can overlap at full rate.
+  bool duplex = false;
 };
 
 /// Properties of the present machine, to compare with those in a measured
@@ -99,10 +101,10 @@ struct Machine {
   MachineOrigin origin;
   int64_t deviceBytes = 0, hostBytes = 0;
   double launchSeconds = 0; ///< Launch time of an empty kernel.
-  /// Simple fp32 operations per second in generated kernels with operands in
-  /// registers. A fused multiply-add counts as two.
+  /// Simple fp32 operations per second of a generated kernel whose operands are
+  /// in registers. A fused multiply-add counts as two.
   double vectorFlops = 0;
-  /// fp64 and fp32 are always present.
+  /// Rates of GEMMs by element type. Curves for f64 and f32 always exist.
   std::map<ElementType, GemmCurve> gemm;
   BandwidthCurve bandwidth;
   AttentionCurve attention;
@@ -112,7 +114,7 @@ struct Machine {
   const GemmCurve &gemmOf(ElementType type) const;
 
   /// Returns the seconds of `batch` GEMMs of [m, k] with [k, n], including
-  /// launches. A CPU runs them one after the other; a GPU runs one GEMM with
+  /// launches. A CPU runs the GEMMs one after another; a GPU runs one GEMM with
   /// batch * m rows.
   double gemmSeconds(ElementType type, int64_t batch, int64_t m, int64_t n,
                      int64_t k) const;

@@ -20,11 +20,12 @@
 //
 // Values are chosen greedily. At each command whose live bytes exceed the
 // capacity, in program order, the planner adds values whose gap contains the
-// command until the live bytes fit. It adds the values that were computed
-// earliest first, because they have the most time for their copies to the host.
-// Afterwards the planner removes values that need not be offloaded. If commands
-// still wait for the link, the planner tries sets that differ from the best set
-// so far by one added, removed or exchanged value.
+// command until the live bytes fit. It adds these values in the order in which
+// they are computed, because a value that is computed early has the most time
+// for its copy to the host. Afterwards the planner removes values that need not
+// be offloaded. If commands still wait for the link, the planner tries sets
+// that differ from the best set so far by one added, removed or exchanged
+// value.
 //
 //===----------------------------------------------------------------------===//
 

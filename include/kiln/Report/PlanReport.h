@@ -30,7 +30,7 @@ namespace report {
 std::string bytesText(int64_t bytes);
 } // namespace report
 
-/// Returns the summary: the peak, its split into memory classes, the largest
+/// Returns the summary: the peak, in total and per memory class, the largest
 /// buffers at the peak, the step time and its lower bound, and the choices of
 /// the planner.
 std::string planSummary(const llvm::json::Object &plan);

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Assigns places to views, concats, sums of loops and results. BufferPlan.h
+// Assigns a Place, which is a location in a buffer, to each value of a program:
+// results of ops, views, operands of concats, and sums of loops. BufferPlan.h
 // describes the rules.
 //
 //===----------------------------------------------------------------------===//
@@ -92,8 +93,8 @@ bool PlanBuilder::coversBuffer(const Place &place, Type type) {
   return buffer.bytes == bytesOf(type) && place.rowStride == columns;
 }
 
-/// Returns the place of a reshape or slice, or std::nullopt if a row pitch
-/// cannot describe it.
+/// Returns the location of a reshape or slice, or std::nullopt if the elements
+/// of the result are not rows with one row pitch.
 std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
   auto from = tensorTypeOf(view->getOperand(0)),
        to = tensorTypeOf(view->getResult(0));
@@ -124,8 +125,9 @@ std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
   return place;
 }
 
-/// Sets the place of a value before its producer is visited, and the places of
-/// the values that the producer accumulates onto.
+/// Sets the location of `value` before the op that defines `value` is visited.
+/// If this op accumulates onto an operand, also sets the location of that
+/// operand.
 void PlanBuilder::preplace(Value value, Place place) {
   setPlace(value, place);
   auto result = dyn_cast<OpResult>(value);
@@ -138,8 +140,9 @@ void PlanBuilder::preplace(Value value, Place place) {
     preplace(tied, place);
 }
 
-/// Places the operands of each concat inside its result.
-/// kiln-form-dispatches ensures that each producer can write there.
+/// Assigns to each operand of a concat a location inside the result of the
+/// concat. kiln-form-dispatches ensures that the ops that compute the operands
+/// can write to these locations.
 void PlanBuilder::placeConcats(Block &block) {
   for (Operation &op : llvm::reverse(block)) {
     auto concat = dyn_cast<ConcatOp>(op);
@@ -175,8 +178,8 @@ void PlanBuilder::placeConcats(Block &block) {
   }
 }
 
-/// Places each sum of a loop, its block argument and the value yielded for it
-/// in one buffer.
+/// Assigns one location to each sum of a loop, to the block argument of the
+/// sum, and to the value that the body yields for the sum.
 void PlanBuilder::placeYields(AccumulateOp loop) {
   Block &body = loop.getBody().front();
   Operation *yield = body.getTerminator();
@@ -200,11 +203,11 @@ void PlanBuilder::placeYields(AccumulateOp loop) {
   }
 }
 
-/// Returns the place of the matrix that a GEMM stores. If only the kernel of
-/// the epilogue reads the matrix, the matrix shares the place of a result of
-/// the epilogue where possible. That place must not contain an operand of the
-/// command, because a tile of the matrix is written before the epilogue reads
-/// its operands.
+/// Returns the location of the matrix that a GEMM stores. The matrix shares the
+/// location of a result of the epilogue if only the epilogue reads the matrix,
+/// the row program permits the sharing, and the buffer contains no operand of
+/// the command. Such an operand would be overwritten by a tile of the matrix
+/// before the epilogue reads the operand.
 Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
   if (Value matrix = gemm.getMatrix()) {
     if (!places.contains(matrix))
@@ -221,7 +224,8 @@ Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
       return places.lookup(input).buffer == place.buffer;
     });
   };
-  // The result may be a reshape of the matrix, with another row length.
+  // The row length of the result may differ from that of the matrix, because
+  // the epilogue may contain reshapes.
   auto asProduct = [&](Place place, Type type) {
     auto tensor = cast<RankedTensorType>(type);
     if (place.rowStride == getColumnCount(tensor) || getRowCount(tensor) == 1)
@@ -251,11 +255,11 @@ Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
   return newPlace("matmul of which only the results of the epilogue are kept");
 }
 
-/// Returns true if a dispatch may store its result in the place of an operand
-/// whose lifetime ends at the dispatch. `rows` is the program of a row
-/// dispatch, or null. The operand dy of kiln.bucket_decode is such an operand,
-/// because the kernel reads each element of dy before it writes the same
-/// element of dx.
+/// Returns true if a dispatch may store `result` at the location of `operand`,
+/// whose lifetime ends at the dispatch. `rows` is the row program of the
+/// dispatch, or null if it has none. Of the ops without a row program, only
+/// kiln.bucket_decode may store its result dx at the location of an operand:
+/// its kernel reads each element of dy before it writes the same element of dx.
 static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
                          unsigned operand, unsigned result) {
   if (rows)
@@ -265,7 +269,7 @@ static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
          decode.getDy() == dispatch.getBody().front().getArgument(operand);
 }
 
-/// Assigns a place to each result that has none.
+/// Assigns a location to each result of `op` that has none.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
   bool isGemm = isa<GemmOpInterface>(op);
@@ -275,8 +279,8 @@ void PlanBuilder::placeResults(Operation *op) {
     Value tied = getTiedOperand(result);
     if (tied) {
       Place from = places.lookup(tied);
-      // Only the new value of a state may be stored in the place of the state,
-      // and only if no later op reads the entry value.
+      // Only the new value of a state may be stored at the location of the
+      // state, and only if no later op reads the entry value.
       auto read = tied.getDefiningOp<ReadOp>();
       bool update =
           read && llvm::any_of(result.getUsers(), [&](Operation *user) {
@@ -294,9 +298,10 @@ void PlanBuilder::placeResults(Operation *op) {
       if (existing != places.end() && existing->second.buffer == from.buffer &&
           existing->second.offset == from.offset)
         continue;
-      // The op accumulates onto the operand, but a later op reads the operand,
-      // or the result already has another place. Copy the operand to the place
-      // of the result first.
+      // The op accumulates onto the operand but cannot update the operand in
+      // place: a later op reads the operand, or the result already has a
+      // different location. Before the op, copy the operand to the location of
+      // the result.
       if (existing == places.end()) {
         int32_t buffer = newBuffer(
             describeOp(op), rt::SlotClass::Activation, result.getType(),
@@ -308,9 +313,9 @@ void PlanBuilder::placeResults(Operation *op) {
     }
     if (places.contains(result))
       continue;
-    // A dispatch may write to the place of an operand whose lifetime ends. An
-    // epilogue must not write to the operands of the matmul, which other tiles
-    // still read.
+    // A dispatch may write to the location of an operand whose lifetime ends at
+    // the dispatch. An epilogue must not write to the operands of the matmul,
+    // because the GEMM reads them again for later tiles.
     std::optional<Place> shared;
     if (dispatch)
       for (auto [i, input] : llvm::enumerate(dispatch.getInputs())) {
@@ -330,7 +335,8 @@ void PlanBuilder::placeResults(Operation *op) {
             !mayWriteOver(dispatch, rows, isGemm ? i - 1 : i,
                           result.getResultNumber()))
           continue;
-        // Overwrite the operand only if no other operand is in its buffer.
+        // Overwrite the operand only if its buffer contains no other operand of
+        // the dispatch.
         if (llvm::count_if(dispatch.getInputs(), [&](Value other) {
               return places.lookup(other).buffer == place.buffer;
             }) == 1)

@@ -109,8 +109,8 @@ void PlanBuilder::delayUpdates(Block &block) {
       if (Operation *outer = block.findAncestorOpInBlock(*reader);
           outer && last->isBeforeInBlock(outer))
         last = outer;
-    // If the terminator reads the entry value, the update cannot be moved after
-    // that reader. Instead, the result is copied into the state at the end.
+    // If the last reader is the terminator, the update cannot be moved after
+    // it. Instead, the result is copied into the state at the end.
     if (last == update || last->hasTrait<OpTrait::IsTerminator>())
       continue;
     // Move the update only if all its results are read only at the end of the
@@ -144,9 +144,9 @@ void PlanBuilder::emitCopy(Place from, Place to, Type type) {
   plan.commands.push_back(std::move(copy));
 }
 
-/// Sets the slot class of the gradient operand of each update to gradient. If
-/// the operand is a copy from the other memory, the source of the copy gets
-/// this class, too.
+/// Gives the gradient operand of each update the slot class 'gradient'. If the
+/// operand is a copy between device and host, the source of the copy gets the
+/// slot class 'gradient', too.
 void PlanBuilder::classifyGradients(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
   if (!dispatch)
@@ -310,7 +310,7 @@ bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
 
 /// Schedules the start of a copy. If the copy is only used as the new value of
 /// a state, and no later op reads the entry value, the destination of the copy
-/// is the place of the state.
+/// is the buffer of the state.
 LogicalResult PlanBuilder::visitCopy(Operation *copy) {
   Value source = copy->getOperand(0), token = copy->getResult(0);
   Place from = places.lookup(source);

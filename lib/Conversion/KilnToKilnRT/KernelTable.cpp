@@ -33,8 +33,9 @@ static void copyEpilogue(DispatchOp dispatch, Region &region) {
     to.getTerminator()->eraseOperand(to.getTerminator()->getNumOperands() - 1);
 }
 
-/// Removes the memory from all tensor types of a body. A kernel does not depend
-/// on the memory of its operands, which the views of each launch determine.
+/// Removes the memory space from all tensor types of a body. A kernel does not
+/// depend on the memory spaces of its operands, because the views of each
+/// launch specify them.
 static void dropMemory(Region &region) {
   region.walk([](Operation *op) {
     for (Value result : op->getResults())

@@ -17,8 +17,8 @@ namespace kiln {
 /// Creates one kernel for all equal dispatches. Two dispatches are equal if
 /// their bodies print identically without locations and launch arguments, and
 /// their operands and results have the same row strides. The kernel of a
-/// dispatch of family gemm is the epilogue of the dispatch, with the result of
-/// the matmul as first operand.
+/// dispatch of the family 'gemm' is the epilogue of the dispatch, with the
+/// result of the matmul as first operand.
 class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module)

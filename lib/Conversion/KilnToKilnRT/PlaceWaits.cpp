@@ -84,7 +84,8 @@ void WaitPlacer::order(rt::CommandOpInterface command) {
     Attribute other =
         queues.lookup(onHost ? MemorySpace::Device : MemorySpace::Host);
     command->setAttr("after", ArrayAttr::get(command.getContext(), other));
-    // All earlier commands of the other queue are now complete.
+    // When `command` starts, all earlier commands of the queue `other` are
+    // complete.
     for (Scalar &scalar : scalars)
       (onHost ? scalar.isWritten : scalar.isRead) = false;
   }

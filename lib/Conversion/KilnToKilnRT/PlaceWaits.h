@@ -12,22 +12,22 @@
 
 namespace kiln {
 
-/// The queues of a module, which are declared on first use. If the commands of
-/// the target overlap, commands on device memory and commands on host memory
-/// have separate queues. Otherwise one queue executes all commands except
-/// transfers.
+/// The queues of a module. Each queue is declared on first use. If `overlap` is
+/// true, one queue executes the commands on device memory and a second queue
+/// executes the commands on host memory. Otherwise one queue executes both.
+/// Transfers have queues of their own.
 class QueueTable {
 public:
   QueueTable(mlir::ModuleOp module, mlir::SymbolTable &symbols, bool overlap)
       : module(module), symbols(symbols), overlap(overlap) {}
   /// Returns the queue of commands that access `memory`.
   mlir::FlatSymbolRefAttr executing(MemorySpace memory);
-  /// Returns the queue of copies from the other memory to `memory`.
+  /// Returns the queue of the transfers whose destination is in `memory`.
   mlir::FlatSymbolRefAttr copyingTo(MemorySpace memory);
   /// Returns all queues declared so far, except those of transfers.
   mlir::ArrayAttr getExecuting();
-  /// Returns the separate queue of commands on `memory`, or null if none is
-  /// declared.
+  /// Returns the queue that was declared for commands on `memory`, or null if
+  /// there is none.
   mlir::FlatSymbolRefAttr lookup(MemorySpace memory) {
     return names[memory == MemorySpace::Host ? Host : Compute];
   }

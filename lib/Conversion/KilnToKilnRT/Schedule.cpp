@@ -40,7 +40,7 @@ static LogicalResult verifySchedules(ModuleOp module) {
 
 namespace {
 
-/// Bytes, indexed by memory.
+/// A number of bytes for each memory.
 using BytesOfMemory =
     llvm::EnumeratedArray<int64_t, MemorySpace, MemorySpace::Host>;
 
@@ -83,8 +83,9 @@ private:
   BytesOfMemory stateBytes = BytesOfMemory(0);
   // State of the program that is being emitted.
   ProgramPlan *plan = nullptr;
-  SmallVector<Value> slots;            ///< Indexed by buffer.
-  DenseMap<Operation *, Value> tokens; ///< Keyed by kiln.copy_out or copy_in.
+  SmallVector<Value> slots; ///< The slot of each buffer, indexed by buffer.
+  /// The token of each kiln.copy_out and kiln.copy_in.
+  DenseMap<Operation *, Value> tokens;
   /// Views in the current block, keyed by slot, offset, loop stride and type.
   using ViewKey = std::tuple<Value, int64_t, int64_t, Type>;
   DenseMap<ViewKey, Value> views;
@@ -138,8 +139,8 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
   return stateBytes[memory] + arena.height;
 }
 
-/// Returns the view of a tensor at a place. Creates it if the current block has
-/// none.
+/// Returns the view of `place` with the given type. Creates the view if the
+/// current block does not contain it.
 Value Scheduler::viewOf(const Place &place, RankedTensorType type) {
   MemRefType viewed =
       rt::viewType(type, place.rowStride, plan->buffers[place.buffer].memory);
@@ -166,7 +167,8 @@ ArrayAttr Scheduler::argumentsOf(DispatchOp dispatch) {
   return arguments.empty() ? ArrayAttr() : builder.getArrayAttr(arguments);
 }
 
-/// Returns how a command combines its result with the previous contents.
+/// Returns whether a command overwrites its result buffer or adds to the
+/// contents of the buffer.
 static rt::Accumulation accumulationOf(const Command &command) {
   return static_cast<rt::Accumulation>(command.beta);
 }

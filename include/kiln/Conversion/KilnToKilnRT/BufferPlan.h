@@ -7,18 +7,19 @@
 //
 // The buffer plan of a program at the dispatched level: buffers, the location
 // of each value in a buffer (Place), and the commands in order. The plan
-// determines which values share a buffer. The arena planner assigns offsets in
-// the arena to buffers later.
+// determines which values share a buffer. Afterwards, the arena planner assigns
+// an arena offset to each buffer.
 //
 //   view     The location of a view is derived from that of its source.
 //   concat   Operands are placed inside the result, so that the ops that
 //            compute them write directly into the result.
-//   tie      A result uses the buffer of an operand if the op requires it
+//   tie      A result uses the buffer of an operand if the op requires this
 //            (updates, accumulation), or if the row program permits it and the
 //            lifetime of the operand ends at the op.
 //   copy     For a copy between device and host, source and destination are
-//            live from the start of the copy to its wait. The new value of a
-//            state is copied directly to the buffer of the state.
+//            live from the start of the copy until the wait for the copy. The
+//            new value of a state is copied directly to the buffer of the
+//            state.
 //   matmul   The result of a matmul with an epilogue is stored at the location
 //            of one of the results of the epilogue.
 //   padding  The rows of a GEMM operand start at multiples of the row alignment
@@ -53,16 +54,16 @@ struct Buffer {
   int64_t offset = -1; ///< Bytes from the start of the arena; -1: not assigned.
   /// Row length and row pitch in bytes of a matrix with padded rows, or 0.
   int64_t rowBytes = 0, rowPitch = 0;
-  /// Position in program order of the last op that reads one of the values
+  /// Position in program order of the last op that reads any of the values
   /// placed in the buffer so far.
   int64_t lastUse = -1;
 };
 
-/// The location of a value: a matrix (rows, columns) inside a buffer.
+/// The location of a value in a buffer. The value is stored as a matrix.
 struct Place {
   int32_t buffer = -1;
   int64_t offset = 0;     ///< Bytes from the start of the buffer.
-  int64_t loopStride = 0; ///< Bytes per iteration of the enclosing loop.
+  int64_t loopStride = 0; ///< Bytes added to `offset` per loop iteration.
   int64_t rowStride = 0;  ///< Row pitch in elements.
 };
 
@@ -82,7 +83,8 @@ struct Command {
   /// CopyWait: the kiln.copy_out or kiln.copy_in.
   mlir::Operation *op = nullptr;
   /// Launch: operands, then results. Copies: source, destination. Gemm: left
-  /// operand, right operand, matrix, epilogue operands, epilogue results.
+  /// operand, right operand, the matrix that the GEMM stores, epilogue
+  /// operands, epilogue results.
   llvm::SmallVector<Place, 6> places;
   /// Index of the buffer for scratch memory or the GEMM workspace, or -1.
   int32_t scratch = -1;
@@ -90,8 +92,8 @@ struct Command {
   int64_t count = 0; ///< LoopBegin: number of iterations.
   /// An rt::Accumulation, for Gemm and for Launch of a kernel that accumulates
   /// in place: 0 overwrites the result, 1 adds to the result, and 2 overwrites
-  /// the result in the first iteration of the loop and adds to it in the
-  /// others.
+  /// the result in the first iteration of the loop and adds to it in all later
+  /// iterations.
   int64_t beta = 0;
 };
 
@@ -99,7 +101,9 @@ struct Boundary {
   std::string name;
   Place place;
   mlir::Type type;
-  InputAttr fact; ///< The declaration of a data input, or null.
+  /// Attribute `kiln.input` of an input. Null for an input without the
+  /// attribute and for an output.
+  InputAttr fact;
 };
 
 struct ProgramPlan {
@@ -119,9 +123,9 @@ struct ScratchBytes {
   llvm::function_ref<int64_t(GemmOpInterface)> ofGemm;
 };
 
-/// Builds the buffer plan of a program at the dispatched level. `states` is the
-/// order of states in all programs: buffer i of the plan stores state i. Fails
-/// with a diagnostic if an op cannot be scheduled.
+/// Builds the buffer plan of a program at the dispatched level. `states` lists
+/// the states in the order that all programs use: buffer i of every plan stores
+/// states[i]. Fails with a diagnostic if an op cannot be scheduled.
 llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
                                          llvm::ArrayRef<StateOp> states,
                                          ScratchBytes scratchBytes,
@@ -130,15 +134,15 @@ llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
 
 /// Builds the buffer plans of all programs of a module at the dispatched level,
 /// with scratch for `maxThreads` threads. Adds kernels to the module. Moves
-/// updates after the other readers of their states.
+/// each update after all other ops that read the state that it updates.
 llvm::FailureOr<std::vector<ProgramPlan>> planPrograms(mlir::ModuleOp module,
                                                        int64_t maxThreads);
 
-/// Returns the class of the slot of a state.
+/// Returns the slot class for a state.
 rt::SlotClass slotClassOf(StateOp state);
 
-/// Returns a readable name of an op: the name of its location, and the names of
-/// the ops that it computes.
+/// Returns a readable name of an op: the name of its location, followed by the
+/// name of the op or, for a dispatch, the names of the ops in its body.
 std::string describeOp(mlir::Operation *op);
 
 } // namespace kiln
