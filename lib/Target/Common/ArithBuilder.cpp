@@ -79,7 +79,8 @@ Value ArithBuilder::firstLanes(int64_t count) {
 }
 
 Value ArithBuilder::lanesBetween(Value first, Value low, Value high) {
-  // The bounds may be outside the lane range, so compare in i64.
+  // Compare in i64, because `low` and `high` may be far outside of the range
+  // [first, first + laneCount).
   Value position = add(broadcast(first), lanes(i64()));
   Value inside = less(position, broadcast(high));
   Value outside = less(position, broadcast(low));

@@ -16,8 +16,9 @@
 // number and the low bits of the sum are the code. A code above that of the
 // largest finite number is replaced by the overflow code of the format.
 //
-// To widen a normal number, its bits are shifted and the difference of the
-// biases is added. A subnormal number is its mantissa times a power of two.
+// A normal number is widened by shifting its bits and adding the difference of
+// the biases to the exponent. The value of a subnormal number is its mantissa
+// times a power of two.
 //
 //===----------------------------------------------------------------------===//
 

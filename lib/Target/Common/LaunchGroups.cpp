@@ -35,7 +35,9 @@ constexpr size_t kLongestRun = 1024;
 
 namespace {
 
-/// A range of a slot that a launch accesses in any iteration.
+/// A byte range of a slot that contains all bytes that a launch accesses
+/// through one view. If the launch is in a loop, the range covers all
+/// iterations.
 struct SlotAccess {
   rt::SlotOp slot;
   int64_t begin, end; ///< Arena offsets.
@@ -108,7 +110,8 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
   }
   for (auto &[slot, use] : uses) {
     rt::SlotOp place = slot;
-    // Inputs are live from the first command, outputs until the last.
+    // Inputs are live from the first command on, and outputs are live until the
+    // last command.
     auto boundary = [&](auto isBoundary) {
       return llvm::any_of(place->getUsers(), [&](Operation *view) {
         return llvm::any_of(view->getUsers(), isBoundary);
@@ -128,7 +131,7 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
 
 void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
   rt::LaunchOp first = equal.front();
-  // AddAfterFirst takes the micro-batch as one more immediate.
+  // A launch with AddAfterFirst has one additional immediate, the micro-batch.
   auto immediates =
       static_cast<int64_t>(immediatesOf(first).size()) +
       (first.getAccumulate() == rt::Accumulation::AddAfterFirst ? 1 : 0);
@@ -142,8 +145,8 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 }
 
 void Grouping::finish(Run &run) {
-  // Launches by kernel, arguments, accumulation and queue, in order of first
-  // appearance.
+  // Launches with equal kernel, arguments, accumulation and queue form one
+  // entry. Entries are in order of first appearance.
   using Key = std::tuple<Attribute, Attribute, Attribute, Attribute>;
   llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;
   for (rt::LaunchOp launch : run.launches)

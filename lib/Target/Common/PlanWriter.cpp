@@ -207,7 +207,8 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
     plan["lossy"] = record.lossy;
   if (Array compressed = writeCompressed(module); !compressed.empty())
     plan["compressed"] = std::move(compressed);
-  // The memory budgets, and the step time and peak memory before planning.
+  // Values that the memory planner provides: the budgets, and the step time and
+  // the peak memory of the program before planning.
   if (auto planned = module->getAttrOfType<PlanAttr>(kPlanAttr)) {
     if (auto budget = planned.getBudget())
       plan["budget_bytes"] = *budget;

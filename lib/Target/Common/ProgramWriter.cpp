@@ -22,7 +22,8 @@ using llvm::json::Array;
 using llvm::json::Object;
 using JsonValue = llvm::json::Value;
 
-/// The role that runs all programs and holds all states.
+/// The name of the only role in a program file. The rank with this role runs
+/// all programs and holds all states.
 static constexpr StringRef mainRole = "main";
 
 static StringRef typeName(Type element) {
@@ -67,13 +68,14 @@ private:
   ModuleOp module;
   const TargetBackend &target;
   const KernelIndex &kernels;
-  DenseMap<mlir::Value, int64_t> tokens; ///< The number of each token.
+  /// The number of each async token in the program file.
+  DenseMap<mlir::Value, int64_t> tokens;
 };
 
 } // namespace
 
-/// Returns the floating-point operations and the bytes accessed by a kernel,
-/// for traces.
+/// Returns the number of floating-point operations of a kernel and the number
+/// of bytes that the kernel accesses, for traces.
 static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   int64_t flops = 0, bytes = 0;
@@ -495,7 +497,8 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
   ProgramWriter writer(module, target, kernels);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>())
     programs[getProgramName(program)] = writer.write(program);
-  // Omit the command names, because the commands of `programs` contain them.
+  // Omit the list of command names, because every command in `programs`
+  // contains its name.
   Object plan = writePlan(module, target, record);
   plan.erase("command_names");
 

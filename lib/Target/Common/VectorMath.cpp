@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The exponential follows Cephes: the argument is reduced by ln 2 in two parts,
-// and the polynomial has degree 7. The other polynomials are minimax fits
-// weighted by the relative error of the function. The code has no branches,
-// because lanes of a vector may differ: if a function is computed by a
-// different formula for some arguments, both results are computed and one is
-// selected.
+// The exponential follows Cephes: a multiple of ln 2, which is stored as the
+// sum of two constants, is subtracted from the argument, and the polynomial has
+// degree 7. The other polynomials are minimax fits weighted by the relative
+// error of the function. Some functions use one formula for small arguments and
+// another formula for large arguments. The lanes of a vector may need different
+// formulas, so the code has no branches: it evaluates both formulas and selects
+// one of the two results in each lane.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,7 +77,8 @@ Value emitLog(ArithBuilder &k, Value x) {
                       type);
   Value e = arith::SIToFPOp::create(k.b, type, exponent);
   e = k.add(e, k.select(tiny, constant(-23), constant(0)));
-  // log(1 + f) = f - f^2/2 + f^3 P(f). The term e * ln 2 is added in two parts.
+  // log(x) = log(1 + f) + e ln 2, where log(1 + f) = f - f^2/2 + f^3 P(f). The
+  // factor ln 2 is stored as the sum of two constants.
   Value f = k.sub(m, constant(1.0));
   Value p = k.polynomial(f, {0.0691554099, -0.117898643, 0.118729256,
                              -0.12384335, 0.142186642, -0.166692525,

@@ -15,8 +15,8 @@
 //
 // dq of the panel stays in scratch memory and is scaled when it is stored.
 // While a panel is processed, dk and dv of the tile are in scratch memory.
-// Between panels, the sums are stored in the results, which the first panel
-// initializes. If the results are bf16, they cannot hold the sums, and dk and
+// Between panels, dk and dv are stored in the results, which the first panel
+// initializes. If the results are bf16, storing would round the sums, so dk and
 // dv of all keys stay in scratch memory until the last panel.
 //
 // dk and dv are thus summed over query heads, then queries, and dq over keys,
@@ -25,8 +25,8 @@
 // queries and compute its dq. The order of the sums is the same, and therefore
 // so are the bits.
 //
-// With dropout, dv uses the dropped p, and ds uses the dropped dp. D is
-// unchanged, because o already contains the dropped values.
+// With dropout, dv is computed from p after dropout, and ds from dp after
+// dropout. D is unchanged, because o is already the result after dropout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ namespace kiln::cpu {
 
 namespace {
 
-/// Minimum number of key heads, over all sequences, for units of one key head.
-/// With fewer key heads, a unit is a tile of keys or a block of queries.
+/// A unit is one key head if sequences * kvHeads >= kEnoughHeads or length <=
+/// kRowBlock. Otherwise, a unit is a tile of keys or a block of queries.
 constexpr int64_t kEnoughHeads = 4;
 /// Queries per panel; tiles of keys are packed once per panel.
 constexpr int64_t kPanelQueries = 512;
@@ -101,16 +101,16 @@ private:
   int64_t group; ///< Query heads per key head.
   int64_t padded, keyVectors, rowsPerStrip, panelQueries;
   unsigned dqArg;
-  bool splitsHeads; ///< Units are smaller than a key head.
+  bool splitsHeads; ///< A unit is less than a key head.
   bool roundsSums;  ///< dk and dv are bf16 and cannot hold the sums.
-  bool keepsSums;   ///< dk and dv of a head stay in scratch memory.
+  bool keepsSums;   ///< dk and dv of all keys are in scratch memory.
   ScratchLayout layout;
   Value zero, scale;
   // Scratch memory.
   Value keys, keysTransposed, valuesTransposed; // One tile.
-  Value dk, dv;                                 // One tile, or one head.
-  Value queries, gradients, dq, rowSums;        // One panel.
-  Value p, ds;                                  // One block and one tile.
+  Value dk, dv;                          // One tile; all keys if keepsSums.
+  Value queries, gradients, dq, rowSums; // One panel.
+  Value p, ds;                           // One block by one tile.
   // State of the current unit.
   Value sequence, keyHead, head;
 };
@@ -324,16 +324,18 @@ void AttentionGradEmitter::startSums(Value sum, int64_t rows) {
          [&](Value i) { k.storeVector(zeros, tiles.at(sum, i)); });
 }
 
-/// Initializes dk and dv of a tile from the sums of earlier panels in the
-/// results.
+/// Initializes dk and dv of a tile with the sums of earlier panels, which are
+/// in the results, or with zero.
 void AttentionGradEmitter::startTile(Value member, Value first,
                                      Value firstKey) {
-  if (roundsSums) { // Only one panel, since keepsSums is false.
+  // If roundsSums but not keepsSums, there are no earlier panels.
+  if (roundsSums) {
     startSums(dk, shape.kvTile);
     startSums(dv, shape.kvTile);
     return;
   }
-  // True in the first panel of the group that attends to the tile.
+  // True for the first query head of the group, in the first panel whose
+  // queries attend to the tile.
   Value seenBefore = shape.causal ? k.sub(first, firstKey) : first;
   Value isFirst =
       k.bitAnd(k.equal(member, zero), k.less(seenBefore, k.i64Constant(1)));

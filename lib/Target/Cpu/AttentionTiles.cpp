@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Register tiles are sized for 32 vector registers of 16 floats: 16
-// accumulators, a row of `b`, and one broadcast. Larger tiles spill.
+// accumulators, a row of `b`, and one broadcast. Larger tiles would spill
+// registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,8 @@ constexpr int64_t kCacheLineBits = 512;
 /// Prefetch distance: large enough to hide a cache miss, but at most the number
 /// of outstanding misses that a core supports.
 constexpr int64_t kPrefetchRows = 8;
-/// Maximum number of vector counts for which the code of a masked score tile is
-/// specialized.
+/// Maximum number of variants of the code for a masked score tile. The variants
+/// process different numbers of vectors.
 constexpr int64_t kDiagonalSizes = 4;
 
 } // namespace
@@ -193,7 +194,7 @@ void AttentionTiles::prefetchStores(Value row, int64_t stride) {
 void AttentionTiles::forSeenKeys(ArrayRef<Value> seen,
                                  function_ref<void(int64_t, bool)> body) {
   int64_t vectors = shape.kvTile / kLanes;
-  // The possible numbers of vectors of a masked tile.
+  // The numbers of vectors for which code with a mask is emitted.
   SmallVector<int64_t> sizes;
   if (shape.causal) {
     int64_t step = llvm::divideCeil(vectors, kDiagonalSizes);
@@ -238,8 +239,8 @@ Value AttentionTiles::reduceRows(ArrayRef<Value> rows,
   SmallVector<Value> vectors(rows);
   int64_t group = kLanes; // Lanes per row.
   while (vectors.size() > 1) {
-    // `low` selects the lower half of every group of x, then of y; `high`
-    // selects the upper halves.
+    // `low` selects the lower half of every group of `group` lanes of x and y,
+    // and `high` selects the upper half.
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < 2 * kLanes; lane += group)
       for (int64_t i : llvm::seq(group / 2)) {

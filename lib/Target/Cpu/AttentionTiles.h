@@ -13,8 +13,8 @@
 // P^T reads P directly; rows of `b` are contiguous. Operands are first packed
 // into scratch memory, because each tile is read many times and the row strides
 // of tensors are large, so that the rows of a tile often map to the same few
-// cache sets. Scratch has full precision: packing widens bf16, and unpacking
-// rounds to it.
+// cache sets. Scratch has full precision: packing widens bf16 elements, and
+// unpacking rounds to bf16.
 //
 // Scores are computed for kRowBlock queries by `keyTile` keys at a time. The
 // matmuls have no branches for out-of-range elements:
@@ -65,7 +65,7 @@ struct ColumnChunk {
   int64_t first, vectors;
 };
 
-/// Allocates parts of the scratch memory of a kernel, in bytes.
+/// Assigns byte offsets in the scratch memory of a kernel.
 class ScratchLayout {
 public:
   /// Allocates `bytes` bytes and returns their offset.
@@ -102,21 +102,22 @@ public:
   /// Returns min(row, length - 1).
   Value existingRow(Value row);
 
-  /// Returns c + a*b, summed over [low, high).
+  /// Returns c(r, j) + the sum of a(r, i) * b(i, j) over i in [low, high).
   Tile multiplyAdd(const Matrix &a, const Matrix &b, Value low, Value high,
                    Tile c);
 
-  /// Adds a*b to the matrix `sum` in memory, which has the shape of c.
+  /// Adds a*b to the matrix `sum` in memory. `c` specifies the shape of the
+  /// tile.
   void addMatmul(const Matrix &a, const Matrix &b, Value low, Value high,
                  const Matrix &sum, Tile c);
 
-  /// Copies rows [0, count) of the head to packed rows. Rows starting at
-  /// `existing` repeat the previous row.
+  /// Copies rows [0, count) of the head to packed rows. Rows from index
+  /// `existing` on are copies of row `existing` - 1.
   void packRows(Value source, int64_t stride, Value count, Value existing,
                 Value packed, Value factor = {});
-  /// Computes packed(c, j) = source(j, c) for keys j in [0, count), with
-  /// `count` rounded up to whole vectors. `packed` is a matrix of keyTile
-  /// columns.
+  /// Computes packed(c, j) = source(min(j, count - 1), c) for keys j in [0, n),
+  /// where n is `count` rounded up to whole vectors. `packed` is a matrix of
+  /// keyTile columns.
   void packTransposed(Value source, int64_t stride, Value count, Value packed);
   /// Copies packed rows [0, count) to a tensor.
   void unpackRows(Value packed, Value count, Value destination, int64_t stride,
@@ -128,10 +129,10 @@ public:
   /// has no effect.
   void prefetchStores(Value row, int64_t stride);
 
-  /// Emits `body` for the score tile of a strip whose query r attends to the
-  /// first seen[r] keys of the tile, or to all keys if seen[r] is larger.
-  /// `seen` is ascending. `body` is emitted once without a mask, and once for
-  /// every number of vectors that a masked tile may need.
+  /// Emits `body` for the score tile of a strip. Query r of the strip attends
+  /// to the first min(seen[r], keyTile) keys of the tile. `seen` is ascending.
+  /// `body` is emitted once without a mask, and once for every number of
+  /// vectors that a masked tile may need.
   void forSeenKeys(llvm::ArrayRef<Value> seen,
                    llvm::function_ref<void(int64_t vectors, bool masked)> body);
   /// Returns a mask of the lanes of vector `v` whose keys are among the first
@@ -150,14 +151,15 @@ public:
   void prepareDropout(Value rng, Value key);
   /// Calls `body` for every query in [first, first + rows) and every block of
   /// 64 keys in the tile at `firstKey`, if the query attends to a key of the
-  /// block. Passes the index of the query from 0, the offset of the block in
-  /// the tile, and one mask of dropped keys per vector.
+  /// block. Passes the offset of the query from `first`, the offset of the
+  /// block from `firstKey`, and one mask of dropped keys per vector.
   void forDropped(Value sequence, Value head, Value first, Value rows,
                   Value firstKey,
                   llvm::function_ref<void(Value row, Value key,
                                           llvm::ArrayRef<Value> dropped)>
                       body);
-  /// Returns the factor of probabilities that are not dropped.
+  /// Returns the factor by which probabilities that are not dropped are
+  /// multiplied.
   double keptFactor() const { return 1 / (1 - shape.dropout); }
 
   /// Returns the address `bytes` after the start of the scratch memory.

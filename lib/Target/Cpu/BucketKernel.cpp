@@ -7,8 +7,9 @@
 //
 // A unit is a group of 8 elements. 8 codes of b bits fill b whole bytes, so no
 // two units write the same byte. The codes of a group are loaded and stored as
-// one unaligned integer of 8b bits. They fit into a 64-bit word, in which code
-// i starts at bit b*i. The last group may be smaller.
+// one unaligned integer of 8b bits. The codes of a group fit into a 64-bit
+// word, in which code i starts at bit b*i. The last group may have fewer than 8
+// elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@ public:
       : k(module, name, numArgs, /*numImmediates=*/0), shape(shape), bits(bits),
         type(fullPrecision(shape.elementType)) {}
 
-  /// Calls `body` for every group of the call with its first element and its
-  /// number of elements.
+  /// Calls `body` for every group that one call of the kernel processes, with
+  /// the index of the group's first element and the number of its elements.
   KernelLaunch run(function_ref<void(Value first, int64_t count)> body);
 
   /// Load and store the codes of a group of `count` elements as 64 bits.
@@ -60,7 +61,9 @@ public:
   KernelBuilder k;
 
 private:
-  /// The type and the address of `count` codes.
+  /// packedType() returns an integer type for `count` codes. packedAddress()
+  /// returns the address of the codes of the group that contains element
+  /// `first`.
   Type packedType(int64_t count) {
     return k.b.getIntegerType(8 * llvm::divideCeil(bits * count, 8));
   }
@@ -160,7 +163,8 @@ KernelLaunch emitBucketEncode(ModuleOp module, StringRef name,
     }
     Value shifted = arith::ShLIOp::create(
         k.b, code, kernel.constants([&](int64_t i) { return bits * i; }));
-    // Clear the lanes after the last element, which were not loaded.
+    // Clear the lanes that were not loaded because they are after the last
+    // element.
     if (count < kGroup)
       shifted = k.bitAnd(shifted, kernel.constants([&](int64_t i) {
         return i < count ? ~uint64_t(0) : 0;

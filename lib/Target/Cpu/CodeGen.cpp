@@ -64,10 +64,10 @@ llvm::Triple hostTriple() {
 }
 
 /// Expands conversions from and to bf16 to integer operations and replaces the
-/// remaining bf16 types by integers. Otherwise, both for conversions and for
-/// accesses to vector elements, LLVM would use an instruction that flushes
-/// subnormals, or, if the processor has no such instruction, call a library
-/// function that is not linked.
+/// remaining bf16 types by integers. Without the expansion, LLVM would convert
+/// bf16 values, and access bf16 vector elements, with an instruction that
+/// flushes subnormals or, if the processor lacks that instruction, with a call
+/// of a library function that is not linked.
 void expandBFloat16(ModuleOp module) {
   RewritePatternSet patterns(module.getContext());
   arith::populateExpandBFloat16Patterns(patterns);

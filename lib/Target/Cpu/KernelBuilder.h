@@ -9,7 +9,7 @@
 // with the kernel ABI. Control flow uses scf.for over i64, arithmetic uses
 // arith on scalars and 16-lane vectors, and memory accesses are llvm loads and
 // stores through plain pointers. Kernels use no memref and no index types, so
-// the lowering is small.
+// few lowering passes are needed.
 //
 // Vectors have kLanes lanes for every element type, so a row program has the
 // same structure in f32 and f64; LLVM splits vectors that are wider than a
@@ -51,16 +51,18 @@ public:
 
   Type pointer();
 
-  // Memory. Offsets count elements of the given type (i64). bf16 elements are
-  // loaded and stored as bf16, but only widen() and roundTo() may use them;
-  // loadWide and storeRounded combine both steps.
+  // Memory accesses. Offsets are i64 and count elements of the given type. bf16
+  // elements are loaded and stored as bf16 values: widen() must convert loaded
+  // values before any other use, and roundTo() must compute the values to be
+  // stored. loadWide() loads and widens, and storeRounded() rounds and stores.
   Value element(Value pointer, Type type, Value offset);
   Value element(Value pointer, Type type, int64_t offset);
   Value load(Value pointer, Type element);
   void store(Value scalar, Value pointer);
-  /// Access 16 consecutive elements. A mask selects the accessed lanes; other
-  /// lanes load zero. A null mask selects all lanes. loadAs loads vectors with
-  /// another number of lanes.
+  /// Access consecutive elements. loadVector() loads 16 elements, loadAs()
+  /// loads as many elements as `type` has, and storeVector() stores all
+  /// elements of `vector`. A mask selects the accessed lanes; loads return zero
+  /// in the lanes that are not selected. A null mask selects all lanes.
   Value loadVector(Value pointer, Type element, Value mask = {});
   void storeVector(Value vector, Value pointer, Value mask = {});
   Value loadAs(Value pointer, mlir::VectorType type, Value mask = {});
@@ -77,8 +79,9 @@ public:
 
 private:
   Value recast(Value x, Type type);
-  /// Calls a function of this module that is private and never inlined, for
-  /// code that is too long to repeat. `body` emits the function on first use.
+  /// For code that is too long to be emitted at every use: calls the private
+  /// function `name` of this module, which is never inlined. The first call of
+  /// callShared() for `name` emits the function with `body`.
   Value callShared(llvm::StringRef name, Value argument,
                    llvm::function_ref<Value(Value)> body);
   Value callScalar(llvm::StringRef name, Value scalar);

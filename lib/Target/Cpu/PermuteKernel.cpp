@@ -17,12 +17,13 @@
 //              elements in registers
 //   Elements   all other cases: the kernel copies single elements
 //
-// A unit is a panel, a range of the vectorized dimension (for Transpose, that
-// of the source), at one index of some of the other dimensions. The remaining
-// dimensions are small and are loops within a unit. With padding, a unit fills
-// its part of the destination with zeros before it copies, so units are slices
-// of the destination: chunks of one long vector, slabs along its outermost
-// dimension or, in the general case, the whole tensor.
+// A unit is a panel, which is a range of the vectorized dimension (for
+// Transpose, of the dimension that is contiguous in the source), at one index
+// of each of the outermost dimensions. Loops within a unit iterate over the
+// remaining dimensions, which are small. With padding, a unit is instead a
+// slice of the destination, which it fills with zeros before it copies: a chunk
+// of one long vector, a slab along the outermost dimension or, in the general
+// case, the whole tensor.
 //
 // A copy moves bits, so it treats bf16 elements as integers. A sum of bf16 is
 // computed in f32.
@@ -90,8 +91,9 @@ private:
   bool slabsSuffice() const;
   int64_t slabCount(int64_t slab) const;
 
-  /// Copies the region of `loops` x [low, high) of the inner dimension at the
-  /// given offsets; `low` is a multiple of 16.
+  /// Copies the elements at all indices of `loops` and at indices [low, high)
+  /// of the inner dimension, starting at offsets `src` and `dst`. `low` is a
+  /// multiple of 16.
   void region(ArrayRef<Dim> loops, Value src, Value dst, Value low, Value high);
   void rows(Value src, Value dst, Value low, Value high);
   void squares(Value src, Value dst, Value low, Value high);
@@ -121,11 +123,12 @@ private:
   Type from, to;               ///< Element types in memory.
   Type type;                   ///< Element type in registers.
   SmallVector<Dim> outer;      ///< All dimensions but `inner` and `across`.
-  Dim inner;                   ///< Dimension of vectors (of the source).
-  Dim across{1, 0, 0};         ///< Transpose: contiguous in the destination.
+  Dim inner;                   ///< The vectorized dimension.
+  Dim across{1, 0, 0};         ///< Transpose: contiguous destination dimension.
   SmallVector<Dim> reductions; ///< Reduced dimensions in index order.
   int64_t reducedElements = 1;
-  int64_t zeroRows, zeroColumns; ///< Padded shape; one row if dense.
+  /// Shape of the padded tensor. A dense tensor is treated as one row.
+  int64_t zeroRows, zeroColumns;
   Kind kind = Kind::Elements;
 };
 
@@ -208,7 +211,7 @@ KernelLaunch PermuteEmitter::emitPanels() {
   int64_t panels = llvm::divideCeil(inner.size, panel);
   int64_t work = std::min(inner.size, panel) * workPerElement;
 
-  // Add inner dimensions to the unit while it is small.
+  // Add inner dimensions to the unit while the unit is small.
   ArrayRef<Dim> unitDims = outer;
   while (panels == 1 && !unitDims.empty() &&
          work * unitDims.back().size <= kUnitElements) {
@@ -247,8 +250,9 @@ KernelLaunch PermuteEmitter::emitChunks() {
     fill(low, k.min(high, number(shape.dstOffset)));
     fill(k.max(low, number(end)), high);
     k.ifThen(k.less(copyLow, copyHigh), [&] {
-      // Unlike in region(), `copyLow` need not be a multiple of 16. Copy full
-      // vectors from there, then the remaining elements one by one.
+      // region() requires a lower bound that is a multiple of 16, which
+      // `copyLow` need not be. Copy full vectors starting at `copyLow`, then
+      // the remaining elements one by one.
       Value whole =
           k.add(copyLow, k.bitAnd(k.sub(copyHigh, copyLow), number(-kLanes)));
       Value first = number(shape.dstOffset);
@@ -267,8 +271,8 @@ KernelLaunch PermuteEmitter::emitChunks() {
           kGrainElements / kUnitElements, 0};
 }
 
-/// Returns true if every index of the outermost destination dimension writes
-/// only to its own slab.
+/// Returns true if each index of the outermost destination dimension writes to
+/// a slab of its own.
 bool PermuteEmitter::slabsSuffice() const {
   if (outer.empty() || outer.front().dst < kMinSlab ||
       outer.front().dst < std::max(inner.dst, across.dst))
@@ -413,8 +417,8 @@ void PermuteEmitter::rows(Value src, Value dst, Value low, Value high) {
 }
 
 void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
-  // Transposes `rows` vectors along `inner` in the source, one per element of
-  // `across`.
+  // Transposes `rows` vectors. Vector r contains the `columns` source elements
+  // that start at index i of dimension `inner`, at index j + r of `across`.
   auto square = [&](Value i, int64_t columns, Value j, int64_t rows) {
     Value first = plus(plus(src, i, inner.src), j, across.src);
     Value target = plus(plus(dst, i, inner.dst), j, across.dst);
@@ -429,8 +433,8 @@ void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
       k.storeVector(vectors[c], destination(plus(target, number(c), inner.dst)),
                     storeMask);
   };
-  // The panel is the inner loop, so that whole cache lines of the source are
-  // used while they are cached.
+  // The inner loop is over the indices [low, high) of `inner`, so that each
+  // cache line of the source is used completely while it is cached.
   int64_t restColumns = inner.size % kLanes;
   int64_t restRows = across.size % kLanes;
   Value wholeColumns = number(inner.size - restColumns);

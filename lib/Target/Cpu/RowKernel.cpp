@@ -87,12 +87,13 @@ public:
 private:
   /// Masks of the vectors of a block; null selects the whole vector.
   using Masks = SmallVector<Value, kVectors>;
-  /// Partial results of each vector of a block, indexed by reduction of the
-  /// sweep.
+  /// The partial result of reduction i of a sweep for vector v of a block is at
+  /// index i * kVectors + v.
   using Partials = SmallVector<Value>;
 
-  /// The key and the counter words of a Random node. The first three values are
-  /// set once per call, the others once per row.
+  /// The key and the counter words of a Random node. `key`, `step` and
+  /// `firstSequence` are set once per call, `rowInSequence` and `sequence` once
+  /// per row.
   struct RandomSource {
     Value key, step, firstSequence;
     Value rowInSequence, sequence;
@@ -157,7 +158,8 @@ private:
   SmallVector<Value> bases;
   /// Indexed by store, per unit or row: address of the store's row.
   SmallVector<Value> targets;
-  /// Values computed for all vectors of a block at once.
+  /// Keyed by node: the vectors of nodes that are computed for a whole block at
+  /// once.
   llvm::DenseMap<NodeId, SmallVector<Value, kVectors>> blockValues;
 
   llvm::MapVector<NodeId, RandomSource> randoms;
@@ -179,7 +181,7 @@ void RowEmitter::emitRowValues(int32_t level) {
     switch (node.kind) {
     case Kind::ReduceSum:
     case Kind::ReduceMax:
-      break; // Set by the sweep.
+      break; // The sweep sets the value.
     case Kind::RowIndex:
       values[id] = arith::TruncIOp::create(k.b, k.i32(), row);
       break;

@@ -28,8 +28,8 @@ namespace {
 /// Minimum elements per call.
 constexpr int64_t kGrainElements = 16 * 1024;
 
-/// Returns the bytes for the sums of a row, or 0 if the element type of the
-/// result can store them.
+/// Returns the bytes of scratch memory for the sums of a row: 0 if the result
+/// has the type of the sums, which are then accumulated in the result.
 int64_t scratchBytes(const SketchShape &shape) {
   Type sumType = fullPrecision(shape.elementType);
   return shape.elementType == sumType

@@ -27,8 +27,8 @@
 // dk and dv are summed over the query heads of the group, then over queries,
 // and dq over keys, always in order. Each sum is computed by one block.
 //
-// With dropout, dv uses the dropped p, and ds uses the dropped dp. D is
-// unchanged, because o already contains the dropped values.
+// With dropout, dv is computed from p after dropout, and ds from dp after
+// dropout. D is unchanged, because o is already the result after dropout.
 //
 // With a causal mask, late blocks of queries and early tiles of keys take
 // longer and run first.
@@ -68,7 +68,7 @@ public:
   int64_t emit();
 
 private:
-  /// The inputs of the queries of a query head.
+  /// The inputs of a query head that have one row per query.
   struct QueryHead {
     HeadRows q, o, dout;
     Value lse; ///< Address of the lse of the first query.
@@ -79,7 +79,7 @@ private:
     Values lse, sums;
   };
   Rows readRows(const QueryHead &from, Value firstQuery);
-  /// ds, and the probabilities by which dv is computed, after dropout.
+  /// ds, and the probabilities p after dropout, which are the weights of dv.
   struct Scores {
     Values p, ds;
   };

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A vendor library may compute the attention of a module with the attribute
-// `kiln.attention`, which kilnc sets. The description of such a call is derived
-// from the kernel that it replaces.
+// If kilnc sets the module attribute `kiln.attention`, a vendor library may
+// compute attention. The description of the library call is derived from the
+// kernel that the call replaces.
 //
 //===----------------------------------------------------------------------===//
 

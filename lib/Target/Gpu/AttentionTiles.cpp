@@ -21,9 +21,11 @@ namespace {
 
 constexpr int64_t kMaxQueries = 64;
 /// Elements per vector in shared memory, and padding elements per staged row.
-/// The padding places one column of 16 rows in different banks.
+/// Because of the padding, vectors at one column of adjacent rows are in
+/// different banks.
 constexpr int64_t kVector = 4;
-/// Maximum sums per thread; more would leave too few registers.
+/// Maximum sums per thread. A larger number would leave too few registers for
+/// other values.
 constexpr int64_t kMaxSums = 64;
 
 } // namespace
@@ -36,7 +38,8 @@ int64_t AttentionTiles::Sizes::chunkElements() const {
 AttentionTiles::Sizes AttentionTiles::chooseSizes(const AttentionShape &shape,
                                                   int64_t keys) {
   int64_t bytes = elementBytes(fullPrecision(shape.elementType));
-  // Sizes are powers of two and do not exceed the problem size.
+  // Returns the smallest power of two that is at least `wanted`, limited to the
+  // range from kSide to `most`.
   auto upTo = [](int64_t wanted, int64_t most) {
     return std::clamp<int64_t>(llvm::PowerOf2Ceil(wanted), kSide, most);
   };
@@ -107,8 +110,9 @@ void AttentionTiles::stage(const HeadRows &from, Value firstRow, int64_t count,
                            Value firstColumn, int64_t columns, Value to,
                            int64_t pitch, Value factor) {
   int64_t perRow = columns / from.width, pieces = count * perRow;
-  // The pieces that a thread copies are whole rows apart, so the address of
-  // each is that of the thread's first piece plus a constant.
+  // The distance between the vectors (`pieces`) that a thread copies is a whole
+  // number of rows, so the address of each vector is the address of the
+  // thread's first vector plus a constant.
   Value firstPiece = k.thread(), perRowValue = k.i64Constant(perRow);
   Value row = k.divUnsigned(firstPiece, perRowValue);
   Value column = times(k.remUnsigned(firstPiece, perRowValue), from.width);
@@ -317,7 +321,8 @@ AttentionTiles::Values AttentionTiles::noSums(int64_t rows) const {
 AttentionTiles::Values AttentionTiles::addChunk(bool transposed, int64_t count,
                                                 int64_t rows, Values sums) {
   int64_t width = columnsPerThread(), pitch = sizes.tilePitch();
-  // Terms per iteration. The tile is read in vectors along its rows.
+  // `step` is the number of terms per iteration, and `tileWidth` the number of
+  // adjacent elements of a tile row that a thread loads at a time.
   int64_t step = transposed ? 2 : kVector;
   int64_t tileWidth = transposed ? std::min(rows, kVector) : kVector;
   Value mine = at(tile, times(ty, transposed ? rows : rows * pitch));

@@ -7,10 +7,11 @@
 //
 // A thread block of 16x16 threads processes a block of queries and a tile of
 // keys of one head. Thread (ty, tx) holds the scores of queries R*ty ... R*ty +
-// R-1 and keys tx, tx + 16, .... A reduction over the keys of a query is a sum
-// within a thread followed by shuffles over 16 lanes, in the order of the CPU
-// target. One Philox counter gives the random words of a thread's keys in a
-// block of 64.
+// R-1 and keys tx, tx + 16, ..., where R = rowsPerThread(). A reduction over
+// the keys of a query combines first the values of each thread and then the
+// values of 16 lanes, by shuffles, in the order of the CPU target. One Philox
+// counter gives the four random words for a query and the four keys of a thread
+// in a block of 64 keys.
 //
 // Matmuls process chunks of the head dimension that are staged in shared
 // memory, so any head dimension is supported. There are three matmuls:
@@ -64,7 +65,7 @@ public:
   struct Sizes {
     int64_t queries = 0, keys = 0;
     int64_t dotColumns = 0; ///< Columns per chunk in `products`.
-    int64_t columns = 0;    ///< Columns per chunk in the other matmuls.
+    int64_t columns = 0;    ///< Columns per chunk in w b and w^T b.
     int64_t chunkElements() const;
     int64_t tileElements() const { return queries * tilePitch(); }
     int64_t tilePitch() const { return keys + 4; }
@@ -84,17 +85,19 @@ public:
   /// Queries and keys per thread.
   int64_t rowsPerThread() const { return sizes.queries / kSide; }
   int64_t keysPerThread() const { return sizes.keys / kSide; }
-  /// Returns query `i` of this thread in the block that starts at `first`;
-  /// existingQuery() returns the last query instead of one past the end.
+  /// Returns the index of query `i` of this thread in the block of queries that
+  /// starts at `first`. existingQuery() returns the index of the last query
+  /// instead of an index past the end.
   Value query(Value first, int64_t i) const;
   Value existingQuery(Value first, int64_t i) const;
 
-  /// Returns the scores (factor a) b^T, with (i, j) at i*keysPerThread() + j.
+  /// Returns this thread's scores in (factor a) b^T. The score of query i and
+  /// key j of the thread is at index i * keysPerThread() + j.
   Values products(const HeadRows &a, Value firstA, Value factor,
                   const HeadRows &b, Value firstB);
   /// Returns the sum of x*y over the head dimension for each query.
   Values rowSums(const HeadRows &x, const HeadRows &y, Value first);
-  /// Reduces all scores of each query.
+  /// Reduces the scores of each query over all keys of the tile.
   Values reduce(const Values &scores,
                 llvm::function_ref<Value(Value, Value)> combine);
   /// Returns, for each score, an i1 that is true if the score is not masked.
@@ -106,7 +109,8 @@ public:
   /// Stores the scores as the tile in shared memory.
   void setTile(const Values &scores);
 
-  /// Returns zero sums, indexed by chunk, row and column of a thread.
+  /// Returns sums with the value 0, indexed by chunk, row and column of a
+  /// thread.
   Values noSums(int64_t rows) const;
   /// Returns sums + tile * b for rowsPerThread() rows.
   Values addMatmul(const HeadRows &b, Value firstB, Values sums);
@@ -118,7 +122,8 @@ public:
   void storeSums(const Values &sums, int64_t rows, const HeadRows &to,
                  Value first);
 
-  /// Returns the factor of probabilities that are not dropped.
+  /// Returns the factor by which probabilities that are not dropped are
+  /// multiplied.
   double keptFactor() const { return 1 / (1 - shape.dropout); }
   Value across() const { return tx; }
 
@@ -130,8 +135,8 @@ public:
   Value plus(Value x, int64_t y) const { return k.add(x, k.i64Constant(y)); }
   Value times(Value x, int64_t y) const { return k.mul(x, k.i64Constant(y)); }
   Value atMost(Value x, int64_t y) const { return k.min(x, k.i64Constant(y)); }
-  // Addresses of elements in the arithmetic type, and of elements of a head's
-  // rows.
+  // Return the address `offset` elements after `pointer`: at() counts elements
+  // of type(), and inRows() counts elements of storedType().
   Value at(Value pointer, Value offset) const {
     return k.element(pointer, type(), offset);
   }
@@ -152,7 +157,8 @@ private:
   void stage(const HeadRows &from, Value firstRow, int64_t count,
              Value firstColumn, int64_t columns, Value to, int64_t pitch,
              Value factor);
-  /// Adds the matmul with a staged chunk of `count` rows to `sums`.
+  /// Returns sums + w b or, if `transposed`, sums + w^T b, where w is the tile
+  /// of scores and b is a staged chunk of `count` rows.
   Values addChunk(bool transposed, int64_t count, int64_t rows, Values sums);
   Values add(bool transposed, const HeadRows &b, Value firstB, Value factor,
              int64_t rows, Values sums);

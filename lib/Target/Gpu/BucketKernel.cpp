@@ -23,13 +23,14 @@
 // Bytes: every element is read or written once, and every code once.
 //
 // 8 codes of `bits` bits fill whole bytes, so no two threads write the same
-// byte. The last group may be smaller.
+// byte. The last group may have fewer than 8 elements.
 //
 // A warp processes 32 groups, and each of its accesses covers whole sectors:
-// - If 8 elements take two accesses, the second four elements of a thread are
-//   128 elements after its first four, so that each access is contiguous over
-//   the warp. Two threads then hold the halves of two groups. They exchange one
-//   half each, and the even thread gets the first group.
+// - If 8 elements take two accesses, the thread in lane l accesses the elements
+//   4*l to 4*l + 3 of the warp and then the elements 128 + 4*l to 131 + 4*l, so
+//   that each access is contiguous over the warp. Two adjacent threads then
+//   hold the halves of two groups. They exchange one half each, so that the
+//   even thread has the first group and the odd thread the second group.
 // - If `bits` is not a power of two, the warp accesses its codes as words of 32
 //   or 64 bits, one per thread. Threads extract their groups from two words, or
 //   assemble a word from two or three groups, by shuffles.
@@ -72,8 +73,12 @@ public:
     Value first;            ///< Index of the first element.
     Value group;            ///< Index of the group.
     int64_t count = kGroup; ///< Number of elements.
-    int64_t apart = 0;      ///< Distance of the halves; 0 if contiguous.
-    Value warpGroup; ///< First group of a warp that shares words, or null.
+    /// 0 if the elements are contiguous. Otherwise, the index of element 4 of
+    /// the thread minus the index of element 0.
+    int64_t apart = 0;
+    /// Index of the first group of the warp if the warp accesses its codes as
+    /// words, otherwise null.
+    Value warpGroup;
   };
 
   /// Calls `body` with the Place of the thread. `elements` lists the arguments
@@ -89,8 +94,8 @@ public:
   SmallVector<Value> loadGroup(unsigned arg, const Place &place);
   void storeGroup(ArrayRef<Value> group, unsigned arg, const Place &place);
 
-  /// Selects the entry of `table` whose index has the given bits (i1), lowest
-  /// first.
+  /// Selects the entry of `table` at the index whose bits are `indexBits` (i1),
+  /// lowest bit first.
   Value select(ArrayRef<Value> indexBits, ArrayRef<double> table);
 
   Type computedType() const { return fullPrecision(shape.elementType); }
@@ -98,13 +103,14 @@ public:
   GpuBuilder k;
 
 private:
-  /// Calls `body` for each access to the codes of a group, with its address,
-  /// its type and its first bit in the word.
+  /// Calls `body` for each access to the codes of a group, with the address and
+  /// the type of the access, and with the index of the first accessed bit in
+  /// the word.
   void forCodes(
       unsigned arg, const Place &place,
       function_ref<void(Value address, IntegerType type, int64_t bit)> body);
-  /// Calls `body` for each access to the elements, with its address and the
-  /// index of its first element.
+  /// Calls `body` for each access to the elements, with the address of the
+  /// access and the index of the first accessed element.
   void forElements(unsigned arg, const Place &place,
                    function_ref<void(Value address, int64_t first)> body);
   int64_t groupWidth(unsigned arg, int64_t count) {
@@ -115,9 +121,9 @@ private:
     return place.apart ? kGroup / 2 : groupWidth(arg, place.count);
   }
 
-  // Code words of a warp.
+  // The words in which a warp accesses its codes.
   int64_t groupBits() const { return kGroup * bits; }
-  /// Bits of a word that one thread accesses.
+  /// Bits per word. A thread accesses at most one word.
   int64_t wordBits() const { return bits <= 4 ? 32 : 64; }
   int64_t words() const { return kWarp * groupBits() / wordBits(); }
   Value lane() { return k.bitAnd(k.thread(), k.i64Constant(kWarp - 1)); }
@@ -133,9 +139,10 @@ private:
   Value groupOf(Value lane, const Place &place);
   Value loadShared(unsigned arg, const Place &place);
   void storeShared(Value word, unsigned arg, const Place &place);
-  /// Exchanges half of `word` with the adjacent thread. Converts the codes of a
-  /// thread's elements, which belong to two groups, to those of one group, and
-  /// vice versa.
+  /// Exchanges half of `word` with the adjacent thread. If `word` contains the
+  /// codes of the thread's elements, which belong to two groups, returns the
+  /// codes of one group. If `word` contains the codes of one group, returns the
+  /// codes of the thread's elements.
   Value exchangeHalves(Value word);
 
   const BucketShape &shape;
@@ -273,14 +280,15 @@ Value BucketKernel::loadShared(unsigned arg, const Place &place) {
       shift(high, k.sub(k.i64Constant(wordBits()), begin), /*isLeft=*/true));
 }
 
-/// Assembles and stores word j in lane j. The word starts in group j * wordBits
-/// / groupBits and may end in one of the next groups.
+/// Lane j assembles and stores word j. The word starts in group
+/// j * wordBits / groupBits and may end in a later group.
 void BucketKernel::storeShared(Value word, unsigned arg, const Place &place) {
   Value bit = k.mul(lane(), k.i64Constant(wordBits()));
   Value size = k.i64Constant(groupBits());
   Value group = k.divUnsigned(bit, size), begin = k.remUnsigned(bit, size);
-  // The maximum number of groups per word: that of a word that starts at the
-  // last possible bit of a group.
+  // The maximum number of groups that a word overlaps. A word starts at a
+  // multiple of `step` within a group, so at most groupBits() - step bits of
+  // the first group precede the word.
   int64_t step = std::gcd(groupBits(), wordBits());
   int64_t groups =
       llvm::divideCeil(groupBits() - step + wordBits(), groupBits());
@@ -394,9 +402,9 @@ FailureOr<KernelLaunch> emitBucketEncode(mlir::gpu::GPUModuleOp kernels,
   return kernel.run({0}, 1, [&](const BucketKernel::Place &place) {
     Value word = k.i64Constant(0);
     for (auto [i, x] : llvm::enumerate(kernel.loadGroup(0, place))) {
-      SmallVector<Value> found; // Bits, lowest first.
+      SmallVector<Value> found; // Bits of the code, lowest first.
       for (int64_t bit = bits - 1; bit >= 0; --bit) {
-        // The middle border of each interval that the higher bits may select.
+        // For every value of the higher bits, the border that determines `bit`.
         SmallVector<double> middles;
         for (int64_t high = 0; high < int64_t(1) << (bits - 1 - bit); ++high)
           middles.push_back(shape.table[(((high << 1) | 1) << bit) - 1]);

@@ -36,14 +36,14 @@
 // p + 64, ... one by one. All threads therefore compute the terms of a tile and
 // store them to shared memory, and 64 threads, one per partial, add them while
 // the others continue with the next tile. Two tile buffers make one barrier per
-// tile sufficient. The term of a column past the end is the neutral element; +0
-// does not change a sum that starts with +0.
+// tile sufficient. The term of a column past the end is the neutral element,
+// which for a sum is +0: adding +0 changes no sum that starts with +0.
 //
 // The maximum is associative, but for zeros of both signs it is not
-// commutative. Maxima may therefore be grouped differently as long as the order
-// of the operands is preserved. Each group processes a contiguous part of the
-// column blocks without barriers. Then 64 threads combine the partials of the
-// groups in the order of the groups.
+// commutative. Maxima may therefore be computed in any grouping that preserves
+// the order of the operands. Each group of threads processes a contiguous range
+// of the column blocks without barriers. Then 64 threads combine the partials
+// of the groups in the order of the groups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,8 +76,9 @@ void RowEmitter::keep(NodeId id, const Position &position, Value stored) {
                /*aligned=*/true, {});
 }
 
-/// Calls `body` for all tiles, up to `atOnce` tiles per call, and passes the
-/// index of the first tile of the call.
+/// Calls `body` for all tiles or, if `inRegisters`, only for the tiles in
+/// registers. A call processes up to `atOnce` tiles. `tile` is the index of the
+/// first tile of the call.
 SmallVector<Value> RowEmitter::forEachTile(
     int64_t atOnce, ValueRange initial,
     function_ref<SmallVector<Value>(Value tile, ArrayRef<Position> positions,
@@ -124,8 +125,8 @@ SmallVector<Value> RowEmitter::forEachTile(
   return carried;
 }
 
-/// Copies a row to shared memory, where the elements have the type
-/// keptTypeOf(), and its last tiles to registers.
+/// Copies the first tiles of a row to shared memory, where elements have the
+/// type keptTypeOf(), and the remaining tiles to registers.
 void RowEmitter::loadKept() {
   SmallVector<NodeId> loads;
   sweep = 0;
@@ -222,7 +223,8 @@ Value RowEmitter::halvePartials(const Node &node, Value partials) {
   return result;
 }
 
-/// Finishes the reductions of a sweep from the partials of their 64 threads.
+/// Finishes the reductions of a sweep from the partials that the 64 threads of
+/// each reduction hold.
 void RowEmitter::finishKept(ArrayRef<Value> partials) {
   Type type = k.f32();
   auto resultsOf = [&](size_t i) {
@@ -304,8 +306,8 @@ void RowEmitter::emitMaximaSweep() {
           return next;
         });
   };
-  // All groups evaluate a partial block, but only the group to which the block
-  // belongs uses the result.
+  // All groups evaluate a block that is not whole, but only the group to which
+  // the block belongs uses the result.
   Value exists = active.all;
   auto runPart = [&](int64_t block) {
     Value isOwn = k.equal(group, k.i64Constant(block / sharedTiles));
@@ -361,8 +363,9 @@ void RowEmitter::emitKeptSweep(int32_t s) {
     isOrdered |= program.nodes[id].kind != Kind::ReduceMax;
   for (auto [i, store] : llvm::enumerate(program.stores))
     isOrdered |= store.kind != StoreKind::Row && sweeps.storeSweep[i] == s;
-  // Threads exchange random words and must therefore execute the same path. In
-  // a sweep over maxima, groups of threads execute different iterations.
+  // Threads exchange random words and must therefore execute the same
+  // iterations. In emitMaximaSweep(), groups of threads execute different
+  // iterations, so a sweep with random words counts as ordered.
   for (NodeId id : elementNodes)
     isOrdered |= program.nodes[id].kind == Kind::Random;
   if (reductions.empty())

@@ -39,12 +39,12 @@ constexpr int64_t kShortRow = 32, kMiddleRow = 256;
 /// Maximum bytes of per-column values, so that several blocks fit on a
 /// multiprocessor.
 constexpr int64_t kKeptColumnBytes = 64 * 1024;
-/// Row values that only one sweep reads are cached too if the shared memory of
-/// a row is then at most this number of bytes.
+/// Row values that only one sweep reads are cached too if all cached values of
+/// the row then take at most this many bytes of shared memory.
 constexpr int64_t kReadOnceBytes = 32 * 1024;
 /// Maximum registers per thread for the tiles of a row that do not fit into
-/// shared memory. The second limit applies to long rows with kManyThreads,
-/// since each thread then has more registers than with kMostThreads.
+/// shared memory. kLongTailRegisters applies to long rows with kManyThreads,
+/// since a thread then has more registers than with kMostThreads.
 constexpr int64_t kTailRegisters = 48, kLongTailRegisters = 112;
 /// Preferred number of thread blocks, and maximum rows per block. Each block
 /// reads the per-column values once.

@@ -155,8 +155,8 @@ private:
     return text.c_str();
   }
 
-  /// Resolves a function by its plain name, or by the versioned name to which
-  /// the header of the release renames it.
+  /// Resolves the function `name`. If the library lacks `name`, resolves the
+  /// versioned name, to which the headers of some releases rename the function.
   template <typename Function>
   void resolve(void *library, const std::string &name, Function &function) {
     void *symbol = dlsym(library, name.c_str());

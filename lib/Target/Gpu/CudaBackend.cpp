@@ -59,7 +59,8 @@ public:
     return libraryAttentionOf(kernel);
   }
 
-  /// Plans use a GPU machine file by default, since a GPU has its own memory.
+  /// The default machine file describes a GPU, since the machine file of a host
+  /// does not describe GPU memory.
   StringRef getDefaultMachine() const override { return "h100"; }
 
   const CodeGenerator &getCodeGenerator() const override {

@@ -38,8 +38,8 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Returns the bytes in memory of a scalar, a fixed-length vector or an array
-/// of them, or std::nullopt for other types.
+/// Returns the bytes in memory of a scalar, a fixed-length vector, or an array
+/// of scalars or vectors. Returns std::nullopt for other types.
 std::optional<int64_t> bytesOf(Type type) {
   if (auto array = dyn_cast<LLVM::LLVMArrayType>(type)) {
     std::optional<int64_t> element = bytesOf(array.getElementType());
@@ -136,8 +136,9 @@ public:
     return call(b, loc, "kiln_emu_shared",
                 LLVM::LLVMPointerType::get(b.getContext()), {at});
   }
-  /// Reports an access of `bytes` bytes to the device as one or more
-  /// accesses, which are aligned if `address` is a multiple of `alignment`.
+  /// Reports an access of `bytes` bytes to the device. The access is split into
+  /// accesses that are aligned to their sizes if `address` is a multiple of
+  /// `alignment`.
   void access(OpBuilder &b, Location loc, unsigned space, Value address,
               int64_t bytes, int64_t alignment, bool isWrite) {
     StringRef name = space == kSharedSpace ? "kiln_emu_shared_access"
@@ -224,9 +225,9 @@ private:
   }
 
   /// Returns the declared alignment of the shared global that contains an
-  /// address. The device aligns all globals more than necessary and would not
-  /// detect every misaligned access, so the alignment is checked at compile
-  /// time.
+  /// address. The emulated device aligns all globals more strictly than
+  /// declared and would miss some misaligned accesses, so the alignment is
+  /// checked at compile time.
   int64_t declaredAlignment(Value address) {
     while (auto element = address.getDefiningOp<LLVM::GEPOp>())
       address = element.getBase();
@@ -324,8 +325,8 @@ private:
            element.getBase() == function.getBody().front().getArgument(0);
   }
 
-  /// Returns the declared alignment of an access, or the natural alignment of
-  /// its type if it has none.
+  /// Returns the declared alignment of an access or, if no alignment is
+  /// declared, the natural alignment of the accessed type.
   template <typename OpTy>
   static int64_t promisedAlignment(OpTy op, Type type) {
     return op.getAlignment().value_or(naturalAlignment(type));

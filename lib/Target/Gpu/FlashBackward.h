@@ -60,14 +60,14 @@ private:
   using Values = FlashTiles::Values;
   using HeadRows = FlashTiles::HeadRows;
 
-  /// Sizes limited by shared memory and registers.
+  /// Sizes of groups and tiles, limited by shared memory and registers.
   struct Sizes {
     int64_t keyGroups;       ///< Groups of 16 own keys per warp.
     int64_t streamedQueries; ///< Queries per tile.
-    int64_t queriesAtOnce;   ///< Queries of a tile in registers.
+    int64_t queriesAtOnce;   ///< Queries whose scores are in registers.
     int64_t queryGroups;     ///< Groups of 16 own queries per warp.
     int64_t streamedKeys;    ///< Keys per tile.
-    int64_t keysAtOnce;      ///< Keys of a tile in registers.
+    int64_t keysAtOnce;      ///< Keys whose scores are in registers.
     int64_t ownKeys() const { return keyGroups * FlashTiles::kBlockRows; }
     int64_t ownQueries() const { return queryGroups * FlashTiles::kBlockRows; }
   };
@@ -82,14 +82,16 @@ private:
   bool drops() const { return shape.dropout > 0; }
   /// Returns p for one score.
   Value power(Value score, Value minusLse);
-  /// Returns dp - D. Applies dropout to dp unless `isDropped` is null.
+  /// Returns dp - D, with dropout applied to dp if `isDropped` is not null.
   Value difference(Value dp, Value minusD, Value isDropped);
 
   void ownKeys(Value unit);
   int64_t queryStageBytes() const;
   void fetchQueries(const QueryHead &from, Value firstKey, Value tile,
                     Value stage);
-  /// Computes -D of the queries of a tile in shared memory.
+  /// Computes -D of the queries of a tile and stores the results in shared
+  /// memory, at minusSums(). `o` and `dout` are the addresses of the tile's
+  /// rows.
   void sumTile(Value o, Value dout);
   Value minusSums();
   /// Returns dv and dk after a tile of queries. `carried` contains dv and dk

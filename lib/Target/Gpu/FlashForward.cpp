@@ -18,8 +18,8 @@
 //
 // Launch: sequences * heads * ceil(length / queries) blocks of 128 threads,
 // with 64 or 128 queries per block.
-// Shared: two stages of one tile of k, one tile of v and, with dropout, one
-// mask.
+// Shared: two stages. A stage has one tile of k, one tile of v and, with
+// dropout, one mask.
 // Bytes: q is read once, o and lse are written once, and each block reads the k
 // and v that its queries attend to.
 //
@@ -28,8 +28,8 @@
 //
 // A tile is masked only if it contains a key to which some query of the block
 // does not attend. Masked tiles come last and have their own loop. Tile 0
-// contains a key that every query attends to, so m is at least one actual score
-// after tile 0.
+// contains a key that every query attends to, so after tile 0, m is the maximum
+// of at least one score that is not masked.
 //
 // Units are ordered by sequence, so that units that share keys run
 // concurrently. Within a sequence, late queries come first, since they attend
@@ -62,11 +62,11 @@ constexpr int64_t kMaskedKeys = 32;
 using Values = FlashTiles::Values;
 using HeadRows = FlashTiles::HeadRows;
 
-/// Sizes of the rows that a thread block owns and streams.
+/// Numbers of queries that a thread block owns and of keys that it streams.
 struct Sizes {
   int64_t groups;     ///< Groups of 16 queries per warp.
   int64_t keys;       ///< Keys per tile.
-  int64_t keysAtOnce; ///< Keys of a tile in registers.
+  int64_t keysAtOnce; ///< Keys whose scores are in registers.
   int64_t queries() const { return groups * FlashTiles::kBlockRows; }
 };
 

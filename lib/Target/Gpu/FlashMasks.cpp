@@ -8,9 +8,9 @@
 // Computes which keys a query attends to and which of them are dropped. All
 // threads of a block compute the dropped keys of a tile while the tile loads,
 // and store them as bits in shared memory. One counter gives random words for
-// four keys of a query. These keys are 16 apart, so different lanes may need
-// them. With the bits in shared memory, each counter of a tile is evaluated
-// only once.
+// keys k, k + 16, k + 32 and k + 48 of a query, which different lanes may need.
+// With the bits in shared memory, each counter of a tile is evaluated only
+// once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -180,8 +180,8 @@ Value FlashTiles::acrossRow(Value x,
 void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
                        Value to) {
   int64_t perRow = shape.headDim / from.width;
-  // Use a power of two of threads per row. A thread then accesses every
-  // `across`-th vector of every `rowsAtOnce`-th row.
+  // The number of threads per row, `across`, is a power of two. A thread then
+  // accesses every `across`-th vector of every `rowsAtOnce`-th row.
   int64_t across = std::min(perRow & -perRow, kThreads);
   int64_t rowsAtOnce = kThreads / across;
   int64_t bytes = from.width * 2;
@@ -232,9 +232,9 @@ FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
   auto stageOf = [&](Value tile) { return k.bitAnd(tile, one); };
   auto renewed = [&](llvm::function_ref<void()> body) {
     ThreadNumbers outside = *this;
-    // With dropout, recompute all indices, since random numbers need their
-    // registers. Without dropout, recompute only `thread` and keep the other
-    // indices, which matmuls use repeatedly.
+    // With dropout, recompute all indices, since the random numbers need the
+    // registers that the indices would occupy. Without dropout, recompute only
+    // `thread` and keep the other indices, which matmuls use repeatedly.
     if (savesRegisters && shape.dropout > 0)
       setNumbers(renewedThread());
     else if (savesRegisters)
@@ -246,7 +246,7 @@ FlashTiles::Values FlashTiles::stream(Value first, Value middle, Value last,
   auto walk = [&](Value low, Value high, bool isSecondKind, Values carried) {
     return k.loop(low, high, 1, carried, [&](Value tile, ValueRange carried) {
       // After the barrier, the tile is complete and no thread uses the previous
-      // one.
+      // tile.
       waitCopies(k);
       k.barrier();
       Values values;

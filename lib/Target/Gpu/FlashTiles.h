@@ -16,15 +16,17 @@
 //
 // A tile is row-major with 8 elements of padding per row. The elements of eight
 // rows at one column are then in different banks, and all addresses of a thread
-// have constant offsets from its first address. Two stages let the next tile
-// load while the current one is processed, with one barrier per tile.
+// have constant offsets from its first address. There are two stages, so that
+// the next tile is loaded while the current tile is processed. One barrier per
+// tile suffices.
 //
 // In tiles, rows past the end are zero. Own rows past the end are copies of the
 // last row; they do not affect the results of other rows.
 //
 // In sums and scores, a lane holds rows g and g + 8 of each group of 16, at
-// columns 8 n + 2 t and 8 n + 2 t + 1 for every n. Below, `row` is an index
-// into the own rows of a lane, two per group.
+// columns 8 n + 2 t and 8 n + 2 t + 1 for every n, where g = lane / 4 and t =
+// lane % 4. Below, `row` is an index into the own rows of a lane, two per
+// group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +40,8 @@ namespace kiln::gpu {
 /// A matrix in the registers of a warp: 16 rows per group, 8 columns per tile.
 struct WarpSums {
   int64_t groups = 0, tiles = 0;
-  /// Indexed by (group * tiles + tile) * 4 + i.
+  /// A lane has four elements of each tile of each group. Element i is at index
+  /// (group * tiles + tile) * 4 + i.
   llvm::SmallVector<mlir::Value> values;
 
   FourValues get(int64_t group, int64_t tile) const;
@@ -52,7 +55,8 @@ struct WarpSums {
 /// The rows that a warp owns, as `a` fragments of MMAs.
 struct OwnRows {
   int64_t groups = 0;
-  /// Indexed by (group * steps + step) * 4 + i.
+  /// A lane has four words for each group and each step of 16 columns. Word i
+  /// is at index (group * steps + step) * 4 + i.
   llvm::SmallVector<mlir::Value> words;
 };
 
@@ -102,7 +106,8 @@ public:
   Value existing(Value row) const;
 
   OwnRows loadOwn(const HeadRows &from, Value first, int64_t groups);
-  /// Stores the own rows that exist, each multiplied by its factor.
+  /// Stores the own rows that are not past the end, each multiplied by its
+  /// element of `factors`.
   void storeOwn(WarpSums sums, const Values &factors, const HeadRows &to,
                 Value first);
   /// Reduces the values of the four lanes of each row.
@@ -149,19 +154,22 @@ public:
     Value masked, end;
   };
   TileRange seenKeys(Value firstQuery, int64_t queries, int64_t keys) const;
-  /// Returns how many of the `keys` keys starting at `firstKey` are visible to
-  /// some own query of the warp.
+  /// Returns the number of keys among the `keys` keys starting at `firstKey`
+  /// that some own query of the warp attends to.
   Value seenByWarp(Value firstQuery, int64_t groups, Value firstKey,
                    int64_t keys) const;
-  /// Returns how many of the `queries` queries starting at `firstQuery` precede
-  /// the first one that attends to an own key of the warp.
+  /// Returns the number of queries among the `queries` queries starting at
+  /// `firstQuery` that precede the first query that attends to an own key of
+  /// the warp.
   Value blindToWarp(Value firstKey, int64_t groups, Value firstQuery,
                     int64_t queries) const;
-  /// Returns whether `query` attends to the lane's columns of `tiles` tiles of
-  /// scores, whose keys start at `firstKey` (i1, at tile * 2 + i).
+  /// Returns, for each of the lane's columns in `tiles` tiles of scores, an i1
+  /// that is true if `query` attends to the key of the column. Column i of a
+  /// tile is at index tile * 2 + i. The keys start at `firstKey`.
   Values seenBy(Value query, Value firstKey, int64_t tiles) const;
-  /// Returns whether the lane's columns of `tiles` tiles of scores, whose
-  /// queries start at `firstQuery`, attend to `key`.
+  /// Returns, for each of the lane's columns in `tiles` tiles of scores, an i1
+  /// that is true if the query of the column attends to `key`. The queries
+  /// start at `firstQuery`.
   Values seesKey(Value key, Value firstQuery, int64_t tiles) const;
 
   //===--------------------------------------------------------------------===//
@@ -170,19 +178,21 @@ public:
 
   /// Sets the key of the op and the pointer to the random state.
   void setRandom(Value rng, Value key);
-  /// Stores 64 bits for each of `count` queries to `to` in shared memory. They
-  /// indicate the dropped keys of the block of 64 keys that contains
-  /// `firstKey`.
+  /// Stores 64 bits for each of `count` queries at address `to` in shared
+  /// memory. The bits of a query indicate its dropped keys in the block of 64
+  /// keys that contains `firstKey`.
   void makeMask(Value firstQuery, int64_t count, Value firstKey, Value to);
   static int64_t maskBytes(int64_t queries) { return queries * 8; }
-  /// Returns whether the lane's columns of scores with `count` keys (16, 32 or
-  /// 64) starting at `firstKey` are dropped by own row `row` (i1, at tile * 2 +
-  /// i). `mask` is the mask of the own queries.
+  /// Returns, for each of the lane's columns of scores, an i1 that is true if
+  /// own row `row` drops the key of the column. Column i of a tile is at index
+  /// tile * 2 + i. The scores have `count` keys (16, 32 or 64) starting at
+  /// `firstKey`. `mask` is the mask of the own queries.
   Values droppedBy(Value mask, int64_t row, int64_t groups, Value firstKey,
                    int64_t count);
-  /// Returns whether the lane's own keys are dropped by the lane's two of the
-  /// eight queries starting at index `query` (i1, at row * 2 + i). `masks`
-  /// holds the masks of `count` queries for each block of 64 own keys.
+  /// Returns, for each own key `row` of the lane and each i in {0, 1}, an i1
+  /// that is true if query `query` + 2 t + i drops the key. The i1 is at index
+  /// row * 2 + i. `masks` holds the masks of `count` queries for each block of
+  /// 64 own keys.
   Values droppedKeys(Value masks, int64_t groups, int64_t count, Value query);
   /// Returns the factor by which dropout multiplies probabilities that are not
   /// dropped.
@@ -209,9 +219,9 @@ private:
   const AttentionShape &shape;
   Alignments alignments;
   Value currentSequence, currentHead;
-  /// Byte offsets of the matrix row that this lane passes to loadMatrices() for
-  /// 16 rows by 16 columns of a tile: if rows of the tile are columns of b, and
-  /// if they are rows of b.
+  /// Byte offset of the matrix row that this lane passes to loadMatrices() for
+  /// 16 rows by 16 columns of a tile: `columnsOffset` if the rows of the tile
+  /// are columns of b, and `rowsOffset` if the rows of the tile are rows of b.
   Value columnsOffset, rowsOffset;
   Value rngState, opKey;
 };

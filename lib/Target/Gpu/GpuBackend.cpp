@@ -33,8 +33,8 @@ FusionRules GpuBackend::getFusionRules() const {
   return rules;
 }
 
-/// Returns false for the reduction of a single row whose elements are sums of
-/// slices. A GPU assigns few threads to a row, and each of them would sum the
+/// Returns false if the program reduces a single row whose elements are sums of
+/// slices. A GPU assigns few threads to the row, and each thread would add the
 /// slices of many columns sequentially.
 bool GpuBackend::mayFuse(const row::RowProgram &program) const {
   auto isReduction = [](const row::Node &node) {
@@ -50,18 +50,19 @@ bool GpuBackend::mayFuse(const row::RowProgram &program) const {
 }
 
 /// Chunks should not be small: every chunk reads and writes the gradient of the
-/// whole classifier, and a GEMM with few rows does not fill a GPU. The logits
-/// of a chunk in bf16 take 1/512 of the device memory.
+/// whole classifier, and a GEMM with few rows does not fill a GPU. In bf16, the
+/// logits of a chunk take 1/512 of the device memory.
 int64_t GpuBackend::getLogitsPerChunk(int64_t deviceBytes) const {
   return deviceBytes / 512 / 2;
 }
 
-/// Returns the size of a memory sector of a GPU. The fast kernels of the vendor
-/// library need only half of this alignment.
+/// Returns the size of a memory sector of a GPU, to which rows are aligned. The
+/// fast kernels of the vendor library need only half of this alignment.
 int64_t GpuBackend::getRowAlignment() const { return 32; }
 
-/// Returns the size of a single workspace for the vendor library. The emulated
-/// device computes GEMMs like a CPU, in the same workspace.
+/// Returns the size of one workspace for any `maxThreads`, since one call of
+/// the vendor library computes the whole GEMM. The workspace is also large
+/// enough for the emulated device, which computes GEMMs like the CPU target.
 int64_t GpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {

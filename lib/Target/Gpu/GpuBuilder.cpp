@@ -45,8 +45,8 @@ GpuBuilder::GpuBuilder(mlir::gpu::GPUModuleOp kernels, StringRef name,
                     b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(threads), 1, 1}));
-  // Without minctasm, the assembler may spill a register to fit another block
-  // onto a multiprocessor.
+  // Without minctasm, the assembler may spill registers so that a
+  // multiprocessor can hold one more block.
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                     b.getI32IntegerAttr(1));
   Block &entry = function.getBody().front();
@@ -124,8 +124,8 @@ Value GpuBuilder::shared(Type element, int64_t count) {
   return address;
 }
 
-/// Replaces static shared memory beyond the static limit by one external array,
-/// whose size the launch specifies.
+/// Replaces all static shared memory, whose size exceeds the static limit, by
+/// one external array. The launch specifies the size of the array.
 void GpuBuilder::shareAtLaunch() {
   LLVM::GlobalOp whole =
       sharedGlobal(LLVM::LLVMArrayType::get(b.getI8Type(), 0), "_shared",

@@ -53,8 +53,8 @@ public:
   int64_t threads() const { return threadCount; } ///< Per block.
   int64_t width() const { return laneCount; }     ///< Vector lanes.
 
-  // Memory. Offsets count elements of the given type (i64). `alignment` is in
-  // bytes; 0 means the size of one element.
+  // Memory accesses. Offsets are i64 and count elements of the given type.
+  // `alignment` is in bytes; 0 means the size of one element.
   Value element(Value pointer, Type type, Value offset);
   Value element(Value pointer, Type type, int64_t offset);
   Value load(Value pointer, Type type, int64_t alignment = 0);
@@ -67,8 +67,9 @@ public:
 
   /// Emits a barrier for all threads of the block.
   void barrier();
-  /// Returns the value of x in the lane whose index is the own index XOR
-  /// `mask`. x is a scalar, or a vector that is shuffled element by element.
+  /// Returns the value of x in the lane whose index is the index of this lane
+  /// XOR `mask`. x is a scalar, or a vector that is shuffled element by
+  /// element.
   Value shuffleXor(Value x, int64_t mask);
   /// Returns the scalar `x` of lane `lane` (i32) of the warp.
   Value shuffleIdx(Value x, Value lane);

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernel ABI consists of the gpu operations handled below and the nvvm
-// operations of TensorCore.h. All others are rejected by name: a kernel that
-// the emulated device cannot run must not be compiled to PTX either, since it
-// would run untested.
+// operations of TensorCore.h. All other gpu and nvvm operations are rejected by
+// name. Kernels with such operations must not be compiled to PTX either: the
+// emulated device cannot run them, so they would not have been tested.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ llvm::Error refuse(Operation *op, const llvm::Twine &why) {
                                  op->getName().getStringRef() + "' " + why);
 }
 
-/// Returns the integer type with as many bits as a scalar or a fixed-length
-/// vector, or null.
+/// Returns the integer type with as many bits as `type`, which is a scalar or a
+/// fixed-length vector; returns null if `type` is neither.
 IntegerType bitsType(Type type) {
   int64_t lanes = 1;
   if (auto vector = dyn_cast<VectorType>(type)) {

@@ -42,7 +42,7 @@ public:
 /// Returns the only gpu.module of a module.
 llvm::Expected<mlir::gpu::GPUModuleOp> findKernelModule(mlir::ModuleOp module);
 
-/// The parameters of a kernel before the immediates.
+/// The parameters of a kernel that precede the immediates.
 struct PointerParameters {
   unsigned count = 0;   ///< 1 for a table, else the number of pointers.
   bool isTable = false; ///< See MemberTable.h.

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Each thread loads the addresses of its member once, at kernel entry, from the
-// parameter memory of the launch. A GPU reads this memory through the constant
-// cache, since all threads of a block read the same addresses.
+// parameter memory of the launch. A GPU reads the parameter memory through the
+// constant cache, which is fast here because all threads of a block read the
+// same addresses.
 //
 //===----------------------------------------------------------------------===//
 

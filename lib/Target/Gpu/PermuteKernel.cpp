@@ -48,17 +48,17 @@ namespace kiln::gpu {
 namespace {
 
 constexpr int64_t kThreads = 256;
-/// Rows and columns of a tile, and distance between the starts of two rows, in
-/// units of one access of a thread. The padding places the elements of a column
-/// in different banks.
+/// Rows and columns of a tile, and distance between the starts of adjacent
+/// rows, in units of one access of a thread. The padding places the elements of
+/// a column in different banks.
 constexpr int64_t kTile = 32;
 constexpr int64_t kPitch = kTile + 1;
 /// Bytes of an access to a tile: the width of a bank.
 constexpr int64_t kTileBytes = 4;
-/// Minimum size of a tiled dimension; shorter ones would leave most of a tile
-/// empty.
+/// Minimum size of a tiled dimension; a shorter dimension would leave most of a
+/// tile empty.
 constexpr int64_t kMinTiled = 8;
-/// Elements that a thread loads before it reduces the first.
+/// Elements that a thread loads before it reduces any of them.
 constexpr int64_t kReadAhead = 8;
 
 struct Dim {
@@ -124,7 +124,9 @@ private:
   GpuBuilder k;
   SmallVector<Dim> dims;       ///< Sorted by destination stride.
   SmallVector<Dim> reductions; ///< Reduced dimensions in index order.
-  int64_t zeroRows, zeroColumns, zeroStride; ///< A dense region has one row.
+  /// Shape and row stride of the padded tensor. A dense tensor is treated as
+  /// one row.
+  int64_t zeroRows, zeroColumns, zeroStride;
 };
 
 } // namespace
@@ -144,8 +146,8 @@ PermuteEmitter::PermuteEmitter(mlir::gpu::GPUModuleOp kernels, StringRef name,
   dims = merge(all);
   if (dims.empty())
     dims.push_back({1, 1, 1});
-  // Reduced dimensions have no destination. Pass the source strides twice, so
-  // that merge() compares only these.
+  // Reduced dimensions have no destination stride. Pass the source stride as
+  // both strides, so that merge() depends on the source only.
   for (auto [size, src] :
        llvm::zip_equal(shape.reduceShape, shape.srcReduceStrides))
     inside.push_back({size, src, src});
@@ -246,8 +248,9 @@ int64_t PermuteEmitter::emitTiles(int64_t width) {
     column = k.mul(column, number(width));
   Value tile = k.shared(type, side * pitch);
 
-  // Each thread copies one access of every eighth row, or of every eighth group
-  // of `together` rows. This holds for copies into the tile and out of it.
+  // A thread makes one access in every eighth row, or in every eighth group of
+  // `together` rows, both when it copies into the tile and when it copies out
+  // of the tile.
   auto forRows = [&](int64_t together, const Dim &rows, Value firstRow,
                      const Dim &columns, Value firstColumn,
                      function_ref<void(Value i, Value r, Value c)> body) {
@@ -271,7 +274,7 @@ int64_t PermuteEmitter::emitTiles(int64_t width) {
           });
   k.barrier();
   // A row of the destination is a column of the tile. A thread transposes a
-  // square of as many rows and columns as an access has elements.
+  // square of `width` rows and `width` columns.
   forRows(width, along, firstAlong, across, firstAcross,
           [&](Value i, Value r, Value c) {
             Value to = plus(plus(dst, r, along.dst), c, across.dst);

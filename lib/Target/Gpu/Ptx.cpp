@@ -9,7 +9,7 @@
 // the lowering of the few gpu operations differs. Each chip then has its own
 // copy of the IR in its own LLVM context and thread. Calls that the NVPTX
 // backend cannot lower without a device library are rejected before the backend
-// runs, since it would end the process.
+// runs, since such a call would make the backend end the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -232,7 +232,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
-/// Returns true if NVPTX lowers an intrinsic to a library call or not at all.
+/// Returns true if NVPTX lowers the intrinsic `id` to a library call or cannot
+/// lower the intrinsic.
 bool needsLibrary(llvm::Intrinsic::ID id) {
   switch (id) {
   case llvm::Intrinsic::acos:
@@ -345,7 +346,7 @@ llvm::Error checkChip(StringRef chip) {
     return target.takeError();
   std::unique_ptr<llvm::MCSubtargetInfo> info(
       (*target)->createMCSubtargetInfo(nvptxTriple(), "", ""));
-  // Sort by architecture number; the order of LLVM differs.
+  // Sort the chips by architecture number. LLVM lists them in another order.
   std::map<std::pair<unsigned, StringRef>, StringRef> known;
   unsigned number = 0;
   for (const llvm::SubtargetSubTypeKV &entry :

@@ -18,7 +18,8 @@
 // Launch: one unit per thread, 256 threads per block, no shared memory; units =
 // period * shares * headDim / 2 / width.
 // Bytes: x is read once and y is written once. cos and sin are read once per
-// share, so `shares` is chosen such that both are a small part of all bytes.
+// share. `shares` is chosen such that the bytes of cos and sin are a small
+// fraction of all bytes.
 //
 // The same thread reads and writes both elements x1 and x2 of a pair, so y may
 // be x.
@@ -35,23 +36,24 @@ using namespace mlir;
 namespace kiln::gpu {
 
 constexpr int64_t kThreads = 256;
-/// The bytes read from the tables are at most 1/32 of the bytes that the heads
-/// of a position read and write.
+/// Reading cos and sin more than once adds at most 1 / kTablesPart to the bytes
+/// that are accessed if cos and sin are read once.
 constexpr int64_t kTablesPart = 32;
 /// Heads that a thread loads before its first store.
 constexpr int64_t kHeadsAtOnce = 4;
 
-/// Returns the number of units that share the heads of a position if `parts`
-/// units process one head.
+/// Returns the number of shares into which the heads of a position are divided.
+/// A share is processed by `parts` units.
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);
-  // Every element of a head is read and written. Each of the two tables has one
-  // angle per two elements.
+  // Bytes per column of a head at one position: 2 * heads * bytes, since every
+  // head is read and written, and angleBytes for cos and sin together, since
+  // each of them has headDim / 2 columns.
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
-  // A warp reads each angle only once even if it processes several shares.
+  // A warp with several shares of a position reads each angle only once.
   int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
   return std::min(shares, heads);
 }
@@ -107,7 +109,8 @@ FailureOr<KernelLaunch> emitRope(mlir::gpu::GPUModuleOp kernels, StringRef name,
       storeWide(k, k.roundTo(y1, type), to);
       storeWide(k, k.roundTo(y2, type), k.element(to, type, half));
     };
-    // Processes the heads from `first` to `last`, `count` at a time.
+    // Processes the heads first, first + shares, ... that are less than `last`,
+    // `count` heads at a time.
     auto turnHeads = [&](Value first, Value last, int64_t count) {
       k.loop(first, last, count * shares, [&](Value head) {
         SmallVector<Pair> pairs;

@@ -24,7 +24,8 @@ bool isVectorAligned(const GpuBuilder &k, Type element, int64_t alignment,
   return alignment % wanted == 0 && elementBytes(element, stride) % wanted == 0;
 }
 
-/// Emits an if whose value is that of `body` or of `otherwise`.
+/// Emits an scf.if. Returns the value of `body` if `condition` is true, else
+/// the value of `otherwise`.
 static Value eitherOf(GpuBuilder &k, Value condition, Type type,
                       function_ref<Value()> body,
                       function_ref<Value()> otherwise) {
@@ -38,8 +39,8 @@ static Value eitherOf(GpuBuilder &k, Value condition, Type type,
   return branch.getResult(0);
 }
 
-/// Emits an if whose value is that of `body`, or 0 if `condition` is false. A
-/// null condition is true.
+/// Returns the value of `body` if `condition` is true or null, else 0. The code
+/// that `body` emits is executed only in the first case.
 static Value onlyIf(GpuBuilder &k, Value condition, Type type,
                     function_ref<Value()> body) {
   if (!condition)

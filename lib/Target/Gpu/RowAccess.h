@@ -18,10 +18,11 @@
 
 namespace kiln::gpu {
 
-/// The mask of the columns that exist: the lanes `lanes` (i1 each), or all
-/// lanes if `all` (i1) holds. If neither is set, all columns exist. With
-/// `lanes`, `whole` (i1, may be null) is true if all columns exist, so that one
-/// access suffices.
+/// Selects the columns that exist. If `lanes` is set, column i exists if
+/// lanes[i] (i1) is true. If `all` is set, all columns exist if `all` (i1) is
+/// true, and otherwise none. If neither is set, all columns exist. `whole` (i1,
+/// may be null) accompanies `lanes` and is true if all columns exist, so that
+/// one access suffices.
 struct Mask {
   mlir::Value all;
   llvm::SmallVector<mlir::Value, kLanes> lanes;

@@ -25,7 +25,7 @@ using row::StoreKind;
 
 /// Column blocks that one iteration of an unrolled loop processes.
 constexpr int64_t kUnrolled = 4;
-/// Registers for the slices that are loaded before the first is added.
+/// Registers for the slices that are loaded before the first slice is added.
 constexpr int64_t kSliceWords = 32;
 
 RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
@@ -203,8 +203,8 @@ std::array<Value, 4> RowEmitter::emitRandomWords(NodeId id, Value column) {
                      k.broadcast(source.sequence), k.broadcast(source.step)});
 }
 
-/// Emits the random words of the first position of a thread and saves those of
-/// its other positions, which use the same counters.
+/// Emits the random words of the first position of a thread and saves the words
+/// of the thread's other positions, which use the same counters.
 Value RowEmitter::emitSpreadRandom(NodeId id, const Position &position) {
   std::array<Value, 4> words = emitRandomWords(id, position.column);
   for (int64_t i = 1; i < spread; ++i)
@@ -409,8 +409,8 @@ void RowEmitter::stageColumns(Value first, int64_t count, int64_t mostBytes) {
     k.barrier();
 }
 
-/// Loads the cached values of all positions at the start of a sweep, so that
-/// many loads are in flight.
+/// At the start of a sweep, loads the values that stay in registers, for all
+/// positions, so that many loads are in flight.
 void RowEmitter::preload(ArrayRef<Position> positions) {
   for (const Position &position : positions)
     for (NodeId id : elementNodes) {
@@ -476,8 +476,8 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
       position.mask.lanes.push_back(exists(lane));
   if (!position.mask.lanes.empty())
     position.mask.all = {};
-  // Few vectors of a long row are partial. `whole` is true for all others,
-  // which then take a single access.
+  // Most vectors of a long row consist of existing columns. `whole` is true for
+  // such a vector, so that one access suffices.
   if ((blockShift || keptTiles > 0) && !position.mask.lanes.empty()) {
     Value isWhole =
         k.lessUnsigned(column, k.sub(end, k.i64Constant(k.width() - 1)));
@@ -591,8 +591,8 @@ void RowEmitter::emitSweep(int32_t s) {
       Value number = k.i64Constant(block);
       emitTile(number, positionAt(at(number), false), partials);
     };
-    // A shifted row has one more block. Its first block and its last two blocks
-    // may be partial.
+    // A shifted row has one block more than an unshifted row. Its first block
+    // and its last two blocks may be partial.
     int64_t begin = blockShift ? 1 : 0;
     if (blockShift)
       runPart(0);

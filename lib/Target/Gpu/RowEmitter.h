@@ -119,11 +119,11 @@ private:
   Value combineMaxima(const Node &node, Value partials);
   void finishReductions(llvm::ArrayRef<Value> partials);
   void emitSweep(int32_t s);
-  /// Combines all column blocks of a row into `partials`. `first` is the first
-  /// column of the thread.
+  /// Combines the elements of all column blocks of a row with `partials`.
+  /// `first` is the index of the thread's first column.
   void emitManyBlocks(Value first, llvm::MutableArrayRef<Value> partials);
-  /// Returns the value of x in the thread of the row whose index is the own
-  /// index XOR `distance`.
+  /// Returns the value of x in another thread of the same row. The index of
+  /// that thread is the index of this thread XOR `distance`.
   Value exchange(Value x, int64_t distance);
   void addToPartial(size_t store, const Position &position, Value value);
   void startSums(int64_t groups, Value number);
@@ -156,9 +156,9 @@ private:
   void emitKeptSweep(int32_t s);
   void emitKeptRow(const RowPlan &plan, Value r, Value exists);
   int64_t tileColumns() const { return keptThreads * k.width(); }
-  /// Returns the offset of the thread's columns in its tile.
+  /// Returns the index of this thread's first column within a tile.
   Value placeInTile() { return k.mul(rowThread, k.i64Constant(k.width())); }
-  /// Returns the offset of a position's values in a cached row.
+  /// Returns the index of the first value of `position` in a cached row.
   Value keptPlaceOf(const Position &position) {
     return blockShift ? k.add(position.column, blockShift) : position.column;
   }
@@ -189,8 +189,9 @@ private:
   llvm::SmallVector<Value> splats;
   /// Indexed by node: per-column values in shared memory, or null.
   llvm::SmallVector<Value> stagedColumns;
-  /// Rows that are read, indexed by node and set for each sweep; rows that are
-  /// written, indexed by store and set for each row.
+  /// Addresses of the rows that are read, indexed by node and set for each
+  /// sweep, and of the rows that are written, indexed by store and set for each
+  /// row.
   llvm::SmallVector<Base> bases, targets;
   /// Indexed by node: true if `cache` holds the vectors of the node for the
   /// current row. `cache` is keyed by node and column block.
@@ -214,13 +215,15 @@ private:
 
   /// Column sums of a chunk that all groups of a thread block process.
   struct Chunk {
-    int64_t groups = 0, tileBlocks = 0; ///< 0 if there is no such chunk.
-    int64_t columns = 0;                ///< Row length of `sums`.
-    /// Indexed by store: the row of `sums`. Stores of one sweep have adjacent
-    /// rows.
+    /// Groups per thread block, and column blocks per tile. Both are 0 if each
+    /// group processes its own chunk.
+    int64_t groups = 0, tileBlocks = 0;
+    int64_t columns = 0; ///< Row length of `sums`.
+    /// Indexed by store: the row of `sums` that contains the column sums of the
+    /// store. The stores of one sweep have adjacent rows.
     llvm::SmallVector<int64_t> slots;
-    Value sums, tile; ///< In shared memory.
-    Value number;     ///< Index of the group.
+    Value sums, tile; ///< Column sums and a tile of terms, in shared memory.
+    Value number;     ///< Index of this thread's group in the thread block.
     // State of the current sweep.
     int64_t firstSlot = 0, numSlots = 0;
     Value firstColumn;
@@ -243,12 +246,13 @@ private:
 
   bool isFlat = false; ///< The program is processed as a single row.
   Value row;
-  /// Number of columns of the first block that precede the row, or null.
+  /// Number of columns of the first block that precede the row. Null if column
+  /// blocks are not shifted.
   Value blockShift;
   /// Thread index that hiddenThread() returned, or index of the thread among
   /// the threads of a cached row, or null.
   Value rowThread;
-  Mask active; ///< Mask of rows that exist.
+  Mask active; ///< Selects all columns if the row exists, else none.
   int32_t sweep = 0;
   llvm::SmallVector<NodeId> reductions, elementNodes;
 };

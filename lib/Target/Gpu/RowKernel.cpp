@@ -31,28 +31,29 @@
 //   kept:    // one thread block per row, cached in shared memory
 //     See CachedRows.cpp.
 //
-// Launch: 256 threads per block (64 for short sums of slices). A flat kernel
-// has `width` elements per thread and a scalar kernel one row per thread; split
-// and rows kernels have several groups per block. In a split kernel with bf16
-// rows and per-column values, all groups of a block process the same columns.
-// In a rows kernel with column sums, all groups of a block share one chunk
-// (RowSums.cpp).
+// Launch: 256 threads per block (64 in small flat kernels that sum slices). A
+// flat kernel has `width` elements per thread and a scalar kernel one row per
+// thread; split and rows kernels have several groups per block. In a split
+// kernel with bf16 rows and per-column values, all groups of a block process
+// the same columns. In a rows kernel with column sums, all groups of a block
+// share one chunk (RowSums.cpp).
 // Bytes: each sweep reads its operands once. Rows of up to kCachedColumns
 // columns stay in registers between sweeps as far as registers permit, so
 // memory is read once.
 //
 // The partial results of a row reduction follow the numerics contract: thread l
-// of a group has partials 4*l to 4*l+3. The tree steps 32, 16, 8 and 4 combine
-// threads whose indices differ in bit 8, 4, 2 and 1, and the steps 2 and 1
-// combine lanes of a thread. (With two columns per thread, the steps 32 to 2
-// combine threads and step 1 combines lanes.) If there are few rows, a thread
-// has one or two partials and many loads in flight (SplitRows.cpp).
+// of a group has partials 4*l to 4*l+3. Tree step s combines the partials p and
+// p XOR s. The steps 32, 16, 8 and 4 thus combine thread l with thread
+// l XOR s/4, and the steps 2 and 1 combine lanes of a thread. (With two columns
+// per thread, the steps 32 to 2 combine threads and step 1 combines lanes.) If
+// there are few rows, a thread has one or two partials and many loads in flight
+// (SplitRows.cpp).
 //
 // Column blocks of long rows that start at unaligned addresses can be *shifted*
 // to aligned addresses: the first block then starts up to 63 columns before the
-// row. The indices of a thread's partials then differ between rows, but the
-// differences between the indices of two threads do not, so the tree combines
-// the same partials.
+// row. The index of a thread's partial then depends on the shift of the row,
+// but the difference between the indices of two threads does not. Each step of
+// the tree therefore combines partials of the same threads in every row.
 //
 // Threads access disjoint columns, except in shared memory. Global memory
 // therefore needs barriers only for two kinds of values that several threads
@@ -109,7 +110,8 @@ void RowEmitter::emitScalar() {
 
 void RowEmitter::emitSplit(const RowPlan &plan) {
   int64_t blocks = llvm::divideCeil(program.cols, kBlock);
-  // Returns the index of this thread's group in block `i`.
+  // Returns the index of this thread's group, among all groups of the launch,
+  // if the index of the thread block is `i`.
   auto groupOf = [&](Value i) {
     return k.add(k.mul(i, k.i64Constant(plan.groups)),
                  k.divUnsigned(k.thread(), k.i64Constant(group())));
@@ -161,7 +163,8 @@ void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
                               type, base.aligned, position.mask));
   }
   SmallVector<Value> sums;
-  SmallVector<std::pair<NodeId, int64_t>> sumsOf; // Store and position.
+  // For each sum, the index of its store and the index of its position.
+  SmallVector<std::pair<NodeId, int64_t>> sumsOf;
   for (auto [i, store] : llvm::enumerate(program.stores))
     for (const Position &position : positions)
       if (store.kind == StoreKind::ColumnPartial) {

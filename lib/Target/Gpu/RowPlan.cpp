@@ -50,19 +50,22 @@ constexpr int64_t kThreads = 256;
 /// Number of groups that keeps a large GPU busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
-/// A flat kernel that sums slices and would have fewer threads than kFewThreads
-/// uses more threads, in blocks of kSmallBlock threads.
+/// If a flat kernel that sums slices would have fewer than kFewThreads threads,
+/// each thread processes only one or two elements, and blocks have kSmallBlock
+/// threads.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
-/// Rows per group, multiplied by RowPlan::spread, if rows are bf16 and groups
-/// share per-column values.
+/// RowPlan::rowsPerGroup * RowPlan::spread of a split kernel that has bf16 rows
+/// and shares per-column values but has no column sums.
 constexpr int64_t kNarrowRows = 4;
-/// Random words per counter. They belong to columns that are 16 apart.
+/// Random words per counter. The words of a counter belong to columns c, c +
+/// 16, c + 32 and c + 48.
 constexpr int64_t kRandomWords = 4;
 /// Loads in flight per thread.
 constexpr int64_t kLoadsAtOnce = 8;
 /// Bytes per memory sector.
 constexpr int64_t kSectorBytes = 32;
-/// Maximum column blocks per tile, so that a thread adds at most one column.
+/// Maximum column blocks per tile, such that a tile has at most one column per
+/// thread.
 constexpr int64_t kMostTileBlocks = kThreads / kBlock;
 
 RowPlan::Form formOf(const RowShape &shape, const row::SweepPlan &sweeps) {
@@ -126,7 +129,7 @@ int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
 
 /// Returns an estimate of the row values that stay in registers between sweeps.
 /// A value that several sweeps use counts twice, because a value computed from
-/// it may stay too.
+/// it may also stay in a register.
 int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   SmallVector<int64_t> reads(program.nodes.size(), 0);
   for (int32_t s = 0; s < sweeps.sweeps; ++s)
@@ -135,9 +138,10 @@ int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
 }
 
-/// Returns the rows per group if the form does not fix them. The more rows a
-/// group has, the less often per-column values are read, but the fewer thread
-/// blocks there are.
+/// Returns the rows per group if the form does not fix them. A group
+/// reads the per-column values once for all of its rows. A larger number of
+/// rows per group thus reduces both these reads and the number of thread
+/// blocks.
 int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
   const RowProgram &program = shape.program;
   if (hasStore(program, StoreKind::ColumnPartial))
@@ -149,8 +153,8 @@ int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
                              factor * kMostRows);
 }
 
-/// Returns the groups per thread block: as many as fit their column sums into
-/// shared memory.
+/// Returns the groups per thread block: the largest number whose column sums
+/// fit into shared memory.
 int64_t groupsOf(const RowProgram &program, int64_t group) {
   int64_t sums = llvm::count_if(program.stores, [](const row::Store &store) {
     return store.kind == StoreKind::ColumnPartial;
@@ -183,7 +187,7 @@ void shareChunks(RowPlan &plan, const RowProgram &program) {
   int64_t group = kBlock / plan.width, groups = kThreads / group;
   if (sums == 0 || program.rowsPerUnit % groups != 0)
     return;
-  // Stage per-column values only if there is room.
+  // Stage per-column values only if shared memory has space for them.
   for (int64_t mostStaged : {kStagedBytes, int64_t(0)})
     for (int64_t blocks = kMostTileBlocks; blocks >= 1; blocks /= 2) {
       int64_t own = sums * (columns + groups * blocks * kBlock) * 4;
@@ -203,7 +207,7 @@ void planFlat(RowPlan &plan, const RowShape &shape, Alignments alignments) {
   plan.width = freeWidth(shape, alignments, /*isFlat=*/true);
   if (hasLoad(program, Access::SumOfSlices) &&
       elements < kFewThreads * plan.width) {
-    // With two bf16 elements per thread, packed conversions are possible.
+    // A width of two permits packed conversions of bf16 elements.
     plan.width = hasNarrowRows(shape) ? 2 : 1;
     threads = kSmallBlock;
   }
@@ -230,7 +234,8 @@ void planSplit(RowPlan &plan, const RowShape &shape, Alignments alignments) {
     int64_t loads = llvm::count_if(program.nodes, [](const row::Node &node) {
       return node.kind == Kind::Load && node.space == Space::Full;
     });
-    // Each column needs registers for all words of a random counter.
+    // With random numbers, a thread needs registers for all words of a counter
+    // per column, so divide the number of rows by the number of words.
     int64_t words = isRandom ? kRandomWords : 1;
     uint64_t rows = kLoadsAtOnce / (words * std::max<int64_t>(loads, 1));
     plan.rowsAtOnce = std::clamp<int64_t>(
@@ -277,7 +282,8 @@ void planWholeRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
                    const row::SweepPlan &sweeps) {
   const RowProgram &program = shape.program;
   plan.width = kLanes;
-  // Use a warp per row if half a warp has too few registers.
+  // Assign a warp instead of half a warp to a row if the cached values of the
+  // row take too many registers per thread.
   if (program.cols <= kCachedColumns &&
       countKept(program, sweeps) * program.cols * kLanes / kBlock >
           kCacheRegisters)

@@ -22,7 +22,8 @@ constexpr int64_t kBlock = 64;
 /// Maximum columns of a row that is cached in registers: 16 vectors per
 /// operand.
 constexpr int64_t kCachedColumns = 1024;
-/// Maximum registers for that cache, of the 255 registers of a thread.
+/// Maximum registers that a thread uses for cached rows. A thread has 255
+/// registers.
 constexpr int64_t kCacheRegisters = 96;
 /// Maximum shared memory for column sums and for per-column values. Larger
 /// sizes would reduce occupancy.
@@ -54,8 +55,8 @@ struct RowPlan {
   /// Rows: values that depend only on the column are recomputed for each row,
   /// so that they take no registers between rows.
   bool hidesColumns = false;
-  /// Rows: threads that need words of the same random counters each evaluate
-  /// some of the counters and exchange the words.
+  /// Rows: each random counter is evaluated by only one of the threads that
+  /// need its words, and these threads exchange the words.
   bool sharesRandom = false;
   /// Rows: alignment of column blocks in elements. The first column block
   /// starts at the last multiple of this value that does not exceed the index
@@ -69,18 +70,18 @@ struct RowPlan {
   int64_t registerTiles = 0;
   /// Maximum shared memory for per-column values.
   int64_t stagedBytes = kStagedBytes;
-  KernelLaunch launch; ///< Launch geometry without sharedBytes.
+  KernelLaunch launch; ///< Launch geometry; sharedBytes is not set.
 };
 
 RowPlan planRows(const RowShape &shape, Alignments alignments,
                  const row::SweepPlan &sweeps);
 
 /// Plans a kernel for few long rows that are not cached. Returns false if the
-/// program does not suit it. See SplitRows.cpp.
+/// program does not suit such a kernel. See SplitRows.cpp.
 bool planSplitRows(RowPlan &plan, const RowShape &shape,
                    const row::SweepPlan &sweeps);
 /// Plans a kernel that caches long rows in shared memory. Returns false if the
-/// program does not suit it. See CachedRows.cpp.
+/// program does not suit such a kernel. See CachedRows.cpp.
 bool planCachedRows(RowPlan &plan, const RowShape &shape, Alignments alignments,
                     const row::SweepPlan &sweeps);
 /// Returns the type in which shared memory holds the values of node `id`.
@@ -88,9 +89,9 @@ row::Type keptTypeOf(const row::RowProgram &program,
                      const row::SweepPlan &sweeps, row::NodeId id);
 
 /// Sets RowPlan::blockAlignment for long rows that start at arbitrary
-/// addresses. The rows of all tensors must then start at the same offset within
-/// a vector. Per-column values are exempt if `staysByColumn`, since they are
-/// then in shared memory.
+/// addresses, provided that the rows of all tensors start at the same offset
+/// within a vector. If `staysByColumn`, per-column values are exempt from this
+/// condition, since they are then in shared memory.
 void alignBlocks(RowPlan &plan, const RowShape &shape, Alignments alignments,
                  bool staysByColumn);
 bool hasNarrowRows(const RowShape &shape);

@@ -56,7 +56,7 @@ constexpr int64_t kChunk = kThreads * kTokensPerThread;
 constexpr int64_t kMaxRows = 64;
 /// Number of blocks that keeps a GPU busy.
 constexpr int64_t kEnoughBlocks = 1024;
-/// Rows of dy that a thread loads before it adds the first.
+/// Rows of dy that a thread loads before it adds any of them.
 constexpr int64_t kReadAhead = 8;
 
 class ScatterEmitter {

@@ -36,9 +36,11 @@ namespace kiln::gpu {
 constexpr int64_t kThreads = 256;
 constexpr int64_t kMostAccesses = 4, kSectorBytes = 32;
 
-/// Returns the number of accesses of a thread to a row of `pieces` vectors of
-/// `bytes` bytes. It is the largest number for which the threads of a row
-/// together access whole sectors each time.
+/// Returns the number of vectors of a row that each thread accesses, one after
+/// another. A row has `pieces` vectors of `bytes` bytes. The result is the
+/// largest power of two n <= kMostAccesses for which pieces / n is an integer
+/// and pieces / n * bytes is a multiple of kSectorBytes, or 1 if no such n
+/// exists.
 static int64_t accessesOf(int64_t pieces, int64_t bytes) {
   int64_t count = kMostAccesses;
   while (count > 1 &&

@@ -17,11 +17,12 @@
 // Launch: one thread block of 64 / width threads per row.
 // Bytes: each operand is read once per sweep.
 //
-// The prescribed order of sums divides the reduction of a row into 64 partial
-// results, so at most 64 threads can reduce a row. A kernel with few rows, such
-// as the norm of all gradients, is latency-bound. Each partial result therefore
-// has its own thread, and a thread loads as many column blocks as its registers
-// hold before it adds the first.
+// RowProgram.h prescribes an order of sums in which the reduction of a row has
+// 64 partial results, so at most 64 threads can reduce a row. A kernel with few
+// rows, such as the kernel for the norm of all gradients, has few threads and
+// is latency-bound. To hide the latency, each partial result has its own
+// thread, and the thread starts the loads of as many column blocks as its
+// registers can hold before it adds the first of these blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,12 +41,15 @@ using row::RowProgram;
 using row::Space;
 using row::StoreKind;
 
-/// Maximum rows. With more rows, half a warp per row keeps the device busy.
+/// Maximum number of rows of a kernel that splits rows. If a kernel has more
+/// rows than this, half a warp per row suffices to keep the device busy.
 constexpr int64_t kMostSplitRows = 256;
-/// Maximum column blocks in flight, and registers for their values.
+/// Maximum number of column blocks whose loads are in flight at the same time,
+/// and maximum number of registers of a thread for the loaded values.
 constexpr int64_t kMostBlocks = 64, kMostRegisters = 160;
 
-/// Returns the registers per thread for the values of one column.
+/// Returns the number of registers that a thread needs to hold the values of
+/// one column.
 static int64_t registersOf(const RowProgram &program) {
   int64_t registers = 0;
   for (const row::Node &node : program.nodes)
@@ -66,15 +70,16 @@ bool planSplitRows(RowPlan &plan, const RowShape &shape,
       }))
     return false;
   bool isNarrow = hasNarrowRows(shape);
-  // An access to a bf16 row has two elements and must be aligned, so several
-  // rows need an even number of columns.
+  // A thread loads two adjacent bf16 elements with one aligned access. The
+  // pairs of every row are aligned only if the number of columns is even or
+  // there is only one row.
   if (isNarrow && program.rows > 1 && program.cols % 2 != 0)
     return false;
-  plan.width = isNarrow ? 2 : 1; // 2 allows packed bf16 conversions.
+  plan.width = isNarrow ? 2 : 1; // Packed conversions convert two values.
   int64_t blocks = kMostRegisters /
                    (plan.width * std::max<int64_t>(registersOf(program), 1));
-  // A sum of slices loads several slices of one column block at once instead of
-  // several column blocks.
+  // If the operand is a sum of slices, a thread loads several slices of one
+  // column block at once, not several column blocks.
   if (!hasLoad(program, Access::SumOfSlices))
     plan.blocksAtOnce =
         std::clamp<int64_t>(blocks, plan.blocksAtOnce, kMostBlocks);

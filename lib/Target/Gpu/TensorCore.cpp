@@ -50,8 +50,8 @@ FourValues loadMatrices(GpuBuilder &k, Value row, bool isTransposed) {
 
 void copyAsync(GpuBuilder &k, Value to, Value from, int64_t bytes,
                Value present) {
-  // A block reads the data only once, so bypass the L1 cache. The hardware can
-  // bypass it only for 16-byte copies.
+  // A block copies each element only once, so caching in L1 has no benefit. The
+  // hardware supports bypassing L1 (CG) only for copies of 16 bytes.
   auto cache = bytes == 16 ? NVVM::LoadCacheModifierKind::CG
                            : NVVM::LoadCacheModifierKind::CA;
   NVVM::CpAsyncOp::create(k.b, to, from, bytes, cache, present);
@@ -82,7 +82,7 @@ Value packWord(GpuBuilder &k, Value low, Value high) {
 }
 
 std::array<Value, 2> unpackWord(GpuBuilder &k, Value word) {
-  // A bf16 is the upper half of an f32.
+  // The bits of a bf16 are the upper half of the bits of the equal f32.
   Value high = k.bitAnd(word, k.constantI(int32_t(0xffff0000), k.i32()));
   return {k.bitcast(k.shiftLeft(word, 16), k.f32()), k.bitcast(high, k.f32())};
 }

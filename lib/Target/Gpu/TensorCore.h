@@ -38,16 +38,17 @@ using FourValues = std::array<mlir::Value, 4>;
 FourValues multiplyAdd(GpuBuilder &k, llvm::ArrayRef<mlir::Value> a,
                        llvm::ArrayRef<mlir::Value> b, const FourValues &sums);
 
-/// Loads four matrices of 8 x 8 elements from shared memory. `row` is the
-/// address of row l % 8 of matrix l / 8, aligned to its size of 16 bytes. Word
-/// m of the result is {M[g][2t], M[g][2t + 1]} of matrix m, or of its
-/// transpose.
+/// Loads four matrices of 8 x 8 elements from shared memory. In lane l, `row`
+/// is the address of row l % 8 of matrix l / 8, and a multiple of 16, the size
+/// of a row in bytes. Word m of the result is {M[g][2t], M[g][2t + 1]}, where M
+/// is matrix m or, if `isTransposed`, its transpose.
 FourValues loadMatrices(GpuBuilder &k, mlir::Value row, bool isTransposed);
 
 /// Starts an asynchronous copy of `bytes` (4, 8 or 16) bytes from global to
-/// shared memory. Both addresses are aligned to `bytes`. Only the first
-/// `present` bytes (i32; null: all) are read; the rest is filled with zeros.
-/// The data is available to the thread after waitCopies.
+/// shared memory. Both addresses are multiples of `bytes`. Only the first
+/// `present` bytes (i32; null: all) are read, and the remaining bytes of the
+/// destination are set to zero. The thread can read the copied data after
+/// waitCopies().
 void copyAsync(GpuBuilder &k, mlir::Value to, mlir::Value from, int64_t bytes,
                mlir::Value present);
 /// Waits for all copies that the thread started.

@@ -19,8 +19,8 @@ using namespace mlir;
 
 namespace kiln::gpu {
 
-/// Returns the alignment of an access to `width` elements, at most that of one
-/// instruction.
+/// Returns min(bytes of `width` elements, bytes of the widest instruction),
+/// which is the alignment that an access to `width` elements needs.
 static int64_t wideAlignment(Type element, int64_t width) {
   return std::min(width * elementBytes(element), kWidestAccess);
 }
@@ -89,7 +89,8 @@ SmallVector<Value> splitIndex(GpuBuilder &k, Value index,
   int64_t product = 1;
   for (int64_t size : sizes)
     product *= size;
-  // 64-bit divisions are several times slower than 32-bit divisions.
+  // Use 32-bit arithmetic if all indices fit, because 64-bit divisions are
+  // several times slower.
   bool isNarrow = product <= std::numeric_limits<int32_t>::max();
   Type type = isNarrow ? k.i32() : k.i64();
   Value rest = isNarrow ? arith::TruncIOp::create(k.b, type, index) : index;

@@ -31,7 +31,8 @@ int64_t accessWidth(mlir::Type element, int64_t alignment,
 mlir::Type wideType(mlir::Type element, int64_t width);
 
 /// Load and store elements without conversion, with the alignment that
-/// accessWidth ensures. Values of more than 16 bytes take several accesses.
+/// accessWidth() ensures. A value of more than 16 bytes needs several
+/// instructions.
 mlir::Value loadWide(GpuBuilder &k, mlir::Value pointer, mlir::Type element,
                      int64_t width);
 /// Loads only if `condition` holds; otherwise returns zeros.

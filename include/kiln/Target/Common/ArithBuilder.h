@@ -60,7 +60,8 @@ public:
   Value lanesBetween(Value first, Value low, Value high);
 
   // Arithmetic on scalars or vectors of one type. add, sub and mul select the
-  // float or the integer operation by the type.
+  // float or the integer operation by the type. "Float" and "Integer" mark
+  // functions that accept only operands of such a type.
   Value add(Value x, Value y);
   Value sub(Value x, Value y);
   Value mul(Value x, Value y);
@@ -89,7 +90,8 @@ public:
   /// Rounds to nearest even if `stored` is bf16.
   Value roundTo(Value x, Type stored);
 
-  // Comparisons are signed and false for NaN. They return i1 or a vector of i1.
+  // Comparisons return i1 or a vector of i1. less() compares integers as signed
+  // numbers. A comparison with NaN is false.
   Value less(Value x, Value y);
   Value lessUnsigned(Value x, Value y); ///< Integer.
   Value equal(Value x, Value y);

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Structs with the parameters of kernels that the emitters of several backends
-// share, one per kernel family. An emitter can also read the op itself (see
-// SingleOp). The arguments of a kernel are its operands, then its results.
+// Parameters of kernels, with one struct per kernel family. The emitters of
+// several backends use these structs. An emitter can also read the op itself
+// (see SingleOp). The arguments of a kernel are its operands, then its results.
 // Shapes are compile-time constants of a kernel. Values that differ between
 // layers, such as RNG keys and scales, are immediates.
 //
-// Element types are those in memory. Arithmetic uses fullPrecision() of the
-// type, and every result is rounded once.
+// The element types in these structs are the types of elements in memory.
+// Arithmetic uses fullPrecision() of the element type, and every result is
+// rounded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +33,15 @@ struct Layout {
   int64_t rowStride = 0;
 };
 
-/// The parameters of a row program. imm: the immediates of the program. In an
-/// epilogue, the bounds of the tile's columns precede them.
+/// The parameters of a row program. imm: the immediates of the program. For an
+/// epilogue, imm: the first column and the end column of the tile, then the
+/// immediates of the program.
 struct RowShape {
   row::RowProgram program;
-  /// Layouts of the operands, then of the results. Only Identity and RowElement
-  /// loads and Full stores use them; gathered tables and modulo tables are
-  /// dense. The number of columns is defined by the program and not by the
-  /// shapes of the tensors.
+  /// Layouts of the operands, then of the results. Only loads with Identity or
+  /// RowElement access and Full stores use the layouts. Tables with Gathered or
+  /// Modulo access have contiguous rows. The program, not the shapes of the
+  /// tensors, defines the number of columns.
   llvm::SmallVector<Layout> layouts;
   /// True if the kernel is the epilogue of a GEMM and works on one tile.
   bool epilogue = false;
@@ -57,7 +59,8 @@ struct AttentionShape {
   double dropout = 0; ///< Probability; if 0, no dropout code is emitted.
   /// True if rng is an argument; required if dropout > 0.
   bool takesRng = false;
-  int64_t kvTile = 64; ///< Keys per tile; affects the result.
+  /// Keys per tile. Determines the order of summation and thus the rounding.
+  int64_t kvTile = 64;
   mlir::Type elementType;
   /// Row strides in elements of q, k, v and o (dense: heads * headDim for q and
   /// o, kvHeads * headDim for k and v).
@@ -79,9 +82,9 @@ struct RopeShape {
 };
 
 /// args: tokens (i32), dy [tokens, cols], table gradient [vocabulary, cols]. If
-/// imm[0] is 0, the table gradient starts from zero; otherwise the kernel adds
-/// to its contents, which have full precision. Tokens equal to `paddingIndex`
-/// contribute nothing.
+/// imm[0] is 0, the kernel overwrites the table gradient; otherwise the kernel
+/// adds to the contents of the table gradient, which then has full precision.
+/// Tokens equal to `paddingIndex` contribute nothing.
 struct ScatterShape {
   int64_t tokens = 0, vocabulary = 0, cols = 0;
   std::optional<int64_t> paddingIndex;
@@ -160,8 +163,8 @@ struct LaunchImmediate {
 llvm::SmallVector<LaunchImmediate> immediatesOf(rt::LaunchOp launch);
 llvm::SmallVector<LaunchImmediate> immediatesOf(rt::GemmOp gemm);
 
-/// Builds the row program of a kernel. Reports an error on the kernel if it has
-/// no row program.
+/// Builds the row program of a kernel. On failure, reports an error on
+/// `kernel`.
 llvm::FailureOr<RowShape> readRows(rt::KernelOp kernel);
 
 AttentionShape readAttention(SingleOp k);

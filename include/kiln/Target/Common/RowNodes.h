@@ -30,8 +30,8 @@ mlir::Value emitNode(ArithBuilder &k, const row::Node &node,
 /// Returns the neutral element of a row reduction as a vector.
 mlir::Value emitNeutral(ArithBuilder &k, const row::Node &reduction);
 
-/// Combines each lane of a partial result with a further element or with
-/// another partial result.
+/// Combines two values lane by lane, as the reduction defines. `partial` is a
+/// partial result. `next` is an element of the row or a second partial result.
 mlir::Value emitCombine(ArithBuilder &k, const row::Node &reduction,
                         mlir::Value partial, mlir::Value next);
 

@@ -43,10 +43,12 @@ struct KernelEmitter {
 };
 using KernelEmitters = EmitterTable<KernelEmitter>;
 
-/// A work unit is a row, or a chunk of rows if the program has column partials.
-/// In a flat program whose accesses are all dense, a unit is one element and
-/// the grain is a multiple of 64. Unless such a kernel sums slices, it does not
-/// depend on the tensor sizes and can be used by launches of all sizes.
+/// If the program is flat and RowShape::isDense() is true, a work unit is one
+/// element and the grain is a multiple of 64. Otherwise a work unit is a row,
+/// or a chunk of rows if the program has ColumnPartial stores. A kernel whose
+/// work unit is one element does not depend on the tensor sizes unless the
+/// program has SumOfSlices loads, so launches of all sizes can share the
+/// kernel.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const RowShape &shape);
 

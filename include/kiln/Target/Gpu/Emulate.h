@@ -55,8 +55,8 @@ namespace kiln::gpu {
 llvm::Expected<int64_t> getSharedBytes(mlir::gpu::GPUFuncOp kernel);
 
 /// Adds a host function for each kernel of the gpu.module in `module` to
-/// `into`, which cpu::compileToObject then compiles. Does not change `module`.
-/// Does not change `into` on failure.
+/// `into`. The caller compiles `into` with cpu::compileToObject. Does not
+/// change `module`. Does not change `into` on failure.
 llvm::Error lowerForEmulation(mlir::ModuleOp module, mlir::ModuleOp into);
 
 } // namespace kiln::gpu

@@ -43,10 +43,10 @@ using KernelEmitter = llvm::FailureOr<KernelLaunch> (*)(
     mlir::gpu::GPUModuleOp kernels, rt::KernelOp kernel, Alignments alignments);
 using KernelEmitters = EmitterTable<KernelEmitter>;
 
-/// A work unit is an element in a flat program whose accesses are all dense;
-/// such a kernel does not depend on the tensor sizes unless it sums slices.
-/// Otherwise a unit is a row, a chunk of rows, or 64 columns of a row or chunk;
-/// see RowKernel.cpp.
+/// If the program is flat and RowShape::isDense() is true, a work unit is one
+/// element, and the kernel does not depend on the tensor sizes unless the
+/// program has SumOfSlices loads. Otherwise a work unit is a row, a chunk of
+/// rows, or 64 columns of a row or chunk; see RowKernel.cpp.
 llvm::FailureOr<KernelLaunch> emitRowKernel(mlir::gpu::GPUModuleOp kernels,
                                             llvm::StringRef name,
                                             const RowShape &shape,

@@ -20,11 +20,11 @@ namespace kiln::gpu {
 /// sm_80 or newer, such as "sm_90".
 llvm::Error checkChip(llvm::StringRef chip);
 
-/// Returns the PTX of all kernels of the gpu.module in `module` for each of
-/// `chips`, which are compiled in parallel. Does not change `module` and needs
-/// no CUDA toolkit. Uses no fast-math flags and no implicit FMA: +, -, *, /,
-/// sqrt and fma round as IEEE 754 specifies. Returns an error if a kernel calls
-/// a library function.
+/// Returns one PTX text per element of `chips`, each with all kernels of the
+/// gpu.module in `module`. Compiles for the chips in parallel. Does not change
+/// `module` and needs no CUDA toolkit. Uses no fast-math flags and no implicit
+/// FMA: +, -, *, /, sqrt and fma round as IEEE 754 specifies. Returns an error
+/// if a kernel calls a library function.
 llvm::Expected<std::vector<std::string>>
 compileToPtx(mlir::ModuleOp module, llvm::ArrayRef<std::string> chips);
 

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of a target that the driver uses after scheduling. The driver itself
-// generates host code: the kernels of launches on host memory, and the
-// functions that a target adds to the host module.
+// The interface to the device code generator of a target. The compiler driver
+// calls it after scheduling. The driver itself generates host code: the kernels
+// of launches on host memory, and the functions that a target adds to the host
+// module.
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,8 +9,9 @@
 // Instead, they query the backend of the module's target. A backend has no
 // state, so the threads of a context share it.
 //
-// This header includes no emitter and no target: transforms and the scheduler
-// include it, and targets implement it. See docs/design/how-to-add-a-target.md.
+// This header includes no header of an emitter or of a target, because the
+// transforms and the scheduler include it. Targets implement the interfaces
+// that it declares. See docs/design/how-to-add-a-target.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,9 +37,10 @@ class CodeGenerator;
 /// The ops that one kernel, or one call of a vendor library, can fuse.
 struct FusionRules {
   /// The epilogues of GEMMs. Tiles: GEMMs are computed tile by tile, and row
-  /// ops can run on each tile once it is complete (dispatches of family gemm).
-  /// Vendor: the vendor library that computes GEMMs also adds biases, applies
-  /// GELU and computes the gradients of biases (the ops of KilnVendor.h).
+  /// ops can run on each tile once it is complete (dispatches of the family
+  /// 'gemm'). Vendor: the vendor library that computes GEMMs also adds biases,
+  /// applies GELU and computes the gradients of biases (the ops of
+  /// KilnVendor.h).
   EpilogueKind epilogues = EpilogueKind::None;
   /// True if a vendor library may compute attention instead of the generated
   /// kernel. Applies only to modules with the attribute `kiln.attention`.
@@ -90,8 +92,9 @@ public:
   /// The default of 64 suits vector loads and cache lines.
   virtual int64_t getAlignment(rt::SlotClass slotClass) const { return 64; }
 
-  /// Returns the alignment in bytes of matrix rows that may be padded: a
-  /// multiple of the size of each element type, or 1 if matrices are dense.
+  /// Returns the alignment in bytes to which matrix rows may be padded: a
+  /// multiple of the size of each element type, or 1 if the target does not pad
+  /// rows.
   virtual int64_t getRowAlignment() const { return 1; }
 
   /// Returns the workspace bytes of a GEMM for all host threads together.
@@ -119,8 +122,8 @@ public:
 
   virtual LaunchRules getLaunchRules() const { return {}; }
 
-  /// Returns the name of the machine file that plans use unless --machine names
-  /// another; empty for the machine that kilnc runs on.
+  /// Returns the name of the machine file that plans use if --machine is not
+  /// given. An empty name means the machine that kilnc runs on.
   virtual llvm::StringRef getDefaultMachine() const { return {}; }
 
   /// Returns the code generator of the target.
