@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Records CUDA events before and after every action on the action's stream. The
-// resulting times are those of the GPU, not those of the API calls.
+// resulting times are the times of execution on the GPU, not the times of the
+// API calls.
 //
 //===----------------------------------------------------------------------===//
 

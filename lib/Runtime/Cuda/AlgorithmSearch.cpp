@@ -16,9 +16,9 @@ using namespace kiln;
 /// The number of timed trials per proposal; the minimum time is used.
 static constexpr int trials = 4;
 
-/// A later proposal replaces the best one only if its time is below this
-/// fraction of the best time. Within measurement noise, cuBLASLt's order
-/// decides.
+/// A proposal replaces the best of the previous proposals only if its time is
+/// below this fraction of the best time. If times differ only by measurement
+/// noise, the first proposal in cuBLASLt's order is therefore chosen.
 static constexpr double clearlyFaster = 0.98;
 
 Result<AlgorithmSearch> AlgorithmSearch::begin(const Driver &driver,

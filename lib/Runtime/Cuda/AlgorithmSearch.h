@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures the algorithms that cuBLASLt proposes for a matmul and stores the
-// fastest in an algorithm file. Later starts use the stored algorithm, so that
-// they compute the same bits. Trials write to the operands of the matmul, so
-// they must run before any buffer holds a value.
+// fastest in an algorithm file. Later starts of the executable use the stored
+// algorithm, so that all starts compute the same bits. A measurement overwrites
+// the operands of the matmul, so it must be made before any buffer holds a
+// value.
 //
 //===----------------------------------------------------------------------===//
 

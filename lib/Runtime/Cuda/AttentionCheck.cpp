@@ -108,9 +108,10 @@ AttentionCheck::Buffer AttentionCheck::input(std::size_t argument) {
   return buffer;
 }
 
-/// Writes random values to all operands. Operands may share rows (q, k and v in
-/// one matrix); a later copy then overwrites the row padding of an earlier one
-/// with other random values.
+/// Writes random values to all operands. Operands may be columns of one matrix,
+/// such as q, k and v. The copy of such an operand includes row padding, so it
+/// overwrites elements of the operands that were copied before with other
+/// random values.
 Status AttentionCheck::fill() {
   Status status;
   for (std::size_t i = 0; i < arguments_.size() && status.ok(); ++i) {
@@ -184,7 +185,7 @@ std::string AttentionCheck::compare(std::size_t argument,
       most = std::max(most, std::abs(a));
       mostError = std::max(mostError, std::abs(a - b));
     }
-    // These comparisons are false if a value is NaN.
+    // If an element is NaN, `errors` is NaN and the first comparison is false.
     bool agrees = errors <= mostMean * mostMean * squares &&
                   mostError <= mostElement * most;
     if (!agrees)

@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs kiln's kernel and cuDNN on the same random inputs, in the buffers of the
-// launch before these hold values, and compares the results. Both
-// implementations round weights and results to bf16, but at different points.
-// For each head, the root mean square of the difference must be at most 1/64 of
-// that of the expected result, and no element may differ by more than 1/16 of
-// the head's largest magnitude. lse may differ by 1/1024, relative to max(1,
-// |lse|).
+// Runs kiln's kernel and cuDNN on the same random inputs, and compares the
+// results. The inputs and results are in the buffers of the launch, so the
+// check must run before the buffers contain values. Both implementations round
+// weights and results to bf16, but at different points. For each head, the root
+// mean square of the difference must be at most 1/64 of the root mean square of
+// the kernel's result, and no element may differ by more than 1/16 of the
+// largest magnitude in the kernel's result. lse may differ by 1/1024, relative
+// to max(1, |lse|).
 //
 //===----------------------------------------------------------------------===//
 

@@ -91,8 +91,7 @@ Status AttentionLibrary::decide(const VendorAttention &attention, double scale,
   Result<std::string> difference =
       check.run(kernel, [&] { return found->run(places, workspace); });
   if (!difference.ok()) {
-    // Work that the plan queued may still be running, so the plan must not be
-    // destroyed.
+    // Keep the cuDNN plan, because work that it queued may still be running.
     choice.attention.emplace(std::move(*found));
     return difference.status();
   }

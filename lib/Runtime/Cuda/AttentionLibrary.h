@@ -45,8 +45,9 @@ public:
   /// Returns a name such as "cuDNN 9.19.0", or an empty string if cuDNN
   /// computes no launch.
   std::string name() const;
-  /// Returns one line that reports launches cuDNN does not compute and
-  /// nondeterministic gradients, if any.
+  /// If cuDNN does not compute some launches, or computes gradients that are
+  /// not deterministic, returns a line that reports this. Otherwise returns
+  /// std::nullopt.
   std::optional<std::string> notice() const;
 
 private:
@@ -61,9 +62,10 @@ private:
 
   const Driver &driver_;
   StreamHandle stream_;
-  std::optional<Dnn> dnn_; ///< Set if cuDNN can be used.
+  std::optional<Dnn> dnn_; ///< std::nullopt if cuDNN cannot be used.
   std::map<std::vector<int64_t>, Choice> choices_;
-  std::string why_; ///< The first reason not to use cuDNN.
+  /// The first reason not to use cuDNN, or an empty string.
+  std::string why_;
 };
 
 } // namespace kiln::runtime::cuda

@@ -97,8 +97,8 @@ Status BlasLt::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
   return status;
 }
 
-/// Returns the cublasLtEpilogue_t of an epilogue. A and B are swapped, because
-/// cuBLASLt computes the transposed matmul.
+/// Returns the cublasLtEpilogue_t of an epilogue. In the names of epilogues, A
+/// and B are swapped, because cuBLASLt computes the transposed matmul.
 static uint32_t numberOf(GemmEpilogue epilogue) {
   switch (epilogue) {
   case GemmEpilogue::None:

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// cuBLASLt uses column-major matrices, and programs use row-major ones. The
-// row-major C = A B is computed as the column-major C^T = B^T A^T on the same
-// bytes, without a copy.
+// cuBLASLt uses column-major matrices, whereas programs use row-major matrices.
+// The row-major C = A B is computed as the column-major C^T = B^T A^T on the
+// same bytes, without a copy.
 //
 // The algorithm of each distinct matmul problem is chosen once, before any run,
 // among the algorithms that fit into the workspace and accumulate in a fixed
@@ -32,8 +32,8 @@
 
 namespace kiln::runtime::cuda {
 
-/// The addresses of the operands and the workspace of a gemm command, and of
-/// its bias and aux operands, if any.
+/// The addresses of the matrices, the workspace, and the bias and aux operands
+/// of a gemm command. The address of an operand that the command lacks is 0.
 struct MatmulPlaces {
   DevicePointer a = 0, b = 0, c = 0, workspace = 0, bias = 0, aux = 0;
 };
@@ -48,9 +48,10 @@ public:
   /// Returns a hash of the algorithms chosen so far as 8 hexadecimal digits.
   std::string hash() const;
 
-  /// Chooses the algorithm for a command with operands at these addresses and
-  /// returns its index for run(). With a search, the proposals are measured,
-  /// which overwrites the operands; without one, cuBLASLt's first proposal is
+  /// Chooses the algorithm for a command with operands at the addresses
+  /// `places`, and returns the index of the choice, which is a parameter of
+  /// run(). If `search` is not null, it measures the proposals, which
+  /// overwrites the operands. If `search` is null, cuBLASLt's first proposal is
   /// used.
   Result<std::size_t> choose(const Command &command, const MatmulPlaces &places,
                              AlgorithmSearch *search, StreamHandle stream);
@@ -67,7 +68,8 @@ private:
   static std::string textOf(const Problem &problem);
   struct Choice {
     Owned<MatmulDescHandle> desc;
-    /// Named as in cuBLASLt, with a and b swapped.
+    /// The layouts of cuBLASLt's matrices A, B and C. A is the operand b of the
+    /// command, and B is the operand a of the command.
     Owned<LayoutHandle> a, b, c;
     Algorithm algorithm;
     bool isF64 = false;

@@ -49,15 +49,17 @@ inline constexpr int computeF64 = 70;
 // cublasLtMatmulDescAttributes_t with int32_t values; 1 transposes the operand.
 inline constexpr int descTransA = 3;
 inline constexpr int descTransB = 4;
-// The value of descEpilogue is a uint32_t, a cublasLtEpilogue_t; that of
-// descBiasPointer is a void *. The bias has the type of the result. It is a
-// column of cuBLASLt's result and therefore a row of kiln's.
+// descEpilogue has a uint32_t value, a cublasLtEpilogue_t. descBiasPointer has
+// a void * value, the address of the bias. The bias has the element type of the
+// result. cuBLASLt adds the bias to every column of its result, which is a row
+// of kiln's result.
 inline constexpr int descEpilogue = 7;
 inline constexpr int descBiasPointer = 8;
-// The value of descAuxPointer is a void *; that of descAuxLd is an int64_t, the
-// leading dimension in elements, a multiple of 8. The aux operand has the type
-// of the result. A and B in the names of epilogues are cuBLASLt's, so A is
-// kiln's B.
+// descAuxPointer has a void * value, the address of the aux operand. descAuxLd
+// has an int64_t value, the leading dimension of the aux operand in elements, a
+// multiple of 8. The aux operand has the element type of the result. A and B in
+// the names of epilogues are cuBLASLt's operands: cuBLASLt's A is kiln's B, and
+// cuBLASLt's B is kiln's A.
 inline constexpr int descAuxPointer = 11;
 inline constexpr int descAuxLd = 12;
 inline constexpr uint32_t epilogueBias = 4;
@@ -66,7 +68,8 @@ inline constexpr uint32_t epilogueGeluAuxBias = 128 | epilogueGeluBias;
 inline constexpr uint32_t epilogueGeluGrad = 64 | 128;
 inline constexpr uint32_t epilogueSumsOfA = 256;
 inline constexpr uint32_t epilogueSumsOfB = 512;
-// cublasLtMatrixLayoutAttribute_t with an int32_t and an int64_t value.
+// cublasLtMatrixLayoutAttribute_t. layoutBatchCount has an int32_t value,
+// layoutBatchStride an int64_t value.
 inline constexpr int layoutBatchCount = 5;
 inline constexpr int layoutBatchStride = 6;
 // cublasLtReductionScheme_t, a bit mask: partial sums of a split-K algorithm

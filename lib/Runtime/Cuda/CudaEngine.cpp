@@ -27,8 +27,8 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// The number of runs that --check-memory makes, and the number of first runs
-/// that may allocate memory.
+/// --check-memory makes `checkedRuns` runs. The free memory of the GPU may
+/// change in runs 1 to `firstRuns`, and must not change in the remaining runs.
 static constexpr int64_t checkedRuns = 20, firstRuns = 2;
 
 namespace {
@@ -216,7 +216,8 @@ Status CudaEngine::accessDevice(int64_t offset, int64_t bytes,
                       " bytes of host memory for the copy of a GPU tensor; "
                       "free some memory");
   DevicePointer place = resources().arena + DevicePointer(offset);
-  // A copy on the compute stream runs in order with the kernels.
+  // Copy on the compute stream, so that the copy begins after all kernels that
+  // are already queued on this stream.
   StreamHandle stream = resources().stream(Stream::Compute);
   const Driver &driver = resources().gpu->driver();
   const DriverApi &api = driver.api();
@@ -341,7 +342,8 @@ MemoryFacts CudaEngine::memory() const {
   return facts;
 }
 
-/// Every run of a program copies the same number of bytes.
+/// Returns the bytes that one run of a program copies. The bytes are the same
+/// for every run.
 std::optional<CopyCounts> CudaEngine::copies(size_t index) const {
   if (programs_.empty() || file_.programs[index].copies == 0)
     return std::nullopt;

@@ -77,7 +77,8 @@ void CudaProgram::layOutStaging() {
 }
 
 /// Returns the input that contains `range` if no action before `index` writes
-/// these bytes, so that the host copy of the input can be read instead.
+/// to `range`, so that a host kernel can read the host copy of the input
+/// instead of the device data.
 std::optional<std::size_t> CudaProgram::inputAt(std::size_t index,
                                                 const ByteRange &range) const {
   for (std::size_t i = 0; i < index; ++i)
@@ -233,8 +234,8 @@ Status CudaProgram::record(std::size_t event, Stream stream) const {
                        resources_->stream(stream));
 }
 
-/// Launches a kernel. `members` is the size of the group that starts at the
-/// action's command, or 1.
+/// Launches a kernel for `members` commands, beginning with the action's
+/// command: for all members of a launch group, or for a single command.
 Status CudaProgram::queueLaunch(const StreamAction &action,
                                 int64_t members) const {
   const Command &command = commandOf(action);
@@ -349,7 +350,7 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
       return command.size == 0 ? Status() : program.queueCopy(action);
     }
     Status startCopy() { return copy(); }
-    // The host does not wait, because events order the streams.
+    // The host need not wait for the copy, because events order the streams.
     Status waitForCopy() { return Status(); }
   };
   return runtime::execute(

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Queues the actions of a StreamProgram on CUDA streams. The other streams
-// first wait for the compute stream, and at the end the compute stream waits
-// for the other streams. Therefore the same calls can be executed directly or
-// captured into a graph.
+// Queues the actions of a StreamProgram on CUDA streams. At the start, all
+// streams other than the compute stream wait for the compute stream. At the
+// end, the compute stream waits for all other streams. CUDA requires this order
+// for the capture of a graph, so the same calls can be executed directly or
+// captured.
 //
 // The staging memory of a program is pinned host memory. It contains copies of
 // the inputs, of the outputs other than gradients, and of device data that host
@@ -37,18 +38,24 @@ namespace kiln::runtime::cuda {
 struct CudaResources {
   const Gpu *gpu = nullptr;
   DevicePointer arena = 0;
-  char *hostArena = nullptr;  ///< Null if the host arena is empty.
-  BlasLt *products = nullptr; ///< Null if no program has a gemm.
-  /// If null, cuBLASLt's heuristic chooses the algorithms.
+  char *hostArena = nullptr; ///< Null if the host arena is empty.
+  /// Computes gemms. Null if no program has a gemm.
+  BlasLt *products = nullptr;
+  /// Chooses the algorithms of gemms. If null, cuBLASLt's heuristic chooses
+  /// them.
   AlgorithmSearch *search = nullptr;
-  /// Null if the programs have no launches that cuDNN may compute.
+  /// Plans the attention launches that cuDNN computes. Null if the programs
+  /// have no launches that cuDNN may compute.
   AttentionLibrary *attention = nullptr;
   ThreadTeam *team = nullptr;
   const void *const *kernels = nullptr;
-  /// Indexed like `kernels`; null for host kernels.
+  /// The CUDA functions of the device kernels, indexed like `kernels`. The
+  /// elements for host kernels are null.
   std::vector<Function> functions;
   std::array<QueueStream, streamCount> streams;
-  std::vector<Event> events; ///< Enough events for every program.
+  /// All programs use the same events. Their number is the maximum of
+  /// CudaProgram::events() over all programs.
+  std::vector<Event> events;
 
   StreamHandle stream(Stream which) const {
     return streams[std::size_t(which)].get();
@@ -126,8 +133,10 @@ private:
   };
   /// The data that an action needs in addition to its command.
   struct Prepared {
-    std::size_t choice = 0; ///< The algorithm of a gemm.
-    /// If null, the kernel is launched.
+    /// For a gemm, the index of the choice that BlasLt::choose() returned.
+    std::size_t choice = 0;
+    /// The cuDNN plan that computes a launch. Null if kiln's kernel computes
+    /// the launch.
     const DnnAttention *attention = nullptr;
     HostWork hostWork;
     std::vector<HostRead> reads;
@@ -166,7 +175,8 @@ private:
   StreamProgram streams_;
   BufferNames names_;
   std::array<bool, streamCount> used_ = {};
-  // Offsets in the staging memory; -1 if there is no copy.
+  // The offsets of the inputs and of the outputs in the staging memory. The
+  // offset of a gradient is -1, because gradients are not copied to the host.
   std::vector<int64_t> inputs_, outputs_;
   int64_t readsBegin_ = 0;
   int64_t stagingBytes_ = 0;

@@ -144,7 +144,8 @@ Status CudaSetup::makeStreams(const Programs &programs) {
 /// Looks up the device kernels by their names in the kernel table, and sets
 /// their limits of dynamic shared memory.
 Status CudaSetup::findFunctions() {
-  std::vector<int64_t> shared; // Dynamic shared memory of each function.
+  // The size of dynamic shared memory in bytes, indexed by kernel.
+  std::vector<int64_t> shared;
   for (const Program &program : file_.programs) {
     for (const Command &command : program.commands) {
       if (!isDeviceLaunch(command))
@@ -229,7 +230,7 @@ void CudaSetup::endSearch() {
   search_.reset();
 }
 
-/// Appends to the notice, which is a single line.
+/// Appends `text` to the notice, after "; " if the notice is not empty.
 void CudaSetup::note(const std::string &text) {
   notice_ = notice_ ? *notice_ + "; " + text : text;
 }
@@ -297,9 +298,9 @@ Status CudaSetup::checkMemory(std::vector<MemoryCheckLine> &lines) {
   for (const MemoryUse &use : memoryUses_) {
     bool isArena = use.what == std::string_view("arena");
     int64_t expected = roundedUp(file_.arenaBytes);
-    // The driver may place a small arena in memory that it has already
-    // reserved. The free memory then does not decrease, and 0 bytes are
-    // expected.
+    // The driver may allocate a small arena from memory that it has already
+    // reserved. In that case the free memory does not decrease. Therefore a
+    // decrease of 0 bytes is accepted for an arena of one granule.
     bool ok = use.bytes == expected ||
               (use.bytes == 0 && expected == allocationGranularity);
     lines.push_back(

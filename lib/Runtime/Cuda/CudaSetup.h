@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Acquires all resources of an engine in a fixed order: context, kernels,
-// libraries, arenas, streams and events, and memory for inputs and outputs.
-// They are released in reverse order. The decrease of the GPU's free memory is
-// recorded for each of these steps.
+// libraries, arenas, streams and events, and memory for inputs and outputs. The
+// destructor releases the resources in reverse order. After each step, the
+// decrease of the GPU's free memory is recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,9 +27,9 @@ namespace kiln::runtime::cuda {
 
 class CudaSetup {
 public:
-  /// `file` must outlive this object. `kernels` is the kernel table of
-  /// createCudaEngine(). If `algorithmFile` is empty, cuBLASLt's heuristic
-  /// chooses the algorithms.
+  /// `file` must outlive this object. `kernels` is the kernel table that was
+  /// passed to createCudaEngine(). If `algorithmFile` is empty, cuBLASLt's
+  /// heuristic chooses the GEMM algorithms.
   CudaSetup(const ProgramFile &file, const void *const *kernels,
             const GpuImages &images, Libraries libraries,
             std::string algorithmFile)
@@ -38,12 +38,13 @@ public:
     resources_.kernels = kernels;
   }
 
-  /// Replaces the algorithm file. Must be called before start().
+  /// Sets the path of the algorithm file. Must be called before start().
   void keepAlgorithms(const std::string &path) { algorithmFile_ = path; }
 
-  /// Acquires all resources and prepares the programs, which must not move
-  /// afterwards. `threads` is the number of threads for host kernels; 0 selects
-  /// the planned number, limited to the available processors.
+  /// Acquires all resources and prepares `programs`. The elements of `programs`
+  /// must not be moved in memory afterwards. `threads` is the number of threads
+  /// for host kernels; 0 selects the number in the plan, or the number of
+  /// available processors if that is lower.
   Status start(std::vector<CudaProgram> &programs, int threads);
 
   /// Returns the resources. The reference is valid for the lifetime of this
@@ -56,12 +57,13 @@ public:
   /// string before start().
   std::string libraryName() const;
 
-  /// Appends one line for each step of start() with the GPU memory that the
-  /// step acquired. Only the line of the arena is compared with the planned
-  /// size.
+  /// Appends one line for each step of start(), with the GPU memory that the
+  /// step acquired. Only the line for the arena has an expected size, the
+  /// planned size of the arena; all other lines are for information.
   Status checkMemory(std::vector<MemoryCheckLine> &lines);
 
-  /// Waits for all queued work, so that its memory can be released.
+  /// Waits for all queued work, so that the memory that the work uses can be
+  /// released.
   void waitForAll() const;
 
 private:
@@ -82,7 +84,8 @@ private:
   void endSearch();
   Status openAttention(const Programs &programs);
   void note(const std::string &text);
-  /// Records the decrease of free memory since the last call.
+  /// Records the decrease of free GPU memory since the previous call of
+  /// countMemory(), under the name `what`.
   Status countMemory(const char *what);
 
   const ProgramFile &file_;
@@ -91,12 +94,14 @@ private:
   std::string algorithmFile_;
   std::optional<std::string> notice_;
   std::optional<ThreadTeam> team_;
-  // The order of declaration matters: members are destroyed in reverse order.
+  // The order of declaration matters, because members are destroyed in reverse
+  // order.
   std::optional<Driver> driver_;
   std::optional<Gpu> gpu_;
   LoadedModule module_;
   std::optional<BlasLt> blasLt_;
-  std::optional<AlgorithmSearch> search_; ///< Set only during start().
+  /// Has a value only while start() chooses the algorithms of gemms.
+  std::optional<AlgorithmSearch> search_;
   std::optional<AttentionLibrary> attention_;
   DeviceMemory arena_;
   PinnedMemory hostArena_, staging_;

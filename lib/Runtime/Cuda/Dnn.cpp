@@ -11,8 +11,8 @@ using namespace kiln::runtime::cuda;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// The oldest supported version. Older versions do not clear the buffers in
-/// which they accumulate gradients.
+/// The oldest supported version of cuDNN. Older versions do not clear the
+/// buffers in which they accumulate gradients.
 static constexpr std::size_t oldestVersion = 90600;
 
 Status Dnn::failure(int code, const char *function) const {
@@ -119,7 +119,8 @@ DnnDescriptor DnnGraph::keep(DnnBuilder &builder) {
 DnnGraph::Tensor DnnGraph::add(int64_t id, const Sizes &sizes,
                                const Sizes &strides, dnn::Data type,
                                bool isVirtual, bool isNumber) {
-  constexpr int64_t alignment = 16; // The alignment of addresses, in bytes.
+  // The alignment of tensor addresses, in bytes.
+  constexpr int64_t alignment = 16;
   DnnBuilder builder(dnn_, dnn::Tensor, status_);
   builder.set(dnn::TensorType_, dnn::IsDataType, int(type))
       .set(dnn::TensorDimensions, dnn::IsInt64, 4, sizes.data())
@@ -256,7 +257,7 @@ Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
         " bytes, but the limit is " + std::to_string(mostBytes));
   plan.plan = std::move(*object);
 
-  // Query the numerical notes of the engine.
+  // Query the numerical notes (cudnnBackendNumericalNote_t) of the engine.
   DnnBuilder empty(dnn_, dnn::Engine);
   Result<DnnObjectOwner> engine = empty.unfinished();
   if (!engine.ok())
@@ -271,7 +272,7 @@ Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
     status = dnn_.call(get, place, int(dnn::EngineNumericalNotes),
                        int(dnn::IsNumericalNote), int64_t(dnn::numericalNotes),
                        &count, static_cast<void *>(notes));
-  // If the query fails, assume a nondeterministic engine.
+  // If the query fails, assume that the engine is nondeterministic.
   plan.isDeterministic = status.ok();
   for (int64_t i = 0; i < count && i < dnn::numericalNotes; ++i)
     plan.isDeterministic &= notes[i] != dnn::nondeterministic;

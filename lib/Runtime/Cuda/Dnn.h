@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Builds operation graphs with cuDNN's backend API. cuDNN proposes engines for
-// a graph, and a plan selects one of them. cuDNN is optional: if a graph has no
-// plan, the caller launches a kernel of kiln and reports the reason.
+// a finished graph, and an execution plan selects one of these engines. cuDNN
+// is optional: if a graph has no execution plan, the caller launches a kernel
+// of kiln instead and reports the reason.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,7 @@ public:
   /// Returns the name and version, such as "cuDNN 9.19.0".
   const std::string &name() const { return name_; }
   const DnnApi &api() const { return api_; }
-  /// Returns null before start().
+  /// Returns the cuDNN handle, or null before start().
   DnnHandle handle() const { return handle_.get(); }
 
   template <typename... Parameters, typename... Arguments>
@@ -59,7 +60,8 @@ private:
 /// sticky.
 class DnnBuilder {
 public:
-  /// Creates a descriptor. If `status` is an error, all calls have no effect.
+  /// Creates a descriptor. If `status` is an error, set() has no effect, and
+  /// finalize() and unfinished() return the error.
   DnnBuilder(const Dnn &dnn, dnn::Descriptor kind, Status status = Status());
 
   template <typename T>
@@ -85,7 +87,7 @@ struct DnnPlan {
   DnnObjectOwner config, plan;
   int64_t workspaceBytes = 0;
   /// False if the engine reports that it is nondeterministic, or if the query
-  /// of its properties fails.
+  /// of the engine's numerical notes fails.
   bool isDeterministic = true;
 };
 
@@ -93,19 +95,20 @@ struct DnnPlan {
 class DnnGraph {
 public:
   using Sizes = std::array<int64_t, 4>;
-  /// The index of a tensor of the graph, or -1 for none.
+  /// The index of a tensor in tensors_, or -1 for no tensor.
   using Tensor = int;
 
   explicit DnnGraph(const Dnn &dnn) : dnn_(dnn) {}
 
-  /// Adds a tensor in device memory. `id` identifies its address in the variant
-  /// pack at execution.
+  /// Adds a tensor in device memory. At execution, the variant pack contains
+  /// the address of the tensor under the id `id`.
   Tensor inMemory(int64_t id, const Sizes &sizes, const Sizes &strides,
                   dnn::Data type);
-  /// Adds an f32 scalar in host memory, identified by `id` in the same way.
+  /// Adds an f32 scalar in host memory. At execution, the variant pack contains
+  /// the address of the scalar under the id `id`.
   Tensor number(int64_t id);
-  /// Adds a virtual (intermediate) tensor, contiguous or with the given
-  /// strides.
+  /// Adds a virtual tensor, that is, an intermediate result without an address
+  /// in the variant pack. The tensor is contiguous unless `strides` are given.
   Tensor between(const Sizes &sizes, dnn::Data type);
   Tensor between(const Sizes &sizes, const Sizes &strides, dnn::Data type);
 
@@ -115,19 +118,20 @@ public:
   /// Sets each element of y to its index along `axis`.
   void index(int64_t axis, Tensor x, Tensor y);
   void reduce(dnn::Reduce what, Tensor x, Tensor y);
-  /// Makes y a view of x with other sizes and strides.
+  /// Makes y a view of the elements of x with the sizes and strides of y.
   void reshape(Tensor x, Tensor y);
 
   /// Finalizes the graph. Needs no device.
   Status finish();
-  /// Returns the first proposed plan whose workspace has at most `mostBytes`
-  /// bytes. Requires Dnn::start().
+  /// Returns the first plan that cuDNN proposes whose workspace has at most
+  /// `mostBytes` bytes. Requires Dnn::start().
   Result<DnnPlan> plan(int64_t mostBytes) const;
 
 private:
   Tensor add(int64_t id, const Sizes &sizes, const Sizes &strides,
              dnn::Data type, bool isVirtual, bool isNumber);
-  /// Finalizes a descriptor and stores it; returns null after an error.
+  /// Finalizes a descriptor and stores it in objects_. Returns null after an
+  /// error.
   DnnDescriptor keep(DnnBuilder &builder);
   DnnDescriptor at(Tensor tensor) const {
     return tensors_[std::size_t(tensor)];
@@ -138,7 +142,8 @@ private:
   std::vector<DnnObjectOwner> objects_;
   std::vector<DnnDescriptor> tensors_, operations_;
   DnnDescriptor graph_ = nullptr;
-  int64_t nextId_ = 1000; ///< Greater than all ids that callers use.
+  /// The id of the next virtual tensor. Callers use only ids below 1000.
+  int64_t nextId_ = 1000;
   Status status_;
 };
 

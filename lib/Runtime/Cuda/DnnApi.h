@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The functions and constants of libcudnn that operation graphs need, declared
-// from NVIDIA's documentation, so that kiln can be built without cuDNN. They
-// are identical in all versions 9.x. Every object is a descriptor, which is
-// created, gets its attributes, and is finalized.
+// from NVIDIA's documentation, so that kiln can be built without cuDNN. The
+// declarations are the same in all 9.x versions of cuDNN. Every object of the
+// API is a descriptor: it is created, its attributes are set, and then it is
+// finalized.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,11 +123,11 @@ enum Mode : int {
 enum Reduce : int { Sum = 0, Max = 3 };
 
 // cudnnBackendHeurMode_t: the best heuristic, and the fallback for graphs that
-// it does not support.
+// the best heuristic does not support.
 inline constexpr int heuristicsA = 3;
 inline constexpr int heuristicsFallback = 2;
 
-// cudnnBackendNumericalNote_t: the number of notes, and the note of
+// cudnnBackendNumericalNote_t: the number of values, and the value for
 // nondeterministic engines.
 inline constexpr int numericalNotes = 10;
 inline constexpr int nondeterministic = 4;

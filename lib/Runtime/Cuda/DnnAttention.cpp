@@ -16,8 +16,8 @@ using namespace kiln;
 
 namespace {
 
-/// Ids of the tensors that have an address. The arguments of the launch come
-/// first, in order.
+/// The ids of the tensors in the variant pack. The ids Q to Dv belong to the
+/// arguments of the launch, in order.
 enum Id : int64_t {
   Q = 1,
   K,
@@ -41,8 +41,8 @@ enum Id : int64_t {
 // Parts of graphs
 //===----------------------------------------------------------------------===//
 
-/// Adds a matrix argument with the dimensions [sequence, head, row, element],
-/// with the last two swapped if `transposed`.
+/// Adds a matrix argument. Its dimensions are [sequence, head, row, element].
+/// If `transposed`, the last two dimensions are swapped.
 DnnGraph::Tensor DnnAttention::matrix(int64_t id, std::size_t index,
                                       bool transposed) {
   int64_t d = attention_.headDim, stride = attention_.strides[index];
@@ -56,7 +56,8 @@ DnnGraph::Tensor DnnAttention::matrix(int64_t id, std::size_t index,
   return graph_->inMemory(id, sizes, strides, dnn::BF16);
 }
 
-/// Adds an f32 tensor in memory with one value for each row of scores.
+/// Adds an f32 tensor in device memory with one value per row of the score
+/// matrices.
 DnnGraph::Tensor DnnAttention::rowValues(int64_t id) {
   int64_t h = attention_.heads, t = attention_.length;
   return graph_->inMemory(id, {attention_.sequences, h, t, 1}, {h * t, t, 1, 1},
@@ -86,7 +87,8 @@ DnnGraph::Tensor DnnAttention::logits(Tensor q, Tensor keys, Tensor scale) {
   return pointwise(dnn::Mul, product, scale);
 }
 
-/// Sets the logits of masked keys to -infinity if attention is causal.
+/// If attention is causal, sets the logits of all keys after the query to
+/// -infinity.
 DnnGraph::Tensor DnnAttention::masked(Tensor logits) {
   if (!attention_.causal)
     return logits;
@@ -113,8 +115,9 @@ DnnGraph::Tensor DnnAttention::transposed(Tensor scores) {
   return result;
 }
 
-/// Computes dk or dv, the matmul of the transposed scores and `rows`. The
-/// gradients of query heads that share a key head are summed.
+/// Computes the key or value gradient as the matmul of the transposed `scores`
+/// and `rows`. If several query heads share a key head, the gradients of these
+/// query heads are added.
 void DnnAttention::keyGrad(Tensor scores, Tensor rows, int64_t id,
                            std::size_t index) {
   Tensor left = transposed(scores), result = matrix(id, index, false);
@@ -160,8 +163,8 @@ void DnnAttention::describeGradient() {
          sums = rowValues(RowSums);
   graph_->pointwise(dnn::Mul, dnn::F32, dout, o, product);
   graph_->reduce(dnn::Sum, product, reduced);
-  // cuDNN's pattern has a multiplication by the dropout scale here; without
-  // dropout the scale is 1.
+  // cuDNN's pattern has a multiplication by the dropout scale here. Without
+  // dropout, the scale is 1.
   graph_->pointwise(dnn::Mul, dnn::F32, reduced, graph_->number(One), sums);
 
   Tensor scale = graph_->number(Scale), lse = rowValues(Lse);
@@ -203,8 +206,8 @@ Result<DnnAttention> DnnAttention::describe(const Dnn &dnn,
   return result;
 }
 
-/// Returns the bytes at the start of the workspace that hold the row sums and
-/// the dq accumulator. The rest is the workspace of cuDNN's engine.
+/// Returns the number of bytes at the start of the workspace that hold the row
+/// sums and the dq accumulator. cuDNN's engine uses the remaining bytes.
 static int64_t ownBytes(const VendorAttention &attention) {
   return attention.isGradient
              ? rowSumBytes(attention) +

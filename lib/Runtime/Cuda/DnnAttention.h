@@ -25,17 +25,19 @@ namespace kiln::runtime::cuda {
 
 class DnnAttention {
 public:
-  /// Builds the graph without a plan. Needs no device. `dnn` must outlive the
-  /// result.
+  /// Builds the graph, but no execution plan. Needs no device. `dnn` must
+  /// outlive the result.
   static Result<DnnAttention>
   describe(const Dnn &dnn, const abi::VendorAttention &attention, double scale);
-  /// Builds the graph and a plan within attentionWorkspaceBytes(). `dnn` must
-  /// be started and must outlive the result.
+  /// Builds the graph and an execution plan that needs no more workspace than
+  /// attentionWorkspaceBytes(). `dnn` must be started and must outlive the
+  /// result.
   static Result<DnnAttention>
   plan(const Dnn &dnn, const abi::VendorAttention &attention, double scale);
 
-  /// Queues the computation. `arguments` are the device addresses of the
-  /// launch's arguments, in the order of VendorAttention.
+  /// Queues the attention or its gradient on the GPU. `arguments` are the
+  /// device addresses of the launch's arguments, in the order of
+  /// VendorAttention.
   Status run(const std::vector<DevicePointer> &arguments,
              DevicePointer workspace) const;
   bool isDeterministic() const { return plan_.isDeterministic; }
@@ -46,8 +48,8 @@ private:
   void describeForward();
   void describeGradient();
 
-  // Add the subgraphs that the forward graph and the gradient graph have in
-  // common.
+  // These functions add subgraphs that the forward graph and the gradient graph
+  // have in common.
   using Tensor = DnnGraph::Tensor;
   Tensor matrix(int64_t id, std::size_t index, bool transposed);
   Tensor rowValues(int64_t id);

@@ -11,8 +11,8 @@ using namespace kiln::runtime::cuda;
 using namespace kiln::runtime;
 using namespace kiln;
 
-/// Returns true if the code reports a kernel fault, after which the context is
-/// unusable.
+/// Returns true if `code` reports a fault in a kernel. The context is unusable
+/// after such a fault.
 static bool isKernelFault(int code) {
   return code == illegalAddress || code == launchTimeout ||
          code == assertFailed ||
@@ -20,7 +20,8 @@ static bool isKernelFault(int code) {
 }
 
 std::string Driver::codeText(int code) const {
-  // The driver's stub library does not set `name` and `text`.
+  // Initialize `name` and `text`, because the functions of the driver's stub
+  // library leave them unchanged.
   const char *name = nullptr, *text = nullptr;
   (void)api_.cuGetErrorName.function(code, &name);
   (void)api_.cuGetErrorString.function(code, &text);

@@ -34,7 +34,7 @@ public:
 
   const DriverApi &api() const { return api_; }
 
-  /// Calls a function of the driver and converts its error code.
+  /// Calls a function of the driver. Converts an error code to a Status.
   template <typename... Parameters, typename... Arguments>
   Status call(const Entry<int(Parameters...)> &entry,
               Arguments... arguments) const {
@@ -42,7 +42,7 @@ public:
     return code == success ? Status() : failure(code, entry.name);
   }
 
-  /// Returns the error for a failed call.
+  /// Returns the error for the error code `code` of a call of `function`.
   Status failure(int code, const char *function) const;
   /// Returns the name and description of a code, such as "CUDA_ERROR_NO_DEVICE
   /// (no CUDA-capable device is detected)".

@@ -7,8 +7,9 @@
 //
 // The functions and constants of libcuda.so.1 that executables use, declared
 // from NVIDIA's documentation, so that kiln can be built without a CUDA
-// toolkit. Functions that exist in several versions have the suffix of the
-// version used. All functions exist since CUDA 11.4.
+// toolkit. The driver exports some functions in several versions, which differ
+// in a suffix such as _v2. The names below include the suffix. All functions
+// are available in CUDA 11.4 and later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ using Device = int;
 using DevicePointer = uint64_t;
 using HostFunction = void (*)(void *data);
 
-/// The values of CUresult that the runtime distinguishes.
+/// The values of CUresult for which the runtime has a special case.
 enum Code : int {
   success = 0,
   outOfMemory = 2,
@@ -63,7 +64,7 @@ inline constexpr unsigned eventDefault = 0;
 inline constexpr unsigned eventDisableTiming = 2;
 inline constexpr int captureThreadLocal = 1;
 
-/// CUfunction_attribute: the limit of dynamic shared memory per block.
+/// CUfunction_attribute: the maximum size of dynamic shared memory per block.
 inline constexpr int mostDynamicShared = 8;
 
 #define KILN_CUDA_FUNCTIONS(FUNCTION)                                          \

@@ -93,7 +93,8 @@ static Status withPurpose(const Status &status, int64_t bytes,
 
 Result<DeviceMemory> Gpu::allocate(int64_t bytes, const char *purpose) const {
   DevicePointer pointer = 0;
-  // The driver rejects an allocation of zero bytes.
+  // Allocate at least one byte, because the driver rejects an allocation of
+  // zero bytes.
   Status status = driver_->call(driver_->api().cuMemAlloc_v2, &pointer,
                                 std::size_t(bytes > 0 ? bytes : 1));
   if (!status.ok())

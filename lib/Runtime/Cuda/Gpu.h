@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first device that the driver reports (CUDA_VISIBLE_DEVICES selects it)
-// and its primary context, which is shared with the vendor libraries. The
-// context is current in the thread that opened the GPU.
+// The first device that the driver reports, and the primary context of that
+// device. The user can select the device with CUDA_VISIBLE_DEVICES. The vendor
+// libraries use the same context. The context is current in the thread that
+// opened the GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ public:
   };
   Result<Memory> memory() const;
 
-  /// Allocates device memory. `purpose` names its use in the error message.
+  /// Allocates device memory. `purpose` describes for the error message how the
+  /// memory is used.
   Result<DeviceMemory> allocate(int64_t bytes, const char *purpose) const;
   /// Allocates pinned host memory, which asynchronous copies require.
   Result<PinnedMemory> allocatePinned(int64_t bytes, const char *purpose) const;

@@ -24,8 +24,8 @@ static void launch(const HostWork &work) {
 
 void kiln::runtime::cuda::runHostWork(void *data) {
   const auto &work = *static_cast<const HostWork *>(data);
-  // The driver calls this function on its own thread, which does not flush
-  // denormals by default.
+  // This function runs on a thread of the driver. Flush denormals, because the
+  // thread does not flush them by default.
   DenormalsFlushed flushed;
   if (work.kernel)
     launch(work);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Commands of the host stream, which update parameters in the host arena, fill
-// memory of the host arena, or copy memory within it. The driver calls them in
-// stream order on a thread of its own (cuLaunchHostFunc). They must not call
-// the driver.
+// Commands of the host stream. Such a command updates parameters in the host
+// arena, fills memory of the host arena, or copies memory within the host
+// arena. The driver calls the commands in stream order on a thread of its own
+// (cuLaunchHostFunc). The commands must not call the driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +26,13 @@ namespace kiln::runtime::cuda {
 /// One command in one iteration, with all references resolved.
 struct HostWork {
   ThreadTeam *team = nullptr;
-  // A launch. If `kernel` is null, the work is a copy or a fill.
+  // The members of a launch. For a copy or a fill, `kernel` is null.
   KernelFunction kernel = nullptr;
   int64_t grain = 1;
   std::vector<char *> args;
   std::vector<int64_t> immediates;
   int64_t units = 0;
-  // A copy, or a fill with zeros if `from` is null.
+  // The members of a copy or a fill with zeros. For a fill, `from` is null.
   const char *from = nullptr;
   char *to = nullptr;
   int64_t bytes = 0;

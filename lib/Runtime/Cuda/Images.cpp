@@ -34,7 +34,7 @@ kiln::runtime::cuda::suitableImages(const GpuImages &images,
                 return b->isPtx != 0;
               if (a->architecture != b->architecture)
                 return a->architecture > b->architecture;
-              return a < b; // Keep the order of `images`.
+              return a < b; // Preserve the order of `images`.
             });
   return suitable;
 }
@@ -67,8 +67,8 @@ static std::string ptxVersion(const GpuImage &image) {
 /// The oldest architecture that kilnc supports, compute capability 8.0.
 static constexpr int64_t oldestArchitecture = 80;
 
-/// Returns true if `code` means that this driver rejects the image but a newer
-/// driver may accept it.
+/// Returns true if `code` means that the installed driver rejects the image and
+/// that a newer driver may accept the image.
 static bool isTooNew(int code) {
   return code == invalidImage || code == noBinaryForGpu || code == invalidPtx ||
          code == unsupportedPtxVersion;

@@ -22,8 +22,9 @@
 
 namespace kiln::runtime::cuda {
 
-/// Returns the images that a GPU of this compute capability can run, best
-/// first: machine code before PTX, then higher architectures first.
+/// Returns the images that a GPU with the given compute capability can run,
+/// best first: machine code before PTX; among images of one kind, higher
+/// architectures before lower ones.
 std::vector<const GpuImage *> suitableImages(const GpuImages &images,
                                              int64_t architecture);
 

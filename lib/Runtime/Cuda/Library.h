@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The CUDA driver and its libraries are installed on the machine that trains,
-// not necessarily where kiln is built. Therefore their functions are resolved
-// by name at run time.
+// The CUDA driver and its libraries are installed on the machine that trains.
+// The machine that builds kiln may lack them. Therefore their functions are
+// resolved by name at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@
 
 namespace kiln::runtime::cuda {
 
-/// A function of a library and its exported name.
+/// The address of a library function, and the name under which the library
+/// exports it.
 template <typename Signature> struct Entry {
   const char *name;
   Signature *function = nullptr;
@@ -38,7 +39,8 @@ public:
   /// Returns the name of the loaded library.
   const std::string &name() const { return name_; }
 
-  /// Resolves an entry; returns false if the library lacks the function.
+  /// Looks up `entry.name` and sets `entry.function`. Returns false if the
+  /// library does not export the function.
   template <typename Signature> bool find(Entry<Signature> &entry) const {
     entry.function = reinterpret_cast<Signature *>(symbol(entry.name));
     return entry.function != nullptr;

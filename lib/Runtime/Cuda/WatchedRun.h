@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Synchronizes after every action, and copies to the host the slots that the
-// action wrote. A CommandObserver reads the copies on the host, which have the
-// same layout as the arenas of a CPU engine. Bytes outside these slots keep
-// their values from the last copy of the whole arenas.
+// Synchronizes after every action, and copies the slots that the action wrote
+// from the device arena and the host arena to separate host memory. A
+// CommandObserver reads this copy, which has the same layout as the arenas of a
+// CPU engine. Bytes of the copy outside these slots are not updated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 
 namespace kiln::runtime::cuda {
 
-/// Copies `bytes` bytes at `place` in the device or host arena to the same
-/// offset in `copies`. No queued work may be pending.
+/// Copies `bytes` bytes from `place`, an offset in the device arena or the host
+/// arena, to the same offset in `copies`. No queued work may be pending.
 Status copyToHost(const CudaResources &resources, const Arenas &copies,
                   const Place &place, int64_t bytes);
 

@@ -5,18 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The accesses to one memory cell within a launch that are needed to detect
-// races with later accesses. Two accesses are ordered if the same thread makes
-// them, or if threads of the same block make them in different epochs, that is,
-// with a barrier in between. Blocks run one after another, so that epochs never
-// decrease within a block and a block never resumes after another one has
-// started.
+// Stores the accesses to one memory cell within a launch that are needed to
+// detect races with later accesses. An epoch of a block is the time between two
+// consecutive barriers. Two accesses are ordered if the same thread makes them,
+// or if two threads of one block make them in different epochs. Blocks run one
+// after another: when a block has started, no earlier block resumes, and within
+// a block the epoch never decreases.
 //
-// It is sufficient to store the last write, since an access ordered after the
-// last write is ordered after all accesses before that write. Of the reads
-// since the last write, it is sufficient to store two: one from the newest
-// epoch, and one by another thread in that epoch or by another block. A write
-// that races with any of the reads races with one of these two.
+// Of the writes, only the last one is stored: an access that is ordered after
+// the last write is also ordered after all accesses before that write. Of the
+// reads since the last write, at most two are stored: one from the newest epoch
+// with a read, and one by another thread in that epoch or by another block. If
+// a write races with any read since the last write, it races with one of these
+// two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,7 @@ public:
   bool sameEpoch(Accessor other) const {
     return (bits_ ^ other.bits_) >> 11 == 0;
   }
-  /// Returns true if this access and a later access by `other` are unordered.
+  /// Returns true if this access and a later access by `other` are not ordered.
   bool races(Accessor other) const {
     return bits_ && bits_ != other.bits_ &&
            (sameEpoch(other) || !sameBlock(other));
@@ -60,11 +61,14 @@ private:
 
 struct AccessHistory {
   Accessor write;
-  Accessor reads[2]; ///< reads[0] is from the newest epoch.
+  /// The stored reads since the last write. reads[0] is from the newest epoch
+  /// with a read.
+  Accessor reads[2];
 
-  /// Adds an access. If the new access races with an earlier one, returns the
-  /// accessor of the earlier access instead, and sets `otherWrote` to whether
-  /// the earlier access is a write.
+  /// If the new access by `now` races with an earlier access, returns the
+  /// accessor of the earlier access, and sets `otherWrote` to true if the
+  /// earlier access is a write, or to false if it is a read. If there is no
+  /// race, records the new access and returns an empty Accessor.
   Accessor add(Accessor now, bool isWrite, bool &otherWrote) {
     otherWrote = true;
     if (write.races(now))

@@ -20,9 +20,9 @@ void ArgumentTable::sort() {
     range.lastEnd = lastEnd = std::max(lastEnd, range.end);
 }
 
-// Visits the ranges that begin at or before the access, from last to first,
-// until one contains the access. Stops early when `lastEnd` proves that no
-// earlier range reaches the end of the access.
+// Visits the ranges that begin at or before the access, in descending order of
+// their begin, until a range contains the access. Returns early if `lastEnd`
+// shows that no unvisited range reaches the end of the access.
 MemoryShadow *ArgumentTable::find(const char *begin, int64_t bytes) const {
   auto next = std::upper_bound(
       ranges_.begin(), ranges_.end(), begin,

@@ -23,7 +23,8 @@ namespace kiln::runtime::emu {
 class ArgumentTable {
 public:
   void clear() { ranges_.clear(); }
-  /// Adds the range [begin, end); `shadow` is the shadow of its memory.
+  /// Adds the range [begin, end). `shadow` is the shadow of the memory in which
+  /// the range is allocated.
   void add(const char *begin, const char *end, MemoryShadow *shadow) {
     ranges_.push_back({begin, end, end, shadow});
   }
@@ -37,7 +38,8 @@ public:
 private:
   struct Range {
     const char *begin, *end;
-    const char *lastEnd; ///< Maximum end of this and all earlier ranges.
+    /// The maximum `end` of this range and of all ranges before it.
+    const char *lastEnd;
     MemoryShadow *shadow;
   };
   std::vector<Range> ranges_;

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Tracks asynchronous copies (cp.async) that are in flight. A copy may write
-// its destination in shared memory at any time between its start and the
-// thread's wait for the group of the copy. Until that wait, no access and no
-// other copy may touch the destination.
+// its destination in shared memory at any time between its start and the point
+// at which the thread waits for the group of the copy. In that period, no other
+// copy and no other access may touch the destination.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,14 +23,16 @@ namespace kiln::runtime::emu {
 
 class AsyncCopies {
 public:
-  /// Offsets and sizes are multiples of this number of bytes.
+  /// The offsets and sizes of all copies are multiples of `unit` bytes.
   static constexpr int64_t unit = 4;
 
   struct Copy {
-    int64_t to; ///< Offset in shared memory.
+    int64_t to; ///< Offset of the destination in shared memory.
     const char *from;
     int64_t bytes;
-    int64_t present; ///< Bytes that are copied; the rest is set to zero.
+    /// The number of bytes that are copied. The last `bytes` - `present` bytes
+    /// of the destination are set to zero.
+    int64_t present;
   };
 
   /// Removes all copies of the previous block.
@@ -55,9 +57,9 @@ public:
     groups.committed.push_back(std::move(groups.open));
     groups.open.clear();
   }
-  /// Completes all groups of the thread except the newest `pending` groups.
-  /// Returns the copies of the completed groups in order. The result is valid
-  /// until the next call.
+  /// Completes all groups of the thread except the `pending` newest ones.
+  /// Returns the copies of the completed groups in the order of their starts.
+  /// The result is valid until the next call.
   const std::vector<Copy> &wait(int64_t thread, int64_t pending) {
     ended_.clear();
     auto &committed = groups_[thread].committed;
@@ -72,8 +74,9 @@ public:
     return ended_;
   }
 
-  /// Returns a thread with a copy in flight to one of the bytes [offset, offset
-  /// + bytes), or -1 if there is none. Sets `firstByte` to the first such byte.
+  /// Returns a thread whose copy in flight writes to one of the bytes [offset,
+  /// offset + bytes), or -1 if no copy does. Sets `firstByte` to the lowest of
+  /// these bytes to which a copy writes.
   int64_t findOwner(int64_t offset, int64_t bytes, int64_t &firstByte) const {
     if (inFlight_ == 0)
       return -1;
@@ -88,7 +91,8 @@ public:
 private:
   struct Groups {
     std::vector<Copy> open;
-    std::vector<std::vector<Copy>> committed; ///< The oldest group is first.
+    /// The committed groups, in the order in which they were committed.
+    std::vector<std::vector<Copy>> committed;
   };
 
   void mark(const Copy &copy, int64_t owner) {
@@ -102,8 +106,10 @@ private:
   /// Indexed by unit of shared memory: 1 + the thread with a copy in flight to
   /// the unit, or 0.
   std::vector<int16_t> owners_;
-  int64_t inFlight_ = 0; ///< The bytes of all copies in flight.
-  bool used_ = false;    ///< True if the block used copies.
+  /// The sum of the sizes of all copies in flight, in bytes.
+  int64_t inFlight_ = 0;
+  /// True if the block has started a copy or committed a group.
+  bool used_ = false;
 };
 
 } // namespace kiln::runtime::emu

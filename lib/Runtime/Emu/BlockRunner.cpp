@@ -16,8 +16,8 @@ using namespace kiln::runtime;
 using namespace kiln;
 
 static constexpr int64_t warpLanes = EmuDevice::warpLanes;
-/// The alignment of shared memory in bytes, the largest that hardware copies of
-/// tiles require.
+/// The alignment of shared memory in bytes. The hardware copies of tiles
+/// require at most this alignment.
 static constexpr int64_t sharedAlignment = 128;
 
 thread_local BlockRunner *BlockRunner::current = nullptr;
@@ -68,7 +68,8 @@ void BlockRunner::beginBlock(int64_t block) {
   runnable_.clear();
   for (int64_t i = 0; i * warpLanes < launch_->threads; ++i)
     runnable_.push_back(i);
-  // A value with all bits set is a NaN in every floating-point type.
+  // Fill shared memory with NaNs: a value with all bits set is a NaN in every
+  // floating-point type.
   std::memset(shared_, 0xff, launch_->sharedBytes);
   sharedShadow_.setInitialised(0, launch_->sharedBytes, false);
   sharedShadow_.newGeneration();
@@ -167,9 +168,9 @@ bool BlockRunner::checkWarp(int64_t first, int64_t lanes) {
     }
     return false;
   }
-  // The operands of a shuffle may differ between lanes. Loads of matrices must
-  // have the same number of matrices in all lanes, and be transposed in all
-  // lanes or in none.
+  // All lanes must wait at the same operation. For a shuffle, the operands may
+  // differ between lanes. For a load of matrices, the number of matrices and
+  // the transposition must be equal in all lanes.
   auto differs = [&](const Thread &thread) {
     return thread.wait != warp->wait || (thread.wait == Wait::LoadMatrices &&
                                          thread.operand != warp->operand);
@@ -249,8 +250,8 @@ bool BlockRunner::openBarrier() {
   return true;
 }
 
-/// Replaces the fault by a stack overflow if a canary is damaged, since any
-/// other fault may be a consequence of the overflow.
+/// If a canary is damaged, replaces the recorded fault by a stack overflow,
+/// because the recorded fault may be a consequence of the overflow.
 void BlockRunner::checkStacks() {
   for (int64_t i = 0; i < launch_->threads; ++i) {
     if (fibers_.isIntact(i))
@@ -321,9 +322,10 @@ void BlockRunner::loadMatrices(const char *row, int32_t count,
     Access access = {row, rowBytes, /*isWrite=*/false, /*isShared=*/true};
     checkSharedBounds(access);
     check(access, sharedShadow_);
-    // All lanes of the warp receive the row, but only one of them is recorded
-    // as its reader. Record a lane other than this one, so that a write to the
-    // row by this lane before the next barrier is also detected as a race.
+    // Several lanes of the warp receive elements of the row, but only one lane
+    // is recorded as the reader of the row. Record a lane other than thread_,
+    // so that a write to the row by thread_ before the next barrier is also
+    // detected as a race.
     checkRace(access, sharedShadow_, Accessor(block_, epoch_, thread_ ^ 1));
   }
   Thread &thread = threads_[thread_];
@@ -358,8 +360,8 @@ void BlockRunner::accessGlobal(const Access &access, const void *place,
                   access.isWrite);
 }
 
-/// Checks that an access is in bounds and that no asynchronous copy to its
-/// bytes is in flight.
+/// Checks that an access to shared memory is in bounds, and that no
+/// asynchronous copy in flight writes to the accessed bytes.
 void BlockRunner::checkSharedBounds(const Access &access) {
   uint64_t offset = uintptr_t(access.address) - uintptr_t(shared_);
   uint64_t limit = launch_->sharedBytes;
@@ -420,8 +422,9 @@ void BlockRunner::copyAsync(char *to, const char *from, int64_t bytes,
   copies_.begin(thread_, {to - shared_, from, bytes, present});
 }
 
-/// Checks the sources and destinations of the copies for races again, since a
-/// copy may access them at any time from its start to this wait.
+/// Repeats the race checks of copyAsync() for the sources and destinations of
+/// the copies, because a copy may access them at any time between its start and
+/// this wait.
 void BlockRunner::copyWait(int64_t pending, const void *frame) {
   checkFrame(frame);
   for (const AsyncCopies::Copy &copy : copies_.wait(thread_, pending)) {

@@ -5,15 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the thread blocks of a launch one at a time. The scheduler picks a warp,
-// whose lanes run in turn until each has ended or waits. When all lanes wait at
-// the same shuffle or other warp-wide operation, the scheduler executes it and
-// the warp continues. When no warp can continue, either all threads have ended,
-// or all wait at a barrier, or the kernel is faulty.
+// Runs the thread blocks of a launch one at a time. The scheduler picks a warp
+// and runs its lanes in turn; each lane runs until it ends or waits. When all
+// lanes of the warp wait at the same warp-wide operation, such as a shuffle,
+// the scheduler executes the operation and the warp continues. When no warp can
+// continue, all threads of the block have ended, or all threads wait at a
+// barrier, or the kernel is faulty.
 //
-// Device functions that kernels call (kiln/Abi/EmulatedKernel.h) find the
-// runner in `current` and run on the stack of a fiber. If one of them detects a
-// fault, it records the fault and switches to the scheduler, which never
+// Kernels call device functions (kiln/Abi/EmulatedKernel.h). A device function
+// runs on the stack of a fiber and finds the runner in `current`. If it detects
+// a fault, it records the fault and switches to the scheduler, which never
 // resumes the kernel.
 //
 //===----------------------------------------------------------------------===//
@@ -40,18 +41,19 @@ public:
 
   BlockRunner();
 
-  /// Allocates the stacks on the first call.
+  /// Allocates the stacks of the fibers unless an earlier call has done so.
   Status prepare();
 
-  /// Starts a launch. bounds() must contain the memory that each member may
-  /// access.
+  /// Starts a launch. Before the call, bounds() must be set to the memory that
+  /// each member may access.
   void begin(const EmuLaunch &launch, Random random);
   std::vector<Bounds> &bounds() { return bounds_; }
-  /// Runs a block. The blocks of all members are numbered consecutively.
+  /// Runs a block. The blocks of all members are numbered consecutively: those
+  /// of member 0 come first, then those of member 1, and so on.
   Status runBlock(int64_t block);
   const EmuCounts &counts() const { return sectors_.counts(); }
 
-  /// Functions that kernels call, on the stack of a fiber.
+  /// Functions that kernels call. They run on the stack of a fiber.
   int64_t thread() const { return thread_; }
   int64_t block() const { return block_ - member_ * blocks_; }
   int64_t member() const { return member_; }
@@ -82,10 +84,13 @@ private:
     Ended
   };
   struct Thread {
-    uint64_t value;  ///< Operand, then result of a shuffle.
+    /// For a shuffle: the value that this lane provides before the shuffle, and
+    /// the value that it has received after the shuffle.
+    uint64_t value;
     int32_t operand; ///< Operand of a warp-wide operation.
     Wait wait;
-    const void *source; ///< Operands of a matrix operation.
+    /// For a matrix operation: the addresses of the operand and of the result.
+    const void *source;
     void *result;
   };
 
@@ -104,8 +109,9 @@ private:
   void checkFrame(const void *frame);
   void checkSharedBounds(const Access &access);
   MemoryShadow &globalShadow(const Access &access);
-  /// Checks an access that is in bounds: its alignment, races, and, for a read,
-  /// initialisation.
+  /// Checks the alignment of an access, whether it races with an earlier access
+  /// and, if it is a read, whether the bytes are initialised. The access must
+  /// be in bounds.
   void check(const Access &access, MemoryShadow &shadow);
   void checkRace(const Access &access, MemoryShadow &shadow, Accessor who);
   void wait(Wait wait);
@@ -123,8 +129,9 @@ private:
   bool hasFibers_ = false;
 
   int64_t block_ = 0, member_ = 0, epoch_ = 0, thread_ = 0;
-  int64_t ended_ = 0;       ///< Threads of the block that have ended.
-  int64_t warpWaiting_ = 0; ///< Waiting lanes of the current warp.
+  int64_t ended_ = 0; ///< Number of threads of the block that have ended.
+  /// Number of lanes of the current warp that wait at a warp-wide operation.
+  int64_t warpWaiting_ = 0;
   std::vector<Thread> threads_;
   std::vector<int64_t> runnable_; ///< Warps that can continue.
   Fault fault_;

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels call these functions directly. A function can therefore pass its own
-// frame address to the runner, which detects a stack overflow, and its return
-// address, which is the code address of an access.
+// Kernels call the functions in this file directly. Therefore each function can
+// pass two addresses to the runner: its own frame address, from which the
+// runner detects a stack overflow, and its return address, which identifies the
+// access in the kernel's code.
 //
 //===----------------------------------------------------------------------===//
 

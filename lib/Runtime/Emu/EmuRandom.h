@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A SplitMix64 generator. Only this generator determines the order of blocks
-// and warps, so that a seed identifies a schedule.
+// A SplitMix64 generator. The order of blocks and warps depends only on the
+// numbers of this generator. Therefore a seed determines a schedule.
 //
 //===----------------------------------------------------------------------===//
 

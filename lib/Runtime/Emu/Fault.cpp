@@ -36,8 +36,9 @@ std::string blockName(int64_t block, const EmuLaunch &launch) {
              : text + " of " + inQuotes(launchName(block, launch));
 }
 
-/// Returns the number of bytes by which [begin, begin + bytes) extends beyond
-/// the argument, or 0 if the argument contains the range.
+/// Returns 0 if the argument contains [begin, begin + bytes). Otherwise returns
+/// the number of bytes by which the range begins before or ends after the
+/// argument, whichever is larger.
 int64_t distance(const EmuArgument &argument, const char *begin,
                  int64_t bytes) {
   int64_t before = argument.begin - begin;
@@ -55,7 +56,8 @@ public:
 
 private:
   const EmuArgument *nearestArgument() const;
-  /// Returns the index of the first argument of the faulty block's member.
+  /// The faulty block belongs to a member of the launch. Returns the index in
+  /// launch_.arguments of the first argument of that member.
   int64_t firstArgument() const {
     return fault_.block / blocksOf(launch_) * argumentCount();
   }
@@ -81,8 +83,9 @@ private:
 
 } // namespace
 
-/// Returns the argument nearest to the access. For a write, a written argument
-/// precedes a read-only one at the same distance.
+/// Returns the argument with the smallest distance to the access. For a write,
+/// arguments that the kernel writes are preferred among arguments of equal
+/// distance.
 const EmuArgument *Describer::nearestArgument() const {
   const EmuArgument *nearest = nullptr;
   auto rank = [&](const EmuArgument &argument) {

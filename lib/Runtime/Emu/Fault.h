@@ -20,8 +20,9 @@
 namespace kiln::runtime::emu {
 
 /// Returns the required alignment of an access in bytes. One instruction of a
-/// lane accesses 1, 2, 4, 8 or 16 bytes. An access whose size is a larger power
-/// of two is a sequence of 16-byte instructions. Other sizes need no alignment.
+/// lane accesses 1, 2, 4, 8 or 16 bytes. An access of 2^n > 16 bytes is a
+/// sequence of 16-byte instructions. An access whose size is not a power of two
+/// needs no alignment.
 inline int64_t accessAlignment(int64_t bytes) {
   return bytes & (bytes - 1) ? 1 : bytes < 16 ? bytes : 16;
 }
@@ -29,7 +30,7 @@ inline int64_t accessAlignment(int64_t bytes) {
 /// An access of one thread to global or shared memory.
 struct Access {
   const char *address = nullptr;
-  int64_t bytes = 0; ///< At least 1.
+  int64_t bytes = 0; ///< The number of accessed bytes, at least 1.
   bool isWrite = false;
   bool isShared = false;
 };
@@ -53,15 +54,17 @@ struct Fault {
   Kind kind = Kind::None;
   int64_t block = 0, thread = 0;
 
-  /// For faults of an access: the access, its first faulty byte, and the
-  /// accessor with which it races or whose copy is in flight.
+  /// For faults of an access: the access, its first faulty byte, and `other`,
+  /// the accessor with which the access races or the thread whose copy is in
+  /// flight.
   Access access;
   const char *firstByte = nullptr;
   Accessor other;
   bool otherWrote = false;
 
-  /// For barriers and warp-wide operations that only some threads reach: the
-  /// number of threads that are present and expected, and one absent thread.
+  /// For faults at a barrier or a warp-wide operation that some threads do not
+  /// reach: the number of threads that reach it, the number of threads that
+  /// should reach it, and one thread that does not.
   int64_t present = 0, expected = 0, absent = 0;
   bool absentEnded = false;
   const char *operation = "", *otherOperation = ""; ///< Warp-wide operations.

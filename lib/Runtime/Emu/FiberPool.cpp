@@ -26,10 +26,10 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-// Pushes the caller's callee-saved registers and stores its stack pointer in
-// *from. Then switches to the stack pointer `to`, which an earlier call stored
-// or FiberPool::prepare computed, and pops the registers from that stack.
-// Continues with an indirect jump instead of a ret, since the CPU's return
+// Pushes the callee-saved registers and stores the stack pointer in *from. Then
+// switches to the stack pointer `to`, which an earlier call stored or
+// FiberPool::prepare computed, and pops the registers from that stack.
+// Continues with an indirect jump instead of a ret, because the CPU's return
 // address predictor would mispredict a ret on another stack.
 extern "C" void kiln_emu_switch_stack(void **from, void *to);
 asm(R"(
@@ -95,16 +95,19 @@ void FiberPool::repair(int64_t fiber) {
   std::memcpy(bottom(fiber), canary, sizeof(canary));
 }
 
-// Builds the frame that kiln_emu_switch_stack pops: six registers, then the
-// address at which to continue. After the pops, the stack is as after a call:
-// the stack pointer is 8 below a multiple of 16 and points to the return
-// address, which is null to end backtraces.
+// Builds the frame that kiln_emu_switch_stack pops: six registers, and the
+// address at which to continue. After the pops, the stack looks as it does
+// after a call: the stack pointer is 8 below a multiple of 16 and points to the
+// return address. The return address is null, so that a backtrace ends at this
+// frame.
 void FiberPool::prepare(int64_t fiber, void (*entry)()) {
   char *top = bottom(fiber) + stackBytes;
   void *frame[8] = {};
   frame[6] = reinterpret_cast<void *>(entry);
 #if KILN_EMU_ASAN
-  // Frames of an abandoned fiber may have left memory poisoned.
+  // AddressSanitizer poisons parts of stack frames. If the last run of this
+  // fiber did not return from its frames, these parts are still poisoned.
+  // Therefore unpoison the whole stack.
   ASAN_UNPOISON_MEMORY_REGION(bottom(fiber), stackBytes);
   fakeStacks_[fiber] = nullptr;
 #endif

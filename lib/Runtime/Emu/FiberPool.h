@@ -5,18 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fibers with a stack of their own. A scheduler resumes a fiber, which runs
-// until it suspends itself. All fibers of a pool belong to the OS thread that
-// created it. A switch saves only the six callee-saved registers and not the
-// floating-point modes, which kernels do not change. A fiber can be prepared
-// again whenever it is not running; the contents of its stack are then
-// discarded.
+// A pool of fibers, each with its own stack. A scheduler resumes a fiber, which
+// runs until it suspends itself. All fibers of a pool belong to the OS thread
+// that created the pool. A switch between stacks saves the six callee-saved
+// registers. It does not save the floating-point modes, because kernels do not
+// change them. A fiber that is not running can be prepared again; the contents
+// of its stack are then discarded.
 //
-// The pitch of the stacks is not a multiple of the page size, since equally
-// aligned stack tops evict each other from the L1 cache. Guard pages, which
-// require page alignment, are therefore not used. Instead, device functions
-// compare their frame with limit(), and isIntact() checks afterwards that a
-// canary in the lowest bytes of the stack is unchanged.
+// The distance between stacks is not a multiple of the page size, because
+// equally aligned stack tops would evict each other from the L1 cache. Guard
+// pages would require page-aligned stacks and are therefore not used. Instead,
+// device functions compare their frame address with limit(), and isIntact()
+// checks after a run that a canary in the lowest bytes of the stack is
+// unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,10 +45,12 @@ namespace kiln::runtime::emu {
 
 class FiberPool {
 public:
-  /// Bytes of a stack. AddressSanitizer makes frames several times larger.
+  /// Bytes of a stack. Builds with AddressSanitizer use larger stacks, because
+  /// their frames are several times larger.
   static constexpr int64_t stackBytes = KILN_EMU_ASAN ? 128 << 10 : 16 << 10;
-  /// Bytes above limit() that kernels may use. The rest is reserved for device
-  /// functions called near the limit.
+  /// Bytes of a stack above limit(), which the frames of kernels may use. The
+  /// bytes below limit() are reserved for device functions that a kernel calls
+  /// when its frame is near the limit.
   static constexpr int64_t usableBytes = stackBytes / 8 * 7;
 
   FiberPool() = default;
@@ -62,13 +65,14 @@ public:
   void prepare(int64_t fiber, void (*entry)());
   /// Runs the fiber until it suspends itself.
   void resume(int64_t fiber);
-  /// Switches to the scheduler. If `isLast`, the fiber is not resumed again
-  /// until it is prepared.
+  /// Switches to the scheduler. `isLast` means that the fiber is not resumed
+  /// until prepare() has reset it.
   void suspend(int64_t fiber, bool isLast);
-  /// Must be the first call of `entry`.
+  /// `entry` must call this function before it does anything else.
   void entered();
 
-  /// Returns the lowest address of a frame that does not risk a stack overflow.
+  /// Returns the lowest frame address that is allowed on the fiber's stack. A
+  /// frame below it risks a stack overflow.
   const char *limit(int64_t fiber) const {
     return bottom(fiber) + stackBytes - usableBytes;
   }

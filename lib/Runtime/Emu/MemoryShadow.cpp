@@ -15,8 +15,9 @@ using namespace kiln::runtime::emu;
 
 static constexpr int64_t cellBytes = 4;
 
-// calloc maps zero pages lazily, so that untouched pages use no memory. A
-// zeroed cell belongs to generation 0 and is therefore untouched.
+// calloc maps zero pages lazily, so that pages without an access use no memory.
+// A zeroed cell has generation 0, and the first generation is 1. Therefore a
+// zeroed cell counts as not accessed.
 MemoryShadow::MemoryShadow(const char *begin, int64_t bytes)
     : begin_(begin), bytes_(bytes),
       cells_(static_cast<Cell *>(

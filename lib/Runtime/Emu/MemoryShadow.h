@@ -5,15 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Stores which bytes of a range are initialised, and which threads accessed
-// them in the current generation (a launch for global memory, a block for
-// shared memory). Accesses are recorded per cell of 4 bytes. The first access
-// to only part of a cell splits it into bytes, so that accesses to adjacent
-// elements of 1 or 2 bytes are not reported as races.
+// Stores which bytes of a memory range are initialised, and which threads
+// accessed the bytes in the current generation. A generation is a launch for
+// global memory, and a block for shared memory. Accesses are recorded per cell
+// of 4 bytes. The first access to fewer than 4 bytes of a cell splits the cell
+// into bytes, so that accesses to adjacent elements of 1 or 2 bytes are not
+// reported as races.
 //
-// A cell of an older generation counts as not accessed, so that starting a new
-// generation takes constant time. Pages of the tables that are never accessed
-// use no memory.
+// A cell with an older generation number counts as not accessed. Therefore
+// starting a new generation takes constant time. Pages of the tables that are
+// never accessed use no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,9 @@ namespace kiln::runtime::emu {
 struct Race {
   Accessor other;
   bool otherWrote = false;
-  int64_t offset = 0; ///< The offset of the racing cell or byte.
+  /// The offset in the memory range of the cell or byte for which the race was
+  /// found.
+  int64_t offset = 0;
 };
 
 class MemoryShadow {
@@ -54,7 +57,8 @@ public:
            uint64_t(bytes) <= uint64_t(bytes_) - offset;
   }
 
-  // The ranges of the following functions must be within the shadowed memory.
+  // The byte ranges passed to the following functions must be within the
+  // shadowed memory.
 
   void setInitialised(int64_t offset, int64_t bytes, bool value);
   void copyInitialised(int64_t to, const MemoryShadow &source, int64_t from,
@@ -65,14 +69,15 @@ public:
 
   /// Discards all recorded accesses.
   void newGeneration();
-  /// Records an access. Returns the race with an earlier access, if any.
+  /// Records an access. If it races with an earlier access, returns the race.
   Race access(int64_t offset, int64_t bytes, Accessor now, bool isWrite);
 
 private:
   struct Cell {
     AccessHistory history;
     uint32_t generation;
-    uint32_t split; ///< 1 + index in splits_ if split; otherwise 0.
+    /// If the cell is split, 1 + its index in splits_; otherwise 0.
+    uint32_t split;
   };
   struct Free {
     void operator()(void *memory) const { std::free(memory); }
@@ -83,9 +88,11 @@ private:
 
   const char *begin_;
   int64_t bytes_;
-  uint32_t generation_ = 1; ///< New cells have generation 0.
+  /// Starts at 1, because zeroed cells have generation 0.
+  uint32_t generation_ = 1;
   std::unique_ptr<Cell[], Free> cells_;
-  std::unique_ptr<uint8_t[], Free> initialised_; ///< Per byte: 0 or 1.
+  /// For each byte of the range, 1 if it is initialised, otherwise 0.
+  std::unique_ptr<uint8_t[], Free> initialised_;
   std::vector<std::array<AccessHistory, 4>> splits_;
 };
 

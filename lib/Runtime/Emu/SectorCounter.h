@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts the sectors of 32 bytes that warps transfer. An instruction of a warp
-// transfers each sector once. A segment is the execution of a warp between two
-// points at which its lanes wait for each other. Within a segment, the emulated
-// lanes run one after another, and the k-th access of each lane at the same
-// code address is treated as the same instruction. A lane that skips an access
-// or leaves a loop early therefore does not affect the instructions at other
-// code addresses.
+// Counts the 32-byte sectors that warps transfer. An instruction of a warp
+// transfers a sector once, even if several lanes access the sector. A segment
+// is the execution of a warp between two points at which its lanes wait for
+// each other. The emulator runs the lanes of a warp one after another within a
+// segment. The k-th accesses of all lanes at one code address are counted as
+// one instruction. Therefore a lane that skips an access or leaves a loop early
+// changes only the counts at that code address.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,9 @@ public:
   /// Resets the counts.
   void clear();
 
-  /// Records an access of a lane. `place` is the code address of the access.
-  /// The lanes of a warp make their accesses one lane after another.
+  /// Records an access of lane `lane`. `place` is the code address of the
+  /// access. All accesses of a lane in a segment must be recorded before those
+  /// of the next lane.
   void access(const void *place, int64_t lane, uint64_t address, int64_t bytes,
               bool isWrite);
 
@@ -43,20 +44,23 @@ public:
   const EmuCounts &counts() const { return counts_; }
 
 private:
-  /// The sectors of one instruction. A bit mask represents the sectors in one
-  /// window of 64 sectors, which nearly always contains all of them. Sectors
-  /// outside the window are stored in Place::others.
+  /// The sectors of one instruction. Bit i of `sectors` represents the sector
+  /// with number 64 * window + i. Sectors that no bit represents are stored in
+  /// Place::others; few instructions have such sectors.
   struct Instruction {
-    uint64_t window; ///< Sector number / 64.
+    uint64_t window;
     uint64_t sectors;
   };
   struct Place {
     const void *address;
     bool isWrite;
-    int64_t lane = -1; ///< The lane of the last access.
-    size_t next = 0;   ///< The index of that lane's next instruction.
+    /// The lane of the last access at `address` in this segment, or -1 if the
+    /// segment has no access at `address` yet.
+    int64_t lane = -1;
+    /// The index in `instructions` of the next access of `lane`.
+    size_t next = 0;
     std::vector<Instruction> instructions;
-    /// Pairs of instruction and sector.
+    /// Pairs (index in `instructions`, sector number).
     std::vector<std::pair<size_t, uint64_t>> others;
   };
 
@@ -65,8 +69,10 @@ private:
 
   EmuCounts counts_;
   std::vector<Place> places_;
-  std::vector<size_t> used_;         ///< Indices of the segment's places.
-  std::array<uint32_t, 64> cache_{}; ///< Indices of places, hashed by address.
+  /// Indices in places_ of the code addresses with accesses in the segment.
+  std::vector<size_t> used_;
+  /// Indices in places_, hashed by code address.
+  std::array<uint32_t, 64> cache_{};
 };
 
 } // namespace kiln::runtime::emu

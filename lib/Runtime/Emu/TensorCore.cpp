@@ -14,9 +14,11 @@ using namespace kiln;
 
 namespace {
 
-/// The rows and columns of a loaded matrix, and the elements per word.
+/// `side` is the number of rows and of columns of a loaded matrix, and `inWord`
+/// is the number of elements per 32-bit word.
 constexpr int64_t side = 8, inWord = 2;
-/// The shape of a matrix multiplication.
+/// The shape of the matmul of one instruction: [mmaRows, mmaDepth] times
+/// [mmaDepth, mmaColumns].
 constexpr int64_t mmaRows = 16, mmaColumns = 8, mmaDepth = 16;
 
 float toFloat(uint32_t bits) {
@@ -78,8 +80,8 @@ void emu::multiplyMatrices(const std::array<Mma, tensorLanes> &lanes) {
 }
 
 // Uses 2^x = 2^n e^((x - n) ln 2), where n is the integer nearest to x. The
-// series of the exponential up to the eighth power has an error of at most
-// 2^-32.
+// Taylor series of e^y up to y^8 has an error of at most 2^-32 for |y| <= (ln
+// 2) / 2.
 float emu::exp2(float x) {
   if (x != x)
     return x;

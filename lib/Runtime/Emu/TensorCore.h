@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of the warp-wide operations in kiln/Abi/EmulatedKernel.h,
-// applied to the operands of all lanes.
+// Implements exp2, and the tensor core operations of kiln/Abi/EmulatedKernel.h.
+// A tensor core operation receives the operands of all lanes of a warp.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,14 +23,15 @@ class BufferNames {
 public:
   BufferNames(const ProgramFile &file, const Program &program);
 
-  /// Returns the indices of the slots that are live at a command.
+  /// Returns the indices of the slots that are live at the command.
   const std::vector<std::size_t> &living(std::size_t command) const {
     return living_[command];
   }
-  /// Returns the name of the slot or state that contains the byte at `place` at
-  /// a command. If a result is stored in place of an operand, a write belongs
-  /// to the result and a read to the operand. Returns an empty string if there
-  /// is no such buffer.
+  /// Returns the name of the slot or state that contains the byte at `place`
+  /// when the command is executed, or an empty string if no slot or state does.
+  /// If a result is stored in the memory of an operand, the slots of both
+  /// contain the byte. In that case, returns the name of the result if `writes`
+  /// is true, and otherwise the name of the operand.
   std::string_view nameAt(std::size_t command, const Place &place,
                           bool writes) const;
   /// Formats a command and its iteration, such as "launch 'h.0.ln_1'
@@ -40,7 +41,8 @@ public:
 private:
   const ProgramFile &file_;
   const Program &program_;
-  std::vector<std::vector<std::size_t>> living_; ///< Indexed by command.
+  /// The indices of the live slots, indexed by command.
+  std::vector<std::vector<std::size_t>> living_;
 };
 
 } // namespace kiln::runtime

@@ -100,13 +100,14 @@ private:
   std::optional<ThreadTeam> team_;
   std::optional<EmuDevice> device_;
   std::optional<EmuExecutor> executor_;
-  // Indexed like Description::programs.
+  // Both are indexed like Description::programs.
   std::vector<EmuProgram> programs_;
-  /// The memory traffic of each program's last run.
+  /// The memory traffic of the last run of each program.
   std::vector<std::optional<SectorCounts>> sectors_;
 };
 
-/// The remaining actions of a run, one queue per stream.
+/// The actions of a run that have not been executed yet, in one queue per
+/// stream.
 class StreamQueues {
 public:
   explicit StreamQueues(const StreamProgram &streams)
@@ -115,8 +116,9 @@ public:
       queues_[std::size_t(streams.actions[i].stream)].push_back(i);
   }
 
-  /// Returns the first action of each stream, unless the action waits for an
-  /// event that has not been recorded.
+  /// Returns the actions that can be executed next. Such an action is the first
+  /// in the queue of its stream, and all events that it waits for have been
+  /// recorded.
   const std::vector<std::size_t> &ready();
   /// Removes an executed action from its queue and records its event.
   void finish(std::size_t action);
@@ -129,8 +131,8 @@ private:
   std::vector<std::size_t> ready_;
 };
 
-/// Runs commands in program order. Copies are executed at their start or at
-/// their wait.
+/// Runs the commands of a program in the order of the description. `copies`
+/// selects whether copies are executed at their starts or at their waits.
 class OrderedRun {
 public:
   OrderedRun(const EmuProgram &program, EmuExecutor &executor,
@@ -147,8 +149,8 @@ private:
   EmuExecutor &executor_;
   CommandObserver *observer_;
   SerialCopier::When copies_;
-  std::size_t next_ = 0; ///< The next action.
-  /// Copies that were started but not yet executed.
+  std::size_t next_ = 0; ///< Index of the next action.
+  /// Indexes of the copies that have been started but not executed.
   std::vector<std::size_t> pending_;
 };
 
@@ -185,7 +187,7 @@ Status OrderedRun::finishCopy(int64_t token) {
       });
   if (awaited == pending_.end())
     return Status();
-  // Earlier copies of the same stream complete first.
+  // Before the awaited copy, execute all earlier copies of its stream.
   std::vector<std::size_t> rest;
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     if (it > awaited || actions[*it].stream != actions[*awaited].stream) {
@@ -276,7 +278,7 @@ Status EmuEngine::start(int threads) {
     status = addPrograms();
   if (!status.ok())
     return status;
-  // Only matmuls use more than one thread.
+  // One thread is the default, because only matmuls use more than one.
   team_.emplace(threads == 0 ? 1 : threads);
   if (!team_->status().ok())
     return team_->status();
@@ -292,8 +294,8 @@ Status EmuEngine::run(size_t index) {
   StreamQueues queues(program.streams);
   Status status = executor_->begin(program);
   while (status.ok()) {
-    // An action waits only for events of earlier actions. Therefore the list of
-    // ready actions is empty only when all actions are done.
+    // An action waits only for events that earlier actions record. Therefore at
+    // least one action is ready until all actions have been executed.
     const std::vector<std::size_t> &ready = queues.ready();
     if (ready.empty()) {
       status = executor_->end(program);
@@ -326,7 +328,8 @@ MemoryFacts EmuEngine::memory() const {
   return facts;
 }
 
-/// Every run of a program copies the same number of bytes.
+/// Sums the sizes of the copies in the stream program. The sums are the same
+/// for every run of the program.
 std::optional<CopyCounts> EmuEngine::copies(size_t index) const {
   const Program &program = file_.programs[index];
   if (programs_.empty() || program.copies == 0)

@@ -106,7 +106,9 @@ Status EmuExecutor::execute(const Work &work) {
     Status fill() { return emulator.fill(work); }
     Status copy() { return emulator.copy(work); }
     Status startCopy() { return emulator.copy(work); }
-    Status waitForCopy() { return Status(); } // Streams wait for events.
+    // A copy_wait has no effect here, because events implement the wait (see
+    // StreamProgram.h).
+    Status waitForCopy() { return Status(); }
   };
   return runtime::execute(work.command, Executor{*this, work});
 }
@@ -185,8 +187,8 @@ Status EmuExecutor::launchOnHost(const Work &work) {
   return Status();
 }
 
-/// Calls visit(offset, bytes) for each row of an operand, in all matrices of
-/// the batch, and returns the first error.
+/// Calls visit(offset, bytes) for each row of an operand, for all matrices of
+/// the batch. Returns the first error of `visit`.
 template <typename Visitor>
 static Status forEachRow(const Command &command, const GemmOperand &operand,
                          ElementType type, int64_t rows, int64_t columns,
@@ -205,9 +207,9 @@ static Status forEachRow(const Command &command, const GemmOperand &operand,
   return Status();
 }
 
-/// Computes the tiles of a matmul in concurrent groups. Each group uses
-/// tileScratchBytes() bytes of the workspace of the vendor library, which is
-/// large enough for at least one group.
+/// Splits the tiles of a matmul into groups that are computed concurrently.
+/// Each group needs tileScratchBytes() bytes of the command's workspace. The
+/// workspace is large enough for at least one group.
 void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
                            bool accumulate) {
   const Command &command = work.command;

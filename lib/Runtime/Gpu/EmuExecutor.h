@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Executes actions one at a time, in an order that the caller chooses. GPU
-// kernels run on the emulated device with the exact bounds of their arguments.
-// Host code executes copies and the matmuls of the vendor library. These
-// matmuls use the tiles of the CPU engine and produce the same bits as that
-// engine. All bytes that matmuls and host kernels read must be initialised. A
-// copy of uninitialised bytes leaves its target uninitialised.
+// Executes actions one at a time, in an order that the caller chooses. Kernels
+// of the GPU run on the emulated device, which checks that each access is
+// within an argument. Copies, and the matmuls of the vendor library, are
+// executed by host code. Such a matmul uses the tiles of the CPU engine and
+// produces the same bits as that engine. All bytes that a matmul or a host
+// kernel reads must be initialised. A copy of uninitialised bytes makes the
+// destination uninitialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,7 @@
 
 namespace kiln::runtime {
 
-/// A program prepared for execution.
+/// A program that has been prepared for execution.
 struct EmuProgram {
   const Program &program;
   const ProgramInfo &info;
@@ -41,20 +42,22 @@ struct EmuProgram {
 
 class EmuExecutor {
 public:
-  /// The arenas must be mapped and declared as memory of the device.
+  /// The arenas must have been mapped, and must have been declared as memory of
+  /// `device`.
   EmuExecutor(const ProgramFile &file, const Arenas &arenas, EmuDevice &device,
               ThreadTeam &team, const void *const *kernels)
       : file_(file), arenas_(arenas), device_(device), team_(team),
         kernels_(kernels) {}
 
-  /// Begins a run, in which states and inputs are initialised and all other
-  /// bytes are uninitialised.
+  /// Begins a run. States and inputs count as initialised, and all other bytes
+  /// as uninitialised.
   Status begin(const EmuProgram &program);
   Status execute(const EmuProgram &program, std::size_t action) {
     return executeActions(program, action, 1);
   }
-  /// Executes an action. The first member of a launch group runs the whole
-  /// group as one launch, and the other members do nothing.
+  /// Executes an action. If the action is the first member of a launch group,
+  /// executes the whole group as one launch. For all other members, this
+  /// function does nothing.
   Status executeGroup(const EmuProgram &program, std::size_t action);
   /// Ends a run. Returns an error if an output or a state is not initialised.
   Status end(const EmuProgram &program) const;
@@ -63,7 +66,8 @@ public:
   const SectorCounts &sectors() const { return sectors_; }
 
 private:
-  /// One execution of a command, in an iteration of its loop.
+  /// One execution of a command, in iteration `iteration` of the enclosing
+  /// loop.
   struct Work {
     const EmuProgram &program;
     std::size_t index;
@@ -75,8 +79,8 @@ private:
   Status executeActions(const EmuProgram &program, std::size_t action,
                         int64_t count);
   Status execute(const Work &work);
-  /// Launches a kernel. `members` is the size of the group that starts at the
-  /// command, or 1.
+  /// Launches a kernel. `members` is the number of members of the launch group
+  /// that begins with the command, or 1 to launch the command alone.
   Status launch(const Work &work, int64_t members);
   void addArguments(const Work &work, EmuLaunch &launch) const;
   Status launchOnHost(const Work &work);

@@ -18,7 +18,7 @@ using namespace kiln;
 
 namespace {
 
-/// The offsets [begin, end).
+/// The range of offsets [begin, end).
 struct Span {
   int64_t begin, end;
 };
@@ -27,22 +27,24 @@ class SpanSet {
 public:
   void clear() { spans_.clear(); }
   void add(Span span);
-  /// Returns the parts of `span` that are not in the set.
+  /// Returns the subranges of `span` that are not in the set.
   std::vector<Span> missing(Span span) const;
 
 private:
-  /// Maps the begin of each span to its end. Spans neither overlap nor touch.
+  /// Maps the begin of each span in the set to the end of the span. The spans
+  /// neither overlap nor adjoin.
   std::map<int64_t, int64_t> spans_;
 };
 
 /// The current lifetime of a slot.
 struct Life {
-  bool isRepeated = false; ///< One lifetime per loop iteration.
+  /// True if each loop iteration begins a new lifetime of the slot.
+  bool isRepeated = false;
   /// True if the lifetime begins during the run. False for inputs and states,
-  /// which are initialised from the start.
+  /// which are initialised before the run.
   bool startsWithin = false;
-  int64_t number = 0; ///< The iteration of the loop, or 0.
-  SpanSet touched;    ///< The bytes accessed so far.
+  int64_t number = 0; ///< The loop iteration of the current lifetime, or 0.
+  SpanSet touched;    ///< The bytes accessed so far in the current lifetime.
 };
 
 class FirstTouches {
@@ -123,9 +125,9 @@ Life &FirstTouches::lifeAt(std::size_t slot, int64_t iteration) {
   return life;
 }
 
-/// Returns the spans of `part` that have been accessed neither through the slot
-/// nor through another live slot at the same offsets. Two live slots share
-/// offsets if a result is stored in place of an operand.
+/// Returns the subranges of `part` that have been accessed neither through this
+/// slot nor through another live slot with the same offsets. Two live slots
+/// have common offsets if a result is stored in the memory of an operand.
 std::vector<Span> FirstTouches::untouched(const StreamAction &action,
                                           std::size_t slot, Span part) {
   std::vector<Span> spans =
@@ -162,8 +164,8 @@ std::vector<ByteRange> FirstTouches::visit(const StreamAction &action) {
           first.push_back({slot.arena, span.begin, span.end});
     }
   }
-  // Updated after all accesses, since an operand and a result of one action may
-  // share a slot.
+  // Record the accesses only after all of them have been visited, because an
+  // operand and a result of one action may be in the same slot.
   for (auto &[index, part] : touched)
     lifeAt(index, action.iteration).touched.add(part);
   return first;

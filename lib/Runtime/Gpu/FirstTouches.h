@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// When the lifetime of a slot begins, its bytes are uninitialised, whatever an
-// earlier slot stored there. Each byte is invalidated immediately before the
-// first action that accesses it in this lifetime. Events order that action with
-// respect to all other actions that access the byte, in this lifetime and in
-// earlier ones. Therefore the invalidation is correct for every interleaving of
-// the streams.
+// At the begin of a slot's lifetime, its bytes count as uninitialised, even if
+// an earlier slot stored values at the same offsets. Each byte is marked as
+// uninitialised immediately before the first action that accesses the byte in
+// this lifetime. Events order that first action and all other actions that
+// access the byte, in this lifetime and in earlier ones. Therefore the marking
+// is correct for every interleaving of the streams.
 //
 // A slot that is live only within a loop has one lifetime per iteration. Inputs
-// and states are initialised from the start. A result that is stored in place
-// of an operand takes over the initialised bytes of the operand.
+// and states are initialised before the run. A result that is stored in the
+// memory of an operand keeps the initialised bytes of that operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@
 
 namespace kiln::runtime {
 
-/// Returns, for each action, the bytes that it is the first to access in the
-/// lifetime of their slot.
+/// For each action, returns the bytes whose first access in the lifetime of
+/// their slot is made by that action.
 std::vector<std::vector<ByteRange>> firstTouches(const ProgramFile &file,
                                                  const Program &program,
                                                  const StreamProgram &streams,

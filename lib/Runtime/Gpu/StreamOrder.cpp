@@ -21,21 +21,22 @@ namespace {
 
 constexpr int64_t nobody = -1;
 
-/// The last reader and writer of some bytes on each stream, as action indices
-/// or `nobody`.
+/// For one range of bytes: on each stream, the last action that read it and the
+/// last action that wrote it. `nobody` means that there is none.
 struct Touches {
   StreamNumbers reader = {nobody, nobody, nobody, nobody};
   StreamNumbers writer = {nobody, nobody, nobody, nobody};
 };
 
-/// The last accesses to all bytes of an arena. An element covers the bytes from
-/// its key to the key of the next element.
+/// Maps the bytes of an arena to their last accesses. The element with key k
+/// covers the bytes from k to the key of the next element.
 class TouchMap {
 public:
   TouchMap() { touches_.emplace(INT64_MIN, Touches()); }
 
-  /// Calls visit(begin, touches) for each element in [begin, end), after
-  /// splitting the elements at both ends.
+  /// Splits the elements that contain `begin` or `end`. Then calls visit(b,
+  /// touches) for each element in [begin, end), where b is the key of the
+  /// element.
   template <typename Visitor>
   void forEach(int64_t begin, int64_t end, Visitor &&visit) {
     auto first = split(begin), last = split(end);
@@ -69,23 +70,25 @@ private:
   Status missingEvent(std::size_t earlier, std::size_t later,
                       const Place &place) const;
   std::string describe(std::size_t action) const;
-  /// Formats an action's access to a byte, such as "reads 'x'".
+  /// Describes the access of an action to a byte, such as "reads 'x'".
   std::string deed(std::size_t action, const Place &place) const;
 
   const StreamProgram &streams_;
   const BufferNames &names_;
-  std::vector<int64_t> recorders_; ///< The recording action of each event.
-  // Indexed by action.
-  std::vector<StreamNumbers> clocks_; ///< The clock at the begin of the action.
-  std::vector<int64_t> numbers_; ///< The action's number on its stream, from 1.
-  /// The clock of each stream.
+  /// For each event, the action that records it.
+  std::vector<int64_t> recorders_;
+  // Both are indexed by action.
+  std::vector<StreamNumbers> clocks_; ///< The clock when the action begins.
+  /// The number of the action on its stream, starting at 1.
+  std::vector<int64_t> numbers_;
+  /// The clock of each stream after its last action.
   std::array<StreamNumbers, streamCount> known_ = {};
   TouchMap touches_[2]; ///< Indexed by ArenaKind.
 };
 
 } // namespace
 
-/// Computes the clock of an action.
+/// Computes the clock at the begin of an action.
 Status OrderCheck::begin(std::size_t index) {
   const StreamAction &action = streams_.actions[index];
   StreamNumbers &known = known_[std::size_t(action.stream)];
@@ -108,7 +111,8 @@ Status OrderCheck::begin(std::size_t index) {
   return Status();
 }
 
-/// Returns true if the action `earlier` has completed by `clock`.
+/// Returns true if `earlier` is `nobody`, or if it has completed according to
+/// `clock`.
 bool OrderCheck::isOver(int64_t earlier, const StreamNumbers &clock) const {
   return earlier == nobody ||
          numbers_[std::size_t(earlier)] <=
@@ -118,7 +122,8 @@ bool OrderCheck::isOver(int64_t earlier, const StreamNumbers &clock) const {
 Status OrderCheck::access(std::size_t index, const ByteAccess &access) {
   const StreamAction &action = streams_.actions[index];
   const StreamNumbers &clock = clocks_[index];
-  // An action that conflicts with this one, and the first byte of the conflict.
+  // An earlier action that conflicts with this action, and the first byte that
+  // both access.
   std::optional<std::pair<std::size_t, int64_t>> found;
   touches_[std::size_t(access.arena)].forEach(
       access.begin, access.end, [&](int64_t begin, Touches &touches) {

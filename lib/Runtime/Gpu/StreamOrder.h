@@ -5,17 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifies that events order all conflicting accesses: if two actions on
-// different streams access the same byte and at least one of them writes it,
-// one must complete before the other begins, whatever the speed of the streams.
+// Verifies that events order all conflicting accesses. Two actions on different
+// streams conflict if they access the same byte and at least one of them writes
+// it. One of the two must then complete before the other begins, regardless of
+// how fast the streams run.
 //
-// The check uses vector clocks and therefore covers every interleaving. The
-// clock of an action gives, for each stream, the number of actions that have
-// completed when it begins. For each byte it is sufficient to consider the last
-// reader and the last writer on each stream, since all earlier actions of a
-// stream have completed when one of its actions completes. Clocks are computed
-// from the events of the actions alone, so the check also detects an error in
-// buildStreamProgram(), which chooses the events.
+// The check uses vector clocks and therefore covers every interleaving of the
+// streams. The clock of an action contains, for each stream, the number of
+// actions of that stream that have completed when the action begins. For each
+// byte and stream, it is sufficient to consider the last reader and the last
+// writer: when an action of a stream completes, all earlier actions of that
+// stream have completed. The clocks are computed only from the events of the
+// actions. Therefore the check also detects errors in buildStreamProgram(),
+// which chooses the events.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +31,8 @@
 namespace kiln::runtime {
 
 /// Returns an error that names the first two conflicting actions that no event
-/// orders. `names` must belong to the same program as `streams`.
+/// orders, or success if events order all conflicting actions. `names` must
+/// belong to the same program as `streams`.
 Status checkStreamOrder(const StreamProgram &streams, const BufferNames &names);
 
 } // namespace kiln::runtime

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Actions of a stream are numbered from 1. The vector clock of a stream gives,
-// for each stream, the number of actions that are known to have completed when
-// its next action begins.
+// The actions of each stream are numbered from 1. A vector clock contains one
+// number per stream. The clock of a stream s contains, for each stream t, the
+// number of actions of t that are known to have completed when the next action
+// of s begins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@ const char *kiln::runtime::streamName(Stream stream) {
   return "unknown";
 }
 
-/// Returns the stream that executes a queue, or std::nullopt for a link without
-/// copies.
+/// Returns the stream that executes the commands of a queue, or std::nullopt
+/// for a link queue without copies.
 static std::optional<Stream> streamOf(const Queue &queue) {
   switch (queue.engine) {
   case QueueEngine::Device:
@@ -52,7 +53,8 @@ static std::optional<Stream> streamOf(const Queue &queue) {
                                                 : Stream::CopyIn;
 }
 
-/// Returns the nonempty accesses of a command in an iteration.
+/// Returns the byte ranges that a command accesses in the given iteration,
+/// except empty ranges.
 static std::vector<ByteAccess> bytesOf(const Command &command,
                                        int64_t iteration) {
   std::vector<ByteAccess> accesses;
@@ -75,15 +77,17 @@ public:
   StreamProgram build();
 
 private:
-  /// An action, identified by its stream and number.
+  /// Identifies an action by its stream and by its number on the stream.
   struct Position {
     Stream stream;
     int64_t number;
   };
   struct Lane {
-    std::vector<std::size_t> actions;  ///< Indexed by number - 1.
-    std::vector<StreamNumbers> clocks; ///< The clock after each action.
-    StreamNumbers knows = {};          ///< The clock of the stream.
+    /// Element n - 1 is the index in result_.actions of the stream's action n.
+    std::vector<std::size_t> actions;
+    /// Element n - 1 is the clock of the stream after the stream's action n.
+    std::vector<StreamNumbers> clocks;
+    StreamNumbers knows = {};    ///< The clock of the stream.
     StreamNumbers mustKnow = {}; ///< The clock that the next action requires.
   };
 
@@ -107,13 +111,14 @@ private:
   const Program &program_;
   StreamProgram result_;
   std::array<Lane, streamCount> lanes_;
-  std::vector<Position> copies_; ///< The latest copy of each token.
+  /// Indexed by token: the last copy that was started with the token.
+  std::vector<Position> copies_;
 };
 
 } // namespace
 
-/// Returns the event that the action at `position` records. Creates the event
-/// if the action records none.
+/// Returns the event that the action at `position` records. If the action does
+/// not record an event yet, creates an event for it.
 int64_t Builder::eventAfter(const Position &position) {
   const Lane &lane = this->lane(position.stream);
   StreamAction &action =
@@ -123,8 +128,8 @@ int64_t Builder::eventAfter(const Position &position) {
   return action.event;
 }
 
-/// Adds waits to `action` until the clock of its stream reaches the clock that
-/// the action requires.
+/// Adds waits to `action` until the clock of its stream has reached
+/// Lane::mustKnow.
 void Builder::addWaits(StreamAction &action) {
   Lane &own = lane(action.stream);
   std::vector<Position> missing;
@@ -134,7 +139,8 @@ void Builder::addWaits(StreamAction &action) {
   auto clockAfter = [&](const Position &position) -> const StreamNumbers & {
     return lane(position.stream).clocks[std::size_t(position.number - 1)];
   };
-  // Returns true if another missing wait implies the wait for `position`.
+  // Returns true if the wait for another element of `missing` implies the wait
+  // for `position`.
   auto implied = [&](const Position &position) {
     return std::any_of(
         missing.begin(), missing.end(), [&](const Position &other) {
@@ -152,8 +158,8 @@ void Builder::addWaits(StreamAction &action) {
   }
 }
 
-/// Makes the next action of `stream` wait for all actions of `other` so far,
-/// and for everything for which the next action of `other` must wait.
+/// Makes the next action of `stream` wait for all actions that `other` has
+/// received, and for everything that the next action of `other` must wait for.
 void Builder::requireAll(Stream stream, Stream other) {
   require(stream, {other, issued(other)});
   for (std::size_t i = 0; i < streamCount; ++i)
@@ -165,12 +171,13 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   StreamAction action;
   action.command = index;
   action.iteration = iteration;
-  // The queue of a copy always has a direction and therefore a stream.
+  // A link queue without copies has no stream. A queue that executes a command
+  // always has one.
   action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, iteration);
-  // The first launch of a group may run the whole group. Therefore no other
-  // command of the group has an `after` list. No `after` list contains a link,
-  // so each of its queues has a stream.
+  // Only the first launch of a group can have an `after` list, because it may
+  // run the whole group. An `after` list contains no link queues, so that each
+  // of its queues has a stream.
   for (int64_t queue : command.after)
     requireAll(action.stream, *streamOfQueue(queue));
   addWaits(action);

@@ -5,28 +5,27 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Converts the commands of a program to actions on streams, with loops
-// unrolled. A stream executes its actions in order. Between streams, an action
-// may wait for an event that an action of another stream records when it
-// completes.
+// Converts the commands of a program to actions on four streams, with loops
+// unrolled. A stream executes its actions in order. An action may wait for an
+// event, which an action of another stream records when it completes.
 //
 //   compute   the commands of the device queue
 //   host      the commands of the host queue
 //   copy-out  the copies of all links to the host arena
 //   copy-in   the copies of all links from the host arena
 //
-// The compiler determines the order of the commands, and the program
-// description contains it. All waits follow from the description:
-//   - an action waits for all earlier actions of the queues in its command's
-//     `after` list, and for everything that the next actions of these queues
-//     would wait for;
-//   - the next action of each queue that a copy_wait blocks waits for the
-//     latest copy that was started with the token of the copy_wait.
-// buildStreamProgram() only chooses the events that implement these waits, and
-// omits a wait that other waits imply. StreamOrder.h verifies that the order is
-// sufficient.
+// The compiler determines the order of the commands and stores it in the
+// program description. All waits follow from the description:
+//   - If a command has an `after` list, its action waits for all earlier
+//     actions of the queues in the list. It also waits for everything that the
+//     next actions of these queues must wait for.
+//   - If a copy_wait blocks a queue, the next action of that queue waits for
+//     the last copy that was started with the token of the copy_wait.
+// buildStreamProgram() chooses the events that implement these waits, and omits
+// waits that other waits imply. StreamOrder.h verifies that the events order
+// all conflicting actions.
 //
-// A run ends when all streams have completed.
+// A run ends when all streams have completed all their actions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +46,7 @@ inline constexpr std::size_t streamCount = 4;
 /// Returns "compute", "host", "copy-out" or "copy-in".
 const char *streamName(Stream stream);
 
-/// A number for each stream.
+/// One number per stream, indexed by Stream.
 using StreamNumbers = std::array<int64_t, streamCount>;
 
 inline int64_t &of(StreamNumbers &numbers, Stream stream) {
@@ -67,23 +66,26 @@ struct ByteRange {
   }
 };
 
-/// The byte range of an access by an action, from its first to its last byte,
-/// including row padding.
+/// The bytes from the first to the last byte that an action accesses through
+/// one reference, including row padding.
 struct ByteAccess : ByteRange {
   bool writes = false;
 };
 
 struct StreamAction {
   std::size_t command = 0; ///< Index in Program::commands.
-  int64_t iteration = 0;   ///< Iteration of the enclosing loop, or 0.
+  /// Iteration of the enclosing loop, or 0 outside of loops.
+  int64_t iteration = 0;
   Stream stream = Stream::Compute;
   std::vector<int64_t> waits; ///< The events that the action waits for.
-  int64_t event = -1;         ///< The event that the action records, or -1.
+  /// The event that the action records, or -1 if the action records no event.
+  int64_t event = -1;
   std::vector<ByteAccess> accesses;
 };
 
 struct StreamProgram {
-  /// In command order, so that waits refer to events of earlier actions.
+  /// The actions, in the execution order of their commands. Therefore an action
+  /// waits only for events that earlier actions record.
   std::vector<StreamAction> actions;
   int64_t events = 0; ///< The number of events.
 };
