@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The paths of the two executables come first. Flags that do not belong to
-// kiln-diff are passed to both executables, which validate them.
+// On the command line, the paths of the two executables precede the flags.
+// Flags that do not belong to kiln-diff are passed to both executables, which
+// validate their values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,8 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message + " (see --help)");
 }
 
-/// Checks the names of kiln-diff's own flags and of the flags it passes on.
+/// Checks the names of all flags: those of kiln-diff and those that kiln-diff
+/// passes to both executables.
 static Status checkNames(const std::vector<std::string> &flags) {
   CommandLineRules rules;
   rules.own = executableFlags();

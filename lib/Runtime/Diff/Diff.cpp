@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Steps are compared by hashes. The report of a step that differs needs two
-// more inputs, which are no longer available after the step: the states before
-// the step, from which the rounding bound is computed, and the results of its
-// ops. With --tolerance=exact, both executables are restarted and run again up
-// to that step. With --tolerance=rounding, executable A copies its states
-// before every step, and the results of ops are recorded until the first
+// The results of A and B after a step are compared by hashes. If the hashes
+// differ, the step is reported. The report requires data that an executable no
+// longer has after the step: the states before the step (to compute the
+// rounding bound) and the results of the step's ops. With --tolerance=exact,
+// both executables are therefore restarted and run again up to and including
+// that step. With --tolerance=rounding, executable A copies its states before
+// every step, and the results of ops are recorded in every step until the first
 // difference.
 //
 //===----------------------------------------------------------------------===//
@@ -61,7 +62,9 @@ private:
   TemporaryDirectory directory_;
   bool sawDifference_ = false;
   double worstShare_ = 0;
-  std::string worst_; ///< Tensor and step of worstShare_.
+  /// Names the finding whose share() is worstShare_, and the step of that
+  /// finding.
+  std::string worst_;
 };
 
 } // namespace
@@ -122,8 +125,8 @@ static Finding numberFinding(const char *name, double a, double b, double moved,
   return finding;
 }
 
-/// Returns the largest spacing of floating-point numbers at 1 among the
-/// parameter types of the model.
+/// Let eps(T) be the distance from 1 to the next larger number of type T.
+/// Returns the maximum of eps(T) over the types T of the model's parameters.
 static double modelSpacing(const TrainedModel &model) {
   double eps = infoOf(ElementType::F64).spacingAtOne;
   for (const TrainedTensor &tensor : model.tensors)
@@ -188,7 +191,7 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
     return difference.status();
   finding.difference = *difference;
   if (!moved)
-    return Status(); // The initial state has no rounding bound.
+    return Status(); // A rounding bound is not defined for the initial state.
   Result<SafeTensorsFile> other = open("moved.safetensors");
   if (!other.ok())
     return other.status();
@@ -201,9 +204,10 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
   return Status();
 }
 
-/// Compares the tensors, numbers and ops of a step whose hashes differ. Both
-/// executables must have completed the step, and A must still have the states
-/// before the step. Step 0 is the initial state.
+/// Compares the tensors, numbers and ops of a step in which hashes or numbers
+/// of A and B differ. Both executables must have completed the step, and A must
+/// still have a copy of the states before the step. Step 0 is the initial state
+/// and needs no copy.
 Result<StepFindings> Comparison::judge(const TrainedStep &a,
                                        const TrainedStep &b) {
   StepFindings findings;
@@ -247,7 +251,8 @@ Result<StepFindings> Comparison::judge(const TrainedStep &a,
 }
 
 /// Restarts both executables and runs them up to and including `step`, with the
-/// options that judge() requires. Stores the results of `step` in `a` and `b`.
+/// options that judge() requires. Stores the results of that step in `a` and
+/// `b`.
 Status Comparison::repeat(int64_t step, TrainedStep &a, TrainedStep &b) {
   std::vector<std::string> hashes[2] = {a.hashes, b.hashes};
   // At most one instance of each executable runs at a time.
@@ -276,7 +281,8 @@ Status Comparison::repeat(int64_t step, TrainedStep &a, TrainedStep &b) {
   return Status();
 }
 
-/// Loads the differing states of A into B, from the file that judge() wrote.
+/// Loads the states of A that differ from those of B into B. The file
+/// a.safetensors, which judge() wrote, contains these states.
 Status Comparison::adoptStates(const std::vector<TensorPair> &pairs) {
   return b_.load(directory_.file("a.safetensors"), sideB(pairs));
 }
@@ -364,7 +370,7 @@ Result<ExitCode> Comparison::run() {
   for (const std::string &note : differentBuilds(a_.model(), b_.model()))
     std::printf("%s\n", note.c_str());
   std::fflush(stdout);
-  TrainedStep a, b; // Step 0: the initial state.
+  TrainedStep a, b; // The default step number 0 stands for the initial state.
   a.hashes = a_.model().hashes;
   b.hashes = b_.model().hashes;
   // Gradients are undefined before the first step, so they are not compared.

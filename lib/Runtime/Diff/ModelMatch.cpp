@@ -86,7 +86,8 @@ std::vector<std::string> differentBuilds(const TrainedModel &a,
   std::vector<std::string> lines;
   auto compare = [&](const std::string &name, const std::string &x,
                      const std::string &y) {
-    // The interpreter has no compile flags and leaves these values empty.
+    // Values from the interpreter are empty, because the interpreter has no
+    // compile flags. Empty values are not compared.
     if (x != y && !x.empty() && !y.empty())
       lines.push_back(name + ": A " + printable(x) + ", B " + printable(y));
   };

@@ -16,18 +16,20 @@
 
 namespace kiln::runtime {
 
-/// Indexes of one tensor in the lists of A and of B.
+/// The indexes of one tensor in the tensor lists of A and B.
 struct TensorPair {
   size_t a = 0, b = 0;
 };
 
-/// Pairs the tensors by name, in the order of A: every state, and the gradients
-/// that both executables store. Fails with ExitCode::BadInput and a one-line
-/// error if the models, the tensor shapes or the steps differ.
+/// Pairs the tensors of A and B by name, in the order of A. The result contains
+/// every state, and every gradient that both executables store. Fails with
+/// ExitCode::BadInput and a one-line error if the models, the tensor shapes or
+/// the step numbers differ.
 Result<std::vector<TensorPair>> matchModels(const TrainedModel &a,
                                             const TrainedModel &b);
 
-/// Returns one line per compile option whose value differs.
+/// Returns one line for each compile option that has different values in A and
+/// B.
 std::vector<std::string> differentBuilds(const TrainedModel &a,
                                          const TrainedModel &b);
 

@@ -14,10 +14,11 @@ namespace kiln::runtime {
 
 namespace {
 
-/// The distinct values of one key, in order of appearance.
+/// The distinct values under one key, in the order in which they were computed.
 struct Values {
   std::vector<std::string> hashes;
-  std::vector<size_t> ops; ///< First op that computed each value.
+  /// For each hash, the first op that computed the value.
+  std::vector<size_t> ops;
 
   size_t find(const std::string &hash) const {
     return size_t(std::find(hashes.begin(), hashes.end(), hash) -

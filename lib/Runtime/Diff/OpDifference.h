@@ -10,18 +10,23 @@
 // fuse ops, recompute a value or split the batch into micro-batches. Results
 // are therefore matched only where the match is certain:
 //
-//  - A value is identified by a key: the name of its buffer and its size in
-//    bytes. A result that is written in a loop over micro-batches forms two
-//    values. The concatenated values of all iterations are comparable if each
-//    iteration computes some rows of the batch. The value of the last iteration
-//    is comparable if the iterations accumulate a sum.
-//  - A key is compared if A and B have the same number of distinct values for
-//    it. The n-th value of A then corresponds to the n-th value of B.
-//  - A value of A differs if B has no equal value under the same key, and if a
-//    command of the same kind and name computed the corresponding value of B.
+//  - Every value has a key: the name of its buffer and its size in bytes. If a
+//    command in a loop over micro-batches writes a result, this result yields
+//    two values: the concatenation of the results of all iterations, and the
+//    result of the last iteration. If each iteration computes some rows of the
+//    batch, the concatenation can be compared with the result of a plan without
+//    the loop. If the iterations accumulate a sum, the result of the last
+//    iteration can be compared with the result of such a plan.
+//  - The values under a key are compared only if A and B have the same number
+//    of distinct values under that key. In that case the n-th distinct value of
+//    A corresponds to the n-th distinct value of B.
+//  - A value of A is reported as different if B has no equal value under the
+//    same key, and if the two commands that computed the value of A and the
+//    corresponding value of B have the same kind and name.
 //
 // Unmatched values are skipped. Therefore the reported op is the first matched
-// op that differs, and not necessarily the cause of the difference.
+// op whose results differ, but an earlier unmatched op may have caused the
+// difference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,23 +42,24 @@ namespace kiln::runtime {
 
 /// The result that one command wrote to one buffer.
 struct OpRecord {
-  std::string kind; ///< "launch", "gemm", ...
+  std::string kind; ///< The kind of the command, such as "gemm".
   std::string name;
   std::string buffer;
-  int64_t bytes = 0; ///< Bytes per iteration.
+  int64_t bytes = 0; ///< Bytes that one iteration writes.
   int64_t iterations = 1;
-  std::string all;  ///< Hash of the values of all iterations.
+  std::string all;  ///< Hash of the concatenated values of all iterations.
   std::string last; ///< Hash of the value of the last iteration.
 };
 
 struct OpDifference {
   OpRecord a, b;
-  /// Number of earlier results of A that B also has.
+  /// The number of results of A, among those before `a`, for which B has an
+  /// equal result.
   int64_t equalBefore = 0;
 };
 
-/// Returns the first op whose results differ, or nullopt if no result is known
-/// to differ.
+/// Returns the first op of A with a result that differs from the corresponding
+/// result of B, or nullopt if no such op is found.
 std::optional<OpDifference> firstDifferentOp(const std::vector<OpRecord> &a,
                                              const std::vector<OpRecord> &b);
 

@@ -20,7 +20,9 @@ namespace kiln::runtime {
 double Finding::share() const {
   double bound = rounding.bound();
   if (difference.norm == 0)
-    return 0; // The values differ only in signs of zeros.
+    // The norm is 0 although bits differ: the only differences are signs of
+    // zeros.
+    return 0;
   double share = difference.norm / bound;
   return share >= 0 ? share : std::numeric_limits<double>::infinity();
 }

@@ -34,14 +34,14 @@ struct RoundingTerms {
   }
 };
 
-/// A tensor, or a number such as the loss, that differs.
+/// A tensor or a number (such as the loss) whose values in A and B differ.
 struct Finding {
-  TrainedTensor tensor; ///< Numbers have the role "number".
+  TrainedTensor tensor; ///< If the finding is a number, the role is "number".
   TensorDifference difference;
   RoundingTerms rounding;
 
-  /// Returns the ratio of the difference to its bound, or infinity if there is
-  /// no bound.
+  /// Returns the norm of the difference divided by the rounding bound, or
+  /// infinity if there is no rounding bound.
   double share() const;
   bool explained() const { return share() <= 1; }
 };
@@ -56,7 +56,8 @@ struct StepFindings {
   bool opsWatched = false;
 
   bool explained() const;
-  /// Returns the finding with the largest share.
+  /// Returns the finding with the largest share(), among the numbers and the
+  /// tensors.
   const Finding &worst() const;
 };
 
@@ -66,8 +67,9 @@ std::string titleOf(const TrainedTensor &tensor);
 /// Returns the report of a step that differs.
 std::string reportOf(const StepFindings &findings);
 
-/// Returns an upper bound of the length of the sums in a step of this model:
-/// the tokens of a batch, the vocabulary, or the largest dimension of a tensor.
+/// Returns an upper bound on the number of terms of any sum in a step of the
+/// model: the maximum of the tokens per batch, the vocabulary size, and the
+/// largest dimension of any tensor.
 double longestSumOf(const TrainedModel &model);
 
 } // namespace kiln::runtime

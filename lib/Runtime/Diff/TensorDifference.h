@@ -5,19 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Elements are compared by their bits: NaNs with equal bits are equal, and
-// zeros of different signs differ. Norms are Euclidean and computed in f64.
+// Two elements are equal if their bits are equal. Therefore two NaNs with the
+// same bits are equal, and +0 and -0 differ. Norms are Euclidean and computed
+// in f64.
 //
 // Rounding bound. Two programs that evaluate the same formulas in different
 // orders usually give results whose difference has a norm of at most
 //
 //     8 (sqrt(L) eps |x| + s)
 //
-// where L is the length of the longest sum of the step, eps the spacing of the
-// type at 1, |x| the norm of the tensor, and s the norm of the change of the
-// tensor when the same program starts from weights perturbed by eps. s
-// dominates if terms cancel, or if an optimizer divides a small gradient by its
-// magnitude.
+// where L is the number of terms of the longest sum in the step, eps is the
+// distance from 1 to the next larger number of the tensor's type, |x| is the
+// norm of the tensor, and s is the sensitivity to rounding of weights: one
+// program computes the step twice, from the weights and from weights perturbed
+// by eps, and s is the norm of the difference of the two results. s is the
+// larger term if terms of a sum cancel, or if an optimizer divides a small
+// gradient by the magnitude of that gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +41,10 @@ struct TensorDifference {
   uint64_t firstUlps = 0;
   double maxAbsolute = 0;
   uint64_t maxUlps = 0;
-  /// Norm of the difference; NaN if the difference contains a NaN.
+  /// Norm of the elementwise difference; NaN if an element of the difference is
+  /// NaN.
   double norm = 0;
-  double normA = 0, normB = 0; ///< Norms of the tensors.
+  double normA = 0, normB = 0; ///< Norms of the two tensors.
 
   /// Returns norm / max(normA, normB).
   double relative() const;
@@ -56,7 +60,8 @@ public:
 
 private:
   ElementType type_;
-  /// Contains sums of squares instead of norms; result() takes the roots.
+  /// The members norm, normA and normB hold sums of squares; result() computes
+  /// the square roots.
   TensorDifference sums_;
 };
 

@@ -205,7 +205,8 @@ std::vector<std::string> TrainingProcess::warnings() const {
   return linesWith(errorText(), "warning: ");
 }
 
-/// Returns the error of a child that has closed its pipe.
+/// Waits for the child, which has closed its pipe, and returns an error that
+/// describes how the child ended.
 Status TrainingProcess::died() {
   int status = 0;
   ::waitpid(std::exchange(child_, -1), &status, 0);
@@ -230,7 +231,8 @@ Status TrainingProcess::died() {
 }
 
 Result<Json> TrainingProcess::readAnswer() {
-  // A signal between this check and the read is handled after the next reply.
+  // If a stop signal arrives after this check and before the read, it is
+  // handled after the next reply.
   if (Status status = checkStop(); !status.ok())
     return status;
   char *line = nullptr;
@@ -254,7 +256,8 @@ Result<Json> TrainingProcess::readAnswer() {
 
 Result<Json> TrainingProcess::ask(const Json &command) {
   std::string line = command.dump() + "\n";
-  // A write to a child that has exited is detected when its reply is read.
+  // If the child has exited, the write has no effect, and reading the reply
+  // returns the error.
   std::fwrite(line.data(), 1, line.size(), commands_);
   std::fflush(commands_);
   return readAnswer();

@@ -7,9 +7,9 @@
 //
 // Implements the client of --lockstep (docs/reference/lockstep-protocol.md):
 // starts an executable as a child process, sends commands and reads replies. If
-// the child exits or sends an invalid reply, calls fail with a one-line error.
-// If the child's exit code reports a usage error, bad input or divergence, the
-// error has the same exit code. The destructor ends the child.
+// the child exits or sends an invalid reply, the functions return a one-line
+// error. If the child's exit code reports a usage error, bad input or
+// divergence, the error has that exit code. The destructor ends the child.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ struct TrainedTensor {
   bool isState() const { return role != "gradient"; }
 };
 
-/// The description of an executable in its first reply.
+/// The properties of an executable, from its first reply.
 struct TrainedModel {
   std::string type;
   int64_t vocabulary = 0, batch = 0, length = 0;
@@ -62,8 +62,9 @@ struct TrainedStep {
   std::optional<double> gradNorm;
   std::vector<std::string> hashes; ///< In the order of TrainedModel::tensors.
   std::vector<OpRecord> ops;
-  /// For each tensor, the number of its last write in order of execution, or
-  /// -1 if the tensor is not written.
+  /// The writes of tensors in a step are numbered in order of execution. For
+  /// each tensor, the number of its last write, or -1 if the step does not
+  /// write the tensor.
   std::vector<int64_t> order;
 };
 
@@ -79,17 +80,18 @@ public:
   void stop();
 
   const TrainedModel &model() const { return model_; }
-  /// Returns the warnings that the child has printed so far.
+  /// Returns the warnings that the child has printed up to now.
   std::vector<std::string> warnings() const;
 
-  /// Computes one step. `ops` requests the results of every command. If `keep`
-  /// is true, the child keeps a copy of its states before the step, which
-  /// perturb() requires.
+  /// Computes one step. If `ops` is true, the result includes the results of
+  /// every command. If `keep` is true, the child copies its states before the
+  /// step; perturb() requires this copy.
   Result<TrainedStep> step(bool ops, bool keep);
   Status save(const std::string &file, const std::vector<size_t> &tensors);
   Status load(const std::string &file, const std::vector<size_t> &tensors);
-  /// Repeats the last step from weights perturbed by rounding and saves the
-  /// resulting tensors to `file`. The states are unchanged afterwards.
+  /// Repeats the last step from weights that are perturbed by as much as
+  /// rounding may change them, and saves the resulting tensors to `file`.
+  /// Afterwards the states are those that the last step computed.
   Result<TrainedStep> perturb(const std::string &file,
                               const std::vector<size_t> &tensors);
 
@@ -106,7 +108,8 @@ private:
   pid_t child_ = -1;
   std::FILE *commands_ = nullptr;
   std::FILE *answers_ = nullptr;
-  std::FILE *errors_ = nullptr; ///< The child's stderr, an unnamed file.
+  /// A temporary file without a name that receives the child's stderr.
+  std::FILE *errors_ = nullptr;
 };
 
 } // namespace kiln::runtime

@@ -30,8 +30,8 @@ std::atomic<uint64_t> calls{0};
 std::atomic<uint64_t> mapCalls{0};
 std::atomic<int64_t> liveBytes{0};
 
-/// Live mappings, for residentMappedBytes. If the table is full, further
-/// mappings are not recorded.
+/// Live mappings, which residentMappedBytes() reads. When the table is full,
+/// new mappings are not recorded.
 struct Mapping {
   std::atomic<void *> address{nullptr};
   std::size_t bytes = 0;
@@ -54,7 +54,7 @@ void forget(void *block) {
 } // namespace
 
 extern "C" {
-// The internal names of glibc's allocation functions.
+// The names under which glibc exports its own allocation functions.
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
 void *__libc_realloc(void *block, size_t bytes);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Linking this file replaces malloc, mmap and related functions with versions
-// that count calls. An executable can then verify that its steps do not
-// allocate memory, including in libraries. A build with a sanitizer, which has
-// its own allocator, replaces nothing.
+// This file replaces malloc, mmap and related functions of the executable with
+// versions that count calls. The executable can then verify that its steps,
+// including the libraries that they call, allocate no memory. A build with a
+// sanitizer replaces no functions, because the sanitizer has its own allocator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@
 #include <initializer_list>
 #include <optional>
 
-/// Defined to 1 if this build counts allocations, that is, without a sanitizer.
+/// KILN_COUNTS_ALLOCATIONS is 1 if this build counts allocations, and 0 in a
+/// build with a sanitizer.
 #if defined(__has_feature)
 #define KILN_HAS_FEATURE(x) __has_feature(x)
 #else
@@ -35,12 +36,13 @@
 
 namespace kiln::runtime {
 
-/// Returns the counts so far, or nothing if this build does not count.
+/// Returns the counts since the start of the process, or nullopt if this build
+/// does not count allocations.
 std::optional<AllocationCounts> allocationCounts();
 
 /// Returns the resident bytes of all mappings except those that contain an
-/// address in `excluded`. The counted mappings are the memory pools of
-/// libraries.
+/// address in `excluded`. If `excluded` lists the arenas, the remaining
+/// mappings are the memory pools of libraries.
 int64_t residentMappedBytes(std::initializer_list<const void *> excluded);
 
 } // namespace kiln::runtime

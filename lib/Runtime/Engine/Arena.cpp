@@ -19,7 +19,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Bytes of a huge page, and the alignment of an arena.
+/// The size of a huge page in bytes, which is also the alignment of an arena.
 static constexpr int64_t hugePageBytes = int64_t(2) << 20;
 
 Arena::~Arena() {
@@ -48,8 +48,8 @@ Status Arena::map(int64_t bytes) {
   address = (address + hugePageBytes - 1) & ~uintptr_t(hugePageBytes - 1);
   data_ = reinterpret_cast<char *>(address);
   bytes_ = bytes;
-  // Use only complete huge pages, so that none extends beyond the planned
-  // bytes.
+  // Request huge pages only for whole huge pages of planned bytes. A huge page
+  // that extends beyond the planned bytes would use unplanned memory.
   int64_t wholePages = bytes & ~(hugePageBytes - 1);
   if (wholePages > 0)
     madvise(data_, std::size_t(wholePages), MADV_HUGEPAGE);

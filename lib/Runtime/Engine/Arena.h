@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A memory mapping for the device arena or the host arena, which are ordinary
-// memory on a CPU. Pages use no memory until the first access. A margin follows
-// the planned bytes. Programs never access it, so that the memory check can
-// detect writes beyond the end.
+// A memory mapping for the device arena or the host arena. On a CPU, both
+// arenas are ordinary memory. A page uses no physical memory until its first
+// access. The mapping has a margin after the planned bytes. Programs never
+// access the margin, so that the memory check can detect writes beyond the end
+// of the arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ public:
 
   char *data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  /// Returns the bytes of resident pages.
+  /// Returns the total size of the resident pages in bytes.
   int64_t residentBytes() const;
 
 private:
@@ -50,8 +51,8 @@ private:
 
 inline constexpr ArenaKind arenaKinds[] = {ArenaKind::Device, ArenaKind::Host};
 
-/// The arenas of a program. The host arena is not mapped if nothing is stored
-/// on the host.
+/// The arenas of a program. If the program stores nothing on the host, the host
+/// arena is not mapped.
 class Arenas {
 public:
   Arena &of(ArenaKind kind) { return arenas_[std::size_t(kind)]; }

@@ -15,8 +15,9 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Returns the bytes from the first to the last element of an argument, or
-/// nothing if they exceed 64 bits.
+/// Returns the distance in bytes from the start of the first element of an
+/// argument to the end of its last element, or nullopt if the distance exceeds
+/// 64 bits.
 static std::optional<int64_t> extentOf(const VendorAttention &attention,
                                        std::size_t argument) {
   auto product = [](std::optional<int64_t> a, int64_t b) {
@@ -35,7 +36,8 @@ static std::optional<int64_t> extentOf(const VendorAttention &attention,
   return product(all, 2);
 }
 
-/// Reads "library": the attention that cuDNN may compute instead of the kernel.
+/// Reads "library": the parameters with which cuDNN may compute the attention
+/// in place of the kernel.
 void CommandReader::readAttention(const Node &node, Command &command) {
   std::optional<Node> library = node.find("library");
   if (!library || node.failed())

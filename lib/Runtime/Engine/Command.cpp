@@ -38,8 +38,9 @@ bool KernelCall::isWritten(std::size_t argument) const {
          writes.end();
 }
 
-/// Adds the arguments of a kernel. Written arguments may also be read, because
-/// the description does not distinguish results from operands updated in place.
+/// Appends the accesses of a kernel's arguments to `list`. A written argument
+/// counts as read and written, because the description does not distinguish
+/// results from operands that are updated in place.
 static void addCall(const KernelCall &call, std::vector<MemoryAccess> &list) {
   for (std::size_t i = 0; i < call.args.size(); ++i)
     list.push_back(

@@ -90,9 +90,10 @@ public:
 private:
   Status runInOrder(size_t program, CommandObserver *observer,
                     SerialCopier::When copies) override;
-  /// Returns the copier of ordinary runs, or null if no program has copies.
+  /// Returns the copier for runs without a check, or null if no program has
+  /// copies.
   Copier *copier();
-  /// Stores the copy counts of the latest run of a program.
+  /// Stores the copy counts of the last run of `program`.
   void countCopies(size_t program);
 
   ProgramFile file_;
@@ -100,10 +101,11 @@ private:
   Arenas arenas_;
   std::optional<ThreadTeam> team_;
   std::optional<uint64_t> stressSeed_;
-  /// At most one of the two is set. Both are empty if no program has copies.
+  /// At most one of copyEngine_ and stressCopier_ is set. Neither is set if no
+  /// program has copies.
   std::unique_ptr<CopyEngine> copyEngine_;
   std::optional<StressCopier> stressCopier_;
-  // Indexed like Description::programs.
+  // Both are indexed like Description::programs.
   std::vector<CommandTable> tables_;
   std::vector<std::optional<CopyCounts>> copyCounts_;
 };
@@ -118,7 +120,7 @@ public:
     before_ = microseconds(monotonicNanoseconds());
   }
   void after(size_t index, int64_t iteration) override;
-  /// Adds the events of the copies of a completed run.
+  /// Adds a trace event for every copy of a completed run.
   void addCopies(const TimedCopier &copies);
 
 private:
@@ -276,8 +278,8 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
                          "executable was linked for the CPU");
   if (Status status = requireOneRank(file->description); !status.ok())
     return status;
-  // The parsed JSON is many times larger than its text; return its freed memory
-  // to the system.
+  // The parsed JSON needs many times the memory of its text. It has been freed;
+  // return the memory to the system.
   malloc_trim(0);
   std::unique_ptr<Engine> engine =
       std::make_unique<CommandEngine>(std::move(*file), kernels);

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The interface of the checks of compiled programs, which is independent of the
-// engine. A check runs a program in the order of the description and can
-// inspect the arenas between any two commands.
+// The interface between engines and the checks of compiled programs; no check
+// depends on a specific engine. A check runs the commands of a program in the
+// order of the description, and can read and change the arenas between any two
+// commands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +23,11 @@
 
 namespace kiln::runtime {
 
-/// Receives a call at the start of a run and before and after each command.
-/// `iteration` is the iteration of the enclosing loop, or 0. A loop_end is
-/// reported once, after the last iteration, and a loop_begin is not reported.
-/// On a GPU, commands that are not stream actions (loop_end, copy_wait) are not
-/// reported either.
+/// Receives a call at the start of a run, and before and after each command.
+/// `iteration` is the iteration of the enclosing loop, or 0 outside of loops. A
+/// loop_begin is not reported, and a loop_end is reported once, after the last
+/// iteration. On a GPU, only stream actions are reported, so that loop_end and
+/// copy_wait are missing.
 class CommandObserver {
 public:
   virtual ~CommandObserver() = default;

@@ -49,8 +49,8 @@ ArenaKind readArena(const Node &node) {
   return ArenaKind::Device;
 }
 
-/// Reads a reference to `bytes` bytes, which must be within the arena in every
-/// iteration.
+/// Reads a reference to a range of `bytes` bytes. The range must be within the
+/// arena in every iteration.
 Ref CommandReader::readRef(const Node &node, int64_t bytes) {
   Ref ref;
   std::size_t size = node.size();
@@ -81,15 +81,17 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
   return ref;
 }
 
-/// Maximum number of iterations of a loop that is unrolled into stream actions.
+/// Maximum number of iterations of a loop for a GPU, because such a loop is
+/// unrolled into stream actions.
 static constexpr int64_t maxUnrolled = 65536;
 
-/// Limits of all supported GPUs: threads and shared memory of a block, and
-/// blocks of a grid.
+/// Limits that all supported GPUs meet: threads per block, bytes of shared
+/// memory per block, and blocks per grid.
 static constexpr int64_t maxThreads = 1024, maxSharedBytes = 163 * 1024,
                          maxBlocks = INT32_MAX;
 
-/// Reads "threads" and "shared", which mark a launch of a GPU kernel.
+/// Reads "threads" and "shared". A launch with "threads" is a launch of a GPU
+/// kernel.
 void CommandReader::readGrid(const Node &node, Command &command) {
   auto read = [&](const char *key, int64_t minimum, int64_t maximum) {
     std::optional<Node> field = node.find(key);
@@ -116,7 +118,8 @@ void CommandReader::readGrid(const Node &node, Command &command) {
         "scratch memory");
 }
 
-/// Reads "members" and "group" of a launch whose kernel has an argument table.
+/// Reads "members" and "group", which only a launch of a kernel with an
+/// argument table has.
 void CommandReader::readGroup(const Node &node, Command &command) {
   std::optional<Node> members = node.find("members"),
                       group = node.find("group");
@@ -162,9 +165,9 @@ void CommandReader::readExtents(const Node &node, KernelCall &call) {
     call.extents.push_back(extents.element(i).integer(0));
 }
 
-/// Checks that arguments are accessible: a GPU kernel can only access device
-/// memory. A host kernel can also read arguments on the device, which are
-/// copied to the host, but cannot write them.
+/// Checks that the kernel can access its arguments. A GPU kernel can access
+/// only device memory. A host kernel can read arguments in device memory,
+/// because the engine copies them to the host, but cannot write them.
 void CommandReader::checkGpuArgs(const Node &args,
                                  const Command &command) const {
   const KernelCall &call = *command.call;
@@ -279,8 +282,8 @@ GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
   }
   if (std::optional<Node> stride = node.find("batch_stride"))
     operand.batchStride = stride->integer(0);
-  // The extent in elements, from the first element of the first matrix of the
-  // batch to the last element of the last matrix.
+  // The extent in elements: from the first element of the first matrix of the
+  // batch to the last element of the last matrix, inclusive.
   int64_t elementBytes = bytesOf(type);
   std::optional<int64_t> batches =
       checkedMul<int64_t>(operand.batchStride, command.batch - 1);
@@ -300,8 +303,8 @@ GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
   return operand;
 }
 
-/// Reads the type of a and b, and the type of c. The type of c is the same, or
-/// f32 if a and b are bf16.
+/// Reads the type of a and b, and the type of c. c has the type of a and b; if
+/// that type is bf16, c may instead be f32.
 void CommandReader::readTypes(const Node &node, Command &command) {
   Node dtype = node.at("dtype");
   std::string name = dtype.text();
@@ -338,9 +341,9 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
   }
   if (node.failed())
     return;
-  // On a GPU, cuBLASLt can compute a bf16 GEMM without a workspace. The
-  // emulated GPU needs the workspace of at least one thread, and a CPU needs
-  // the workspace of all threads.
+  // The required workspace: none for a GPU, because cuBLASLt can compute a bf16
+  // GEMM without one; tileScratchBytes() for the emulated GPU; and
+  // tileScratchBytes() per thread for a CPU.
   int64_t threads = file_.description.build.maxThreads;
   if (file_.description.target.kind == TargetKind::Cuda)
     threads = 0;
@@ -490,7 +493,8 @@ Command CommandReader::read(const Node &node) {
     command.name = kind;
   if (std::optional<Node> flops = node.find("flops"))
     command.flops = flops->integer(0);
-  // The `bytes` of a fill or a copy are both its size and its memory traffic.
+  // In a fill or a copy, "bytes" is both the size of the command and its memory
+  // traffic.
   if (std::optional<Node> bytes = node.find("bytes"))
     command.bytes = bytes->integer(0);
 

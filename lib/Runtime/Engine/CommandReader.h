@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the commands of a program and checks each against the arenas, the
-// kernel table, the queues and the enclosing loop. CopyOrder.h checks the order
-// of asynchronous copies, which involves several commands.
+// Reads the commands of a program, and checks each command against the arenas,
+// the kernel table, the queues and the enclosing loop. Checks that involve
+// several commands are in CopyOrder.h (asynchronous copies) and LaunchGroups.h
+// (launch groups).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@
 
 namespace kiln::runtime {
 
-/// Reads the offset of `bytes` bytes in an arena of `file`.
+/// Reads the offset of a range of `bytes` bytes, which must be within an arena
+/// of `file`.
 int64_t readOffset(const support::Node &node, int64_t bytes,
                    const ProgramFile &file, ArenaKind arena);
 

@@ -15,7 +15,7 @@
 
 namespace kiln::runtime {
 
-/// Bytes that one thread fills or copies at a time.
+/// Bytes per chunk of a fill or a copy. Each chunk is processed by one thread.
 static constexpr int64_t transferChunkBytes = 256 * 1024;
 
 static bool isStrided(const KernelCall &call) {

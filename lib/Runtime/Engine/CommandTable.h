@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The commands of a program with references resolved to pointers, and the loop
-// that executes them. Everything that a command needs is stored in tables that
-// are built once; execution allocates no memory. Only references with a stride
-// are resolved again, once per iteration of their loop.
+// A table of the commands of a program, in which references are resolved to
+// pointers, and the function that executes the commands. The table is built
+// once, and executing it allocates no memory. References and immediates with a
+// stride are resolved again in each iteration of their loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,8 +70,8 @@ private:
   std::vector<Step> steps_;
   std::vector<char *> args_;
   std::vector<int64_t> immediates_;
-  /// Entries of threadImmediates_ per thread: the immediates of an epilogue
-  /// call, and padding.
+  /// The number of elements of threadImmediates_ per thread: the immediates of
+  /// one call of an epilogue, and padding.
   std::size_t epilogueImmediates_ = 0;
   std::vector<int64_t> threadImmediates_;
 };

@@ -21,7 +21,8 @@
 
 namespace kiln::runtime {
 
-/// The commands between `begin` and `end`, which are executed `count` times.
+/// A loop: the commands between the loop_begin at index `begin` and the
+/// loop_end at index `end`, executed `count` times.
 struct ProgramLoop {
   std::size_t begin, end;
   int64_t count;
@@ -29,7 +30,7 @@ struct ProgramLoop {
 
 std::vector<ProgramLoop> loopsOf(const std::vector<Command> &commands);
 
-/// Returns the number of executions of each command.
+/// Returns, for each command, how often it is executed.
 std::vector<int64_t> runsOf(const std::vector<Command> &commands);
 
 /// Visits commands in execution order. A loop_begin is skipped; a loop_end is
@@ -39,11 +40,11 @@ std::vector<int64_t> runsOf(const std::vector<Command> &commands);
 ///     visit(walk.command(), walk.iteration());
 class CommandWalk {
 public:
-  /// `commands` must outlive the walk. The walk allocates no memory.
+  /// `commands` must outlive this object, which allocates no memory.
   explicit CommandWalk(const std::vector<Command> &commands)
       : commands_(commands) {}
 
-  /// Advances to the next command. Returns false after the last one.
+  /// Advances to the next command. Returns false if there is no next command.
   bool next();
   std::size_t command() const { return next_ - 1; }
   /// Returns the iteration of the enclosing loop, or 0 outside of loops.

@@ -26,7 +26,7 @@ void SerialCopier::wait(int64_t token) {
                    [&](const CopyJob &job) { return job.token == token; });
   if (awaited == pending_.end())
     return;
-  // Also execute all earlier copies of the same direction.
+  // Execute the awaited copy and all earlier copies of its direction.
   CopyDirection direction = awaited->direction;
   auto end = awaited + 1;
   for (auto job = pending_.begin(); job != end; ++job)

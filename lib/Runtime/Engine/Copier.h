@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The interface through which CommandTable executes asynchronous copies. A copy
-// may be executed at any time between its start and its wait without a change
-// of results. In ordinary runs the threads of CopyEngine.h execute copies. In
-// checks the calling thread executes them, at the start or at the wait
-// (SerialCopier) or at random points (StressCopier).
+// The interface through which CommandTable executes asynchronous copies. The
+// results of a correct program do not depend on when a copy is executed between
+// its start and its wait. In ordinary runs, the threads of CopyEngine.h execute
+// the copies. In checks, the calling thread executes them: at the start or at
+// the wait (SerialCopier), or at random points (StressCopier).
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,8 @@ struct CopyJob {
   char *to = nullptr;
   int64_t bytes = 0;
   CopyDirection direction = CopyDirection::Out;
-  int64_t token = 0;   ///< Token of the copy_start.
-  std::size_t command; ///< Index of the copy_start.
+  int64_t token = 0;   ///< Token of the copy_start command.
+  std::size_t command; ///< Index of the copy_start command.
 };
 
 class Copier {
@@ -41,13 +41,13 @@ public:
   /// Called at the beginning of a run, when no copy is in flight.
   virtual void begin() { counts_ = {}; }
   virtual void start(const CopyJob &job) = 0;
-  /// Returns after the latest copy that was started with `token` has completed.
-  /// The copies of one direction complete in the order of their starts.
+  /// Waits until the last copy that was started with `token` has completed.
+  /// Copies of one direction complete in the order of their starts.
   virtual void wait(int64_t token) = 0;
   /// Called between any two commands.
   virtual void between() {}
 
-  /// Returns the counts of the run since begin().
+  /// Returns the counts since the last call of begin().
   virtual const CopyCounts &counts() const { return counts_; }
 
 protected:
@@ -72,7 +72,7 @@ public:
 
 private:
   When when_;
-  std::vector<CopyJob> pending_; ///< In the order of their starts.
+  std::vector<CopyJob> pending_; ///< The copies to execute, in start order.
 };
 
 } // namespace kiln::runtime

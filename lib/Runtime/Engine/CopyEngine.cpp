@@ -24,15 +24,15 @@ namespace kiln::runtime {
 
 /// Bytes copied between two readings of the clock.
 static constexpr int64_t chunkBytes = 256 * 1024;
-/// A thread that is ahead of the emulated link by fewer nanoseconds than this
-/// continues its copy without sleeping, because a short sleep may last longer
-/// than requested.
+/// If a copy is ahead of the emulated link by fewer nanoseconds than
+/// shortestSleep, its thread continues without sleeping, because a short sleep
+/// may last longer than requested.
 static constexpr int64_t shortestSleep = 200'000;
-/// Maximum duration of a copy in nanoseconds, a month, so that due times do not
-/// overflow.
+/// Maximum duration of a copy in nanoseconds: a month. The limit keeps due
+/// times from overflowing.
 static constexpr double longestCopy = 2.6e15;
-/// Number of polls of the counter before a waiting thread sleeps. The polls
-/// take a few microseconds.
+/// Number of times that a waiting thread polls Channel::done before it sleeps.
+/// The polls take a few microseconds.
 static constexpr int spins = 500;
 
 static void sleepUntil(int64_t time) {
@@ -51,7 +51,8 @@ CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
   channels_[std::size_t(CopyDirection::In)].bytesPerSecond =
       link.inBytesPerSecond;
   std::optional<cpu_set_t> processors = processorsOfPlaces();
-  // Block all signals while starting threads, which inherit the signal mask.
+  // New threads inherit the signal mask. Block all signals while starting
+  // threads, so that the threads block them too.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -70,8 +71,8 @@ CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
         "; allow this process more threads or more memory (ulimit -u, -v)");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // Wait for the startup of the threads, so that their allocations are not
-  // counted in a step.
+  // Wait until the threads have started, so that the allocations of their
+  // startup are not counted in a step.
   for (Channel &channel : channels_) {
     if (!channel.thread.joinable())
       continue;
@@ -153,7 +154,8 @@ void CopyEngine::carryOut(const Order &order, Channel &channel) {
 
 void CopyEngine::serve(Channel &channel) {
   prctl(PR_SET_NAME, "kiln-copy");
-  // The default timer slack delays wakeups by up to 50 microseconds.
+  // Reduce the timer slack, whose default delays wakeups by up to 50
+  // microseconds.
   prctl(PR_SET_TIMERSLACK, 1);
   {
     std::lock_guard<std::mutex> lock(channel.mutex);

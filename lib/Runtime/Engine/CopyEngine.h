@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One thread per direction emulates the link between the device and the host
-// arena. It executes the copies of its direction in the order of their starts.
-// If the link has a rate, a copy of n bytes that starts at time t on an idle
-// link completes at t + n / rate, and the thread sleeps until then. On a busy
-// link, t is the due time of the previous copy and not the current time, so
-// that late wakeups do not accumulate. Starting a copy and waiting for it
-// allocate no memory.
+// Emulates the link between the device arena and the host arena with one thread
+// per direction. Each thread executes the copies of its direction in the order
+// of their starts. If the link has a rate, a copy of n bytes completes at time
+// t + n / rate, and the thread sleeps until then. t is the maximum of the time
+// at which the copy was started and the time at which the previous copy of that
+// direction was due. The due time is used, and not the time at which the thread
+// woke up, so that late wakeups do not accumulate. Starting a copy and waiting
+// for a copy allocate no memory.
 //
 // The threads block all signals and do not belong to the team of ThreadTeam.h.
 //
@@ -47,14 +48,15 @@ public:
   CopyEngine(const CopyEngine &) = delete;
   CopyEngine &operator=(const CopyEngine &) = delete;
 
-  /// Fails if the threads could not be started; then no copy may be started.
+  /// Returns an error if the threads could not be started. In that case no copy
+  /// may be started.
   const Status &status() const { return status_; }
 
   void start(const CopyJob &job) override { start(job, nullptr); }
   void wait(int64_t token) override;
 
-  /// Starts a copy. Unless `timing` is null, it is written before the wait
-  /// returns.
+  /// Starts a copy. If `timing` is not null, stores the start and end of the
+  /// copy in it before wait() for the copy returns.
   void start(const CopyJob &job, CopyTiming *timing);
 
 private:
@@ -62,25 +64,26 @@ private:
     const char *from;
     char *to;
     int64_t bytes;
-    int64_t started; ///< Time of the call of start().
+    int64_t started; ///< The time at which start() was called.
     CopyTiming *timing;
   };
-  /// The queue of one direction. `started` counts copies passed to start(), and
-  /// `done` counts completed copies; order i is stored in ring[i % size]. The
-  /// ring needs only one entry per token: all unfinished orders have different
-  /// tokens, because a token is only reused after a wait for its copy.
+  /// The queue of one direction. `started` counts the copies passed to start(),
+  /// and `done` counts the completed copies. The Order of copy i is stored in
+  /// ring[i % ring.size()]. One ring entry per token is sufficient: a token is
+  /// reused only after a wait for its copy, so that all unfinished copies have
+  /// different tokens.
   struct Channel {
     std::vector<Order> ring;
     double bytesPerSecond = 0;
     std::atomic<uint64_t> started{0}, done{0};
     std::mutex mutex;
     std::condition_variable given, carriedOut;
-    bool serving = false, stopping = false; ///< Protected by the mutex.
-    /// Due time of the last copy; only the thread accesses it.
+    bool serving = false, stopping = false; ///< `mutex` protects both flags.
+    /// Due time of the last copy. Only the thread of this channel accesses it.
     int64_t linkFree = 0;
     std::thread thread;
   };
-  /// The order that a token refers to.
+  /// Identifies the last copy that was started with a token.
   struct Ticket {
     Channel *channel;
     uint64_t number;
@@ -94,7 +97,7 @@ private:
   Status status_;
 };
 
-/// Forwards copies to an engine and records when each was executed.
+/// Forwards copies to a CopyEngine, and records when each copy was executed.
 class TimedCopier final : public Copier {
 public:
   struct Entry {
@@ -110,13 +113,15 @@ public:
   void wait(int64_t token) override { engine_.wait(token); }
   const CopyCounts &counts() const override { return engine_.counts(); }
 
-  /// Returns the copies in the order of their starts. Complete after the end of
-  /// the run.
+  /// Returns the copies in the order of their starts. Their timings are
+  /// complete when the run has ended.
   const std::deque<Entry> &entries() const { return entries_; }
 
 private:
   CopyEngine &engine_;
-  std::deque<Entry> entries_; ///< A deque, so that entries never move.
+  /// A deque does not move its entries when it grows. This is required, because
+  /// CopyEngine stores pointers to the timings.
+  std::deque<Entry> entries_;
 };
 
 } // namespace kiln::runtime

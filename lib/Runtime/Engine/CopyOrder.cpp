@@ -19,20 +19,21 @@ namespace kiln::runtime {
 
 namespace {
 
-/// An asynchronous copy in flight.
+/// An asynchronous copy that is in flight.
 struct Transfer {
   std::size_t command;
   int64_t token;
-  /// The source and destination. The copy was started `lag` iterations before
-  /// the current one.
+  /// The source and destination. The copy was started in iteration i - lag,
+  /// where i is the current iteration.
   Ref from, to;
   int64_t lag = 0;
-  /// Indexes in blocks_ of the slots and states that contain the first byte of
-  /// the source and of the destination.
+  /// Indexes in blocks_. `fromBlocks` are the slots and states that contain the
+  /// first byte of the source, and `toBlocks` those that contain the first byte
+  /// of the destination.
   std::vector<std::size_t> fromBlocks, toBlocks;
 };
 
-/// A range of loop iterations.
+/// The loop iterations from `first` to `last`, inclusive.
 struct Iterations {
   int64_t first = 0, last = 0;
 };
@@ -81,21 +82,24 @@ private:
   struct Block {
     ArenaKind arena;
     int64_t begin, end;
-    int64_t first, last; ///< First and last command of use.
+    /// The slot or state is live from command `first` to command `last`.
+    int64_t first, last;
   };
 
   const SegmentReader &segments_;
   const Program &program_;
   std::vector<Block> blocks_; ///< Sorted by `first`.
-  std::size_t nextBlock_ = 0; ///< The first block that is not live yet.
-  /// Blocks that are live at the current command.
+  /// Index of the first block with Block::first after the current command.
+  std::size_t nextBlock_ = 0;
+  /// Indexes of the blocks that are live at the current command.
   std::vector<std::size_t> alive_;
-  /// Indexed by token: true after the first start.
+  /// Indexed by token: true if a copy has been started with the token.
   std::vector<bool> started_;
   std::vector<Transfer> transfers_;
-  std::vector<int64_t> runs_;    ///< Indexed by command: number of executions.
-  ProgramLoop loop_ = {0, 0, 1}; ///< The current loop, or an empty one.
-  /// The iterations that the current walk represents.
+  std::vector<int64_t> runs_; ///< Indexed by command: number of executions.
+  /// The current loop. Outside of loops, an empty loop.
+  ProgramLoop loop_ = {0, 0, 1};
+  /// The iterations that the current pass over the loop represents.
   Iterations iterations_;
 };
 
@@ -118,7 +122,7 @@ CopyOrder::CopyOrder(const SegmentReader &segments, const ProgramFile &file,
             [](const Block &a, const Block &b) { return a.first < b.first; });
 }
 
-/// Updates the blocks that are live at `command`.
+/// Advances alive_ to the blocks that are live at `command`.
 void CopyOrder::moveTo(std::size_t command) {
   auto index = int64_t(command);
   for (; nextBlock_ < blocks_.size() && blocks_[nextBlock_].first <= index;
@@ -130,7 +134,7 @@ void CopyOrder::moveTo(std::size_t command) {
       alive_.end());
 }
 
-/// Returns the live blocks that contain the first byte of a reference.
+/// Returns the indexes of the live blocks that contain the first byte of `ref`.
 std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   std::vector<std::size_t> found;
   for (std::size_t i : alive_)
@@ -140,16 +144,16 @@ std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
   return found;
 }
 
-/// Returns true if [a(i), a(i) + aBytes) overlaps [b(i - lag), b(i - lag) +
-/// bBytes) for any i in `iterations`, where ref(i) = ref.offset + ref.stride *
-/// i.
+/// Let x(i) = x.offset + x.stride * i. Returns true if
+/// [a(i), a(i) + aBytes) overlaps [b(i - lag), b(i - lag) + bBytes)
+/// for any i in `iterations`.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     int64_t lag, const Iterations &iterations) {
-  using Wide = __int128; // Offsets and sizes can be close to 2^63.
+  using Wide = __int128; // Sums of offsets and sizes can exceed 64 bits.
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
     return false;
-  // The ranges overlap if b - a is in (low, high). Each iteration adds `step`
-  // to b - a.
+  // The ranges overlap if low < b - a < high. b - a grows by `step` per
+  // iteration.
   Wide step = Wide(b.stride) - a.stride;
   Wide distance = Wide(b.offset) - Wide(b.stride) * lag - a.offset +
                   step * iterations.first;
@@ -171,8 +175,9 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
   return distance < high;
 }
 
-/// Returns true if an access overlaps `ref`, the source or the destination of
-/// `transfer`, in any iteration of `iterations_`. `runs` is the number of
+/// Returns true if `access` overlaps `ref` in any iteration of `iterations_`.
+/// `ref` is the source or the destination of `transfer`, and `around` are the
+/// blocks that contain the first byte of `ref`. `runs` is the number of
 /// executions of the command that makes the access.
 bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
                          const Transfer &transfer, const Ref &ref,
@@ -189,8 +194,8 @@ bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
       }
       bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
     }
-    // Assume that an argument with a stride accesses at most |stride| bytes in
-    // each iteration of its loop.
+    // If an argument has a stride, assume that each iteration accesses at most
+    // |stride| bytes of it.
     if (runs > 1 && access.ref.stride != 0)
       bytes = std::min(bytes, std::abs(access.ref.stride));
   }
@@ -240,7 +245,7 @@ void CopyOrder::start(std::size_t index) {
   Transfer transfer = {
       index, command.token,        command.from,      command.to,
       0,     around(command.from), around(command.to)};
-  // A stride has no meaning outside of loops.
+  // Outside of loops, a stride is ignored.
   if (!isOfLoop(transfer))
     transfer.from.stride = transfer.to.stride = 0;
   transfers_.push_back(std::move(transfer));
@@ -253,8 +258,9 @@ bool CopyOrder::livesAroundLoop(const std::vector<std::size_t> &blocks) const {
   });
 }
 
-/// Checks that the blocks accessed by a copy of the previous iteration are live
-/// around the whole loop.
+/// Checks a copy that was started in the previous iteration: its source and its
+/// destination must each be in a slot or state that is live during the whole
+/// loop.
 void CopyOrder::checkLives(std::size_t wait, const Transfer &transfer) const {
   const char *what = nullptr;
   if (!livesAroundLoop(transfer.fromBlocks))
@@ -276,8 +282,8 @@ void CopyOrder::wait(std::size_t index) {
     return fail(index, "waits for token " + std::to_string(token) +
                            ", but no earlier copy_start has this token");
   auto transfer = findTransfer(token);
-  // If an earlier wait has completed the copy, this wait only makes other
-  // queues wait.
+  // An earlier wait may have completed the copy. In that case this wait is only
+  // a synchronization between queues.
   if (transfer == transfers_.end())
     return;
   if (isOfLoop(*transfer) && transfer->command > index)
@@ -308,8 +314,9 @@ void CopyOrder::walkLoop(const ProgramLoop &loop) {
     for (std::size_t i = loop.begin + 1; i < loop.end; ++i)
       if (!segments_.failed())
         visit(i);
-    // From here on, unfinished copies belong to the previous iteration or,
-    // after the loop, to the last one.
+    // In the next pass, the unfinished copies of this pass belong to the
+    // previous iteration. After the last pass, they belong to the last
+    // iteration.
     for (Transfer &transfer : transfers_) {
       if (!isOfLoop(transfer))
         continue;

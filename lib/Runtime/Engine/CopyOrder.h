@@ -6,22 +6,25 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks the asynchronous copies of a program. A copy is in flight from its
-// start to the first wait for its token, in execution order. The wait must
-// precede the next use of the token and the end of the program. While a copy is
-// in flight, no other command may write its source or access its destination.
+// start to the first wait for its token, in execution order. That wait must
+// precede the next copy with the same token and the end of the program. While a
+// copy is in flight, no other command may write the source of the copy, and no
+// other command may read or write the destination of the copy.
 //
-// A copy that is started in one iteration of a loop may be waited for in the
-// next. Its source and destination must then be in slots or states that are
-// live around the whole loop. Two walks over a loop suffice: the second one
-// represents all iterations except the first, because every iteration ends with
-// the same copies in flight.
+// A copy that one iteration of a loop starts may be waited for in the next
+// iteration. In that case its source and destination must be in slots or states
+// that are live during the whole loop. Two passes over a loop are sufficient:
+// the first pass represents the first iteration, and the second pass represents
+// all others. All iterations after the first are alike because every iteration
+// ends with the same copies in flight.
 //
-// On targets with a GPU, launches contain the size of each argument. On a CPU
-// they do not, and an argument is assumed to extend to the end of the slots and
-// states that contain it. If one of these slots or states also contains the
-// source or destination of a copy, the argument and the copy usually access
-// disjoint bytes of it (slices, operands of a concat). Therefore only the first
-// byte of such an argument is compared with the copied bytes.
+// For a target with a GPU, the description of a launch contains the size of
+// each argument. For a CPU it does not, and an argument is assumed to extend to
+// the end of the slots and states that contain it. If one of these slots or
+// states also contains the source or destination of a copy, the argument and
+// the copy usually access disjoint bytes of that slot or state, such as slices
+// or the operands of a concat. Therefore only the first byte of such an
+// argument is compared with the copied bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -23,8 +23,8 @@ StressCopier::StressCopier(uint64_t seed, int64_t copies) : state_(seed) {
 
 uint64_t StressCopier::random() {
   uint64_t value = splitmix64(state_);
-  // With an increment of 1, nearby seeds would give shifted copies of one
-  // sequence.
+  // With an increment of 1, similar seeds would produce the same sequence of
+  // numbers, shifted by a few positions.
   state_ += 0x9E3779B97F4A7C15;
   return value;
 }
@@ -51,7 +51,8 @@ void StressCopier::start(const CopyJob &job) {
                 : choice == 1 ? Habit::Late
                               : Habit::InPieces;
   queue.push_back({job, 0, habit});
-  // Complete all earlier copies too, because their order is fixed.
+  // Copies of one direction complete in the order of their starts. Therefore
+  // complete all earlier copies of this direction too.
   if (habit == Habit::AtOnce)
     while (!queue.empty())
       finishFirst(queue);
@@ -76,7 +77,8 @@ void StressCopier::between() {
     uint64_t choice = random();
     if (choice % 2)
       continue;
-    // Prefer small chunks, so that a copy extends over many commands.
+    // Prefer small chunks, so that many commands are executed while a copy is
+    // in flight.
     int64_t most = queue.front().job.bytes >> (choice / 2 % 4);
     advance(queue, 1 + int64_t(random() % uint64_t(most + 1)));
   }

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements --stress-copies: the calling thread executes each copy between its
-// start and its wait, at points and in chunks that a seed determines. Some
-// copies are executed at once, some as late as possible, and some in parts
-// between other commands. The results of a program that reuses memory too early
-// or waits too late then differ; those of a correct program do not.
+// Implements --stress-copies. The calling thread executes each copy between its
+// start and its wait, at points and in chunks that a seed determines: some
+// copies at once, some as late as possible, and some in several chunks between
+// other commands. If a program reuses memory too early or waits too late, its
+// results depend on the seed. The results of a correct program do not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,10 +39,10 @@ private:
     int64_t done;
     Habit habit;
   };
-  using Queue = std::vector<Pending>; ///< In the order of their starts.
+  using Queue = std::vector<Pending>; ///< Copies in the order of their starts.
 
   uint64_t random();
-  /// Copies up to `bytes` bytes of the first job.
+  /// Copies up to `bytes` bytes of the first copy in the queue.
   static void advance(Queue &queue, int64_t bytes);
   static void finishFirst(Queue &queue);
 

@@ -15,8 +15,8 @@
 
 namespace kiln::runtime {
 
-/// LLVM's and Linux's names of features whose names differ in more than
-/// punctuation.
+/// Pairs of the LLVM name and the Linux name of a CPU feature, for features
+/// whose names differ in more than punctuation.
 static constexpr std::array<std::pair<const char *, const char *>, 11>
     otherNames = {{{"64bit", "lm"},
                    {"bmi", "bmi1"},
@@ -30,10 +30,10 @@ static constexpr std::array<std::pair<const char *, const char *>, 11>
                    {"sse3", "pni"},
                    {"x87", "fpu"}}};
 
-/// Returns true for vector extensions, which kernels can use and some CPUs
-/// lack. Other features are not checked, because Linux does not list all
-/// features that LLVM knows. avx10.1 is not checked, because it only implies
-/// AVX-512 extensions that LLVM lists separately.
+/// Returns true for vector extensions, which kernels may use and some CPUs
+/// lack. All other features are not checked, because Linux does not list all of
+/// LLVM's features. Names that begin with avx10 are not checked either, because
+/// they only imply AVX-512 extensions that LLVM also lists individually.
 static bool isChecked(const std::string &name) {
   if (name.rfind("avx10", 0) == 0)
     return false;

@@ -138,7 +138,7 @@ static void readLink(const Node &node, LinkInfo &link) {
   link.inBytesPerSecond = readRate(node.at("in_bytes_per_second"));
 }
 
-/// The supported version of the format.
+/// The version of the description format that this reader supports.
 static constexpr int64_t formatNumber = 2;
 
 void readDescription(const Node &root, Description &description) {
@@ -195,7 +195,8 @@ static StateRole readRole(const Node &node) {
   return StateRole::Parameter;
 }
 
-/// Reads the shape of the tensor and the offset of the shard.
+/// Reads the shape of the whole tensor, and the offset in it of the shard that
+/// the state holds.
 static void readShard(const Node &node, StateInfo &state) {
   Node global = node.at("global_shape"), shard = node.at("shard");
   for (const Node &array : {global, shard})

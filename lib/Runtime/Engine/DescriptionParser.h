@@ -13,11 +13,12 @@
 
 namespace kiln::runtime {
 
-/// Reads the model, options, target, roles and plan. The caller reads states
-/// and programs, with their offsets. Errors are recorded in the node's failure.
+/// Reads the model, options, training, target, roles, link and plan of a
+/// program description. The caller reads the states and programs, which contain
+/// offsets in arenas. Errors are recorded in the failure of `root`.
 void readDescription(const support::Node &root, Description &description);
 
-/// Reads one entry of "states", except its offset.
+/// Reads one element of "states" except its "offset".
 StateInfo readState(const support::Node &node, const Description &description);
 
 /// Reads the name, dtype and shape of an input or output.

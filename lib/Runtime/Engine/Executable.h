@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An executable contains only the engine of its target: the archive of each
-// target has its own main(), which passes the factory of its engine to
-// runExecutable(). The object file that kilnc generates provides the program.
+// Each target has an archive with the engine of that target and a main()
+// function, which passes the factory of the engine to runExecutable(). An
+// executable is linked with the archive of its target only. The object file
+// that kilnc generates provides the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,8 @@
 
 namespace kiln::runtime {
 
-/// Creates the engine of a target; see createCommandEngine.
+/// The type of the functions that create the engine of a target.
+/// createCommandEngine is one of them and documents the parameters.
 using EngineFactory = Result<std::unique_ptr<Engine>> (*)(
     std::string_view json, const void *const *kernels, uint64_t kernelCount);
 

@@ -13,8 +13,9 @@
 #include <vector>
 
 extern "C" {
-// OpenBLAS's buffer pool. The symbols are weak: with a BLAS library that lacks
-// them, buffers are allocated during the first step.
+// Functions of OpenBLAS's buffer pool. They are declared weak because other
+// BLAS libraries lack them. With such a library, the first step allocates the
+// buffers.
 __attribute__((weak)) void *blas_memory_alloc(int position);
 __attribute__((weak)) void blas_memory_free(void *buffer);
 void omp_set_num_threads(int threads);
@@ -22,12 +23,12 @@ void omp_set_num_threads(int threads);
 
 namespace kiln::runtime {
 
-/// For GEMMs with up to this many multiply-adds, OpenBLAS uses kernels that
-/// allocate memory.
+/// The largest product m * n * k for which OpenBLAS uses its small-matrix
+/// kernels, which allocate memory.
 static constexpr double smallGemm = 100.0 * 100.0 * 100.0;
 
-/// Computes one row of c at a time as a matrix-vector multiplication: c[i] =
-/// op(b)^T op(a)[i].
+/// Computes c row by row with matrix-vector multiplications. Row i of c is
+/// op(b)^T times row i of op(a), plus row i of the previous c if `accumulate`.
 static void smallGemmByRows(const GemmCall &call) {
   auto ldb = blasint(call.ldb);
   // If a is transposed, a row of op(a) is a column of a.
@@ -76,8 +77,8 @@ void gemm(const GemmCall &call) {
 
 void prepareBlas(ThreadTeam &team) {
   openblas_set_num_threads(1);
-  // OpenMP builds of OpenBLAS query the thread count of libgomp, which is a
-  // per-thread setting.
+  // OpenBLAS built with OpenMP uses the thread count of libgomp. libgomp stores
+  // the count per thread. Therefore set the count in every thread.
   team.forEachThread([](int) { omp_set_num_threads(1); });
   if (!blas_memory_alloc || !blas_memory_free)
     return;

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // All calls of the BLAS library. Each call computes one tile on one thread.
-// BLAS must not start threads, so that the result depends only on the tile.
+// BLAS must not start threads of its own, because the result would then depend
+// on their number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,19 +34,20 @@ struct GemmCall {
   int64_t ldb;
   char *c;
   int64_t ldc;
-  bool accumulate; ///< beta is 1 if true, otherwise 0.
+  bool accumulate; ///< If true, beta is 1; otherwise beta is 0.
 };
 
 void gemm(const GemmCall &call);
 
-/// Makes BLAS single-threaded in every thread of the team, and allocates one
-/// BLAS buffer per thread, so that no step allocates buffers.
+/// Makes BLAS single-threaded in every thread of the team. Allocates one BLAS
+/// buffer per thread in advance, so that steps allocate none.
 void prepareBlas(ThreadTeam &team);
 
 /// Returns the name of the BLAS library, such as "OpenBLAS 0.3.21 SkylakeX".
 std::string blasName();
 
-/// Returns a message if BLAS is not an OpenMP build or differs from `planned`.
+/// Returns a message for the user if the BLAS library is not an OpenMP build,
+/// or if it differs from `planned`; otherwise nullopt.
 std::optional<std::string> blasNotice(const std::string &planned);
 
 } // namespace kiln::runtime

@@ -73,7 +73,9 @@ void computeBiasGrad(const Command &command, const GemmPlaces &places) {
   bool ofA = command.library == GemmEpilogue::BiasGradA;
   const GemmOperand &operand = ofA ? command.a : command.b;
   const char *begin = ofA ? places.a : places.b;
-  // The stride between the elements of one sum is 1 or the leading dimension.
+  // `step` is the stride between consecutive terms of one sum, and `next` the
+  // stride between the first terms of consecutive sums. One of them is 1, and
+  // the other is the leading dimension.
   bool inRow = ofA != operand.trans;
   int64_t step = inRow ? 1 : operand.ld, next = inRow ? operand.ld : 1;
   int64_t length = biasLength(command.library, command.m, command.n);

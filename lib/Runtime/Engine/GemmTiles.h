@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A gemm command is split into the tiles of its grid, and one BLAS call
-// computes each tile. The tiles, and therefore the result, depend only on the
-// command and not on the threads or the engine that execute it.
+// The result of a gemm command is split into a grid of tiles, and each tile is
+// computed by one BLAS call. The tiles depend only on the command, and not on
+// the number of threads or on the engine. Therefore the result does not depend
+// on these either.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@
 
 namespace kiln::runtime {
 
-/// A rectangle of the result of one matrix of the batch.
+/// A rectangle of the result matrix with index `product` in the batch.
 struct GemmTile {
   int64_t product;
   int64_t rowBegin, rowEnd;
@@ -29,13 +30,13 @@ struct GemmTile {
   bool empty() const { return rowBegin == rowEnd || columnBegin == columnEnd; }
 };
 
-/// The addresses of the operands.
+/// The addresses of the operands and results.
 struct GemmPlaces {
   const char *a;
   const char *b;
   char *c;
   char *bias = nullptr; ///< Null if the GEMM has no bias.
-  char *aux = nullptr;  ///< Null if the GEMM has no aux.
+  char *aux = nullptr;  ///< Null if the GEMM has no aux tensor.
 };
 
 /// Returns true if computeTile supports operands of this type.
@@ -49,18 +50,18 @@ inline int64_t gemmTiles(const Command &command) {
   return command.batch * command.gridM * command.gridN;
 }
 
-/// Returns tile `index` of gemmTiles(command).
+/// Returns tile `index` of the command, 0 <= index < gemmTiles(command).
 GemmTile gemmTile(const Command &command, int64_t index);
 
-/// Returns the bytes of a command's workspace that one thread uses.
+/// Returns how many bytes of the command's workspace each thread uses.
 int64_t tileScratchBytes(const Command &command);
 
-/// Computes a nonempty tile. `scratch` has tileScratchBytes() bytes.
+/// Computes a nonempty tile. `scratch` must have tileScratchBytes() bytes.
 void computeTile(const Command &command, const GemmTile &tile,
                  const GemmPlaces &places, bool accumulate, char *scratch);
 
-/// Writes the bias gradient: the sums of the rows of op(a) or of the columns of
-/// op(b).
+/// Writes the bias gradient. Element i is the sum of row i of op(a) or the sum
+/// of column i of op(b), depending on the epilogue.
 void computeBiasGrad(const Command &command, const GemmPlaces &places);
 
 /// Returns true if the command adds to the previous value of c.

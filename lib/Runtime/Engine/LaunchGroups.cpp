@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An argument table holds at most a few hundred addresses, so that a comparison
-// of all pairs of arguments in a group is cheap.
+// A group has at most as many arguments as fit into an argument table, a few
+// hundred. Therefore comparing all pairs of arguments in a group is cheap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,8 @@ private:
   std::vector<int64_t> runs_; ///< Indexed by command: number of executions.
 };
 
-/// The kernel parameters, which all launches of a kernel must share.
+/// The properties of a kernel's parameters, which must be equal in all launches
+/// of the kernel.
 struct Parameters {
   int64_t tableMembers;
   std::size_t args, immediates;
@@ -59,9 +60,9 @@ struct Parameters {
 
 } // namespace
 
-/// Returns true if the byte range that a covers in all iterations overlaps the
-/// one that b covers. Both ranges are within their arenas, so that the sums do
-/// not overflow.
+/// Let range(x) be the smallest byte range that contains the bytes of x in all
+/// iterations. Returns true if range(a) and range(b) overlap. The sums do not
+/// overflow, because both ranges are within their arenas.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     int64_t iterations) {
   auto begin = [&](const Ref &ref) {
@@ -74,9 +75,9 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
          begin(a) < end(b, bBytes) && begin(b) < end(a, aBytes);
 }
 
-/// Returns true if an argument that `one` writes overlaps an argument of
-/// `other`. Attention workspaces are ignored, because a group runs only
-/// kernels, which do not use them.
+/// Returns true if `one` writes an argument that overlaps an argument of
+/// `other`. Attention workspaces are ignored: only cuDNN uses them, and a group
+/// never runs with cuDNN.
 bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
                           int64_t iterations) {
   for (const MemoryAccess &a : one)
@@ -87,7 +88,8 @@ bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
   return false;
 }
 
-/// Returns why `member` cannot be in the group of `first`, or null if it can.
+/// Returns the reason why `member` must not be in the group that `first`
+/// begins, or null if there is none.
 const char *GroupCheck::differsFrom(const Command &first,
                                     const Command &member) const {
   if (member.kernel != first.kernel || !isDeviceLaunch(member))
@@ -155,8 +157,8 @@ static void checkParameters(const SegmentReader &segments,
                       command.call->immediates.size()};
     return known.emplace(command.kernel, own).first->second == own;
   };
-  // The earlier programs have been checked. Only add the parameters of their
-  // kernels to `known`.
+  // The kernels of earlier programs have been checked already. Record the
+  // parameters of these kernels in `known`.
   for (const Program &earlier : file.programs)
     for (const Command &command : earlier.commands)
       (void)agrees(command);

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The launches of a group run concurrently: they are launches of one kernel
-// with the same size and immediates, and none of them writes bytes that another
-// one reads or writes, in any two iterations of their loop.
+// The launches of a group run concurrently. All of them launch the same kernel
+// with the same sizes and the same immediates. If one launch of a group writes
+// a byte in any iteration of the loop, no other launch of the group reads or
+// writes that byte in any iteration.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,8 @@
 namespace kiln::runtime {
 
 /// Checks the groups of `program`, whose commands were read from `segments`,
-/// and sets Command::member. Also checks that all launches of a kernel,
-/// including those of the programs in `file`, have the same parameters.
+/// and sets Command::member. Also checks that all launches of a kernel in
+/// `program` and in the programs of `file` have the same parameters.
 void checkGroups(const SegmentReader &segments, const ProgramFile &file,
                  Program &program);
 

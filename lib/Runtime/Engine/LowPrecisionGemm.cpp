@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions use only baseline x86-64 instructions. Wider vectors would gain
-// little, because conversions take a few percent of the time of a GEMM and are
-// limited by memory bandwidth.
+// Conversions use only baseline x86-64 instructions. They take a few percent of
+// the time of a GEMM and are limited by memory bandwidth, so that wider vector
+// instructions would save little time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +27,13 @@ static uint16_t narrowed(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   if ((bits & 0x7fffffff) > 0x7f800000)
     return 0x7fc0;
-  // A carry out of the mantissa increments the exponent, as required.
+  // Rounding up may carry out of the mantissa. The carry increments the
+  // exponent, which gives the correct result.
   return uint16_t((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/// Converts four numbers. Each result is a sign-extended 32-bit integer, as
-/// _mm_packs_epi32 requires.
+/// Converts four f32 numbers to bf16. Each result is a 16-bit pattern
+/// sign-extended to 32 bits, as _mm_packs_epi32 requires.
 static __m128i narrowedFour(const float *from) {
   __m128 values = _mm_loadu_ps(from);
   __m128i bits = _mm_castps_si128(values);
@@ -95,8 +96,8 @@ struct Part {
 
 } // namespace
 
-/// Converts a block of op(x) to f32 in the storage order of x. Returns its
-/// leading dimension.
+/// Converts a block of op(x) to f32. The result has the storage order of x.
+/// Returns the leading dimension of the result.
 static int64_t widenPart(const char *x, int64_t ld, bool isTransposed,
                          Part part, float *to) {
   if (isTransposed) {

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A GEMM with bf16 operands, computed block by block in f32: see
-// GemmWorkspace.h. Each result is rounded once, after the accumulation.
+// GEMMs with bf16 operands, computed block by block in f32 (see
+// GemmWorkspace.h). Each element of the result is rounded once, after all its
+// terms have been added.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +19,8 @@
 
 namespace kiln::runtime {
 
-/// Converts rows of bf16 with leading dimension `ld` to rows of f32 with
-/// leading dimension `toLd`.
+/// Converts a matrix of bf16 with leading dimension `ld` to a matrix of f32
+/// with leading dimension `toLd`.
 void widenRows(const char *from, int64_t ld, int64_t rows, int64_t columns,
                float *to, int64_t toLd);
 
@@ -27,9 +28,10 @@ void widenRows(const char *from, int64_t ld, int64_t rows, int64_t columns,
 void narrowRows(const float *from, int64_t fromLd, int64_t rows,
                 int64_t columns, char *to, int64_t ld);
 
-/// Computes a tile whose `call.type` is bf16 and whose c is bf16 or f32.
-/// `scratch` has narrowGemmBytes() bytes for a GEMM of this tile. If c is bf16,
-/// applies `epilogue` to the accumulators before rounding.
+/// Computes a tile. The operands must have type bf16, and `resultType`, the
+/// type of c, must be bf16 or f32. `scratch` must have narrowGemmBytes() bytes
+/// for a GEMM of the size of the tile. If c is bf16, applies `epilogue` to the
+/// f32 accumulators before they are rounded.
 void lowPrecisionGemm(const GemmCall &call, ElementType resultType,
                       char *scratch,
                       const TileEpilogue &epilogue = TileEpilogue());

@@ -22,13 +22,14 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Maximum number of differing results per program that get their own line.
+/// Maximum number of results per program that are reported in a line of their
+/// own because their difference exceeds the bound.
 static constexpr int64_t namedResults = 20;
 
 namespace {
 
-/// Reads the numbers and bytes of a trace in order. Sizes are taken from the
-/// program, and the trace must contain the same sizes.
+/// Reads the numbers and bytes of a trace from start to end. The program
+/// determines the sizes; a trace with other sizes is rejected.
 class TraceReader {
 public:
   explicit TraceReader(InputFile file) : file_(std::move(file)) {}
@@ -38,8 +39,8 @@ public:
     offset_ += uint64_t(size);
     return status;
   }
-  /// Reads a number and checks that it is `expected`. `what` describes the
-  /// number in messages.
+  /// Reads a number and returns an error if it is not `expected`. `what`
+  /// describes the number in the error message.
   Status expect(uint64_t expected, const std::string &what) {
     uint64_t value = 0;
     Status status = bytes(&value, sizeof(value));
@@ -59,7 +60,8 @@ private:
   uint64_t offset_ = 0;
 };
 
-/// Compares the results of one program, command by command.
+/// Compares the results of one program with those in the trace, command by
+/// command.
 class OpRepeater final : public CommandObserver {
 public:
   OpRepeater(const ProgramInfo &info, const Program &program,
@@ -73,7 +75,7 @@ public:
     if (status_.ok() && !hasNoRecord(program_.commands[command]))
       status_ = repeat(command, iteration);
   }
-  /// Adds one line per kind of command.
+  /// Adds one line per kind of command to lines_.
   Status finish();
 
 private:
@@ -96,9 +98,11 @@ private:
   const Arenas &arenas_;
   TraceReader &trace_;
   std::vector<MemoryCheckLine> &lines_;
-  /// Contents of the written slots before the command.
+  /// For each slot that the current command writes, the contents of the slot
+  /// before the command.
   std::vector<std::vector<char>> before_;
-  std::vector<char> other_; ///< Contents of a slot in the trace.
+  /// Contents of the current slot according to the trace.
+  std::vector<char> other_;
   std::map<std::string, Tally> tallies_;
   int64_t named_ = 0;
   Status status_;
@@ -132,8 +136,9 @@ void OpRepeater::before(size_t command, int64_t) {
   }
 }
 
-/// Returns the ranges of a slot, in bytes, that a command writes. Omits the c
-/// of a gemm, whose rows may be padded, and arguments of unknown size.
+/// Returns the ranges of `slot` that the command writes, in bytes from the
+/// start of the slot. Omits arguments of unknown size, and the c operand of a
+/// gemm, whose rows may be padded.
 static std::vector<std::pair<int64_t, int64_t>>
 writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
   std::vector<std::pair<int64_t, int64_t>> ranges;
@@ -147,7 +152,7 @@ writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
   return ranges;
 }
 
-/// Returns true if a command computes a matmul.
+/// Returns true if the command computes a matmul.
 static bool isMatmul(const Command &command) {
   std::vector<MemoryAccess> results = resultsOf(command);
   return std::any_of(results.begin(), results.end(),
@@ -156,8 +161,8 @@ static bool isMatmul(const Command &command) {
                      });
 }
 
-/// Copies the padding between rows, whose contents are undefined and must not
-/// count as a difference.
+/// Copies the padding between the rows of `slot` from `from` to `to`. The
+/// contents of padding are undefined and must not count as a difference.
 static void copyGaps(const Slot &slot, const char *from, char *to) {
   if (slot.rowPitch == 0)
     return;
@@ -174,8 +179,8 @@ ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
     return {};
   bool ofMatmul = isMatmul(command);
   auto ranges = writtenRanges(command, iteration, slot);
-  // Results other than the matrix (bias gradient, aux) have ranges. A slot
-  // without ranges therefore contains the matrix.
+  // Of the results of a matmul (matrix, bias gradient, aux), writtenRanges()
+  // omits only the matrix. Therefore a slot without ranges contains the matrix.
   if (ofMatmul && !command.epilogue && ranges.empty())
     return gemmDistance(command, iteration, arenas_, slot, other_.data());
   if (ranges.empty())
@@ -278,9 +283,9 @@ Status OpRepeater::finish() {
   return Status();
 }
 
-/// Checks the tokens, targets and positions of the trace, because kernels use
-/// them as indexes without a check. A target may also be -100, which the loss
-/// ignores.
+/// Checks that the tokens, targets and positions in the trace are valid,
+/// because kernels use them as indexes without a bounds check. A target of -100
+/// is also valid; the loss ignores it.
 static Status checkIndices(const ProgramFile &file, size_t program,
                            const Arenas &arenas, const std::string &path) {
   const ProgramInfo &info = file.description.programs[program];

@@ -23,7 +23,8 @@ bool hasNoRecord(const Command &command) {
   return endsLoop(command) || waitsForCopy(command);
 }
 
-/// Returns true if a reference of command `index` is in `slot`.
+/// Returns true if `slot` is live at command `index` and contains the first
+/// byte of `ref`.
 static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
   return slot.arena == ref.arena && slot.first <= int64_t(index) &&
          int64_t(index) <= slot.last && slot.offset <= ref.offset &&
@@ -102,8 +103,8 @@ private:
 
 namespace {
 
-/// Passes the slots that each command writes to a callback. The slots are
-/// computed before the run.
+/// After each command, passes the contents of the slots that the command wrote
+/// to a callback. The lists of written slots are computed before the run.
 class OpWatcher final : public CommandObserver {
 public:
   OpWatcher(const Program &program, const Arenas &arenas,
@@ -114,7 +115,7 @@ private:
   const Program &program_;
   const Arenas &arenas_;
   const std::function<void(const OpResult &)> &observe_;
-  /// Written slots, indexed by command.
+  /// The indexes of the written slots, indexed by command.
   std::vector<std::vector<size_t>> slots_;
   /// Values of OpResult::whole, indexed by slot.
   std::vector<bool> whole_;

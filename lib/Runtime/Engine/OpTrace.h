@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements --check-ops: runs every program once and writes a trace. The trace
-// contains the arenas before the run and, for every command, the slots that the
-// command wrote, with their contents after the command. Asynchronous copies are
-// executed at their starts. `kiln-run --check-trace` repeats the commands of
-// the trace. docs/design/check-ops.md defines the format. observeOps passes the
-// same results to a callback in this process.
+// contains the arenas before the run and, for every command, the contents of
+// the slots that the command wrote. Asynchronous copies are executed at their
+// starts. `kiln-run --check-trace` repeats the commands of a trace.
+// docs/design/check-ops.md defines the format. observeOps() writes no trace,
+// and passes the contents of the written slots to a callback instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,29 +30,29 @@ namespace kiln::runtime {
 /// The first bytes of a trace.
 inline constexpr char opTraceMagic[] = "KILNOPS1";
 
-/// Marks the end of the trace of a program.
+/// The number that marks the end of one program's part of the trace.
 inline constexpr uint64_t opTraceEnd = UINT64_MAX;
 
-/// Returns true if the trace has no record of the command, because the command
-/// itself writes nothing.
+/// Returns true if the trace has no entry for the command, because the command
+/// writes no memory.
 bool hasNoRecord(const Command &command);
 
 /// Returns the indexes of the slots that a command writes.
 std::vector<size_t> writtenSlots(const Program &program, size_t command);
 
 /// Returns the offset of the host arena in a trace: the size of the device
-/// arena, aligned.
+/// arena, rounded up to the alignment.
 int64_t traceHostBegin(const ProgramFile &file);
 
-/// Writes a trace of every program of `file` to `path`. `prepare(p)` restores
-/// the states and writes the inputs of program p.
+/// Writes a trace of every program of `file` to `path`. `prepare(p)` must
+/// restore the states and write the inputs of program p.
 Status traceOps(const ProgramFile &file, const Arenas &arenas,
                 ProgramRunner &runner,
                 const std::function<Status(size_t)> &prepare,
                 const std::string &path);
 
-/// Runs program `index`, and calls `observe` for every buffer that a command
-/// writes.
+/// Runs program `index`. After each command, calls `observe` once for every
+/// buffer that the command has written.
 Status observeOps(const ProgramFile &file, const Arenas &arenas,
                   ProgramRunner &runner, size_t index,
                   const std::function<void(const OpResult &)> &observe);

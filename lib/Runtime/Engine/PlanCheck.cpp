@@ -20,9 +20,9 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Maximum bytes that the check of writes compares per program.
+/// Maximum number of bytes per program that the check "writes" compares.
 static constexpr int64_t compareBudgetBytes = int64_t(24) << 30;
-/// Maximum bytes that the check of writes copies.
+/// Maximum number of bytes that the check "writes" copies.
 static constexpr int64_t copyBudgetBytes = int64_t(512) << 20;
 
 static constexpr unsigned char nanPattern = 0xff;
@@ -86,9 +86,9 @@ void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
       highestButWorkspace =
           std::max(highestButWorkspace, slot.offset + slot.bytes);
   }
-  // If the highest buffer is a workspace, the highest written byte may be
-  // before the end of that workspace, because the vendor library and idle
-  // threads need not use all of it.
+  // If the highest slot is a workspace, its last bytes may be unchanged,
+  // because the vendor library and idle threads need not write all of a
+  // workspace.
   bool ok =
       found == highest || (found >= highestButWorkspace && found < highest);
   report(index,
@@ -177,7 +177,8 @@ public:
 
   size_t candidates() const { return slots_.size(); }
   const Slot &candidate(size_t i) const { return *slots_[i]; }
-  /// Selects candidates [begin, end) for poisoning.
+  /// Selects the candidates with indexes in [begin, end). Only selected
+  /// candidates are filled.
   void choose(size_t begin, size_t end) {
     begin_ = begin;
     end_ = end;
@@ -212,8 +213,9 @@ Poisoner::Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas)
   end_ = slots_.size();
 }
 
-/// Returns true for integer inputs, which are filled with zero: a NaN pattern
-/// as a token would be an index out of bounds.
+/// Returns true if the slot is an integer input. Such slots are filled with
+/// zero instead of NaN, because a NaN pattern used as a token would be an index
+/// out of bounds.
 bool Poisoner::isIntegerInput(const Slot &slot) const {
   const ProgramInfo &info = file_.description.programs[index_];
   for (size_t i = 0; i < info.inputs.size(); ++i)
@@ -226,8 +228,8 @@ bool Poisoner::isIntegerInput(const Slot &slot) const {
 
 void Poisoner::poison(const Slot &slot) {
   int pattern = isIntegerInput(slot) ? 0 : nanPattern;
-  // Skip the bytes of slots that are already live at the last use of this slot
-  // and remain live after it.
+  // Skip the bytes that also belong to a slot that is live at the last use of
+  // this slot and after it.
   std::vector<const Slot *> heirs;
   for (const Slot &other : program_.slots)
     if (&other != &slot && other.arena == slot.arena &&
@@ -276,8 +278,9 @@ Status PlanCheck::checkLifetimes(size_t index, SerialCopier::When copies) {
     return changed.status();
   std::string found = "equal";
   if (*changed) {
-    // Bisect the slots until a single slot remains whose poisoning changes the
-    // results.
+    // Bisect the candidates until one slot remains: continue with the lower
+    // half if poisoning it changes the results, and otherwise with the upper
+    // half.
     while (end - begin > 1) {
       size_t middle = begin + (end - begin) / 2;
       Result<bool> lower = changes(begin, middle);

@@ -7,18 +7,20 @@
 //
 // The checks of --check-memory that inspect the arenas:
 //
-//  * paint: The transient part of each arena and the margin after it are filled
-//    with a pattern; then each program runs once. The highest byte that changed
-//    must be the last byte of the highest slot. Two patterns are used, because
-//    a written byte may equal one of them. Outputs and states must not depend
-//    on the pattern; otherwise a program reads memory before writing it.
-//  * copies: Outputs and states must be the same if all asynchronous copies are
-//    executed at their starts and if they are executed at their waits.
-//  * writes: A command must change only the slots that it writes and its
-//    scratch memory. Copies are executed at their starts.
-//  * lifetimes: Every slot is filled with NaN right after its planned last use.
-//    Outputs and states must not change, with copies at their starts and at
-//    their waits.
+//  * paint: All bytes of each arena except the states, and the margin after the
+//    arena, are filled with a pattern. Then the program runs. The highest byte
+//    that changed must be the last byte of the highest slot. The check runs
+//    with two patterns, because a program may write bytes that equal a pattern.
+//    Outputs and states must not depend on the pattern; if they do, the program
+//    reads memory before it writes it.
+//  * copies: The program runs twice: with all asynchronous copies executed at
+//    their starts, and with all of them executed at their waits. Outputs and
+//    states must be equal in both runs.
+//  * writes: A command must change only the slots and states that contain its
+//    results, and its temporary memory. Copies are executed at their starts.
+//  * lifetimes: Every slot is filled with NaN immediately after its last use
+//    according to the plan. Outputs and states must not change, neither with
+//    copies executed at their starts nor with copies executed at their waits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +46,8 @@ public:
       : file_(file), arenas_(arenas), runner_(runner), prepare_(prepare),
         lines_(lines) {}
 
-  /// Checks all programs. Fails only if `prepare` or a run fails.
+  /// Checks all programs and appends the results to `lines`. Returns an error
+  /// only if `prepare` or a run fails.
   Status run();
 
 private:
@@ -55,8 +58,8 @@ private:
   Status checkWrites(size_t index);
   Status checkLifetimes(size_t index, SerialCopier::When copies);
 
-  /// Fills the arenas except states with `pattern`, calls `prepare` and runs
-  /// the program.
+  /// Fills the arenas and their margins, except the states, with `pattern`.
+  /// Then calls `prepare` and runs the program.
   Status runPainted(size_t index, unsigned char pattern,
                     CommandObserver *observer = nullptr,
                     SerialCopier::When copies = SerialCopier::When::Start);
@@ -71,7 +74,8 @@ private:
   ProgramRunner &runner_;
   const std::function<Status(size_t)> &prepare_;
   std::vector<MemoryCheckLine> &lines_;
-  uint64_t expectedResults_ = 0; ///< Result hash of the current program.
+  /// Hash of the results that all checks of the current program must produce.
+  uint64_t expectedResults_ = 0;
 };
 
 } // namespace kiln::runtime

@@ -13,14 +13,15 @@
 
 namespace kiln::runtime {
 
-/// Half of a tick of 4 ms, which is usually the shortest time slice of Linux.
+/// Half of 4 ms, which is usually a scheduler tick and the shortest time slice
+/// of Linux.
 static constexpr int64_t turnNanoseconds = 2'000'000;
-/// Interval of checks. It is long compared with the time of a check, which
-/// reads the CPU time of the thread and takes about 0.5 us.
+/// Interval between two checks. A check reads the CPU time of the thread, which
+/// takes about 0.5 us and is short compared with the interval.
 static constexpr int64_t checkNanoseconds = 1'000'000;
-/// If a thread is suspended for longer than this, another process uses its
-/// processor: interruptions by system tasks are shorter, and so is a minimal
-/// sleep on an idle processor.
+/// If a thread is suspended for longer than this, another process is assumed to
+/// use the same processor. Interruptions by system tasks are shorter, and so is
+/// the shortest possible sleep on an idle processor.
 static constexpr int64_t sharedNanoseconds = 500'000;
 static constexpr int shortSleepsUntilAlone = 8;
 

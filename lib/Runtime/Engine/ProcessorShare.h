@@ -5,12 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// If another process uses the same processor, the scheduler preempts a worker
-// at any point after a slice of some milliseconds. The other threads of the
-// team then wait for the duration of another slice until the worker completes
-// its piece of the loop. Two threads can therefore be as slow as one. To avoid
-// this, a worker that detects preemption yields its processor before the end of
-// its slice, between two pieces, when no other thread waits for the worker.
+// If another process uses the processor of a worker, the scheduler preempts the
+// worker at any point after a time slice of some milliseconds. If the
+// preemption occurs in the middle of a piece of a loop, the other threads of
+// the team wait for the duration of another time slice until the worker
+// completes its piece. Two threads can then be as slow as one. To avoid this, a
+// worker that detects preemption yields its processor voluntarily before the
+// end of its time slice: between two pieces, when no thread waits for the
+// worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,23 +23,27 @@
 
 namespace kiln::runtime {
 
-/// The state of one thread. Only that thread may call the functions.
+/// The state of one worker. Only that worker may call the functions.
 class ProcessorShare {
 public:
-  /// Records that the thread has slept and now runs on a processor.
+  /// Must be called when the thread starts, and when it continues after a
+  /// sleep.
   void begin();
-  /// Returns true if the thread should call giveUp() before it continues.
+  /// Returns true if the thread should call giveUp() before it executes more
+  /// pieces.
   bool isSpent();
   /// Yields the processor to other processes.
   void giveUp();
 
 private:
-  int64_t begun_ = 0;   ///< Time at which the thread began to run.
+  /// Time at which the thread last continued after a sleep, or at which a check
+  /// last found that it had been suspended.
+  int64_t begun_ = 0;
   int64_t checked_ = 0; ///< Time of the last check.
   int64_t used_ = 0;    ///< CPU time of the thread at the last check.
-  /// The processor counts as shared while this number is positive. It is the
-  /// number of further consecutive giveUp() calls that must be short before the
-  /// processor no longer counts as shared.
+  /// If positive, the processor is assumed to be shared with another process.
+  /// It is the number of further consecutive short sleeps in giveUp() after
+  /// which the processor is no longer assumed to be shared.
   int doubts_ = 0;
 };
 

@@ -20,7 +20,7 @@ void omp_get_place_proc_ids(int place, int *ids);
 
 namespace kiln::runtime {
 
-/// Values of omp_get_proc_bind().
+/// Results of omp_get_proc_bind().
 static constexpr int bindToPrimary = 2, bindClose = 3;
 
 static void addPlace(int place, cpu_set_t &processors) {

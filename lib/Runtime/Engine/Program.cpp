@@ -127,7 +127,8 @@ static void readBoundary(const Node &node, InputInfo &input) {
   }
 }
 
-/// Reads inputs or outputs, which are stored in the device arena.
+/// Reads a list of inputs or outputs. All of them are stored in the device
+/// arena.
 template <typename Info>
 static void readValues(const Node &node, const ProgramFile &file,
                        std::vector<Info> &values,
@@ -142,8 +143,8 @@ static void readValues(const Node &node, const ProgramFile &file,
   }
 }
 
-/// Maximum number of stream actions of a program for a GPU, in which loops are
-/// unrolled.
+/// Maximum number of stream actions of a program for a GPU, after its loops
+/// have been unrolled.
 static constexpr int64_t maxActions = int64_t(1) << 22;
 
 static void checkUnrolled(const Node &node, const ProgramFile &file,
@@ -179,8 +180,8 @@ static Program readProgram(const Node &node, ProgramFile &file,
   return program;
 }
 
-/// Checks that a mirror has the shape and shard of its parameter, and that its
-/// type or its arena differs from that of the parameter.
+/// Checks that a mirror has the shape and shard of its parameter, and that the
+/// two differ in type or arena.
 static void checkMirror(const Node &node, const ProgramFile &file,
                         const std::map<std::string, std::size_t> &indexes,
                         std::size_t index) {

@@ -41,7 +41,8 @@ static QueueEngine readEngine(const Node &node) {
   return QueueEngine::Host;
 }
 
-/// Maximum number of queues, which limits the pairwise comparisons.
+/// Maximum number of queues. The limit keeps the pairwise comparison of queues
+/// cheap.
 static constexpr std::size_t maxQueues = 64;
 
 void readQueues(const Node &node, ProgramFile &file) {
@@ -60,8 +61,8 @@ void readQueues(const Node &node, ProgramFile &file) {
     for (const Queue &other : file.queues) {
       if (other.name == queue.name)
         name.fail("is " + inQuotes(queue.name) + ", the name of another queue");
-      // Several link queues are allowed. The copies of a link queue run on the
-      // stream of their direction.
+      // Only one queue per engine is allowed, except for links. The copies of a
+      // link queue run on the stream for their direction.
       if (other.engine == queue.engine && queue.engine != QueueEngine::Link)
         engine.fail(std::string("is ") + engineName(queue.engine) +
                     ", like the engine of queue " + inQuotes(other.name) +
@@ -71,7 +72,7 @@ void readQueues(const Node &node, ProgramFile &file) {
   }
 }
 
-/// Returns the index of the queue that a node names.
+/// Returns the index of the queue whose name `node` contains.
 static int64_t readQueue(const Node &node, const ProgramFile &file) {
   std::string name = node.text();
   auto found =
@@ -83,8 +84,9 @@ static int64_t readQueue(const Node &node, const ProgramFile &file) {
   return 0;
 }
 
-/// Returns the engine that must execute a command. On a GPU, the fields of a
-/// kernel determine where it runs; other commands run where their memory is.
+/// Returns the engine that must execute a command. Without a GPU, everything
+/// except copies runs on the host. With a GPU, a launch runs where its kernel
+/// runs, and any other command runs where its memory is.
 static QueueEngine expectedEngine(const Command &command, bool hasGpu) {
   if (startsCopy(command))
     return QueueEngine::Link;
@@ -100,8 +102,8 @@ static QueueEngine expectedEngine(const Command &command, bool hasGpu) {
   return touchesHostArena ? QueueEngine::Host : QueueEngine::Device;
 }
 
-/// Appends the queue that a node names to a list, which must not contain it
-/// yet.
+/// Appends the queue whose name `node` contains to `queues`. Fails if `queues`
+/// already contains the queue.
 static void addQueue(const Node &node, const ProgramFile &file,
                      std::vector<int64_t> &queues) {
   int64_t queue = readQueue(node, file);
@@ -135,8 +137,8 @@ static void readAfter(const Node &node, const ProgramFile &file,
   }
 }
 
-/// Checks that a command that no queue executes has neither 'queue' nor
-/// 'after'.
+/// Checks that the node of a command that runs on no queue has neither 'queue'
+/// nor 'after'.
 static void refuseQueue(const Node &node) {
   for (const char *key : {"queue", "after"})
     if (std::optional<Node> field = node.find(key))

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the queues of a program description and the references of commands to
-// them: the queue that executes a command, the queues that it waits for, and
-// the queues that a copy_wait blocks.
+// Reads the queues of a program description, and the uses of queues in
+// commands: the queue that executes a command, the queues that a command waits
+// for, and the queues that a copy_wait blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +20,18 @@
 
 namespace kiln::runtime {
 
-/// Reads "queues" of the top level into `file`, whose target has been read.
+/// Reads the top-level member "queues" into `file`. The target of `file` must
+/// have been read before.
 void readQueues(const support::Node &node, ProgramFile &file);
 
-/// Reads the queues of a command whose other fields have been read.
+/// Reads the uses of queues in a command. All other members of the command must
+/// have been read before.
 void readQueueUse(const support::Node &node, const ProgramFile &file,
                   Command &command);
 
-/// Sets the direction of each link that `program` uses. Copies of one queue
-/// must all have the same direction, because the two directions of a link are
-/// independent.
+/// Sets the direction of each link queue that `program` uses. The two
+/// directions of a link run independently of each other. Therefore all copies
+/// of one queue must have the same direction.
 void findDirections(const SegmentReader &segments, const Program &program,
                     std::vector<Queue> &queues);
 

@@ -15,12 +15,13 @@
 
 namespace kiln::runtime {
 
-/// The bound on the rounding error of sums, in units of sqrt(L) eps |x|.
+/// The bound on the rounding error of sums is this number times sqrt(L) eps
+/// |x|.
 static constexpr double roundings = 8;
 
 namespace {
 
-/// Sums of squares of elements of one type.
+/// Accumulates the sums of squares of elements and of differences of elements.
 class Squares {
 public:
   explicit Squares(ElementType type)
@@ -28,7 +29,7 @@ public:
 
   void add(const char *own, const char *other) {
     double a = read(own), b = read(other);
-    // NaNs with the same bits are equal.
+    // Elements with equal bits do not differ, even if they are NaNs.
     if (std::memcmp(own, other, bytes()) != 0)
       difference_ += (a - b) * (a - b);
     size_ += b * b;
@@ -55,8 +56,9 @@ private:
 
 } // namespace
 
-/// Returns the allowed error of a result. `norm` is the norm of the result, and
-/// `sums` the norm that the sums would have without cancellation.
+/// Returns the allowed error of a result. `norm` is the norm of the result.
+/// `sums` is the norm that the result would have without cancellation, or 0 if
+/// it is not known.
 static double allowedError(ElementType type, double longestSum, double norm,
                            double sums) {
   double eps = infoOf(type).spacingAtOne,
@@ -93,7 +95,8 @@ ResultDistance rawDistance(const char *own, const char *other, int64_t bytes) {
   return distance;
 }
 
-/// Calls visit(offset) with the byte offset of every element of a matrix.
+/// Calls visit(offset) with the byte offset of every element, for all matrices
+/// of the batch.
 template <typename Visitor>
 static void forEachElement(const GemmOperand &operand, int64_t batch,
                            int64_t rows, int64_t columns, int64_t width,

@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The difference of two results of one command with the same operands, and an
-// upper bound on the difference that rounding can cause: 8 sqrt(L) eps |x| in
-// the Euclidean norm, where L is the length of the longest sum. For a GEMM, L
-// is k, and |x| is the maximum of the norm of the result and of |A| |B| /
-// sqrt(L), the norm that the result would have without cancellation. Types
-// narrower than f32 are accumulated in f32. For them, eps is that of f32, and
-// the bound increases by the norm of the result times the eps of the narrow
-// type, because each element of the result is rounded to that type.
+// Computes the difference between two results of one command for the same
+// operands, and an upper bound on the difference that rounding can cause: 8
+// sqrt(L) eps |x| in the Euclidean norm, where L is the length of the longest
+// sum. For a GEMM C = A B, L = k, and |x| = max(|C|, |A| |B| / sqrt(L)), where
+// the second term is the norm that C would have without cancellation. Types
+// narrower than f32 are accumulated in f32. For such a type, eps is that of
+// f32, and the bound increases by the norm of the result times the eps of the
+// narrow type, because each element of the result is rounded to that type.
 //
-// Subnormal numbers count as zero, because a CPU flushes them and a GPU may
-// not.
+// Subnormal numbers count as zero, because a CPU flushes them to zero and a GPU
+// may not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,14 +31,14 @@
 namespace kiln::runtime {
 
 struct ResultDistance {
-  bool same = true; ///< True if all bits are equal.
-  bool raw = false; ///< True if the element type is unknown.
+  bool same = true; ///< True if all bits of the two results are equal.
+  bool raw = false; ///< True if the type of the elements is unknown.
   double error = 0;
   double allowed = 0;
 
   bool sameButSubnormals() const { return !same && error == 0; }
-  /// Returns error / allowed; infinity for a NaN, or if `allowed` is 0 and
-  /// `error` is not.
+  /// Returns error / allowed. Returns infinity if the quotient is NaN, or if
+  /// `allowed` is 0 and `error` is not.
   double share() const {
     if (error == 0)
       return 0;
@@ -47,19 +47,20 @@ struct ResultDistance {
   }
 };
 
-/// Compares `bytes` bytes of floating-point elements. Elements that are
-/// unchanged from `before` in both results are ignored. Bytes after the last
-/// whole element must be equal.
+/// Compares two results of `bytes` bytes, `own` and `other`, as floating-point
+/// elements. `before` are the contents before the command; elements that are
+/// equal to `before` in both results are ignored. If `bytes` is not a multiple
+/// of the element size, the bytes after the last whole element must be equal.
 ResultDistance tensorDistance(ElementType type, const char *before,
                               const char *own, const char *other, int64_t bytes,
                               double longestSum);
 
-/// Compares bytes of unknown type, which must be equal.
+/// Compares two results whose type is unknown. Their bytes must be equal.
 ResultDistance rawDistance(const char *own, const char *other, int64_t bytes);
 
-/// Compares the results of a GEMM whose operands are still in the arenas.
-/// `other` is a second copy of the slot that contains the result. Bytes of the
-/// slot outside the result are ignored.
+/// Compares two results of a GEMM: the contents of `slot` in the arenas, and
+/// `other`, which has the layout of `slot`. The operands must still be in the
+/// arenas. Bytes of the slot outside the result matrices are ignored.
 ResultDistance gemmDistance(const Command &command, int64_t iteration,
                             const Arenas &arenas, const Slot &slot,
                             const char *other);

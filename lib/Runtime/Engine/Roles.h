@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the roles of a program description and the references of programs and
-// states to them. The format supports any number of roles and ranks;
-// requireOneRank() rejects descriptions that a single-rank engine cannot run.
+// Reads the roles of a program description, and the references to roles in
+// programs and states. The format supports any number of roles and ranks. An
+// engine that runs a single rank calls requireOneRank() to reject all other
+// descriptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,11 +21,11 @@
 
 namespace kiln::runtime {
 
-/// Reads "roles" of the top level.
+/// Reads the top-level member "roles".
 std::vector<RoleInfo> readRoles(const support::Node &node);
 
-/// Reads "roles" of a program or a state. Returns indexes into the roles of
-/// `description`, which must have been read before.
+/// Reads the member "roles" of a program or a state. Returns indexes in the
+/// roles of `description`, which must have been read before.
 std::vector<std::size_t> readRoleNames(const support::Node &node,
                                        const Description &description);
 

@@ -17,13 +17,15 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Limits on the number of segment runs, and on the number of repeated commands
-/// and arguments. Without them, a small description could expand to a program
-/// of any size.
+/// `maxRuns` limits the number of segment runs. `maxRepeated` limits the number
+/// of commands, arguments and immediates that second and later runs of segments
+/// add. Without these limits, a small description could expand to a program of
+/// any size.
 static constexpr std::size_t maxRuns = std::size_t(1) << 16,
                              maxRepeated = std::size_t(1) << 20;
 
-/// Returns the number of commands and of their arguments and immediates.
+/// Returns the total number of commands, arguments and immediates in
+/// `commands`.
 static std::size_t sizeOf(const std::vector<Command> &commands) {
   std::size_t size = commands.size();
   for (const Command &command : commands)
@@ -76,7 +78,8 @@ void SegmentReader::read(const ProgramFile &file, int64_t kernelCount,
   std::size_t count = order_.size();
   if (count == 0)
     order_.fail("is empty, but a program runs at least one segment");
-  // The number of remaining runs of each segment.
+  // For each segment, the number of its runs that have not been appended to
+  // program.commands yet.
   std::vector<std::size_t> left(table.size());
   std::size_t length = 0, repeated = 0;
   if (count > maxRuns)
@@ -129,7 +132,7 @@ Node SegmentReader::command(std::size_t index) const {
 }
 
 void SegmentReader::fail(std::size_t index, const std::string &problem) const {
-  // Messages use command indexes in execution order.
+  // Messages contain the index of the command in execution order.
   std::string place = "commands[" + std::to_string(index) + "] of the order";
   command(index).fail(runs_.size() == 1 ? problem
                                         : problem + " (this is " + place + ")");

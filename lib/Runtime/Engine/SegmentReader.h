@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A program is a table of segments, which are lists of commands, and an order
-// of segment names. Each segment is read once; the program in memory is the
-// list of commands in execution order. The reader stores the location of each
-// of these commands in the description, so that checks of the whole list can
-// report the location of an error.
+// A program description contains a table of segments and an order. A segment is
+// a list of commands. The order is a list of segment names. Each segment is
+// read once. The Program in memory is the list of all commands in execution
+// order. The reader stores where each of these commands is in the description,
+// so that later checks of the whole list can report the location of an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ public:
   /// `program` must outlive the reader.
   explicit SegmentReader(const support::Node &program)
       : segments_(program.at("segments")), order_(program.at("order")) {}
-  // Not copyable, because nodes point to each other.
+  // Not copyable, because nodes contain pointers to other nodes of this object.
   SegmentReader(const SegmentReader &) = delete;
   SegmentReader &operator=(const SegmentReader &) = delete;
 
@@ -45,8 +45,8 @@ public:
   bool failed() const { return segments_.failed(); }
 
 private:
-  /// A run of a segment; `begin` is the index of its first command in execution
-  /// order.
+  /// One run of a segment. `begin` is the index in execution order of the run's
+  /// first command.
   struct Run {
     std::size_t segment, begin;
   };
@@ -57,10 +57,11 @@ private:
   const Run &runOf(std::size_t command) const;
 
   support::Node segments_, order_;
-  /// Indexed by segment. Never reallocated, because nodes point to their
-  /// parents.
+  /// Indexed by segment. entries_ and commands_ must not reallocate, because
+  /// each node contains a pointer to its parent.
   std::vector<support::Node> entries_;
-  std::vector<support::Node> commands_; ///< Node "commands" of each segment.
+  /// For each segment, its member "commands".
+  std::vector<support::Node> commands_;
   std::map<std::string, std::size_t> indexes_; ///< Segment indexes by name.
   std::vector<Run> runs_;                      ///< In execution order.
 };

@@ -5,22 +5,25 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Start and end of a loop. The caller writes `loop_` and stores a new epoch in
-// `gate_`, with the flag `isOpen`. A worker that reads the new epoch enters the
-// loop: it checks the flag and increments the number of workers inside with one
-// atomic operation. Workers inside may read `loop_` and take pieces until none
-// are left. The caller also takes pieces, then clears the flag and waits until
-// no worker is inside; from then on no worker can enter, and `loop_` may be
-// written again. A worker that finds the flag cleared waits for the next epoch.
-// In runOnEach() all workers count as inside from the start.
+// Start and end of a loop. The caller writes `loop_`, and then stores a new
+// epoch with the flag `isOpen` in `gate_`. A worker that reads the new epoch
+// enters the loop: one atomic operation checks `isOpen` and increments the
+// number of workers inside. A worker inside may read `loop_` and takes pieces
+// until no pieces remain. The caller also takes pieces. When no pieces remain,
+// the caller clears `isOpen` and waits until no worker is inside. After that no
+// worker can enter, and the caller may write `loop_` again. A worker that finds
+// `isOpen` cleared waits for the next epoch. In runOnEach(), all workers count
+// as inside from the start.
 //
-// Wakeup. A worker sets `someSleep_` before it reads `gate_` for the last time,
-// and the caller reads `someSleep_` after it has stored the epoch. These
-// accesses are sequentially consistent, so that the worker observes the new
-// epoch, or the caller observes `someSleep_`, or both. In the other direction,
-// the caller sets `callerSleeps` in `gate_`, which also contains the number of
-// workers inside. Therefore the last worker that leaves observes
-// `callerSleeps`, or the caller observes that no worker is inside.
+// Wakeup. Before it sleeps, a worker sets `someSleep_` and then reads the epoch
+// once more, and it sleeps only while `called_` is the old epoch. The caller
+// stores the new epoch in `gate_` and in `called_`, and then reads
+// `someSleep_`. The accesses to `someSleep_` and `called_` are sequentially
+// consistent. Therefore the worker observes the new epoch, or the caller
+// observes `someSleep_`, or both. Conversely, a caller that is about to sleep
+// sets `callerSleeps` in `gate_`, which also contains the number of workers
+// inside. Therefore the last worker that leaves observes `callerSleeps`, or the
+// caller observes that no worker is inside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,8 +58,8 @@ DenormalsFlushed::DenormalsFlushed() : saved_(_mm_getcsr()) {
 
 DenormalsFlushed::~DenormalsFlushed() { _mm_setcsr(saved_); }
 
-// Flags in the lower half of `gate_`. The lowest bits are the number of workers
-// inside.
+// Flags in the lower half of `gate_`. Its lowest 28 bits are the number of
+// workers inside the loop.
 static constexpr uint32_t isOpen = 1u << 31;
 static constexpr uint32_t callerSleeps = 1u << 30;
 static constexpr uint32_t isForEach = 1u << 29;
@@ -68,10 +71,11 @@ static uint32_t workersInside(uint64_t state) {
   return uint32_t(state) & insideMask;
 }
 
-/// Maximum number of blocks in a part, limited by the bits of its counters.
+/// Maximum number of blocks in a Part, limited by the width of the counters in
+/// Part::taken.
 static constexpr int64_t mostBlocks = 0xffff;
 
-/// The team and the thread index of the body that the current thread executes.
+/// The team and the thread index of the loop body that this OS thread executes.
 static thread_local struct {
   const ThreadTeam *team = nullptr;
   int thread = 0;
@@ -83,7 +87,8 @@ ThreadTeam::ThreadTeam(int size)
                                std::getenv("OMP_WAIT_POLICY"),
                                std::getenv("GOMP_SPINCOUNT"))),
       parts_(std::size_t(size_)) {
-  // Block all signals while starting threads, which inherit the signal mask.
+  // New threads inherit the signal mask. Block all signals while starting
+  // threads, so that the threads block them too.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -103,8 +108,8 @@ ThreadTeam::ThreadTeam(int size)
     size_ = int(workers_.size()) + 1;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // Wait for the startup of the threads, so that their allocations are not
-  // counted in a loop.
+  // Wait until the threads have started, so that the allocations of their
+  // startup are not counted in a loop.
   forEachThread([](int) {});
 }
 
@@ -171,15 +176,15 @@ void ThreadTeam::serve(int thread) {
     if (share.isSpent()) {
       share.giveUp();
       leaveCallersProcessor();
-      // The loop may still be open; this worker can enter it again.
+      // If the loop is still open, let this worker enter it again.
       if (state & isOpen)
         seen -= 1;
     }
   }
 }
 
-/// Counts this worker as inside the loop of `state`. Returns false if that loop
-/// has ended.
+/// Counts this worker as inside the loop of `state`, unless runOnEach() has
+/// counted it already. Returns false if that loop has ended.
 bool ThreadTeam::enter(uint64_t state) {
   uint64_t found = state;
   while (epochOf(found) == epochOf(state) && (found & isOpen))
@@ -188,9 +193,10 @@ bool ThreadTeam::enter(uint64_t state) {
   return epochOf(found) == epochOf(state) && (found & isForEach);
 }
 
-/// Moves this worker to another processor if it runs on the caller's. The
-/// scheduler may wake a thread on the processor of the thread that wakes it.
-/// The two threads would then take turns instead of running in parallel.
+/// Moves this worker to another processor if it runs on the processor of the
+/// caller. The scheduler may wake a thread on the processor of the thread that
+/// woke it. Without the move, caller and worker would then run alternately on
+/// one processor.
 void ThreadTeam::leaveCallersProcessor() const {
   int processor = callersProcessor_.load(std::memory_order_relaxed);
   if (sched_getcpu() == processor)
@@ -205,7 +211,8 @@ void ThreadTeam::leave() {
   wakeSleepers(finished_);
 }
 
-/// Takes half of the remaining blocks of a part.
+/// Takes half of the remaining blocks of the part of thread `owner`, from its
+/// front or from its back. Returns false if no blocks remain.
 bool ThreadTeam::take(int owner, bool fromFront, uint32_t epoch, Piece &piece) {
   int64_t blocks = (loop_.count + loop_.block - 1) / loop_.block;
   int64_t first = blocks * owner / size_;

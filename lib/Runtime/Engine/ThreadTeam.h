@@ -6,16 +6,17 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs parallel loops on a team of threads that is started once. The indexes of
-// a loop are split into contiguous parts, one per thread, so that a thread
-// reuses cached results of its previous loop. A thread takes pieces from the
-// front of its own part. When its part is empty, the thread steals pieces from
-// the back of other parts. Therefore a loop does not wait for a thread that is
-// asleep or preempted, unless that thread has begun a piece. The results of a
-// body must not depend on the thread that computes a piece or on the boundaries
-// of pieces.
+// a loop are split into contiguous parts, one per thread. In consecutive loops
+// over the same data, a thread therefore receives mostly data that may still be
+// in its cache. A thread takes pieces from the front of its own part. When its
+// part is empty, it steals pieces from the back of the parts of other threads.
+// Therefore a loop waits for a sleeping or preempted thread only if that thread
+// has begun a piece. The results of a body must not depend on which thread
+// executes a piece or on the boundaries of pieces.
 //
-// Waiting threads spin for a bounded time and then sleep: see WaitPolicy.h.
-// Workers block all signals and flush denormals. A loop allocates no memory.
+// A waiting thread spins for a bounded time and then sleeps (see WaitPolicy.h).
+// Workers block all signals and flush denormals. Running a loop allocates no
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,31 +38,33 @@ namespace kiln::runtime {
 
 class ThreadTeam {
 public:
-  /// body(begin, end, thread) executes some indexes of a loop, with thread in
-  /// [0, size()). No two concurrent calls have the same thread; one thread may
-  /// receive several calls.
+  /// body(context, begin, end, thread) executes the indexes [begin, end) of a
+  /// loop, where 0 <= thread < size(). `thread` differs between concurrent
+  /// calls. A loop may call the body several times with the same `thread`.
   using Body = void (*)(void *context, int64_t begin, int64_t end, int thread);
 
-  /// Starts `size` - 1 threads, or fewer if OMP_THREAD_LIMIT is lower. The
-  /// thread that runs a loop is thread 0.
+  /// Creates a team of `size` threads, or of OMP_THREAD_LIMIT threads if that
+  /// is lower. The calling thread of a loop is thread 0 of the team; this
+  /// constructor starts all others.
   explicit ThreadTeam(int size);
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam &) = delete;
   ThreadTeam &operator=(const ThreadTeam &) = delete;
 
-  /// Fails if not all threads could be started. The team then consists of the
-  /// threads that have been started.
+  /// Returns an error if a thread could not be started. In that case the team
+  /// consists of the threads that were started.
   const Status &status() const { return status_; }
 
   int size() const { return size_; }
 
-  /// Calls `body` for the indexes [0, count) and returns after all calls have
-  /// completed. If `count` or the size of the team is 1, `body` runs on the
-  /// calling thread. Loops of several callers run one after another. A nested
-  /// loop runs on its calling thread.
+  /// Executes the indexes [0, count) by calls of `body`, and returns after all
+  /// calls have completed. If `count` or the size of the team is 1, only the
+  /// calling thread executes indexes. If several threads call run() at the same
+  /// time, their loops run one after another. A loop that is started in a body
+  /// runs on the thread of that body.
   void run(int64_t count, Body body, void *context);
 
-  /// Calls run() for a callable (begin, end, thread).
+  /// Calls run() with a body that calls f(begin, end, thread).
   template <typename Callable> void forEachPart(int64_t count, Callable &&f) {
     run(
         count,
@@ -72,12 +75,12 @@ public:
         &f);
   }
 
-  /// Runs body(thread, thread + 1, thread) once on every thread of the team,
-  /// and waits for all of them. Used for per-thread initialization and
-  /// measurements. Must not be called from a body.
+  /// Calls body(context, thread, thread + 1, thread) once on every thread of
+  /// the team, and waits for all calls. Used for per-thread initialization and
+  /// for measurements. Must not be called from a body.
   void runOnEach(Body body, void *context);
 
-  /// Calls runOnEach() for a callable (thread).
+  /// Calls runOnEach() with a body that calls f(thread).
   template <typename Callable> void forEachThread(Callable &&f) {
     runOnEach(
         [](void *context, int64_t, int64_t, int thread) {
@@ -87,16 +90,16 @@ public:
   }
 
 private:
-  /// The remaining blocks of a thread's part, for the loop of one epoch. The
-  /// first thread that takes a piece of the part in a new epoch resets the
-  /// counters, so that starting a loop does not write to cache lines of other
-  /// threads.
+  /// Counts the blocks that have been taken from the part of one thread in the
+  /// loop of one epoch. The counters are reset when a thread first takes blocks
+  /// from the part in a new epoch, and not when the loop starts. Therefore the
+  /// caller writes to no cache line of another thread when it starts a loop.
   struct alignas(64) Part {
-    /// Bits 63..32: the epoch. Bits 31..16 and 15..0: the number of blocks
-    /// taken from the front and from the back.
+    /// Bits 63 to 32: the epoch. Bits 31 to 16: the number of blocks taken from
+    /// the front. Bits 15 to 0: the number of blocks taken from the back.
     std::atomic<uint64_t> taken{0};
   };
-  /// The current loop. Written only while no worker can read it.
+  /// A loop. The caller writes loop_ only while no worker can read it.
   struct Loop {
     Body body = nullptr;
     void *context = nullptr;
@@ -112,8 +115,8 @@ private:
   bool enter(uint64_t state);
   void leave();
   void leaveCallersProcessor() const;
-  /// Executes pieces until none are left or `share->isSpent()`. `share` may be
-  /// null.
+  /// Executes pieces until none remain or `share->isSpent()` is true. `share`
+  /// may be null.
   void work(int thread, uint32_t epoch, ProcessorShare *share);
   bool take(int owner, bool fromFront, uint32_t epoch, Piece &piece);
   /// Starts a loop and returns its epoch.
@@ -126,16 +129,17 @@ private:
   std::vector<Part> parts_;
   Loop loop_;
   std::mutex callers_;
-  /// Bits 63..32: the epoch, which counts loops. For the other bits see
-  /// ThreadTeam.cpp.
+  /// Bits 63 to 32: the epoch, which is the number of started loops. Bits 31 to
+  /// 0: see ThreadTeam.cpp.
   alignas(64) std::atomic<uint64_t> gate_{0};
-  /// A copy of the epoch, on which workers sleep, and a flag that is set if
-  /// some workers may be asleep.
+  /// `called_` is a copy of the epoch, on which workers sleep. `someSleep_` is
+  /// set if some workers may be asleep.
   alignas(64) std::atomic<uint32_t> called_{0};
   std::atomic<bool> someSleep_{false};
-  /// The processor on which the caller started the loop.
+  /// The processor on which the caller ran when it started the loop.
   std::atomic<int> callersProcessor_{-1};
-  /// Counts the loops whose last worker left while the caller slept.
+  /// The number of loops whose last worker left the loop while the caller
+  /// slept.
   alignas(64) std::atomic<uint32_t> finished_{0};
   std::vector<std::thread> workers_;
 };

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Emulates the GEMM epilogues of a GPU's vendor library: adds the bias to the
-// f32 accumulators, and applies GELU or its derivative, before they are rounded
-// to the result's type. GELU is computed in f64 and rounded to f32.
+// Emulates the GEMM epilogues of a GPU's vendor library. Before the f32
+// accumulators are rounded to the type of the result, an epilogue adds the bias
+// to them and applies GELU or the derivative of GELU. GELU is computed in f64
+// and rounded to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,20 +24,20 @@ namespace kiln::runtime {
 
 struct TileEpilogue {
   abi::GemmEpilogue kind = abi::GemmEpilogue::None;
-  /// Element type of bias and aux: f32 or bf16.
+  /// Element type of `bias` and `aux`: f32 or bf16.
   ElementType type = ElementType::F32;
-  const char *bias = nullptr; ///< Address for the tile's first column.
-  /// Address for the tile's first element.
+  const char *bias = nullptr; ///< The bias of the tile's first column.
+  /// The aux element for the first row and column of the tile.
   char *aux = nullptr;
   int64_t auxLd = 0;
 
-  /// Returns the epilogue of the tile that begins at the given row and column
-  /// of this tile.
+  /// Returns the epilogue of the part of this tile that begins at the given row
+  /// and column.
   TileEpilogue at(int64_t row, int64_t column) const;
 };
 
-/// Applies the epilogue to a tile of f32 accumulators with leading dimension
-/// `ld`.
+/// Applies the epilogue to `sums`, the f32 accumulators of a tile with leading
+/// dimension `ld`.
 void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
                 char *sums, int64_t ld);
 

@@ -19,15 +19,16 @@
 
 namespace kiln::runtime {
 
-/// The spin count that libgomp uses for OMP_WAIT_POLICY=active. This number of
-/// polls takes minutes.
+/// The spin count that libgomp uses for OMP_WAIT_POLICY=active: so many polls
+/// take minutes.
 static constexpr uint64_t activeLooks = 30'000'000'000;
-/// Maximum spin counts of a team with more threads than processors, as in
-/// libgomp: the awaited thread may need the processor of the spinning one.
+/// Maximum spin counts for teams with more threads than processors, as in
+/// libgomp. A spinning thread may occupy the processor that the awaited thread
+/// needs. Therefore the counts are small.
 static constexpr uint64_t crowdedLooks = 100, crowdedActiveLooks = 1000;
-/// The default polling time. It is longer than the few microseconds between
-/// consecutive commands of a step, and as long as the wakeup of a sleeping
-/// thread takes in a virtual machine.
+/// The default polling time. It exceeds the few microseconds between
+/// consecutive commands of a step, and is about as long as the wakeup of a
+/// sleeping thread takes in a virtual machine.
 static constexpr int64_t defaultNanoseconds = 50'000;
 
 /// Returns the text in lower case, without surrounding spaces.
@@ -43,8 +44,8 @@ static std::string normalized(const char *text) {
   return word;
 }
 
-/// Parses a number with one of libgomp's suffixes. Returns nothing for other
-/// text, which libgomp ignores too.
+/// Parses a number with an optional suffix of libgomp (k, m, g, t). Returns
+/// nullopt for invalid text. libgomp ignores such text too.
 static std::optional<uint64_t> parseCount(const std::string &text) {
   if (text == "infinite" || text == "infinity")
     return UINT64_MAX;

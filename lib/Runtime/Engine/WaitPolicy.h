@@ -7,11 +7,11 @@
 //
 // A thread that waits for another thread of its team first polls a variable,
 // because waking a sleeping thread takes longer than most commands. After a
-// bounded time it sleeps, so that it does not block a processor that another
-// process, or the awaited thread, could use.
+// bounded number of polls or a bounded time, the thread sleeps, so that the
+// awaited thread or another process can use its processor.
 //
-// The environment variables OMP_WAIT_POLICY and GOMP_SPINCOUNT set the bound,
-// with the same meaning as in libgomp.
+// The environment variables OMP_WAIT_POLICY and GOMP_SPINCOUNT determine the
+// bound, as in libgomp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +27,15 @@
 namespace kiln::runtime {
 
 struct WaitPolicy {
-  /// The number of polls. If it is empty, `nanoseconds` is the bound.
+  /// The maximum number of polls. If it is empty, polling is limited to
+  /// `nanoseconds` instead.
   std::optional<uint64_t> looks;
   int64_t nanoseconds = 0;
 };
 
-/// Returns the policy for `threads` threads on `processors` processors.
-/// `ompPolicy` and `gompSpinCount` are the results of getenv() and may be null.
+/// Returns the policy for a team of `threads` threads on `processors`
+/// processors. `ompPolicy` and `gompSpinCount` are the values of
+/// OMP_WAIT_POLICY and GOMP_SPINCOUNT; null means that the variable is not set.
 WaitPolicy chooseWaitPolicy(int threads, int processors, const char *ompPolicy,
                             const char *gompSpinCount);
 

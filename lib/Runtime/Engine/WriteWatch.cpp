@@ -54,8 +54,8 @@ void WriteWatch::begin() {
                 size_t(pageBytes));
 }
 
-/// Allows writes to the live slots and the states that contain `place`, the
-/// first byte of a result of the command.
+/// Adds the live slots and the states that contain `place` to `allowed`.
+/// `place` is the first byte of a result of the command.
 void WriteWatch::allowAt(size_t command, const Place &place,
                          std::vector<Range> &allowed) const {
   for (const Slot &slot : program_.slots)
@@ -121,7 +121,7 @@ void WriteWatch::comparePage(size_t index, size_t command, int64_t iteration,
       std::find_if(allowed.begin(), allowed.end(), [&](const Range &entry) {
         return entry.arena == page.arena;
       });
-  // Maximum end of the allowed ranges that begin at or before the current byte.
+  // Maximum end of all allowed ranges that begin at or before the current byte.
   int64_t allowedEnd = 0;
   for (int64_t i = 0; i < pageBytes; ++i) {
     int64_t offset = begin + i;

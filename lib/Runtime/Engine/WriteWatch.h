@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares the arenas with a copy after every command of a run, and reports
-// bytes that changed outside the command's results and scratch memory. All
-// pages of small arenas are watched. In large arenas, the watched pages are
-// those at the boundaries of slots, where overruns occur, and a uniform sample
-// of the rest. Asynchronous copies must be executed at their starts.
+// bytes that changed outside the results and the scratch memory of the command.
+// In small arenas, all pages are compared. In large arenas, the pages at the
+// boundaries of slots (where overruns occur) and a uniform sample of the
+// remaining pages are compared. Asynchronous copies must be executed at their
+// starts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,20 +32,22 @@ class WriteWatch final : public CommandObserver {
 public:
   static constexpr int64_t pageBytes = 4096;
 
-  /// Watches at most about `pageBudget` pages.
+  /// Selects at most about `pageBudget` pages for comparison and, in large
+  /// arenas, also the pages at the boundaries of slots.
   WriteWatch(const ProgramFile &file, const Program &program,
              const Arenas &arenas, int64_t pageBudget);
 
-  /// Copies the watched pages.
+  /// Copies the selected pages.
   void begin() override;
   void after(size_t command, int64_t iteration) override;
 
   int64_t watchedPages() const { return int64_t(pages_.size()); }
   int64_t totalPages() const { return totalPages_; }
-  /// Returns a description of the first violation, or an empty string.
+  /// Returns a description of the first change that the command was not allowed
+  /// to make, or an empty string if there is none.
   const std::string &violation() const { return violation_; }
-  /// Returns the end of the highest byte that changed in a workspace slot, or
-  /// 0.
+  /// Returns the offset after the highest byte that has changed in a workspace
+  /// slot, or 0 if no such byte has changed.
   int64_t workspaceEnd() const { return workspaceEnd_; }
 
 private:
@@ -76,9 +79,10 @@ private:
   const ProgramFile &file_;
   const Program &program_;
   const Arenas &arenas_;
-  std::vector<const Slot *> workspaces_; ///< All in the device arena.
+  /// The workspace slots in the device arena.
+  std::vector<const Slot *> workspaces_;
   int64_t totalPages_ = 0;
-  std::vector<Page> pages_; ///< The watched pages in ascending order.
+  std::vector<Page> pages_; ///< The selected pages in ascending order.
   std::vector<char> copy_;
   std::string violation_;
   int64_t workspaceEnd_ = 0;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A command that writes a state has a result whose first byte is in the state.
-// Therefore only the first byte of each result is looked up.
+// If a command writes a state, the first byte of one of its results is in the
+// state. Therefore only the first byte of each result is compared with the
+// states.
 //
 //===----------------------------------------------------------------------===//
 

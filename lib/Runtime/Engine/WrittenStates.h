@@ -12,7 +12,8 @@
 
 namespace kiln::runtime {
 
-/// Sets StateInfo::written of every state from the commands of all programs.
+/// Sets StateInfo::written of every state to whether a command of any program
+/// writes the state.
 void markWrittenStates(ProgramFile &file);
 
 } // namespace kiln::runtime

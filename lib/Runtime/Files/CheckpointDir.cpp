@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// See CheckpointDir.h for the protocol. save() executes these steps in order:
-// sync the files and the manifest, sync the staging directory, rename it, sync
-// the parent directory, write `latest`, prune older checkpoints.
+// CheckpointDir.h describes the protocol. save() executes these steps in order:
+// sync the files and the manifest, sync the staging directory, rename the
+// staging directory, sync the parent directory, write `latest`, remove old
+// checkpoints.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,16 +37,16 @@ bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-/// Removes a directory tree. After a failure, the next open() removes the
-/// remaining files.
+/// Removes a directory tree. Returns an error message or "". If the removal
+/// fails, the next open() removes the remaining files.
 std::string removeTree(const std::string &path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
   return error ? "cannot remove '" + path + "': " + error.message() : "";
 }
 
-/// Removes staging and trash directories of interrupted runs. Safe because the
-/// lock is held.
+/// Removes the staging and trash directories that interrupted runs have left.
+/// This is safe because the caller holds the lock of the directory.
 Status removeLeftovers(const std::string &path) {
   std::error_code error;
   std::filesystem::directory_iterator it(path, error), end;
@@ -71,8 +72,8 @@ void noteSequences(const std::vector<ListedCheckpoint> &list, int64_t &last) {
 }
 
 std::string trashName(const std::string &directory, const std::string &name) {
-  // `name` is checkpoint-<step>; kTrashPrefix replaces the part before the
-  // step.
+  // `name` is checkpoint-<step>. The result replaces "checkpoint-" by
+  // kTrashPrefix.
   return directory + "/" + kTrashPrefix + name.substr(name.rfind('-') + 1) +
          "." + std::to_string(::getpid());
 }
@@ -172,8 +173,8 @@ CheckpointDir::~CheckpointDir() {
   if (used_ || !lock_)
     return;
   lock_->removeIfCreated();
-  // If another run has locked this directory in the meantime, the directory
-  // contains a lock file and rmdir fails.
+  // If another run has locked this directory in the meantime, rmdir fails,
+  // because the directory contains the lock file of that run.
   if (created_)
     (void)::rmdir(path_.c_str());
 }
@@ -189,8 +190,8 @@ std::vector<int64_t> CheckpointDir::steps() const {
 
 Status CheckpointDir::checkFreeSpace(uint64_t bytes) const {
   struct statvfs info;
-  // If the free space is unknown, the check succeeds: statvfs may fail, and
-  // some file systems report no blocks.
+  // If statvfs fails or the file system reports no blocks, the free space is
+  // unknown. In that case the check succeeds.
   if (::statvfs(path_.c_str(), &info) != 0 || info.f_blocks == 0)
     return Status();
   uint64_t available;
@@ -220,7 +221,7 @@ Status CheckpointDir::save(int64_t step,
 
   std::string staging = path_ + "/" + kStagingPrefix + std::to_string(step) +
                         "." + std::to_string(::getpid());
-  removeTree(staging); // A failed save may have left it.
+  removeTree(staging); // A failed save may have left a directory of this name.
   if (::mkdir(staging.c_str(), 0777) != 0)
     return Status::error("cannot create '" + staging +
                          "': " + errnoText(errno));
@@ -240,15 +241,17 @@ Status CheckpointDir::save(int64_t step,
 
   lastSequence_ = manifest.sequence;
 
-  // The new checkpoint is in place and later failures do not undo it. Older
-  // checkpoints must not be removed before the new one is known to be durable.
+  // The rename has succeeded, so that the new checkpoint stays even if a later
+  // operation fails. Do not remove older checkpoints before the new checkpoint
+  // has been synced to disk.
   if (int error = syncDirectory(path_)) {
     notes.push_back("checkpoint-" + std::to_string(step) + " is saved, but '" +
                     path_ + "' could not be synced: " + errnoText(error) +
                     "; older checkpoints are kept");
     return Status();
   }
-  // removeLeftovers also removes the checkpoint that the new one replaced.
+  // If the new checkpoint has replaced one of the same name, removeLeftovers
+  // removes the replaced checkpoint too.
   if (Status leftovers = removeLeftovers(path_); !leftovers.ok())
     notes.push_back(leftovers.message());
   if (Status latest = writeFile(path_ + "/latest", checkpointName(step) + "\n");
@@ -259,8 +262,9 @@ Status CheckpointDir::save(int64_t step,
   return Status();
 }
 
-/// Renames the finished staging directory. An older checkpoint of this name is
-/// exchanged atomically, so that one of the two exists at any time.
+/// Renames the complete staging directory to `name`. If a checkpoint of this
+/// name exists, the two directories are exchanged atomically, so that a
+/// checkpoint of this name exists at any time.
 Status CheckpointDir::commit(const std::string &staging,
                              const std::string &name) {
   std::string target = path_ + "/" + name;
@@ -274,8 +278,9 @@ Status CheckpointDir::commit(const std::string &staging,
   if (error == EEXIST)
     error = rename(RENAME_EXCHANGE);
   if (error == EINVAL || error == ENOSYS) {
-    // The file system does not support renameat2: move the old checkpoint away
-    // first, because a plain rename does not replace a nonempty directory.
+    // The system does not support renameat2 with these flags. A rename without
+    // flags does not replace a nonempty directory. Therefore move the old
+    // checkpoint away before the rename.
     std::string trash = trashName(path_, name);
     bool moved = ::rename(target.c_str(), trash.c_str()) == 0;
     error = ::rename(staging.c_str(), target.c_str()) == 0 ? 0 : errno;
@@ -294,8 +299,8 @@ void CheckpointDir::prune(int keep, std::vector<std::string> &notes) const {
     notes.push_back(list.status().message());
     return;
   }
-  // Directories without a valid manifest do not count toward `keep` and are not
-  // removed, because another program may have created them.
+  // Directories without a valid manifest may have been created by another
+  // program. Therefore they do not count toward `keep` and are not removed.
   list->erase(std::remove_if(list->begin(), list->end(),
                              [](const ListedCheckpoint &entry) {
                                return !entry.manifest.ok();
@@ -304,7 +309,8 @@ void CheckpointDir::prune(int keep, std::vector<std::string> &notes) const {
   for (std::size_t i = 0; i + keep < list->size(); ++i) {
     const std::string &path = (*list)[i].path;
     std::string trash = trashName(path_, std::string(baseName(path)));
-    // Rename first, so that a crash leaves no partially deleted checkpoint.
+    // Rename the checkpoint before removing it, so that a crash does not leave
+    // a partially removed checkpoint under a checkpoint name.
     if (::rename(path.c_str(), trash.c_str()) != 0) {
       notes.push_back("cannot remove the old '" + path +
                       "': " + errnoText(errno));

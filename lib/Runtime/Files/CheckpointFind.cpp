@@ -8,11 +8,11 @@
 // A checkpoint is valid if its manifest is intact and every file has the size
 // and the hash that the manifest lists.
 //
-// A run that saves to the same directory may prune or replace checkpoints
-// during the search. Therefore all files of a checkpoint are opened before the
-// first of them is hashed, since open files stay readable. If a checkpoint
-// changes before all its files are open, a newer checkpoint exists, and the
-// search starts again.
+// A run that saves checkpoints to the same directory may remove or replace
+// checkpoints during the search. An open file stays readable after its removal.
+// Therefore all files of a checkpoint are opened before any of them is hashed.
+// If a checkpoint is removed or replaced before all its files are open, a newer
+// checkpoint exists, and the search starts again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Maximum number of searches if checkpoints change during each search.
+/// Maximum number of searches. A search is repeated if a checkpoint changed
+/// during the search.
 static constexpr int kSearches = 20;
 
 static Status verifyFile(const InputFile &file, const CheckpointFile &expected,
@@ -77,7 +78,8 @@ static Result<FoundCheckpoint> openFiles(const std::string &path,
   return found;
 }
 
-/// Returns true if the checkpoint at `path` no longer has this manifest.
+/// Returns true if the checkpoint at `path` has been removed, or if it now has
+/// a valid manifest other than `manifest`.
 static bool hasChanged(const std::string &path,
                        const Result<CheckpointManifest> &manifest) {
   struct stat info;
@@ -87,8 +89,8 @@ static bool hasChanged(const std::string &path,
   return now.ok() && !(manifest.ok() && manifest->sequence == now->sequence);
 }
 
-/// Searches once. Sets `stale` if a checkpoint changed during the search, and
-/// then returns early unless this is the last search.
+/// Searches `path` once. Sets `stale` to true if a checkpoint changed during
+/// the search. In that case, returns early unless `isLast` is true.
 static Result<FoundCheckpoint>
 search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
   struct stat info;
@@ -109,8 +111,8 @@ search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
   if (!list.ok())
     return list.status();
   if (list->empty()) {
-    // A listing during a save by another process may contain neither the old
-    // nor the new checkpoint.
+    // If another process replaces the only checkpoint during the listing, the
+    // list may contain neither the old nor the new one.
     stale = true;
     return Status::badInput("'" + path +
                             "' holds no checkpoint (checkpoint-<step>)");
@@ -120,8 +122,8 @@ search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
     notes.push_back("skipping '" + entry.path + "': " + status.message());
     stale = stale || hasChanged(entry.path, entry.manifest);
   };
-  // Add a note for every checkpoint without a valid manifest, because it may be
-  // the newest checkpoint.
+  // Add a note for every checkpoint without a valid manifest, because such a
+  // checkpoint may be newer than the one that is found.
   for (const ListedCheckpoint &entry : *list)
     if (!entry.manifest.ok())
       passOver(entry, entry.manifest.status());

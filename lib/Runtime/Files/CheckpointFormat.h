@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// File names and manifest text; internal to this library.
+// The file names and the manifest text of checkpoints. This header is internal
+// to the library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +26,12 @@ std::string checkpointName(int64_t step);
 /// Returns the step of a name "checkpoint-<step>", or nothing for other names.
 std::optional<int64_t> parseCheckpointName(std::string_view name);
 
-/// Returns the manifest's text, whose last member is the hash of the preceding
-/// text.
+/// Returns the text of the manifest. Its last member is a hash of all text
+/// before that member.
 std::string manifestText(const CheckpointManifest &manifest);
 
-/// Reads the manifest of the checkpoint at `path`. If the directory name
-/// contains a step, the manifest's step must be equal.
+/// Reads the manifest of the checkpoint at `path`. Fails if the directory name
+/// contains a step other than that of the manifest.
 Result<CheckpointManifest> readManifest(const std::string &path);
 
 struct ListedCheckpoint {
@@ -39,8 +40,9 @@ struct ListedCheckpoint {
   Result<CheckpointManifest> manifest;
 };
 
-/// Returns all checkpoint-<step> directories in `path`, valid or not, oldest
-/// first. Those without a valid manifest come first.
+/// Returns all directories in `path` that are named checkpoint-<step>.
+/// Directories without a valid manifest come first. The others follow, oldest
+/// first.
 Result<std::vector<ListedCheckpoint>> listCheckpoints(const std::string &path);
 
 } // namespace kiln::runtime

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The manifest is the commit record: it is written last and lists every file
-// with its size and hash. It ends with a hash of its preceding bytes, which
-// detects any corruption of the manifest.
+// The manifest marks a checkpoint as complete. It is written after all other
+// files, and lists every file with its size and hash. The last member of the
+// manifest is a hash of all bytes before that member, which detects any
+// corruption of the manifest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +42,7 @@ std::string hashOf(std::string_view text) {
   return hash.hex();
 }
 
-/// Returns a non-negative integer member that is less than 2^63.
+/// Returns the integer member `key`, which must be in [0, 2^63).
 std::optional<int64_t> member(const json &object, const char *key) {
   auto it = object.find(key);
   if (it == object.end() || !it->is_number_unsigned() ||

@@ -31,13 +31,13 @@ using namespace kiln;
 
 namespace {
 
-/// Maximum length of a log line. Longer lines are treated as lines without a
-/// step.
+/// Maximum length of a log line whose step is read. Longer lines count as lines
+/// without a step.
 constexpr std::size_t kMaxLineBytes = 1 << 20;
 
-/// Returns the length to which a log is truncated for a resume at `step`: up to
-/// the first complete line of a later step, or else up to the end of the last
-/// complete line.
+/// Returns the length to which the log is truncated before a run resumes at
+/// `step`. The truncated log ends before the first complete line with a step
+/// greater than `step`; if there is none, it ends after the last complete line.
 Result<int64_t> keptBytes(const std::string &path, int64_t step) {
   Result<InputFile> file = InputFile::open(path);
   if (!file.ok())
@@ -158,9 +158,9 @@ Result<EventLog> EventLog::open(const std::string &path, Warn warn) {
   EventLog log;
   log.path_ = path;
   log.warn_ = std::move(warn);
-  // O_NONBLOCK, which has no effect on regular files, lets a run stop although
-  // the reader of a FIFO is blocked. Opening a FIFO without a reader fails with
-  // ENXIO.
+  // With O_NONBLOCK, a run can stop while the reader of a FIFO is blocked. For
+  // regular files the flag has no effect. Opening a FIFO that has no reader
+  // fails with ENXIO.
   struct stat info;
   bool isFifo = ::stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
   int error;
@@ -173,7 +173,8 @@ Result<EventLog> EventLog::open(const std::string &path, Warn warn) {
   if (error != 0)
     return Status::error("cannot open the log '" + path +
                          "': " + writeFault(error));
-  // Ignore other lock errors: the file system may not support locks.
+  // EWOULDBLOCK means that another process holds the lock. All other lock
+  // errors are ignored, because the file system may not support locks.
   if (log.file_->lockError() == EWOULDBLOCK)
     return Status::error("the log '" + path +
                          "' is in use by another run; choose another file, or "
@@ -197,8 +198,8 @@ Status EventLog::begin(std::optional<int64_t> resumedStep) {
   return Status();
 }
 
-/// Writes like writeAll, but returns EAGAIN if a stop is requested while the
-/// reader is blocked.
+/// Writes `text` like writeAll(), but returns EAGAIN if a stop is requested
+/// while the reader of the FIFO is blocked.
 static int writeWhileRead(int fd, std::string_view text) {
   while (!text.empty()) {
     ssize_t written = ::write(fd, text.data(), text.size());
@@ -223,7 +224,8 @@ void EventLog::write(const LogLine &line) {
     end_ += text.size();
     return;
   }
-  // If truncation fails, the next line overwrites the partial one.
+  // Remove an incomplete line. If truncation fails, the next line overwrites
+  // the incomplete one.
   if (file_->isRegular())
     (void)!::ftruncate(file_->get(), end_);
   if (linesLost_++ > 0)

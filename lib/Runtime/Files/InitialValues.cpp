@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Elements 2k and 2k+1 use Philox block k of the stream of their state. The 128
-// bits of the block are two uniform numbers or one Box-Muller pair of normal
-// numbers.
+// Each state has a Philox stream of its own. Elements 2k and 2k+1 of the state
+// are computed from block k of the stream. The 128 bits of a block give two
+// uniform numbers, or, by the Box-Muller transform, two normal numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ using namespace kiln;
 
 namespace {
 
-/// Computes single elements. Caches the last Philox block, which adjacent
-/// elements share.
+/// Computes the elements of a state one at a time. Caches the last Philox
+/// block, because two adjacent elements share a block.
 class Elements {
 public:
   Elements(const InitialValue &init, const std::vector<int64_t> &shape,

@@ -26,8 +26,8 @@ int LockedFile::open(const std::string &path, int flags) {
   for (;;) {
     file_ = Descriptor(::open(path.c_str(), flags | O_EXCL, 0666));
     created_ = file_.valid();
-    // With O_EXCL, open() fails for a dangling symbolic link; without it,
-    // open() creates the target.
+    // If the path is a dangling symbolic link, the call with O_EXCL fails with
+    // EEXIST, and the call without O_EXCL creates the target of the link.
     if (!created_ && errno == EEXIST)
       file_ = Descriptor(::open(path.c_str(), flags, 0666));
     if (!file_.valid())

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A file with an exclusive flock, which is created if needed. A run that ends
-// before it writes removes the files that it created, and another run may have
-// opened such a file in the meantime. Therefore a lock is valid only while the
-// path still refers to the locked file.
+// A file with an exclusive flock. open() creates the file if it does not exist.
+// A run that ends before it has written to the file removes it if the run has
+// created it. Another run may have opened the file before the removal.
+// Therefore a lock counts as held only while the path still refers to the
+// locked file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +22,17 @@ namespace kiln::runtime {
 
 class LockedFile {
 public:
-  /// Opens `path` with `flags`, such as O_WRONLY, and locks it if it is a
-  /// regular file. Returns 0, or the errno value of a failed open.
+  /// Opens `path` with `flags`, such as O_WRONLY. Tries to lock the file if it
+  /// is a regular file (see lockError()). Returns 0, or errno if the file
+  /// cannot be opened.
   int open(const std::string &path, int flags);
 
   int get() const { return file_.get(); }
   bool valid() const { return file_.valid(); }
   bool isRegular() const { return isRegular_; }
-  /// Returns 0 if the lock is held or the file is not regular, EWOULDBLOCK if
-  /// another process holds the lock, and otherwise the error of the file
-  /// system.
+  /// Returns 0 if the lock is held or the file is not a regular file,
+  /// EWOULDBLOCK if another process holds the lock, or another errno value if
+  /// the file system failed to lock the file.
   int lockError() const { return lockError_; }
   /// Removes the file if open() created it.
   void removeIfCreated();

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Encodes protocol buffers: a field is a varint of (number << 3 | wire type),
-// followed by a varint (type 0), 8 bytes (1), a length and bytes (2), or 4
-// bytes (5).
+// Encodes protocol buffers. A field begins with the varint (number << 3 | wire
+// type). The value that follows is a varint (wire type 0), 8 bytes (1), a
+// length and as many bytes (2), or 4 bytes (5).
 //
 //===----------------------------------------------------------------------===//
 
@@ -195,8 +195,8 @@ void TensorBoardLog::append(const std::string &record) {
     end_ += record.size();
     return;
   }
-  // If truncation fails, the next record overwrites the partial one; readers
-  // stop at an incomplete record.
+  // Remove the incomplete record. If truncation fails, the next record
+  // overwrites it. Until then, readers stop before the incomplete record.
   (void)!::ftruncate(fd_, end_);
   if (lost_++ > 0)
     return;

@@ -35,8 +35,9 @@ uint32_t littleEndian(const unsigned char *bytes, unsigned count) {
   return value;
 }
 
-/// Returns what an llm.c file contains, given a magic number other than that of
-/// token files. Returns null if the number is unknown.
+/// llm.c stores several kinds of files, each with its own magic number. Returns
+/// the kind of file for a magic number that does not belong to token files, or
+/// null if the number is unknown.
 const char *otherLlmcFile(uint32_t magic) {
   switch (magic) {
   case 20240326:
@@ -74,7 +75,8 @@ Result<TokenLayout> parseLlmcHeader(std::string_view head, uint64_t fileBytes,
   if (tokens < 0)
     return Status::badInput("'" + path + "': the header says " +
                             std::to_string(tokens) + " tokens");
-  // At most 2^31 tokens of 4 bytes, so that the sum does not overflow.
+  // `tokens` is less than 2^31 and bytesPerToken is at most 4, so that the sum
+  // does not overflow.
   uint64_t expected = kHeaderBytes + uint64_t(tokens) * bytesPerToken;
   if (expected != fileBytes)
     return Status::badInput(
@@ -206,7 +208,8 @@ Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,
   assert(index >= 0);
   if (sequencesPerEpoch(length) == 0)
     return checkLength(length);
-  // The result is at most the number of tokens, so that it does not overflow.
+  // The product does not overflow, because firstToken is less than the number
+  // of tokens in the file.
   int64_t firstToken = sequenceNumber(index, length) * length;
   unsigned width = layout_.bytesPerToken;
   int64_t perChunk = kBufferBytes / width;
@@ -245,9 +248,9 @@ int64_t kiln::runtime::shuffledIndex(int64_t index, int64_t count,
   uint64_t mask = (uint64_t{1} << halfBits) - 1;
   uint64_t key = splitmix64(splitmix64(seed) + epoch);
   uint64_t value = index;
-  // The Feistel network permutes [0, 4^halfBits). Repeating it until the value
-  // is less than `count` (cycle walking) permutes [0, count) in fewer than 4
-  // iterations on average.
+  // The Feistel network is a permutation of [0, 4^halfBits). Apply it
+  // repeatedly until the value is less than `count` (cycle walking). This gives
+  // a permutation of [0, count) and takes fewer than 4 iterations on average.
   do {
     uint64_t left = value >> halfBits, right = value & mask;
     for (uint64_t round = 0; round < 6; ++round) {

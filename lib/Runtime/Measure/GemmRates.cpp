@@ -19,8 +19,8 @@ using namespace kiln::abi;
 
 namespace kiln::runtime {
 
-/// Extents of the measured GEMMs. The rate is nearly constant for larger
-/// extents.
+/// The values of m, n and k for which GEMMs are measured. Beyond the largest
+/// value, the rate is nearly constant.
 static constexpr std::array<int64_t, 7> axis = {1, 16, 64, 128, 256, 512, 2048};
 static constexpr std::size_t points = axis.size();
 static constexpr std::size_t kinds = 3;
@@ -83,9 +83,11 @@ void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
   });
 }
 
-/// Makes times monotonic in each dimension. `below` is the running maximum over
-/// smaller GEMMs, `above` the running minimum over larger GEMMs. Both are
-/// monotonic, and so is their geometric mean, which is the result.
+/// Makes the times monotonic in m, n and k. `below` is the maximum time over
+/// all GEMMs that are at most as large in each dimension. `above` is the
+/// minimum time over all GEMMs that are at least as large in each dimension.
+/// Both are monotonic. Therefore their geometric mean, the result, is monotonic
+/// too.
 static std::vector<double> inOrder(const std::vector<double> &seconds) {
   constexpr std::size_t strides[3] = {points * points, points, 1};
   std::vector<double> below = seconds, above = seconds, mean(seconds.size());
@@ -119,7 +121,7 @@ std::string GemmRates::json() const {
     std::size_t m = index / points / points, n = index / points % points,
                 k = index % points;
     double flops = 2.0 * double(axis[m]) * double(axis[n]) * double(axis[k]);
-    // The times must still be monotonic after rounding.
+    // Rounding the rates must not make a larger GEMM faster than a smaller one.
     double least = 0;
     if (m > 0)
       least = std::max(least, seconds[index - points * points]);
@@ -140,8 +142,8 @@ std::string GemmRates::json() const {
 }
 
 double roundedDown(double value) {
-  // Convert the digits from text, so that the shortest text of the result has
-  // exactly these digits.
+  // Convert the four digits and the exponent from text. The shortest text for
+  // the result then has exactly these digits.
   int exponent = int(std::floor(std::log10(value))) - 3;
   auto digits = int64_t(std::floor(value / std::pow(10.0, exponent)));
   return std::stod(std::to_string(digits) + "e" + std::to_string(exponent));

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Times GEMMs over a grid of sizes, with the tiles, BLAS calls and threads that
-// an executable uses. Each time is the mean over the three GEMMs of a linear
-// layer. The first transposes no operand, the second transposes the right
-// operand, and the third transposes the left operand.
+// Measures the times of GEMMs for a grid of sizes m, n and k, with the tiles,
+// BLAS calls and threads that an executable uses. Each time is the mean of the
+// times of three GEMMs: one transposes no operand, one the right operand, and
+// one the left operand. These are the three GEMMs of a linear layer and its
+// gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +25,9 @@ class GemmRates {
 public:
   GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler);
 
-  /// Returns {"m": [...], "n": [...], "k": [...], "flop_per_s": [[[...]]]};
-  /// requires Sampler::run(). Smooths noise, so that a larger GEMM never takes
-  /// less time than a smaller one.
+  /// Returns {"m": [...], "n": [...], "k": [...], "flop_per_s": [[[...]]]}.
+  /// Must be called after Sampler::run(). Smooths measurement noise, so that a
+  /// larger GEMM never takes less time than a smaller GEMM.
   std::string json() const;
 
 private:
@@ -42,7 +43,7 @@ private:
 /// Rounds down to four significant digits.
 double roundedDown(double value);
 
-/// Returns the shortest text that converts back to the same number.
+/// Returns the shortest text that converts back to `value`.
 std::string numberText(double value);
 
 } // namespace kiln::runtime

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// kilnc --measure-machine runs this program, which uses the same BLAS library,
-// thread team and calls as executables. It prints a JSON object with members of
-// a machine file to standard output.
+// kilnc --measure-machine runs this program. The program uses the BLAS library,
+// the thread team and the BLAS calls that executables use. It prints a JSON
+// object with members of a machine file to standard output.
 //
 //   kiln-measure describe            names of the CPU and BLAS
 //   kiln-measure THREADS SECONDS     all measurements
@@ -29,9 +29,9 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Returns a name such as "Intel(R) Xeon(R) Processor, family 6 model 143".
-/// Family and model are included because virtual machines may report a generic
-/// name.
+/// Returns a name such as "Intel(R) Xeon(R) Processor, family 6 model 143". A
+/// virtual machine may report a generic name. Therefore the name includes
+/// family and model.
 static std::string cpuName() {
   std::istringstream lines(readCpuInfo());
   std::string line, name = "unknown CPU", family, model;

@@ -25,8 +25,9 @@
 
 namespace kiln::runtime {
 
-// Compile the measured loops for several vector extensions: the runtime is
-// compiled for baseline x86-64, but kernels are compiled for the target CPU.
+// Compile the measured loops for several vector extensions and select one at
+// run time. The runtime itself is compiled for baseline x86-64, but the kernels
+// of executables are compiled for the target CPU.
 #if defined(__x86_64__)
 #define KILN_EVERY_VECTOR                                                      \
   __attribute__((target_clones("avx512f", "arch=haswell", "default")))
@@ -89,7 +90,9 @@ struct MemoryRates::Partner {
   std::thread thread;
 };
 
-static constexpr int64_t vectorElements = 2048; ///< Per thread; 8 KiB.
+/// Number of f32 elements per thread (8 KiB) in the measurement of the vector
+/// throughput.
+static constexpr int64_t vectorElements = 2048;
 
 MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
                          Sampler &sampler)
@@ -97,13 +100,13 @@ MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
   int64_t most = std::min<int64_t>(int64_t(256) << 20, memoryBytes / 16);
   for (int64_t size = int64_t(64) << 10; size <= most; size *= 4)
     sizes_.push_back(size);
-  // Choose values that never become subnormal.
+  // This initial value leads to no subnormal numbers in the loops.
   data_.assign(std::size_t(sizes_.back()) / sizeof(float), 0.5f);
   float *data = data_.data();
   for (int64_t size : sizes_) {
     int64_t part = size / 3 / int64_t(sizeof(float));
-    // Repeat the passes, to amortize the wakeup of the team. Each thread
-    // processes the same part in each pass.
+    // Repeat the passes within one call of the team, to amortize the time to
+    // wake the team. Each thread processes the same range in every pass.
     bandwidth_.push_back(sampler.add([=, &team](int64_t count) {
       team.forEachThread([&](int thread) {
         for (int64_t pass = 0; pass < count; ++pass)
@@ -125,8 +128,8 @@ MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
     });
   });
   copyBytes_ = sizes_.back() / 4;
-  // A quarter of the data for each array: two concurrent copies have a source
-  // and a destination each.
+  // Split `data` into four arrays, because two concurrent copies need two
+  // sources and two destinations.
   char *bytes = reinterpret_cast<char *>(data);
   int64_t quarter = copyBytes_;
   copy_ = sampler.add([=](int64_t count) {
@@ -158,7 +161,7 @@ std::string MemoryRates::json() const {
   double last = 0;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     double rate = double(sizes_[i] / 12 * 12) / sampler_.seconds(bandwidth_[i]);
-    // Smooth noise, so that more bytes never take less time.
+    // Smooth measurement noise, so that more bytes never take less time.
     if (i > 0)
       rate = std::min(rate, last * double(sizes_[i]) / double(sizes_[i - 1]));
     last = roundedDown(rate);
@@ -167,8 +170,8 @@ std::string MemoryRates::json() const {
   }
   double copy = sampler_.seconds(copy_);
   std::string rate = numberText(roundedDown(double(copyBytes_) / copy));
-  // If two concurrent copies take about as long as a single copy, the two
-  // directions do not share bandwidth.
+  // If two concurrent copies take about as long as one copy, the two directions
+  // of the link are assumed not to share bandwidth.
   bool duplex = sampler_.seconds(copyBoth_) < 1.25 * copy;
   return "\"launch_s\": " + numberText(roundedDown(sampler_.seconds(launch_))) +
          ", \"vector_flop_per_s\": " +

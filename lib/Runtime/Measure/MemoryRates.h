@@ -18,12 +18,12 @@ namespace kiln::runtime {
 
 class MemoryRates {
 public:
-  /// Uses up to 1/16 of `memoryBytes`.
+  /// Allocates at most 1/16 of `memoryBytes` bytes for the measured arrays.
   MemoryRates(int64_t memoryBytes, ThreadTeam &team, Sampler &sampler);
   ~MemoryRates();
 
-  /// Returns members of a machine file: "launch_s", "vector_flop_per_s",
-  /// "bandwidth", "link". Requires Sampler::run().
+  /// Returns the members "launch_s", "vector_flop_per_s", "bandwidth" and
+  /// "link" of a machine file. Must be called after Sampler::run().
   std::string json() const;
 
 private:

@@ -16,16 +16,16 @@
 
 namespace kiln::runtime {
 
-/// Intended length of a sample: much longer than a reading of the clock or a
-/// wakeup of the team.
+/// Intended duration of a sample. It is much longer than the time to read the
+/// clock or to wake the team.
 static constexpr double sampleSeconds = 100e-6;
 static constexpr int64_t maxCount = 1 << 20;
-/// Minimum length of the windows over which the processor use of other
-/// processes is measured. The kernel counts processor use in ticks of 10 ms, so
-/// a window has several ticks.
+/// Minimum duration of a window. The processor use of other processes is
+/// measured per window. The kernel counts processor use in ticks of 10 ms.
+/// Therefore a window must contain several ticks.
 static constexpr double windowSeconds = 0.1;
-/// Maximum average number of processors that other processes use during an
-/// undisturbed window.
+/// If other processes use more processors than this on average during a window,
+/// the samples of the window are disturbed.
 static constexpr double othersAllowed = 0.1;
 
 double now() {
@@ -42,7 +42,8 @@ static double usedByOthers() {
   for (int i = 0; i < 8; ++i) {
     double value = 0;
     file >> value;
-    // Excludes idle and I/O wait; includes stolen time.
+    // Skip values 3 and 4, the idle time and the I/O wait time. Add all others,
+    // including the time that the hypervisor has stolen.
     if (i != 3 && i != 4)
       ticks += value;
   }
@@ -58,7 +59,8 @@ std::size_t Sampler::add(std::function<void(int64_t)> work) {
   return subjects_.size() - 1;
 }
 
-/// Determines the repetitions of the work per sample, and warms up.
+/// Determines how often a sample of the item must execute its work. The
+/// executed work also warms up caches.
 void Sampler::calibrate(Subject &subject) {
   subject.work(1);
   for (;;) {
@@ -81,7 +83,8 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
   double windowStart = now(), others = usedByOthers();
   auto closeWindow = [&] {
     double elapsed = now() - windowStart, used = usedByOthers();
-    // Allow two ticks of 10 ms more, because the counters may lag.
+    // Allow two additional ticks of 10 ms, because the counters may lag behind
+    // the clock.
     bool quiet = used - others <= othersAllowed * elapsed + 0.021;
     for (auto [subject, time] : window)
       (quiet ? subject->quiet : subject->disturbed).push_back(time);
@@ -99,8 +102,8 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
       subject.work(subject.count);
       double time = now() - sampleStart;
       window.push_back({&subject, time / double(subject.count)});
-      // If other processes slowed the calibration, its count is too small, and
-      // the samples are too short.
+      // The sample is too short: other processes may have slowed the
+      // calibration, so that it chose too small a count. Double the count.
       if (time < sampleSeconds / 2 && subject.count < maxCount)
         subject.count *= 2;
       if (now() - windowStart >= windowSeconds)
@@ -114,7 +117,8 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
 
 double Sampler::seconds(std::size_t number) const {
   const Subject &subject = subjects_[number];
-  // Other processes only increase times, so the minimum is the best estimate.
+  // Other processes can only increase the time of a sample. Therefore the
+  // minimum is the best estimate if all samples are disturbed.
   if (subject.quiet.empty())
     return *std::min_element(subject.disturbed.begin(),
                              subject.disturbed.end());

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Takes one sample of each work item in turn, so that a drift of the machine's
-// speed affects all items equally. A sample is disturbed if other processes
-// used the machine at the same time. Disturbed samples of an item are ignored
-// if the item has undisturbed ones.
+// Takes samples of several work items in turn, one sample of each item per
+// round, so that a change of the machine's speed affects all items equally. A
+// sample is disturbed if other processes used the machine at the same time. If
+// an item has undisturbed samples, its disturbed samples are ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,19 +26,21 @@ double now();
 
 class Sampler {
 public:
-  /// Adds a work item and returns its index. `work(count)` executes the item
-  /// `count` times; the sampler chooses `count` so that a sample is long enough
-  /// to be timed.
+  /// Adds a work item and returns its index. `work(count)` must execute the
+  /// work of the item `count` times. The sampler chooses `count` so that a
+  /// sample is long enough to be timed accurately.
   std::size_t add(std::function<void(int64_t count)> work);
 
-  /// Samples all items in turn for about `seconds`, each at least once. Calls
-  /// `progress` with the completed fraction.
+  /// Takes samples of all items in turn for about `seconds` seconds, and at
+  /// least one sample of each item. Calls `progress` with the fraction of the
+  /// time that has passed.
   void run(double seconds, const std::function<void(double)> &progress);
 
-  /// Returns the seconds of one repetition of an item: the median of the
-  /// undisturbed samples, or, if there are none, the minimum.
+  /// Returns the time of one execution of the work of an item, in seconds: the
+  /// median of its undisturbed samples or, if it has none, the minimum of its
+  /// disturbed samples.
   double seconds(std::size_t number) const;
-  /// Returns the fraction of items without an undisturbed sample.
+  /// Returns the fraction of items that have no undisturbed sample.
   double disturbedShare() const;
   int rounds() const { return rounds_; }
 

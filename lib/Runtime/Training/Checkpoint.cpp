@@ -24,7 +24,8 @@ namespace kiln::runtime {
 static constexpr const char *modelFile = "model.safetensors";
 static constexpr const char *optimizerFile = "optimizer.safetensors";
 
-/// Returns the tensor name of an optimizer state, with the suffixes of PyTorch.
+/// Returns the name of an optimizer state in the checkpoint: the name of the
+/// parameter and a suffix as in PyTorch.
 static std::string optimizerName(const Description &description,
                                  const StateInfo &state) {
   auto parameter = std::find_if(
@@ -67,7 +68,8 @@ declare(const Description &description, const std::vector<size_t> &indexes) {
 }
 
 Result<uint64_t> checkpointBytes(const Description &description) {
-  uint64_t total = 1 << 20; // Bound for the manifest and small files.
+  // Upper bound on the size of the manifest and all other small files.
+  uint64_t total = 1 << 20;
   for (const EmbeddedFile &file : description.model.files)
     total += file.bytes.size();
   for (const std::vector<size_t> &indexes :
@@ -99,7 +101,8 @@ static Status addStates(CheckpointStage &stage, const std::string &name,
       });
 }
 
-/// Returns trainer_state.json for tools that read Hugging Face checkpoints.
+/// Returns the text of trainer_state.json, which is written for tools that read
+/// Hugging Face checkpoints.
 static std::string trainerState(const Description &description,
                                 const Progress &progress,
                                 const RunFacts &facts) {
@@ -155,7 +158,7 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                         int(std::min<int64_t>(keep, INT32_MAX)), notes);
 }
 
-/// Reads a nonnegative integer of the manifest.
+/// Reads a nonnegative integer member of the manifest.
 static bool readCount(const nlohmann::json &object, const char *key,
                       int64_t &value) {
   auto found = object.find(key);
@@ -193,7 +196,7 @@ std::optional<Progress> readProgress(const CheckpointManifest &manifest) {
   if (!shuffle->is_null() &&
       !readSeed(*training, "shuffle", progress.shuffle.emplace()))
     return std::nullopt;
-  // Manifests of earlier formats lack this member.
+  // Manifests of earlier formats lack the member "optimizer_start".
   if (training->contains("optimizer_start") &&
       (!readCount(*training, "optimizer_start", progress.optimizerStart) ||
        progress.optimizerStart > progress.step))
@@ -201,14 +204,14 @@ std::optional<Progress> readProgress(const CheckpointManifest &manifest) {
   return progress;
 }
 
-/// Returns a string of the manifest, or "" if it is missing.
+/// Returns the string member `key`, or "" if the manifest has no such member.
 static std::string textOf(const nlohmann::json &extra, const char *key) {
   auto found = extra.find(key);
   return found != extra.end() && found->is_string() ? found->get<std::string>()
                                                     : "";
 }
 
-/// Reads the trajectory record of the checkpoint and decides whether this
+/// Reads the trajectory record of the checkpoint, and determines whether this
 /// executable can use the optimizer states of the checkpoint.
 static Status readRecord(const TrainingInfo &now, ResumePoint &point) {
   const nlohmann::json &extra = point.found.manifest.extra;

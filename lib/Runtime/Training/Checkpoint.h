@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A checkpoint contains model.safetensors with the tensor names of the source
-// model, the model's config and tokenizer files, optimizer.safetensors
-// (<parameter>.exp_avg, ...), and a manifest with the training progress. None
-// of these files depends on the plan, so another executable of the same model
-// can resume from it.
+// A checkpoint contains model.safetensors, with the tensor names of the source
+// model; the config and tokenizer files of the model; optimizer.safetensors,
+// with tensors such as <parameter>.exp_avg; and a manifest with the training
+// progress. None of these files depends on the plan. Therefore an executable
+// with another plan for the same model can resume from the checkpoint.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,34 +28,38 @@
 
 namespace kiln::runtime {
 
-/// Upper bound of the steps, sequences and token counts of a manifest, so that
-/// arithmetic on them cannot overflow.
+/// Upper bound on the numbers of steps, sequences and tokens in a manifest.
+/// Arithmetic on numbers up to this bound cannot overflow.
 inline constexpr int64_t mostCount = int64_t(1) << 53;
 
-/// The training progress, excluding the states. Dropout and the data order are
-/// functions of it, so no random generator state is saved.
+/// The training progress without the states. Dropout and the data order are
+/// computed from the progress alone. Therefore a checkpoint contains no state
+/// of a random generator.
 struct Progress {
-  int64_t step = 0;     ///< Number of completed updates.
-  int64_t sequence = 0; ///< Index of the next sequence in the data.
-  int64_t tokens = 0;   ///< Number of targets processed so far.
+  int64_t step = 0; ///< Number of completed updates.
+  /// Index of the next sequence that the run reads from the data.
+  int64_t sequence = 0;
+  /// Number of targets that the completed updates have processed.
+  int64_t tokens = 0;
   uint64_t seed = 0;
   std::optional<uint64_t> shuffle;
-  /// Number of updates before the optimizer states were initialised; nonzero
-  /// after a resume that changed the optimizer. Bias correction counts only
-  /// later updates.
+  /// Number of updates that had been completed when the optimizer states were
+  /// last initialised. Nonzero only after a resume that reset the optimizer
+  /// states. Bias correction counts only the updates after this number.
   int64_t optimizerStart = 0;
 };
 
-/// The trajectory record of the manifest.
+/// The trajectory record in the manifest of a checkpoint.
 struct TrajectoryRecord {
-  /// False for a checkpoint of an earlier format, which lacks the record.
+  /// False for a checkpoint of an earlier format, which contains no record.
   bool isKnown = true;
-  /// If isKnown, nullopt means that nothing has been trained yet.
+  /// The trajectory of the run. If `isKnown` is true and this is nullopt, the
+  /// checkpoint belongs to a run that has not trained yet.
   std::optional<Trajectory> trajectory;
 };
 
-/// Properties of a run that are saved for users and other tools only. Resuming
-/// ignores them.
+/// Properties of a run that are saved only for users and other tools. They are
+/// ignored when a run resumes.
 struct RunFacts {
   int64_t totalSteps = 0;
   double epoch = 0;
@@ -66,8 +70,8 @@ struct ResumePoint {
   FoundCheckpoint found;
   Progress progress;
   TrajectoryRecord record;
-  /// Name of the optimizer. Known even if the checkpoint has an earlier format,
-  /// which lacks the trajectory record.
+  /// The name of the optimizer. Checkpoints of earlier formats contain this
+  /// name too, although they have no trajectory record.
   std::string optimizerName;
   /// True if this executable can use the checkpoint's optimizer states.
   bool loadsStates = false;
@@ -81,17 +85,19 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                       const RunFacts &facts, int64_t keep,
                       std::vector<std::string> &notes);
 
-/// Reads the progress; returns nullopt if it is missing or invalid. Entry point
-/// of fuzzers: accesses only its argument.
+/// Reads the progress from the manifest. Returns nullopt if the progress is
+/// missing or invalid. Fuzzers call this function; it accesses only its
+/// argument.
 std::optional<Progress> readProgress(const CheckpointManifest &manifest);
 
-/// Finds the checkpoint and reads its progress, but no states.
+/// Finds and opens the checkpoint, and reads its progress and trajectory
+/// record, but no states.
 Result<ResumePoint> openCheckpoint(const std::string &path,
                                    const Engine &engine,
                                    std::vector<std::string> &notes);
 
-/// Reads the weights and, if point.loadsStates, the optimizer states. If not
-/// point.loadsStates, the optimizer states keep their initial values.
+/// Reads the weights. If point.loadsStates, also reads the optimizer states;
+/// otherwise they keep their initial values.
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes);
 

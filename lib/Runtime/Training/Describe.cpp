@@ -110,7 +110,7 @@ void addDescription(LogLine &line, const Description &description) {
       .text("precision", build.precision)
       .text("target", build.target);
   nlohmann::json figures = planFigures(description);
-  // If the figures of the plan include "microbatches", the loop below adds it.
+  // If `figures` contains "microbatches", the loop below adds it.
   if (!figures.contains("microbatches"))
     line.integer("microbatches", build.microbatches);
   for (auto &[name, value] : figures.items())

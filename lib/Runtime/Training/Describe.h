@@ -16,7 +16,8 @@
 
 namespace kiln::runtime {
 
-/// Return the number of elements of all parameters and of the trainable ones.
+/// Return the total number of elements of all parameters, and of the trainable
+/// parameters.
 int64_t parameterCount(const Description &description);
 int64_t trainableCount(const Description &description);
 
@@ -24,8 +25,8 @@ int64_t trainableCount(const Description &description);
 /// "name: value" line per property.
 std::string describeText(const Description &description);
 
-/// Adds the model, the compile options and the figures of the plan to the
-/// "start" line of the log. Omits the plan's list of buffers.
+/// Adds the model, the compile options and the figures of the plan, except its
+/// list of buffers, to `line`, the "start" line of the log.
 void addDescription(LogLine &line, const Description &description);
 
 } // namespace kiln::runtime

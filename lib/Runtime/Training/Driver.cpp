@@ -58,8 +58,8 @@ private:
   Status checkMemoryUse();
   Status traceOps();
   Status repeatOps();
-  /// Returns true for a training run, including one that resumes a run that is
-  /// already complete and therefore computes no step.
+  /// Returns true if this run trains. A resumed run that has no step left also
+  /// counts as a training run.
   bool trains() const {
     return !options_.onlyChecks() && files_.data && options_.steps > 0;
   }
@@ -74,7 +74,8 @@ private:
   Progress progress_;
   TrajectoryRecord record_;
   std::optional<ResumePoint> resumed_;
-  std::vector<std::string> changes_; ///< Changes of the trajectory to report.
+  /// For each change of the trajectory, a note for the user.
+  std::vector<std::string> changes_;
   std::optional<Records> records_;
   std::vector<std::string> notes_;
 };
@@ -87,7 +88,7 @@ static bool hasGradients(const Description &description) {
          std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
 }
 
-/// Checks the flags whose validity depends on this executable.
+/// Checks flags against the properties of this executable.
 Status Driver::checkOptions() {
   auto usage = [](const std::string &message) {
     return Status(ExitCode::Usage, message);
@@ -131,7 +132,9 @@ static Status openTokens(const std::string &path, int64_t vocabulary,
   return Status();
 }
 
-/// Opens the checkpoint to resume and adopts its choices and progress.
+/// Opens the checkpoint from which the run resumes, and sets progress_ to the
+/// progress of the checkpoint. If the run continues training, also calls
+/// adoptChoices().
 Status Driver::openResumed() {
   Result<ResumePoint> opened = openCheckpoint(options_.resume, engine_, notes_);
   if (!opened.ok())
@@ -143,7 +146,8 @@ Status Driver::openResumed() {
                   "--seed=" + std::to_string(options_.seed) +
                       " contradicts the checkpoint, which was made with " +
                       std::to_string(found.seed));
-  // The data order may still change if no sequence has been read.
+  // If no sequence has been read yet, --shuffle can still change the data
+  // order.
   if (options_.shuffle && found.sequence == 0)
     found.shuffle = options_.shuffle;
   if (options_.shuffle && options_.shuffle != found.shuffle)
@@ -157,10 +161,11 @@ Status Driver::openResumed() {
                               : Status();
 }
 
-/// A run without updates saves its checkpoint under the step number of the
-/// checkpoint that it resumes. Rejects such a run if it would replace that
-/// checkpoint by one without the optimizer states, because there may be no
-/// other copy of these states.
+/// A run without updates saves its checkpoint with the step number of the
+/// checkpoint from which it resumes. If it saves to the same directory, it
+/// replaces that checkpoint. Rejects the run if the new checkpoint would lack
+/// the optimizer states of the replaced one, because there may be no other copy
+/// of these states.
 Status Driver::checkNothingIsReplaced() const {
   const Progress &found = resumed_->progress;
   bool doesSteps = trains() && options_.steps > found.step;
@@ -178,8 +183,8 @@ Status Driver::checkNothingIsReplaced() const {
                     "step is done; choose another directory");
 }
 
-/// Determines the trajectory record of this run's checkpoints, and checks that
-/// a resumed run follows the trajectory of the checkpoint that it resumes.
+/// Determines the trajectory record for the checkpoints of this run. If the run
+/// resumes, checks that it follows the trajectory of the checkpoint.
 Status Driver::settleTrajectory() {
   if (trains()) {
     Result<DataIdentity> data = files_.data->identity();
@@ -206,8 +211,8 @@ Status Driver::settleTrajectory() {
       return status;
   } else {
     record_ = keptRecord(builtFactsOf(description_), *resumed_, changes_);
-    // A run that saves no checkpoints loses no optimizer states, so there is
-    // nothing to report.
+    // The changes affect only the checkpoints that this run saves. If the run
+    // saves no checkpoint, there is no change to report.
     if (options_.save.empty())
       changes_.clear();
   }
@@ -226,7 +231,7 @@ Status Driver::settleTrajectory() {
   return Status();
 }
 
-/// Opens the tensors of the inputs that the programs of this run declare.
+/// Opens the tensors for the inputs that the programs of this run declare.
 Status Driver::openDeclaredInputs() {
   std::vector<std::string> programs;
   if (files_.data)
@@ -252,7 +257,8 @@ Status Driver::openDeclaredInputs() {
                           files_.valInputs);
 }
 
-/// Opens the input files before the first long operation.
+/// Opens the input files. Called before all long operations, so that errors are
+/// reported early.
 Status Driver::openInputs() {
   const ModelInfo &model = description_.model;
   progress_.seed = options_.seed;
@@ -283,7 +289,7 @@ Status Driver::openInputs() {
   return status;
 }
 
-/// Warns about unusual but valid runs.
+/// Warns if the run is valid but unusual.
 void Driver::warnOfUnusualRuns() const {
   if (options_.steps == 0 || !files_.data)
     return;
@@ -303,9 +309,9 @@ void Driver::warnOfUnusualRuns() const {
          "compile with a smaller --batch or --seq");
 }
 
-/// Opens the output files before the first long operation. Existing files are
-/// unchanged until training starts, and new files are removed if the run fails
-/// before that.
+/// Opens the output files. Called before all long operations, so that errors
+/// are reported early. Existing files are unchanged until training starts. If
+/// the run fails before training starts, the files that it created are removed.
 Status Driver::openOutputs() {
   Status possible = tryOutputs(options_);
   if (!possible.ok() || options_.onlyChecks())
@@ -371,8 +377,8 @@ Status Driver::initialiseWeights() {
   return status;
 }
 
-/// Warns about text that is read or written as bytes although the tokens of the
-/// model are not bytes.
+/// Warns if text is read or written with one byte per token although the
+/// vocabulary of the model does not have 256 tokens.
 void Driver::warnOfBytes() const {
   int64_t vocabulary = description_.model.vocabSize;
   if (vocabulary == 256)
@@ -455,7 +461,8 @@ Status Driver::trainAndGenerate() {
     status = initialiseWeights();
   if (!status.ok())
     return status;
-  // Close the files of the checkpoint, which may be removed during training.
+  // Close the files of the checkpoint, because this run may remove the
+  // checkpoint during training.
   if (resumed_)
     resumed_->found.files.clear();
   if (options_.lockstep >= 0)
@@ -473,7 +480,7 @@ Status Driver::trainAndGenerate() {
   return status.ok() ? records_->outcome() : status;
 }
 
-/// Returns a source of pseudo-random tokens for checks without data.
+/// Returns a source of pseudo-random tokens, for checks that run without data.
 static SequenceSource syntheticSource(int64_t vocabulary) {
   SequenceSource source;
   source.read = [vocabulary](int64_t index, int64_t length, int32_t *tokens,
@@ -491,8 +498,8 @@ static SequenceSource syntheticSource(int64_t vocabulary) {
   return source;
 }
 
-/// Calls `body` with hooks that write the inputs of any program, from the data
-/// or from synthetic tokens.
+/// Calls `body` with hooks that write the inputs of any program. The tokens are
+/// taken from the data or, without data, are pseudo-random.
 Status
 Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
   std::vector<ProgramInputs> inputs;
@@ -534,8 +541,8 @@ Status Driver::traceOps() {
   });
 }
 
-/// Prints the lines of a check. Returns `status` if it is an error, or an error
-/// if a check failed.
+/// Prints the lines of a check. Returns `status` if it is an error. Otherwise
+/// returns an error if a line reports a failed check.
 static Status report(const char *check, const Status &status,
                      const std::vector<MemoryCheckLine> &lines) {
   Status printed = printResult(memoryCheckTable(lines));
@@ -571,7 +578,8 @@ Status Driver::drive() {
        {&Driver::checkOptions, &Driver::openOutputs, &Driver::openInputs,
         &Driver::startEngine}) {
     Status status = (this->*phase)();
-    // A stop signal may have caused the failure, so report the signal instead.
+    // If a stop was requested, return the error for the stop instead of
+    // `status`, because the stop may have caused the failure.
     if (stopRequested())
       return checkStop();
     if (!status.ok())

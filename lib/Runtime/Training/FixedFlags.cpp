@@ -27,7 +27,8 @@ static bool keepsGradients(const Description &description) {
   return false;
 }
 
-/// Splits a command line that kilnc recorded with shell quoting into words.
+/// Splits the command line of kilnc into words. kilnc recorded the command line
+/// with shell quoting.
 static std::vector<std::string> splitWords(const std::string &line) {
   std::vector<std::string> words;
   bool isQuoted = false, isEscaped = false, isInside = false;
@@ -51,7 +52,8 @@ static std::vector<std::string> splitWords(const std::string &line) {
   return words;
 }
 
-/// Returns the value of a flag on kilnc's recorded command line, or nullopt.
+/// Returns the value of a flag on the command line of kilnc, or nullopt if the
+/// flag is missing there.
 static std::optional<std::string> recordedValue(const Flag &flag,
                                                 const std::string &line) {
   std::vector<std::string> words = splitWords(line);
@@ -98,8 +100,8 @@ std::optional<std::string> fixedValue(const Flag &flag,
   return value.empty() ? std::nullopt : std::optional(value);
 }
 
-/// Returns true for flags that control the outputs of kilnc and do not affect
-/// the executable.
+/// Returns true for flags that only control which outputs kilnc writes and do
+/// not affect the executable.
 static bool isAboutOutputs(const Flag &flag) {
   static const char *const names[] = {"emit", "measure-machine", "o", "remarks",
                                       "report"};

@@ -17,13 +17,13 @@ namespace kiln::runtime {
 
 struct Description;
 
-/// Returns the value of a kilnc flag at compile time as text for users, or
-/// nullopt if the description does not record it.
+/// Returns the value that a kilnc flag had when the executable was compiled, as
+/// text for users, or nullopt if the description does not contain it.
 std::optional<std::string> fixedValue(const support::Flag &flag,
                                       const Description &description);
 
-/// Returns the error text for a kilnc flag on the command line of an
-/// executable: a sentence that starts with the flag. `description` may be null.
+/// Returns the error text for a flag of kilnc that was passed to an executable.
+/// The text is a sentence that starts with the flag. `description` may be null.
 std::string explainFixedFlag(const support::Flag &flag,
                              const Description *description);
 

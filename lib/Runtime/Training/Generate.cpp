@@ -17,7 +17,8 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Stream constant that separates sampling from all other uses of the seed.
+/// A constant that is combined with the seed, so that sampling uses another
+/// random stream than all other uses of the seed.
 static constexpr uint64_t generationKey = 0x67656e6572617465;
 
 int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
@@ -53,7 +54,7 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
                     const InputTensors *tensors,
                     const std::function<Status(const std::string &)> &emit) {
   int64_t vocabulary = inputs.vocabulary();
-  // Without a prompt, the text starts after a line break.
+  // If there is no prompt, generation starts after a line break.
   std::string prompt = options.prompt.empty() ? "\n" : options.prompt;
   std::vector<int32_t> tokens;
   for (unsigned char byte : prompt) {

@@ -20,17 +20,19 @@ namespace kiln::runtime {
 
 class InputTensors;
 
-/// Samples from the softmax of logits / temperature over the `topK` largest
-/// logits (0: all), with `uniform` in [0, 1). Temperature 0 selects the largest
-/// logit and, among equals, the first. Reorders `logits`.
+/// Samples a token from softmax(logits / temperature), restricted to the `topK`
+/// largest logits (0: all logits). `uniform` is a random number in [0, 1). If
+/// `temperature` is 0, returns the token with the largest logit; if several
+/// logits are equal, the one with the lowest id. Reorders `logits`.
 int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
                     double temperature, int64_t topK, double uniform);
 
-/// Extends options.prompt by options.generate tokens, where each byte is one
-/// token, and passes each piece of text to `emit`. Token ids above 255 are
-/// printed as <|id|>. `tensors` provides the values of declared inputs and may
-/// be null. Equal seeds give equal text. Fails with ExitCode::Stopped after a
-/// signal, and with the error of `emit` if that fails.
+/// Generates options.generate tokens after options.prompt, each byte of which
+/// is one token. Passes the prompt and the text of each generated token to
+/// `emit`. A token id above 255 has the text <|id|>. `tensors` provides the
+/// values of declared inputs and may be null. Runs with equal seeds generate
+/// equal text. Fails with ExitCode::Stopped after a stop signal, and with the
+/// error of `emit` if `emit` fails.
 Status generateText(Engine &engine, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
                     const InputTensors *tensors,

@@ -16,8 +16,9 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Returns true if the same tensor of a file can provide both inputs. Their
-/// batch sizes may differ, because they may belong to different programs.
+/// Returns true if one tensor of a file can provide both inputs. The batch
+/// sizes of the inputs may differ, because the inputs may belong to different
+/// programs.
 static bool haveOneTensor(const InputInfo &a, const InputInfo &b) {
   std::size_t first = a.isBatched ? 1 : 0;
   return a.type == b.type && a.isBatched == b.isBatched &&

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A model may declare inputs besides tokens (see #kiln.input). A safetensors
+// A model may declare inputs other than tokens (see #kiln.input). A safetensors
 // file provides one tensor per declared input. The tensor of a batched input
-// has one row per sequence of the data; any other tensor is the same in every
-// step.
+// has one row per sequence of the data. All other inputs have the same value in
+// every step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,8 @@
 
 namespace kiln::runtime {
 
-/// Returns the inputs that the named programs of a description declare, without
-/// duplicates. Fails if two programs declare the same name with different types
+/// Returns the inputs that the given programs declare, without duplicates.
+/// Fails if two programs declare inputs of the same name with different types
 /// or shapes.
 Result<std::vector<InputInfo>>
 declaredInputs(const Description &description,
@@ -35,21 +35,23 @@ declaredInputs(const Description &description,
 
 class InputTensors {
 public:
-  /// Opens a file and checks the shapes and types of the tensors of `inputs`.
-  /// `flag` is the flag that specified the file, for messages. A batched input
-  /// must have `sequences` rows; nullopt accepts any number of rows, for a run
-  /// without data.
+  /// Opens a file and checks the shapes and types of the tensors for `inputs`.
+  /// `flag` is the flag with which the user specified the file; error messages
+  /// contain it. The tensor of a batched input must have `sequences` rows. If
+  /// `sequences` is nullopt (for a run without data), any number of rows is
+  /// accepted.
   static Result<InputTensors> open(const std::string &path,
                                    const std::string &flag,
                                    const std::vector<InputInfo> &inputs,
                                    std::optional<int64_t> sequences);
 
-  /// Copies the tensor of an unbatched input to `data`.
+  /// Copies the value of `input`, which must not be batched, to `data`.
   void copy(const InputInfo &input, char *data) const;
-  /// Reads the row of a sequence, 0 <= sequence < sequences.
+  /// Reads the row of a batched input for sequence `sequence`, which must be in
+  /// [0, number of rows).
   Status readRow(const InputInfo &input, int64_t sequence, char *data) const;
-  /// Returns a hash of the names, types and shapes of all tensors of the file
-  /// and of a sample of their elements.
+  /// Returns a hash of the names, types and shapes of all tensors in the file,
+  /// and of a sample of the elements of each tensor.
   Result<std::string> identity() const;
 
 private:
@@ -62,10 +64,11 @@ private:
   std::map<std::string, std::vector<char>> constants_;
 };
 
-/// Opens the tensors of the inputs that the named programs declare. Leaves
-/// `file` empty if they declare none; if they declare some and `path` is empty,
-/// returns an error that names `flag`. `data`, if set, determines the number of
-/// sequences.
+/// Opens the file at `path`, which provides the inputs that the given programs
+/// declare. If the programs declare no inputs and `path` is empty, leaves
+/// `file` empty. If they declare inputs and `path` is empty, returns an error
+/// that contains `flag`. If `data` is set, batched inputs must have one row per
+/// sequence of `data`.
 Status openInputTensors(const std::string &path, const std::string &flag,
                         const Description &description,
                         const std::vector<std::string> &programs,

@@ -44,15 +44,16 @@ private:
     std::string buffer;
     int64_t bytes;
     int64_t iterations = 0;
-    StreamHash all;   ///< Hash over all iterations in order.
-    std::string last; ///< Hash of the last iteration.
+    StreamHash all;   ///< Hash of the values of all iterations, in order.
+    std::string last; ///< Hash of the value of the last iteration.
   };
 
   const StepTensors &tensors_;
-  std::vector<Entry> entries_; ///< Ordered by first iteration.
+  std::vector<Entry> entries_; ///< In the order of their first write.
   std::map<std::pair<size_t, const char *>, size_t> index_;
-  std::vector<int64_t>
-      order_; ///< For each tensor, the number of its last write, or -1.
+  /// For each tensor, the sequence number of its last write, or -1 if the
+  /// tensor has not been written.
+  std::vector<int64_t> order_;
   int64_t writes_ = 0;
 };
 
@@ -133,8 +134,8 @@ void OpRecorder::describe(Json &reply) const {
   reply["order"] = order_;
 }
 
-/// Returns the bits of a number in hexadecimal, because JSON cannot represent
-/// NaN and decimal numbers may lose bits.
+/// Returns the bits of a number in hexadecimal. A JSON number cannot represent
+/// NaN, and decimal text may lose bits.
 static std::string bitsOf(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -190,7 +191,8 @@ void Server::addRecord(const StepRecord &record, Json &reply) const {
     reply["grad_norm"] = bitsOf(*record.gradNorm);
 }
 
-/// Returns a string member of a command, or "" if it has another type.
+/// Returns the string member `key` of a command, or "" if it is missing or not
+/// a string.
 static std::string textOf(const Json &command, const char *key) {
   auto found = command.find(key);
   return found != command.end() && found->is_string()
@@ -226,9 +228,10 @@ Status Server::step(const Json &command, Json &reply) {
   return addHashes(reply);
 }
 
-/// Repeats the last step from weights perturbed by their rounding error and
-/// saves the tensors at `indexes`; then repeats the step from the original
-/// states.
+/// Repeats the last step from weights that are perturbed by their rounding
+/// error, and saves the resulting tensors whose indexes are in `indexes` to
+/// `file`. Then restores the original states and repeats the step, so that the
+/// states are again those that the last step computed.
 Status Server::perturb(const std::string &file,
                        const std::vector<size_t> &indexes, Json &reply) {
   if (!tensors_.kept())

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements --lockstep=FD, with which kiln-diff controls an executable. The
-// server reads one JSON object per line from stdin ("step", "save", ...) and
-// writes one reply line per command to FD; docs/reference/lockstep-protocol.md
-// lists the commands. TrainingRun computes the steps as in a training run.
+// Implements --lockstep=FD, through which kiln-diff controls an executable. The
+// server reads one command per line from stdin, a JSON object such as {"do":
+// "step"}, and writes one line with the reply to FD.
+// docs/reference/lockstep-protocol.md lists the commands. Steps are computed by
+// TrainingRun, as in an ordinary training run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,8 @@
 
 namespace kiln::runtime {
 
-/// Serves commands until stdin ends. The states must have their initial values,
-/// and `run` must be bound.
+/// Executes commands until stdin ends. Before the call, the states must have
+/// their initial values and `run` must be bound.
 Status serveLockstep(Engine &engine, TrainingRun &run, const Options &options);
 
 } // namespace kiln::runtime

@@ -13,11 +13,13 @@
 
 namespace kiln::runtime {
 
-/// Number of checked steps per program; the first step may still allocate.
+/// Number of steps that are run per program. Allocations in the first of these
+/// steps are allowed.
 static constexpr int64_t checkedSteps = 4;
 
-/// Upper bound of the memory outside the arena and outside the vendor library:
-/// thread stacks, the C library, the description, the log and memory pools.
+/// Upper bound on the memory that belongs neither to the arenas nor to the
+/// vendor library, but to thread stacks, the C library, the description, the
+/// log and memory pools.
 static constexpr int64_t explainedBytes = int64_t(64) << 20;
 
 static Status checkAllocations(Engine &engine, const MemoryCheckHooks &hooks,
@@ -61,8 +63,9 @@ static void checkResident(Engine &engine, std::vector<MemoryCheckLine> &lines) {
   std::optional<AllocationCounts> counts = engine.allocations();
   if (process.anonymous == 0 || !counts)
     return;
-  // The kernel reports no peak for anonymous memory alone. The file-backed part
-  // (code) is constant, so it is subtracted from the resident peak.
+  // The kernel reports the peak of all resident memory, but not that of
+  // anonymous memory. The file-backed memory (code) is constant. Therefore
+  // subtract it from the resident peak.
   int64_t files = process.resident - process.anonymous;
   int64_t anonymous = process.peakResident - files;
   int64_t rest = anonymous - facts.touchedArenaBytes - facts.libraryBytes;
@@ -85,7 +88,7 @@ Status checkMemory(Engine &engine, const MemoryCheckHooks &hooks,
     status = checkAllocations(engine, hooks, program, lines);
   if (!status.ok())
     return status;
-  // Measure resident memory before checkPlan() copies states.
+  // Measure the resident memory before checkPlan(), which copies states.
   checkResident(engine, lines);
   return engine.checkPlan(
       [&](size_t program) {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks that memory is used as planned: no allocation within a step, the same
-// live heap after every step, little memory outside the arena, and the Engine's
-// own checks of its plan.
+// Checks that an executable uses memory as planned: a step allocates no memory,
+// the heap has the same size after every step, there is little memory outside
+// the arenas, and the engine's checks of the plan succeed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,15 @@
 
 namespace kiln::runtime {
 
-/// `restore` sets all states to their initial values. `load` writes the inputs
-/// of run `step` of a program, where `step` counts from 0.
+/// `restore` must set all states to their initial values. `load` must write the
+/// inputs of step `step` of a program, where steps are numbered from 0.
 struct MemoryCheckHooks {
   std::function<Status()> restore;
   std::function<Status(size_t program, int64_t step)> load;
 };
 
-/// Runs all checks and adds one line per check. Returns an error only if a
-/// program cannot run; a failed check is a line with ok = false.
+/// Runs all checks and appends the results to `lines`. A failed check appends a
+/// line with ok = false. Returns an error only if a program cannot run.
 Status checkMemory(Engine &engine, const MemoryCheckHooks &hooks,
                    std::vector<MemoryCheckLine> &lines);
 

@@ -26,7 +26,8 @@ namespace kiln::runtime {
 
 namespace {
 
-/// Declares the flags, parses the command line and checks the result.
+/// Declares the flags, parses the command line, and checks that the flags are
+/// compatible.
 class FlagParser {
 public:
   FlagParser();
@@ -41,8 +42,9 @@ private:
   Status readChanging();
   Status checkLockstep() const;
   bool given(const char *flag) const { return app_.count(flag) > 0; }
-  /// Returns an error if `flag` is given and `present` is false; the message
-  /// names `other`.
+  /// Returns an error if `flag` is given and `present` is false. The message
+  /// says that `flag` needs the flag `other`. The caller sets `present` to true
+  /// if `other` is given.
   Status needs(const char *flag, const char *other, bool present) const;
 
   CLI::App app_;
@@ -88,8 +90,8 @@ static Check seed() {
   return wholeNumber<uint64_t>(0, std::numeric_limits<uint64_t>::max());
 }
 
-/// Returns a CLI11 check for a finite number of at least 0 or, for a share,
-/// above 0 and at most 1.
+/// Returns a CLI11 check for a finite number x. If `isShare`, 0 < x <= 1 must
+/// hold; otherwise x >= 0.
 static Check number(bool isShare = false) {
   return [=](const std::string &text) {
     double value = 0;
@@ -101,7 +103,7 @@ static Check number(bool isShare = false) {
   };
 }
 
-/// Returns a CLI11 check for one of the keys of `names`.
+/// Returns a CLI11 check that a value is a key of `names`.
 template <typename Map> static Check oneOf(const Map &names) {
   return [&names](const std::string &text) {
     if (names.count(text))
@@ -256,7 +258,7 @@ void FlagParser::addRecordFlags() {
                   "On a GPU: file of the fastest GEMM algorithms, which the "
                   "first start searches for (default: in the user's cache); "
                   "none: do not search");
-  // Used by kiln-diff only; see docs/reference/lockstep-protocol.md.
+  // Only kiln-diff passes this flag; see docs/reference/lockstep-protocol.md.
   app_.add_option("--lockstep", options_.lockstep)->group("");
   app_.add_option("--generate", options_.generate,
                   "Generate N tokens (after training, if any)")
@@ -281,7 +283,7 @@ Status FlagParser::needs(const char *flag, const char *other,
                (known ? known->spelling() : other));
 }
 
-/// Parses the list of --resume-changing.
+/// Parses the value of --resume-changing, a list of names.
 Status FlagParser::readChanging() {
   if (!given("--resume-changing"))
     return Status();
@@ -302,8 +304,8 @@ Status FlagParser::readChanging() {
   return Status();
 }
 
-/// Rejects flags that are not supported with --lockstep, where kiln-diff
-/// requests every step.
+/// Rejects flags that cannot be combined with --lockstep. With --lockstep,
+/// kiln-diff requests each step.
 Status FlagParser::checkLockstep() const {
   if (options_.lockstep < 0)
     return usage("--lockstep is not a file descriptor");
@@ -360,8 +362,8 @@ Status FlagParser::check() const {
     if (!status.ok())
       return status;
   }
-  // The rates of a resumed run are checked later, after the checkpoint has
-  // completed the options.
+  // If the run resumes, the checkpoint provides the options that are not given.
+  // The rates are checked after that.
   if (options_.continues())
     return Status();
   return checkRates(options_.schedule, options_.gradClip, options_.steps,

@@ -58,8 +58,8 @@ Status tryOutputs(const Options &options) {
     if (!path->empty())
       if (Status status = tryOutputFile(*path); !status.ok())
         return status;
-  // An existing algorithm file need not be writable: if it is complete, it is
-  // only read.
+  // If an existing algorithm file contains all algorithms that the run uses,
+  // the run does not write the file. Therefore the file need not be writable.
   std::error_code error;
   if (!algorithms.empty() && !std::filesystem::exists(algorithms, error))
     return tryOutputFile(algorithms);

@@ -13,9 +13,9 @@
 
 namespace kiln::runtime {
 
-/// Fails if an output file that the run writes in one piece cannot be written,
-/// or if an output flag names the same file as another flag. Changes no file.
-/// Logs and checkpoints are checked separately, when they are opened.
+/// Fails if an output file other than a log or a checkpoint cannot be written,
+/// or if an output flag and another flag name the same file. Changes no file.
+/// Whether logs and checkpoints can be written is checked when they are opened.
 Status tryOutputs(const Options &options);
 
 } // namespace kiln::runtime

@@ -14,7 +14,8 @@
 
 namespace kiln::runtime {
 
-/// Returns the value of the line "key:   123 kB" in bytes, or 0.
+/// Returns the bytes for a line "key:   123 kB", or 0 if there is no line for
+/// `key`.
 static int64_t findBytes(const char *text, const char *key) {
   const char *line = std::strstr(text, key);
   return line ? std::strtoll(line + std::strlen(key), nullptr, 10) * 1024 : 0;

@@ -12,14 +12,16 @@
 
 namespace kiln::runtime {
 
-/// Sizes in bytes from /proc/self/status; 0 if the kernel does not report them.
+/// Sizes in bytes from /proc/self/status. A size that the kernel does not
+/// report is 0.
 struct ProcessMemory {
-  int64_t peakResident = 0; ///< Peak since the start of the process.
+  /// Maximum of `resident` since the start of the process.
+  int64_t peakResident = 0;
   int64_t resident = 0;
-  int64_t anonymous = 0; ///< Part of `resident` without a backing file.
+  int64_t anonymous = 0; ///< Bytes of `resident` that no file backs.
 };
 
-/// Reads the sizes without allocating memory.
+/// Reads the sizes. Allocates no memory.
 ProcessMemory readProcessMemory();
 
 } // namespace kiln::runtime

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks up the inputs and outputs of a program once, by the names of
+// Finds the inputs and outputs of a program by the names in
 // docs/reference/program-format.md, checks their types and shapes, and stores
-// typed pointers to them. A program has only the inputs that it uses; the
-// pointers to other inputs are null, and writes to those inputs are ignored.
+// typed pointers to them. A program has only the inputs that it uses. The
+// pointers to all other inputs are null, and writing such an input has no
+// effect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +27,15 @@ namespace kiln::runtime {
 
 /// An endless stream of sequences.
 struct SequenceSource {
-  /// Reads `length` tokens and targets of sequence `index`.
+  /// Reads sequence `index`: `length` tokens and as many targets.
   std::function<Status(int64_t index, int64_t length, int32_t *tokens,
                        int32_t *targets)>
       read;
-  /// Returns the position of sequence `index` in its file.
+  /// Returns the position in the file of the sequence that is read as sequence
+  /// `index`, which differs from `index` if the data is shuffled or repeated.
   std::function<int64_t(int64_t index, int64_t length)> number;
-  /// Values of the inputs that the model declares; null: zeros.
+  /// The values of the inputs that the model declares. If null, these inputs
+  /// are zero.
   const InputTensors *inputs = nullptr;
 };
 
@@ -48,16 +51,16 @@ public:
   int64_t batch() const { return batch_; }
   int64_t length() const { return length_; }
 
-  /// Reads the sequences first, first + 1, ... into the tokens, targets and
-  /// declared inputs, and writes the loss scale and the random keys. Rows
-  /// `rows` and above are padding, and their targets are ignored. Returns the
+  /// Reads the sequences first, ..., first + rows - 1, and writes the tokens,
+  /// targets, declared inputs, loss scale and random keys. The rows from `rows`
+  /// to batch() - 1 are padding, and their targets are ignored. Returns the
   /// number of targets that are not ignored.
   Result<int64_t> writeBatch(const SequenceSource &source, int64_t first,
                              int64_t rows, uint64_t seed, int64_t step);
 
   void writeUpdate(double rate, int64_t step, double clip);
-  /// Writes one sequence of `count` <= length() tokens and requests the logits
-  /// of its last token.
+  /// Writes one sequence of `count` <= length() tokens, and selects its last
+  /// token as the one whose logits are computed.
   void writePrompt(const int32_t *tokens, int64_t count,
                    const InputTensors *inputs);
 
@@ -73,7 +76,7 @@ public:
   }
 
 private:
-  /// An input that the model declares, and its address.
+  /// An input that the model declares, and the address of its value.
   struct DataInput {
     InputInfo info;
     char *data;
@@ -101,7 +104,8 @@ private:
   const float *logits32_ = nullptr;
   const double *logits64_ = nullptr;
   std::vector<DataInput> dataInputs_;
-  /// Destination of the targets if the program does not use them.
+  /// If the program has no input for targets, the targets are written to this
+  /// buffer.
   std::vector<int32_t> sink_;
 };
 

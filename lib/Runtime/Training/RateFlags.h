@@ -16,9 +16,9 @@
 
 namespace kiln::runtime {
 
-/// Checks the values of the flags of learning rate and clipping, and that the
-/// flags in `given`, from the command line or from a checkpoint, are
-/// compatible. A failure has ExitCode::Usage.
+/// Checks the values of the flags for the learning rate and gradient clipping,
+/// and that the flags in `given` can be combined. A flag in `given` was on the
+/// command line or in the checkpoint. An error has ExitCode::Usage.
 Status checkRates(const ScheduleOptions &schedule, double gradClip,
                   int64_t steps, const std::set<std::string> &given);
 

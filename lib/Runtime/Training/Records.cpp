@@ -46,8 +46,8 @@ Result<Records> Records::open(const Options &options) {
   return records;
 }
 
-/// Writes progress output to stdout. If stdout blocks and the run has to stop,
-/// the output is dropped.
+/// Writes progress output to stdout. If the run has to stop while stdout
+/// blocks, drops the output.
 void Records::show(const std::string &text) {
   std::string all = (barDrawn_ ? "\r\x1b[K" : "") + text;
   barDrawn_ = false;
@@ -84,7 +84,7 @@ void Records::end(const LogLine &line) {
 void Records::drawBar(const StepRecord &record) {
   auto now = std::chrono::steady_clock::now();
   bool last = record.step >= totalSteps_;
-  // Limits the bar to ten updates per second.
+  // Redraw the bar at most ten times per second.
   if (barDrawn_ && !last && now - lastBar_ < std::chrono::milliseconds(100))
     return;
   lastBar_ = now;
@@ -104,7 +104,7 @@ void Records::drawBar(const StepRecord &record) {
                 (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
                 (long long)(seconds % 60), last ? "\n" : "");
   show(text);
-  // The bar of the last step stays on the screen.
+  // The bar of the last step ends with a line break and is not cleared.
   barDrawn_ = !last;
 }
 

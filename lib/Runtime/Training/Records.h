@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each event is one call, which writes to the JSONL log, to TensorBoard and to
-// stdout: a progress bar on a terminal, one line per step otherwise.
+// Writes each step and each evaluation to the JSONL log, to TensorBoard and to
+// stdout. On a terminal, the output of the steps to stdout is a progress bar;
+// otherwise it is one line per step. The start and the end of a run are written
+// to the log only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +26,9 @@
 
 namespace kiln::runtime {
 
-/// Prints a line to stderr after clearing a progress bar.
+/// Clears a progress bar on the terminal, and prints a line to stderr.
 void printToStderr(const std::string &line);
-/// Prints a line that starts with "warning: " to stderr.
+/// Prints "warning: " and the message as a line to stderr.
 void warn(const std::string &message);
 
 struct StepRecord {
@@ -36,18 +38,19 @@ struct StepRecord {
   std::optional<double> gradNorm;
   double tokensPerSecond = 0;
   double milliseconds = 0;
-  /// The part of `milliseconds` spent waiting for copies between the arenas;
-  /// nullopt if there are no such copies.
+  /// The time for which the step waited for copies between the arenas.
+  /// `milliseconds` includes this time. nullopt if the step has no such copies.
   std::optional<double> copyWaitMilliseconds;
 };
 
 class Records {
 public:
-  /// Opens the files without changing them. If start() is not called, the
-  /// destructor removes the files that open() created.
+  /// Opens the log and TensorBoard files without changing them. If start() is
+  /// never called, the destructor removes the files that open() created.
   static Result<Records> open(const Options &options);
 
-  /// If `resumedStep` is set, the log continues after that step.
+  /// If `resumedStep` is set, keeps the lines of an existing log up to that
+  /// step and appends to them.
   Status start(const LogLine &line, int64_t totalSteps,
                std::optional<int64_t> resumedStep);
   void step(const StepRecord &record);
@@ -55,7 +58,8 @@ public:
   void end(const LogLine &line);
   /// Prints a line for the user to stdout.
   void say(const std::string &line);
-  /// Fails if part of the log or of the TensorBoard file was lost.
+  /// Returns an error if a line of the log or a value of the TensorBoard file
+  /// could not be written.
   Status outcome() const;
 
 private:

@@ -21,7 +21,7 @@ namespace kiln::runtime {
 
 namespace {
 
-/// A flag that determines part of the trajectory.
+/// A flag that determines a property of the trajectory.
 struct ChoiceFlag {
   const char *flag;
   std::string (*text)(const RunChoices &choices);
@@ -31,8 +31,8 @@ struct ChoiceFlag {
 /// A property of the executable or of the data that differs from that of the
 /// checkpoint.
 struct Difference {
-  const char *name; ///< Name in --resume-changing.
-  const char *what; ///< Name in messages.
+  const char *name; ///< Name of the property in --resume-changing.
+  const char *what; ///< Name of the property in messages.
   std::string then;
   std::string now;
 };
@@ -140,8 +140,8 @@ TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
     record.trajectory->built.frozenParameters = frozen;
     point.loadsStates = false;
   }
-  // Optimizer states that are loaded, or that no update has changed, need no
-  // reset.
+  // The optimizer states need no reset if the run loads them from the
+  // checkpoint, or if no update has changed them yet.
   if (point.loadsStates || point.progress.step == 0)
     return record;
   point.progress.optimizerStart = point.progress.step;
@@ -162,8 +162,8 @@ static Status usage(const std::string &message) {
   return Status(ExitCode::Usage, message);
 }
 
-/// Describes how a change of --steps affects the learning rates. Returns "" if
-/// the schedule does not depend on --steps.
+/// Returns text that describes how a change of --steps affects the learning
+/// rates, or "" if the schedule does not depend on --steps.
 static std::string effectOfSteps(const RunChoices &choices) {
   ScheduleKind kind = choices.schedule.kind;
   if (kind == ScheduleKind::Constant || kind == ScheduleKind::Exponential)
@@ -230,8 +230,8 @@ static std::string clipText(double clip) {
   return clip > 0 ? "at norm " + numberText(clip) : std::string("off");
 }
 
-/// Returns the properties of the executable and of the data that differ between
-/// `then` and `now`.
+/// Returns the properties of the executable and of the data that have different
+/// values in `then` and `now`.
 static std::vector<Difference> findDifferences(const Trajectory &then,
                                                const Trajectory &now) {
   const BuiltFacts &a = then.built, &b = now.built;
@@ -262,9 +262,11 @@ static std::vector<Difference> findDifferences(const Trajectory &then,
   return list;
 }
 
-/// Returns the first sequence of the new length that starts at or after the
-/// first token of sequence `index` of the old length, in the same epoch or at
-/// the start of the next. Returns nullopt if the result exceeds mostCount.
+/// Converts a sequence index for sequences of `oldLength` tokens to one for
+/// sequences of `newLength` tokens. Let t be the first token of sequence
+/// `index`. Returns the first new sequence of the same epoch that starts at or
+/// after t, or the first sequence of the next epoch if there is none. Returns
+/// nullopt if the result exceeds mostCount.
 static std::optional<int64_t> convertSequence(int64_t index, int64_t oldLength,
                                               int64_t newLength,
                                               int64_t tokens) {
@@ -282,8 +284,8 @@ static std::optional<int64_t> convertSequence(int64_t index, int64_t oldLength,
   return result && *result <= mostCount ? result : std::nullopt;
 }
 
-/// Applies an allowed difference to `point`. Returns text for a note that
-/// describes the effect of the difference.
+/// Adapts `point` to a difference that the user has allowed. Returns text that
+/// describes the effect; the caller appends the text to a note.
 static Result<std::string> applyDifference(const std::string &name,
                                            const Trajectory &then,
                                            const Trajectory &now,
@@ -315,7 +317,7 @@ static Result<std::string> applyDifference(const std::string &name,
          std::to_string(progress.sequence);
 }
 
-/// Returns the one-line error for differences that are not allowed.
+/// Returns the one-line error that lists the differences that are not allowed.
 static Status refuse(const ResumePoint &point,
                      const std::vector<Difference> &differences,
                      const std::set<std::string> &allowed) {
@@ -336,13 +338,16 @@ static Status refuse(const ResumePoint &point,
 Status compareTrajectories(const Trajectory &now, const Options &options,
                            ResumePoint &point,
                            std::vector<std::string> &notes) {
-  // Without a recorded trajectory, at most the optimizer is compared.
+  // If the checkpoint contains no trajectory, use the trajectory of this run
+  // instead, so that no difference is found. Exception: a checkpoint of an
+  // earlier format (!isKnown) contains the name of its optimizer. If its
+  // optimizer states cannot be loaded, the difference is the optimizer.
   Trajectory then = point.record.trajectory.value_or(now);
   if (!point.record.isKnown && !point.loadsStates)
     then.built.training.updates = {{point.optimizerName, {}, "matrices"}};
   std::vector<Difference> differences = findDifferences(then, now);
-  // If --grad-clip is given, a difference in clipping is allowed, and
-  // adoptChoices has already reported it.
+  // If --grad-clip is given, the clipping of the checkpoint does not apply, and
+  // adoptChoices() has already reported the difference.
   if (options.gradClipGiven)
     differences.erase(std::remove_if(differences.begin(), differences.end(),
                                      [](const Difference &difference) {
@@ -353,7 +358,9 @@ Status compareTrajectories(const Trajectory &now, const Options &options,
   for (const Difference &difference : differences)
     if (!options.resumeChanging.count(difference.name))
       return refuse(point, differences, options.resumeChanging);
-  // If the frozen parameters differ, no optimizer state can be loaded.
+  // If the number of frozen parameters differs from that of the checkpoint, no
+  // optimizer state is loaded. applyDifference() reads loadsStates, so clear
+  // loadsStates before the first call.
   for (const Difference &difference : differences)
     if (difference.name == std::string_view("frozen"))
       point.loadsStates = false;

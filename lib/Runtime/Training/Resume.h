@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A resumed training run follows the trajectory of the run that saved the
-// checkpoint. Choices that flags control are taken from the checkpoint unless
-// the flag is given. Properties of the executable and of the data must equal
-// those of the checkpoint unless --resume-changing names them. Every change is
-// reported in one line with the old and the new value.
+// checkpoint. A choice that a flag controls is taken from the checkpoint unless
+// the flag is given. A property of the executable or of the data must have the
+// value recorded in the checkpoint unless --resume-changing names the property.
+// Each change is reported in one line with the old and the new value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,43 +25,46 @@
 
 namespace kiln::runtime {
 
-/// Returns the choices in `options`. The caller must have completed `options`;
-/// see adoptChoices(). `clips` is true if the executable computes the gradient
-/// norm.
+/// Returns the choices in `options`. If the run resumes, adoptChoices() must
+/// have been called before. `clips` is true if the executable computes the
+/// gradient norm.
 RunChoices choicesOf(const Options &options, bool clips);
 
-/// Completes `options`, for which continues() is true, with the choices of the
-/// checkpoint, and checks that the result is consistent. Adds the changes to
-/// `notes`.
+/// Sets the options that were not given to the choices of the checkpoint, and
+/// checks that the resulting options are consistent. options.continues() must
+/// be true. Adds a note for each choice that the options change.
 Status adoptChoices(const ResumePoint &point, Options &options,
                     std::vector<std::string> &notes);
 
-/// Returns the first line of a resumed run: the checkpoint and its step.
+/// Returns the line that a resumed run prints first. The line contains the path
+/// and the step of the checkpoint.
 std::string resumeLine(const ResumePoint &point, const Options &options);
 
-/// Returns the warning that a checkpoint of an earlier format has no trajectory
-/// to compare with.
+/// Returns the warning that the checkpoint has an earlier format. Such a
+/// checkpoint contains no trajectory with which the run could be compared.
 std::string unknownTrajectory(const ResumePoint &point);
 
 /// Returns the trajectory record for the checkpoints of a run that does not
 /// train: the record of the checkpoint that the run reads. If the executable
 /// cannot use the optimizer states of that checkpoint, the optimizer states of
-/// the run keep their initial values. The record then names the optimizer of
-/// the executable, and `notes` reports the change.
+/// the run keep their initial values. In that case, the returned record
+/// contains the optimizer of the executable, and a note about the change is
+/// added to `notes`.
 TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
                             std::vector<std::string> &notes);
 
-/// Compares the properties of the executable and of the data with those of the
-/// checkpoint. Fails with a one-line error that names all differences if
-/// `options` does not allow one of them. Otherwise adds the differences to
-/// `notes` and moves `point.progress` to the position where reading resumes,
-/// which depends on the difference:
-///   another batch             the next sequence, as before
-///   another sequence length   the same token of the same epoch, rounded up to
-///                             a whole sequence
-///   other data                the beginning
-///   another optimizer         the same position; its states are reset unless
-///                             both optimizers use the same states
+/// Compares the properties of the executable and of the data with those that
+/// the checkpoint records. If `options` does not allow all differences, fails
+/// with a one-line error that names them. Otherwise adds a note for each
+/// difference, and sets point.progress.sequence to the sequence at which
+/// reading resumes. If one of the following properties differs, the effect is:
+///   batch             reading resumes at the next unread sequence
+///   sequence length   reading resumes at the next unread token of the epoch,
+///                     rounded up to the start of a sequence
+///   data              reading resumes at the start of the data
+///   optimizer         reading resumes at the next unread sequence; the
+///                     optimizer states are reset unless both optimizers use
+///                     the same states
 Status compareTrajectories(const Trajectory &now, const Options &options,
                            ResumePoint &point, std::vector<std::string> &notes);
 

@@ -18,7 +18,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Number of elements that a thread initialises per chunk.
+/// Number of elements per chunk. Each chunk is initialised by one thread.
 static constexpr int64_t initialChunk = 1 << 16;
 
 static Status initialiseState(Engine &engine, const StateInfo &state,

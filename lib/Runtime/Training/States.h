@@ -16,18 +16,19 @@
 
 namespace kiln::runtime {
 
-/// Sets every state except mirrors to its declared initial value.
+/// Sets every state to its declared initial value, except mirrors.
 Status initialiseStates(Engine &engine, uint64_t seed);
 
-/// Reads every parameter and buffer from `path`, a .safetensors file or a model
-/// directory, by the tensor names of the source model. Other states are
-/// unchanged. Any other tensor in the file is an error, unless UnusedTensors.h
-/// lists it or `ignored` names it. Adds warnings to `notes`.
+/// Reads every parameter and buffer from `path`, which is a .safetensors file
+/// or a model directory. Tensors are found by their names in the source model.
+/// All other states are unchanged. The file must not contain other tensors,
+/// except those that UnusedTensors.h lists and those that `ignored` names. Adds
+/// warnings to `notes`.
 Status loadWeights(Engine &engine, const std::string &path,
                    const std::vector<std::string> &ignored,
                    std::vector<std::string> &notes);
 
-/// Returns true if the state is part of the saved model.
+/// Returns true if the state is stored in the weight file of a saved model.
 inline bool isWeight(const StateInfo &state) {
   return state.role == StateRole::Parameter || state.role == StateRole::Buffer;
 }

@@ -157,7 +157,8 @@ Status StepTensors::restore() {
   return copyMirrors(engine_);
 }
 
-/// Perturbs every element of an f32 or f64 tensor.
+/// Multiplies each element of an f32 or f64 tensor by 1 + eps or 1 - eps,
+/// pseudo-randomly.
 template <typename T>
 static void perturbElements(char *data, int64_t count, T eps) {
   T *values = reinterpret_cast<T *>(data);
@@ -168,7 +169,8 @@ static void perturbElements(char *data, int64_t count, T eps) {
   }
 }
 
-/// Perturbs every element of a tensor of a 16-bit float type.
+/// Multiplies each element of a tensor of a 16-bit float type by 1 + eps or 1 -
+/// eps, pseudo-randomly.
 static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
   for (int64_t i = 0; i < tensor.elements(); ++i) {
     char *element = data + 2 * i;
@@ -179,8 +181,9 @@ static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
   }
 }
 
-/// Returns the relative rounding error of a weight: in its own type or, with
-/// mixed precision, in the narrower type that it is cast to.
+/// Returns the relative rounding error of a weight. With mixed precision,
+/// weights are cast to a narrower type, and the rounding error is that of the
+/// narrower type.
 static double roundingOf(ElementType type, const std::string &precision) {
   double eps = infoOf(type).spacingAtOne;
   if (eps > 0 && precision == "bf16")

@@ -29,9 +29,12 @@
 namespace kiln::runtime {
 
 struct StepTensor : ValueInfo {
-  const char *role = "gradient"; ///< Or a state's role, such as "parameter".
-  const char *data = nullptr;    ///< Address in an observed run, or null.
-  std::size_t index = 0;         ///< Index of the state or program output.
+  /// "gradient", or the role of a state, such as "parameter".
+  const char *role = "gradient";
+  /// The address that OpResult::data has for the commands that write the
+  /// tensor. Null if the engine returns no address for the tensor.
+  const char *data = nullptr;
+  std::size_t index = 0; ///< Index of the state or program output.
   bool isState() const { return std::string_view(role) != "gradient"; }
 };
 
@@ -76,7 +79,8 @@ private:
   std::size_t program_;
   std::vector<StepTensor> tensors_;
   std::unordered_map<const char *, size_t> places_;
-  std::vector<std::vector<char>> copies_; ///< Copies of the states, or empty.
+  /// The copies that keep() made. Empty if there are no copies.
+  std::vector<std::vector<char>> copies_;
 };
 
 } // namespace kiln::runtime

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 /// Upper bound of list lengths; a longer list indicates a damaged file.
 static constexpr std::size_t mostEntries = 1000;
 
-/// Returns the size of a list; fails above mostEntries.
+/// Returns the size of a list, or fails if the size exceeds mostEntries.
 static std::size_t sizeOf(const Node &list) {
   std::size_t size = list.size();
   if (size <= mostEntries)
@@ -164,8 +164,8 @@ std::string lossyText(const TrainingInfo &info) {
   return text.empty() ? "none" : text;
 }
 
-/// Returns the names of all optimizers, where optimizers with the same states
-/// share one name.
+/// Returns the optimizers of all update rules. Optimizers that use the same
+/// states are represented by one name: adam by adamw, and nesterov by momentum.
 static std::set<std::string> stateKinds(const TrainingInfo &info) {
   std::set<std::string> kinds;
   for (const UpdateRule &rule : info.updates)

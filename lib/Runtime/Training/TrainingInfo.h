@@ -22,26 +22,28 @@
 
 namespace kiln::runtime {
 
-/// Reads the three members of `object`. Errors are recorded in the node's
-/// failure.
+/// Reads the members "optimizer", "dropout" and "lossy" of `object`. The
+/// ReadFailure of `object` records errors.
 abi::TrainingInfo readTrainingInfo(const support::Node &object);
 
-/// Adds the three members to `object`.
+/// Adds the members "optimizer", "dropout" and "lossy" to `object`.
 void addTrainingInfo(const abi::TrainingInfo &info, nlohmann::json &object);
 
 /// Returns the shortest decimal text that parses back to `value`.
 std::string numberText(double value);
 
-/// Returns "adamw (beta1=0.9, ...)", or "none" for a program without updates.
+/// Returns the optimizers, such as "adamw (beta1=0.9, ...)", or "none" for a
+/// program without updates.
 std::string optimizerText(const abi::TrainingInfo &info);
-/// Returns "0.1", "0.1, of attention 0.2" or "none".
+/// Returns the dropout probabilities, such as "0.1" or "0.1, of attention 0.2",
+/// or "none".
 std::string dropoutText(const abi::TrainingInfo &info);
-/// Returns "fewbit:3 of 12 residuals" or "none".
+/// Returns the lossy encodings, such as "fewbit:3 of 12 residuals", or "none".
 std::string lossyText(const abi::TrainingInfo &info);
 
 /// Returns true if the optimizers of `then` and `now` use the same states: adam
 /// and adamw both keep running averages of the gradient and of its square, and
-/// momentum and nesterov keep the same velocity. Options such as beta1 are not
+/// momentum and nesterov both keep a velocity. Options such as beta1 are not
 /// compared, because their effect on a running average decays with later
 /// gradients.
 bool haveSameStates(const abi::TrainingInfo &then,

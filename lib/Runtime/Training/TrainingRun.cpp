@@ -225,8 +225,8 @@ Status TrainingRun::validate() {
     return Status();
   int64_t sequences = files_.valData->sequencesPerEpoch(evaluate_->length());
   if (options_.valBatches > 0)
-    // If the product overflows, it exceeds `sequences` and is therefore no
-    // limit.
+    // If valBatches * batch overflows, it exceeds `sequences`, so `sequences`
+    // is the minimum of the two.
     sequences = std::min(sequences,
                          checkedMul<int64_t>(options_.valBatches,
                                              engine_.description().model.batch)
@@ -340,7 +340,8 @@ Status TrainingRun::save() {
 }
 
 Status TrainingRun::run() {
-  // A run that is stopped before its first step has nothing new to save.
+  // If the run is stopped before its first step, return without saving a
+  // checkpoint: no state has changed.
   if (Status status = checkStop(); !status.ok())
     return status;
   while (progress_.step < options_.steps && !stopRequested()) {

@@ -27,7 +27,8 @@
 
 namespace kiln::runtime {
 
-/// Files of a run, opened before it starts; nullopt: not requested.
+/// Files and checkpoint directory of a run, opened before the run starts. A
+/// member is nullopt if the options do not name the file or directory.
 struct RunFiles {
   std::optional<TokenFile> data;
   std::optional<TokenFile> valData;
@@ -39,8 +40,8 @@ struct RunFiles {
 
 class TrainingRun {
 public:
-  /// All references must outlive the run. `progress` is its starting point, and
-  /// `record` is the trajectory record of its checkpoints.
+  /// All references must outlive the run. `progress` is the starting point of
+  /// the run, and the checkpoints of the run contain `record`.
   TrainingRun(Engine &engine, const Options &options, RunFiles &files,
               Records &records, const TrajectoryRecord &record,
               const Progress &progress);
@@ -48,13 +49,14 @@ public:
   /// Binds the programs that the options require.
   Status bind();
 
-  /// Trains up to options.steps, and validates and saves as the options
-  /// request. Fails with ExitCode::Stopped after a signal and with
-  /// ExitCode::Diverged if a loss or gradient norm is not finite.
+  /// Trains until `options.steps` steps are done. Validates and saves
+  /// checkpoints as often as the options request. Fails with ExitCode::Stopped
+  /// after a signal and with ExitCode::Diverged if a loss or gradient norm is
+  /// not finite.
   Status run();
 
-  /// Returns an error if the trace or the gradients could not be written. Such
-  /// an error does not end the run early.
+  /// Returns an error if the trace or the gradients could not be written. The
+  /// run continues after such an error.
   const Status &diagnostics() const { return diagnostics_; }
 
   const Progress &progress() const { return progress_; }
@@ -66,7 +68,7 @@ public:
   computeStep(const std::function<Status(size_t program)> &compute);
 
   /// Sets the progress from which the next step continues. The caller must
-  /// restore the states that correspond to it.
+  /// restore the states that correspond to `progress`.
   void moveTo(const Progress &progress) { progress_ = progress; }
 
   /// Fails if the loss or the gradient norm of a step is not finite.

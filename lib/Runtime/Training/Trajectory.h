@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A Trajectory contains the properties of a run that, together with the seeds
-// and the states, determine every later loss up to rounding: two runs in which
-// they are equal follow the same trajectory. The manifest of a checkpoint
-// contains a Trajectory. A resumed run takes from it the values of flags that
-// are not given, and compares it with its own to detect a different executable
-// or different data. Properties that affect rounding only (plan, budget,
-// threads, target, micro-batches) are excluded.
+// A Trajectory contains properties of a run. Together with the seeds and the
+// states, these properties determine every later loss up to rounding. The
+// manifest of a checkpoint contains the Trajectory of its run. A resumed run
+// reads from that Trajectory the values of flags that its command line omits.
+// The resumed run also compares that Trajectory with its own, to detect a
+// different executable or different data. Properties that affect only rounding
+// (plan, budget, threads, target, micro-batches) are excluded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,9 +40,9 @@ struct RunChoices {
 /// Properties that are fixed at compile time.
 struct BuiltFacts {
   abi::TrainingInfo training;
-  int64_t sequencesPerUpdate = 0; ///< Over all micro-batches.
+  int64_t sequencesPerUpdate = 0; ///< Sum over the micro-batches.
   int64_t sequenceLength = 0;
-  int64_t frozenParameters = 0; ///< Number of elements that no update changes.
+  int64_t frozenParameters = 0; ///< Elements of non-trainable parameters.
 };
 
 struct Trajectory {
@@ -53,7 +53,7 @@ struct Trajectory {
 
 BuiltFacts builtFactsOf(const Description &description);
 
-/// Resets the options that the schedule does not use to their defaults.
+/// Restores the default of every option that the schedule does not use.
 void dropUnused(ScheduleOptions &schedule);
 
 /// Returns the rate flags that differ from their defaults, such as "--min-lr".
@@ -62,7 +62,8 @@ std::set<std::string> flagsInUse(const ScheduleOptions &schedule);
 nlohmann::json trajectoryJson(const Trajectory &trajectory);
 
 /// Checks the types, ranges and consistency of the choices. `source` names the
-/// checkpoint in messages. Entry point of fuzzers: accesses only its arguments.
+/// checkpoint in messages. Fuzzers call this function, so it must access only
+/// its arguments.
 Result<Trajectory> parseTrajectory(const nlohmann::json &json,
                                    const std::string &source);
 

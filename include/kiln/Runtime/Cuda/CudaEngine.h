@@ -64,7 +64,7 @@ struct Libraries {
 /// images must outlive the engine. `algorithmFile` is the path of the matmul
 /// algorithm file (Engine::keepAlgorithms); if it is empty, cuBLASLt's
 /// heuristic chooses the algorithms. Returns an error if the description is
-/// invalid, is for another target, or requires more than one rank.
+/// invalid, has a target other than a CUDA GPU, or requires more than one rank.
 Result<std::unique_ptr<Engine>>
 createCudaEngine(std::string_view json, const void *const *kernels,
                  uint64_t kernelCount, const GpuImages &images,

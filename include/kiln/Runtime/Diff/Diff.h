@@ -25,7 +25,7 @@ namespace kiln::runtime {
 struct DiffOptions {
   std::string pathA, pathB;
   std::vector<std::string> flagsA, flagsB; ///< Flags of the training runs.
-  /// Continue after differences that rounding explains. After the first such
+  /// Continues after differences that rounding explains. After the first such
   /// difference, the executable at pathB starts every step from the states of
   /// the executable at pathA.
   bool allowRounding = false;
@@ -45,7 +45,8 @@ std::string diffHelp();
 
 /// Prints a report to stdout. Returns Done if the executables train alike,
 /// Error if they do not, and Diverged if they train alike until both losses are
-/// not finite. A failure status means that they could not be compared.
+/// not finite. A failure status means that the executables could not be
+/// compared.
 Result<ExitCode> diffExecutables(const DiffOptions &options);
 
 } // namespace kiln::runtime

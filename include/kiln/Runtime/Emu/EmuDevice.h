@@ -16,13 +16,15 @@
 //   - reads of bytes that were not written since the device memory was declared
 //     or invalidated. When a block begins, its shared memory is uninitialised
 //     and is filled with NaNs;
-//   - barriers and shuffles that only part of the block or warp reaches.
+//   - barriers that not all threads of a block reach, and shuffles that not all
+//     lanes of a warp reach.
 // All checks have byte granularity. A barrier orders accesses; a shuffle does
 // not.
 //
 // The seed of the device determines the order of the blocks and the choice of
-// the next warp. A warp runs until all of its lanes wait or have ended. A run
-// is a deterministic function of the seed and of the sequence of calls.
+// the warp that runs next. A warp runs until all of its lanes wait or have
+// ended. A run is a deterministic function of the seed and of the sequence of
+// calls.
 //
 // A device may be used by one OS thread at a time.
 //
@@ -58,8 +60,8 @@ struct EmuLaunch {
   std::vector<EmuArgument> arguments;
   std::vector<int64_t> immediates;
   /// The names of the members of a grouped launch; empty for a single launch.
-  /// Each member has its own blocks and the same number of arguments, and may
-  /// access only its own arguments.
+  /// All members have the same number of arguments. Each member has its own
+  /// blocks and may access only its own arguments.
   std::vector<std::string_view> members;
   /// Number of work units of each member. A member runs ceil(units /
   /// unitsPerBlock) blocks.
@@ -70,10 +72,10 @@ struct EmuLaunch {
 };
 
 /// The memory traffic of a launch in sectors of 32 bytes. If several lanes of a
-/// warp execute the same access, each sector counts once. An access of more
-/// than 16 bytes counts as several accesses of 16 bytes. Caches are not
-/// modelled: an access by another warp or at another place in the code counts
-/// again.
+/// warp access a sector by the same instruction, the sector counts once. An
+/// access of more than 16 bytes counts as several accesses of 16 bytes. Caches
+/// are not modelled: if several warps or several instructions access a sector,
+/// the sector counts once for each of them.
 struct EmuCounts {
   int64_t readSectors = 0;
   int64_t writeSectors = 0;

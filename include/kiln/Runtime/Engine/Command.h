@@ -60,8 +60,9 @@ struct Immediate {
 /// bytesPerThread, offset + (t + 1) * bytesPerThread).
 struct ScratchRef {
   int64_t offset = 0;
-  int64_t bytesPerThread = 0; ///< 0: the command has no scratch memory.
-  int64_t bytes = 0;          ///< Total bytes for all threads.
+  /// Scratch bytes of a thread; 0: the command has no scratch memory.
+  int64_t bytesPerThread = 0;
+  int64_t bytes = 0; ///< Scratch bytes of all threads together.
 };
 
 /// The arguments of a kernel, and the number of work units.
@@ -86,11 +87,12 @@ struct GemmOperand {
   int64_t bytes = 0;
 };
 
-/// A dense operand of a vendor GEMM epilogue, with the element type of the
-/// result.
+/// An operand of a vendor GEMM epilogue: a vector, or a matrix without padding,
+/// with the element type of the result.
 struct EpilogueOperand {
   Ref ref;
-  int64_t bytes = 0; ///< 0: the epilogue has no such operand.
+  /// Size of the operand; 0: the epilogue does not have this operand.
+  int64_t bytes = 0;
 };
 
 enum class GemmBeta { Zero, One, First };
@@ -99,7 +101,7 @@ enum class GemmBeta { Zero, One, First };
 /// workspace. On a GPU, the vendor library uses it.
 struct Workspace {
   int64_t offset = 0;
-  int64_t bytes = 0; ///< 0: no workspace.
+  int64_t bytes = 0; ///< Size; 0: the command has no workspace.
 };
 
 struct Command {
@@ -116,17 +118,17 @@ struct Command {
 
   Kind kind = Kind::Launch;
   std::string name;
-  int64_t flops = 0; ///< Used in reports; 0: unknown.
+  int64_t flops = 0; ///< Number of operations, for reports; 0: unknown.
   int64_t bytes = 0;
 
-  // All kinds except LoopBegin, LoopEnd and CopyWait. Queues are indexes into
-  // ProgramFile::queues.
+  // Members of all kinds except LoopBegin, LoopEnd and CopyWait. Queues are
+  // indexes into ProgramFile::queues.
   int64_t queue = -1; ///< The queue that executes the command.
   /// The command begins after all earlier commands of these queues have
   /// completed.
   std::vector<int64_t> after;
 
-  // Launch, and the kernel epilogue of a Gemm.
+  // Members of a Launch, and of a Gemm whose epilogue is a kernel.
   int64_t kernel = -1;
   int64_t grain = 1;
   std::optional<KernelCall> call;
@@ -134,14 +136,15 @@ struct Command {
   /// Threads per block of a GPU kernel; 0: a host kernel.
   int64_t threads = 0;
   int64_t sharedBytes = 0; ///< Shared memory bytes per block.
-  /// If set, the vendor library may compute this attention instead of the
-  /// kernel. The library then uses `workspace`.
+  /// If set, the vendor library may compute the attention that these parameters
+  /// describe, instead of the kernel. The library then uses `workspace`.
   std::optional<abi::VendorAttention> attention;
   /// The capacity of the kernel's argument table, in launches; 0: the kernel
   /// has no table.
   int64_t tableMembers = 0;
-  /// If greater than 1, this launch and the next `group` - 1 launches may be
-  /// merged into one launch.
+  /// Number of launches in the group that begins with this launch: the engine
+  /// may merge this launch and the next `group` - 1 launches into one launch.
+  /// 1: no group begins with this launch.
   int64_t group = 1;
   int64_t member = 0; ///< Index of this launch in its group.
 
@@ -234,7 +237,8 @@ struct MemoryAccess {
 /// they may occur at any time until the CopyWait. A CopyWait has no accesses.
 std::vector<MemoryAccess> accessesOf(const Command &command);
 
-/// Returns the accesses that write, except those to temporary memory.
+/// Returns the accesses of a command that write, except accesses to temporary
+/// memory (isTemporary()).
 std::vector<MemoryAccess> resultsOf(const Command &command);
 
 //===----------------------------------------------------------------------===//
@@ -278,8 +282,8 @@ bool beginsLoop(const Command &command);
 bool endsLoop(const Command &command);
 
 /// Return true for the start of an asynchronous copy, and for the wait for one.
-/// Both have the same Command::token. A wait refers to the latest start with
-/// its token in execution order.
+/// Both have the same Command::token. A wait waits for the most recently
+/// executed start with the same token.
 bool startsCopy(const Command &command);
 bool waitsForCopy(const Command &command);
 

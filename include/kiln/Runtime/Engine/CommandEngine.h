@@ -26,9 +26,9 @@ namespace kiln::runtime {
 using KernelFunction = void (*)(char *const *args, const int64_t *immediates,
                                 int64_t begin, int64_t end, char *scratch);
 
-/// Parses and checks the program description `json`, and returns its engine.
-/// Fails if the description is invalid or its target is not a CPU. `kernels`
-/// must outlive the engine.
+/// Parses and checks the program description `json`, and returns an engine that
+/// runs the described programs. Fails if the description is invalid or its
+/// target is not a CPU. `kernels` must outlive the engine.
 Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
                                                     const void *const *kernels,
                                                     uint64_t kernelCount);

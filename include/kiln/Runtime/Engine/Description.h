@@ -32,7 +32,7 @@ namespace kiln::runtime {
 struct ValueInfo {
   std::string name;
   ElementType type = ElementType::F32;
-  std::vector<int64_t> shape; ///< Empty for a scalar.
+  std::vector<int64_t> shape; ///< Extents; empty for a scalar.
 
   int64_t elements() const {
     int64_t count = 1;
@@ -45,7 +45,8 @@ struct ValueInfo {
 
 /// An input of a program.
 struct InputInfo : ValueInfo {
-  /// True if the model declares the input and its values come from a data file.
+  /// True if the model declares the input and a data file contains the values
+  /// of the input.
   bool isData = false;
   /// True if the first dimension is the batch dimension.
   bool isBatched = false;
@@ -68,16 +69,20 @@ struct StateInfo : ValueInfo {
   std::vector<int64_t> shard;
   /// Indexes of the roles that hold the shard.
   std::vector<std::size_t> roles;
-  /// Tensor name in the files of the source model.
+  /// Name of the tensor in the files of the source model.
   std::string sourceName;
-  std::vector<std::string> aliases; ///< Other accepted tensor names.
-  /// Names of the tensors that the model ties to this one. A weight file may
+  /// Names that are accepted in place of `sourceName`.
+  std::vector<std::string> aliases;
+  /// Names of the tensors that the model ties to this tensor. A weight file may
   /// repeat the tensor under these names.
   std::vector<std::string> copies;
   StateRole role = StateRole::Parameter;
-  /// Optimizer states and mirrors: name of the parameter's state.
+  /// For an optimizer state or a mirror, the name of the state that stores the
+  /// parameter; otherwise empty.
   std::string of;
-  std::string slot; ///< Optimizer states: "m", "v", ...
+  /// For an optimizer state, its name within the optimizer, such as "m" or "v";
+  /// otherwise empty.
+  std::string slot;
   bool trainable = true;
   /// False if no program writes the state. The state then keeps its initial
   /// values.
@@ -95,7 +100,7 @@ inline bool isGradient(const ValueInfo &output) {
 }
 
 struct ProgramInfo {
-  std::string name; ///< "train", "evaluate", "generate".
+  std::string name; ///< Such as "train", "evaluate" or "generate".
   /// The roles that run the program, as indexes into Description::roles.
   std::vector<std::size_t> roles;
   std::vector<InputInfo> inputs;
@@ -159,7 +164,7 @@ struct Description {
   abi::TrainingInfo training;
   TargetInfo target;
   LinkInfo link;
-  int64_t hostArenaBytes = 0; ///< 0: the program has no host arena.
+  int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.
   std::vector<RoleInfo> roles;
   std::vector<StateInfo> states;
   std::vector<ProgramInfo> programs;

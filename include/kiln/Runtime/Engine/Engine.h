@@ -10,16 +10,17 @@
 // for a CPU, a GPU and an emulated GPU, and the reference interpreter of
 // kiln-run.
 //
-// Storage. The engine owns every tensor and returns pointers to dense row-major
-// data. The pointers are valid and constant from start() until the destruction
-// of the engine. All programs share the states. The inputs of a program must be
-// written before each of its runs: a run of any program may overwrite the
-// inputs and outputs of all programs, because these share the transient part of
-// one arena.
+// Storage. The engine owns every tensor and returns pointers to contiguous
+// row-major data. The pointers remain valid and unchanged from start() until
+// the destruction of the engine. All programs share the states. The inputs of a
+// program must be written before each of its runs: a run of any program may
+// overwrite the inputs and outputs of all programs, because the inputs and
+// outputs of all programs share memory.
 //
 // On a device with separate memory, run() copies inputs to the device and
 // outputs to the host. States and gradients are too large to be copied in every
-// run: accessState() and readGradient() copy one of them on request.
+// run: accessState() and readGradient() copy a single state or gradient on
+// request.
 //
 //===----------------------------------------------------------------------===//
 
@@ -116,13 +117,14 @@ struct OpResult {
 
 /// One line of the tables of --check-memory and --check-trace.
 struct MemoryCheckLine {
-  std::string check; ///< Example: "train: highest byte written".
+  /// The checked property, such as "train: highest byte written".
+  std::string check;
   std::string expected;
   std::string found;
   bool ok = true;
 };
 
-/// The way in which the host accesses a state.
+/// How the host accesses a state.
 enum class HostAccess {
   Read,   ///< Reads the state.
   Write,  ///< Overwrites the whole state.
@@ -135,10 +137,10 @@ public:
 
   virtual const Description &description() const = 0;
 
-  /// Executes asynchronous copies at points that `seed` determines, in all
-  /// later runs, to test that results do not depend on the timing of copies.
-  /// Must be called before start(). The default implementation is for engines
-  /// without a compiled program and fails.
+  /// Makes all later runs execute asynchronous copies at points that `seed`
+  /// determines. Tests use this function to verify that results do not depend
+  /// on the timing of copies. Must be called before start(). The default
+  /// implementation is for engines without a compiled program and fails.
   virtual Status stressCopies(uint64_t seed);
 
   /// Makes `seed` determine, in all later runs on an emulated device, the
@@ -163,9 +165,10 @@ public:
   /// checkpoints. The exact bits of the results depend on this library.
   virtual std::string libraryName() const { return ""; }
 
-  /// Synchronizes with the GPU after every command, in all later runs, so that
-  /// an error names the command that caused it. Must be called before start().
-  /// The default implementation is for engines without a GPU and fails.
+  /// Makes all later runs synchronize with the GPU after every command, so that
+  /// an error names the command that caused the error. Must be called before
+  /// start(). The default implementation is for engines without a GPU and
+  /// fails.
   virtual Status syncOps();
 
   /// Makes start() choose the GEMM algorithms of the vendor library by timing
@@ -175,8 +178,8 @@ public:
   virtual Status keepAlgorithms(const std::string &path);
 
   /// Returns the data of the state with this index in description().states, or
-  /// null if the state is not in host memory. Code for all engines uses
-  /// accessState().
+  /// null if the state is not in host memory. Code that must work with every
+  /// engine calls accessState() instead.
   virtual char *stateData(size_t state) = 0;
 
   /// Calls body(data) once with the bytes of a state. `data` is valid until
@@ -250,21 +253,25 @@ public:
     return std::nullopt;
   }
 
-  /// Checks that each program writes exactly the bytes of its plan.
-  /// `prepare(p)` restores every state and writes the inputs of program p, with
-  /// identical values in each call. Appends one line per check.
+  /// Checks that each program accesses memory only as its plan permits (see
+  /// PlanCheck.h). `prepare(p)` restores every state and writes the inputs of
+  /// program p, with identical values in each call. Appends one line per check
+  /// to `lines`.
   virtual Status checkPlan(const std::function<Status(size_t)> &prepare,
                            std::vector<MemoryCheckLine> &lines);
 
   /// Runs every program once and writes the results of every op to `path`, for
-  /// kiln-run --check-trace. The default implementation is for engines without
-  /// a compiled program and fails.
+  /// kiln-run --check-trace. Calls prepare(p) before program p; see
+  /// checkPlan(). The default implementation is for engines without a compiled
+  /// program and fails.
   virtual Status traceOps(const std::function<Status(size_t)> &prepare,
                           const std::string &path);
 
-  /// Repeats every op of a file that traceOps() of another executable of the
-  /// same plan wrote, and compares the results. Appends one line per kind of op
-  /// and one per op that differs. The default implementation fails.
+  /// Repeats every op in the file `path`, which traceOps() of another
+  /// executable of the same plan wrote, and compares the results with the
+  /// results in the file. Appends to `lines` one line per kind of op, and one
+  /// line for each result that differs by more than rounding, up to a maximum
+  /// number of lines. The default implementation fails.
   virtual Status repeatOps(const std::string &path,
                            std::vector<MemoryCheckLine> &lines);
 };

@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The program description of docs/reference/program-format.md as structs; its
-// commands are in Command.h. parseProgramFile returns only valid programs:
-// every reference is within its arena in every iteration of its loop, every
-// kernel index is in the table, loops end in their segment and do not nest,
-// sizes are not negative, every command is on a queue whose engine executes
-// such commands, and every asynchronous copy is waited for and free of races
-// until then. The engine relies on these properties and does not check them
-// during execution.
+// The program description of docs/reference/program-format.md as structs;
+// Command.h contains the structs of the commands. parseProgramFile returns only
+// valid programs: every reference is within its arena in every iteration of its
+// loop, every kernel index is in the table, loops end in their segment and do
+// not nest, sizes are not negative, every command is on a queue whose engine
+// executes commands of this kind, every asynchronous copy has a wait, and no
+// command races with the copy before this wait. The engine relies on these
+// properties and does not check them during execution.
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_RUNTIME_ENGINE_PROGRAM_H
@@ -70,12 +70,13 @@ enum class QueueEngine : uint8_t {
 };
 
 /// A queue executes its commands one after another, in program order. Commands
-/// of different queues overlap unless the description orders them.
+/// of different queues may run at the same time unless the description orders
+/// them.
 struct Queue {
   std::string name;
   QueueEngine engine = QueueEngine::Host;
-  /// The direction of a link's copies; empty if no program has copies on this
-  /// link.
+  /// For a link, the direction of the copies; empty if no program has copies on
+  /// this link.
   std::optional<CopyDirection> direction = std::nullopt;
 };
 
@@ -87,8 +88,10 @@ struct SegmentRun {
 };
 
 struct Program {
-  std::vector<int64_t> inputOffsets;  ///< Indexed like ProgramInfo::inputs.
-  std::vector<int64_t> outputOffsets; ///< Indexed like ProgramInfo::outputs.
+  /// Offsets in the device arena, indexed like ProgramInfo::inputs.
+  std::vector<int64_t> inputOffsets;
+  /// Offsets in the device arena, indexed like ProgramInfo::outputs.
+  std::vector<int64_t> outputOffsets;
   /// All commands in execution order. A segment that runs several times has a
   /// copy of its commands for each run.
   std::vector<Command> commands;
@@ -107,13 +110,14 @@ struct ProgramFile {
   int64_t arenaBytes = 0; ///< Size of the device arena.
   /// The states occupy the first stateBytes bytes of the device arena.
   int64_t stateBytes = 0;
-  int64_t hostArenaBytes = 0; ///< 0: no host arena.
+  int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.
   /// The states in the host arena occupy its first hostStateBytes bytes.
   int64_t hostStateBytes = 0;
   /// Two queues have the same QueueEngine only if both are links.
   std::vector<Queue> queues;
-  std::vector<Place> statePlaces; ///< Indexed like Description::states.
-  std::vector<Program> programs;  ///< Indexed like Description::programs.
+  /// Addresses of the states, indexed like Description::states.
+  std::vector<Place> statePlaces;
+  std::vector<Program> programs; ///< Indexed like Description::programs.
 
   int64_t bytesOf(ArenaKind arena) const {
     return arena == ArenaKind::Host ? hostArenaBytes : arenaBytes;

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A checkpoint is a directory DIR/checkpoint-<step>. A new checkpoint is
-// written under another name: first all files except the manifest, then the
-// manifest, which contains the sizes and XXH3-128 hashes of the other files.
-// Each file is synced. Renaming the directory commits the checkpoint. Neither a
-// crash nor a failed save damages the previous checkpoints.
+// written to a directory with a temporary name: first all files except the
+// manifest, then the manifest, which contains the sizes and XXH3-128 hashes of
+// the other files. Each file is synced. Renaming the directory commits the
+// checkpoint. Neither a crash nor a failed save damages the previous
+// checkpoints.
 //
 // The newest checkpoint is the one with the highest sequence number in its
 // manifest, not the one with the highest step. Each save into DIR increments
@@ -48,8 +49,9 @@ struct CheckpointManifest {
   nlohmann::json extra; ///< The `extra` argument of save().
 };
 
-/// Parses a manifest. Fails if the manifest's own hash does not match, or if a
-/// file name is not plain. Entry point for fuzzers: accesses nothing but its
+/// Parses a manifest. Fails if the contents of the manifest do not match the
+/// hash at its end, or if a file name is not a single path component
+/// (isPlainName()). Entry point for fuzzers: accesses nothing but its
 /// arguments.
 Result<CheckpointManifest> parseManifest(std::string_view json,
                                          const std::string &source);
@@ -59,7 +61,7 @@ class CheckpointStage {
 public:
   Status addText(const std::string &name, std::string_view text);
   /// Adds a safetensors file. `fill` appends the data of all tensors, in order,
-  /// through write().
+  /// through SafeTensorsWriter::write().
   Status
   addTensors(const std::string &name,
              std::vector<support::TensorDeclaration> tensors,
@@ -94,11 +96,11 @@ public:
   /// Fails if the file system has less than `bytes` of free space.
   Status checkFreeSpace(uint64_t bytes) const;
 
-  /// Writes checkpoint-<step> and replaces an older checkpoint of this step
-  /// atomically. `fill` adds the files, and `extra` is stored in the manifest.
-  /// Then removes all but the newest `keep` checkpoints (0: keeps all). A
-  /// failure leaves no new files. Problems after the commit are appended to
-  /// `notes`.
+  /// Writes checkpoint-<step> and atomically replaces any existing checkpoint
+  /// of this step. `fill` adds the files, and `extra` is stored in the
+  /// manifest. Then removes all but the newest `keep` checkpoints (0: keeps
+  /// all). A failure leaves no new files. Problems after the commit are
+  /// appended to `notes`.
   Status save(int64_t step,
               const std::function<Status(CheckpointStage &)> &fill,
               const nlohmann::json &extra, int keep,
@@ -122,7 +124,7 @@ private:
 struct FoundCheckpoint {
   std::string path; ///< The checkpoint-<step> directory.
   CheckpointManifest manifest;
-  /// One line for each newer checkpoint that was skipped.
+  /// One line for each skipped checkpoint that is newer than this checkpoint.
   std::vector<std::string> notes;
   /// The files of the manifest, indexed by name.
   std::map<std::string, support::InputFile> files = {};
@@ -134,9 +136,10 @@ struct FoundCheckpoint {
 enum class VerifyLevel { Sizes, Hashes };
 
 /// If `path` is a checkpoint, verifies it. If `path` is a directory of
-/// checkpoints, finds the newest valid one. Checks every file at the given
-/// level. Restarts, a bounded number of times, if another process removes or
-/// replaces a checkpoint in the meantime.
+/// checkpoints, finds the newest valid one. `level` determines whether the
+/// sizes or both the sizes and the hashes of the files are verified. Restarts,
+/// a bounded number of times, if another process removes or replaces a
+/// checkpoint during the search.
 Result<FoundCheckpoint> findCheckpoint(const std::string &path,
                                        VerifyLevel level = VerifyLevel::Hashes);
 

@@ -7,10 +7,10 @@
 //
 // Each line of the log is one JSON object and is written with one system call.
 // A full disk does not stop training: a partially written line is removed, the
-// first failure is reported, and later lines are still written if possible.
-// Resuming at a step truncates the file after the last line of that step, so
-// that no step occurs twice. The file is locked, because only one run may write
-// to it.
+// first failure is reported, and later lines are still written if possible. A
+// run that resumes after step s truncates the file after the last line of step
+// s, so that no step occurs twice. The file is locked, because only one run may
+// write to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,9 @@ private:
   std::string nonfinite_;
 };
 
-/// Returns the "step" (or "steps") of a line, or nothing if the line has none
-/// or is not JSON. Entry point for fuzzers.
+/// Returns the value of the field "step" of a line, or of the field "steps" if
+/// there is no "step". Returns nothing if the line has neither field or is not
+/// JSON. Entry point for fuzzers.
 std::optional<int64_t> stepOfLine(std::string_view line);
 
 class EventLog {
@@ -65,8 +66,8 @@ public:
   static Result<EventLog> open(const std::string &path, Warn warn);
 
   /// Truncates the file to zero length. With `resumedStep`, instead truncates
-  /// the file before the first line of a later step, and removes an incomplete
-  /// last line.
+  /// the file before the first line whose step exceeds `resumedStep`, and
+  /// removes an incomplete last line.
   Status begin(std::optional<int64_t> resumedStep);
 
   EventLog(EventLog &&other) noexcept;

@@ -28,13 +28,15 @@ namespace kiln::runtime {
 struct InitialValue {
   enum class Kind { Constant, Normal, Uniform, RopeCos, RopeSin };
   Kind kind = Kind::Constant;
+  // The comment of each member names the kinds that use the member.
   double value = 0.0;              ///< Constant
   double mean = 0.0, stddev = 1.0; ///< Normal
-  std::optional<int64_t> zeroRow;  ///< Normal: index of a row of zeros.
-  double low = 0.0, high = 1.0;    ///< Uniform, [low, high)
-  double scale = 1.0;              ///< RopeCos, RopeSin
+  /// Normal: index of the row whose elements are set to zero; nullopt: no row.
+  std::optional<int64_t> zeroRow;
+  double low = 0.0, high = 1.0; ///< Uniform: values are in [low, high).
+  double scale = 1.0;           ///< RopeCos, RopeSin
   /// RopeCos: element [t, i] = scale * cos(t * inverseFrequencies[i]). RopeSin:
-  /// the same with sin.
+  /// element [t, i] = scale * sin(t * inverseFrequencies[i]).
   std::vector<double> inverseFrequencies;
 };
 
@@ -43,9 +45,10 @@ struct InitialValue {
 Result<InitialValue> parseInitialValue(const nlohmann::json &init,
                                        const std::string &where);
 
-/// Computes elements [begin, end) of the row-major tensor as `type` (F64, F32,
-/// F16 or BF16; any type for a Constant of zero). `destination` points to
-/// element `begin`. Fails if `init` does not match the shape.
+/// Computes elements [begin, end) of the row-major tensor. `type` is F64, F32,
+/// F16 or BF16. If `init` is a Constant of zero, `type` may be any type whose
+/// elements have whole bytes. `destination` points to element `begin`. Fails if
+/// `init` does not match the shape.
 Status fillInitialValue(const InitialValue &init, uint64_t seed,
                         std::string_view stateName,
                         const std::vector<int64_t> &shape, ElementType type,

@@ -44,8 +44,9 @@ public:
   ~TensorBoardLog();
 
   const std::string &path() const { return path_; }
-  /// Writes one scalar. Tags follow Hugging Face: train/loss,
-  /// train/learning_rate, train/grad_norm, eval/loss; perf/tokens_per_second.
+  /// Writes one scalar. The tags train/loss, train/learning_rate,
+  /// train/grad_norm and eval/loss are those of the Hugging Face Trainer. The
+  /// tag perf/tokens_per_second is specific to kiln.
   void scalar(std::string_view tag, int64_t step, double value);
   /// Fails if any scalar could not be written. The message reports the number
   /// of such scalars and the first error.
@@ -54,7 +55,9 @@ public:
 private:
   TensorBoardLog() = default;
   void append(const std::string &record);
-  std::string directory_; ///< Empty unless open() created the directory.
+  /// The directory if open() created it, so that the destructor can remove the
+  /// directory; otherwise empty.
+  std::string directory_;
   std::string path_;
   Warn warn_;
   int fd_ = -1;

@@ -37,11 +37,11 @@ struct TokenLayout {
   int64_t tokens = 0;
 };
 
-/// Identifies training data independently of its path. `hash` is the XXH3-128
-/// of 64 samples of 4096 bytes: the first at the start of the tokens, the last
-/// at their end, and the others at equal distances in between, with offsets
-/// rounded down to a byte. If the samples would cover all bytes, `hash` is the
-/// hash of all bytes.
+/// Identifies training data independently of its path. Let B be the size of the
+/// tokens in bytes. If B <= 64 * 4096, `hash` is the XXH3-128 of all B bytes.
+/// Otherwise, `hash` is the XXH3-128 of 64 samples of 4096 bytes: sample i < 63
+/// begins at byte i * floor((B - 4096) / 63) of the tokens, and sample 63 at
+/// byte B - 4096.
 struct DataIdentity {
   int64_t tokens = 0;
   int64_t bytesPerToken = 0;
@@ -64,7 +64,8 @@ Result<TokenLayout> parseTokenLayout(std::string_view head, uint64_t fileBytes,
 class TokenFile {
 public:
   /// Opens a token file. With `shuffleSeed`, each epoch visits the sequences in
-  /// a different order that depends only on (seed, epoch, number of sequences).
+  /// a random order that depends only on the seed, the epoch and the number of
+  /// sequences.
   static Result<TokenFile> open(const std::string &path, int64_t vocabulary,
                                 std::optional<uint64_t> shuffleSeed = {});
 
@@ -73,19 +74,20 @@ public:
   /// Returns true if the tokens are the bytes of a text.
   bool holdsBytes() const { return layout_.bytesPerToken == 1; }
   Result<DataIdentity> identity() const;
-  /// Returns 0 if the file is too short for one sequence.
+  /// Returns the number of sequences of this length in the file; 0 if the file
+  /// is too short for one sequence.
   int64_t sequencesPerEpoch(int64_t length) const;
   /// Fails if the file has no sequence of this length; the message suggests a
   /// remedy.
   Status checkLength(int64_t length) const;
 
-  /// Returns the number, within the file, of the sequence at position `index`
-  /// >= 0 of the endless stream of epochs.
+  /// The epochs form an endless stream of sequences. Returns the number, within
+  /// the file, of the sequence at position `index` >= 0 of the stream.
   int64_t sequenceNumber(int64_t index, int64_t length) const;
 
-  /// Reads the sequence at position `index` >= 0 of the endless stream into
-  /// tokens[0, length) and targets[0, length). Allocates no memory unless the
-  /// read fails.
+  /// Reads the sequence at position `index` >= 0 of the stream (see
+  /// sequenceNumber) into tokens[0, length) and targets[0, length). Allocates
+  /// no memory unless the read fails.
   Status readSequence(int64_t index, int64_t length, int32_t *tokens,
                       int32_t *targets);
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An Engine that runs GPU programs on the emulated device of EmuDevice.h. In
-// every run, a seed determines the execution order wherever a program leaves it
-// undefined, between streams and within kernels. start() verifies that the
+// An Engine that runs GPU programs on the emulated device of EmuDevice.h. Where
+// a program does not define the execution order (between streams and within
+// kernels), a seed determines the order in each run. start() verifies that the
 // events of all programs order all conflicting accesses.
 //
 // For a GPU kernel (Command::threads > 0), the entry in the kernel table is an

@@ -7,9 +7,9 @@
 //
 // Runs a training executable once its Engine exists: parses the flags and
 // handles initial values, batches, steps, learning rate schedules, logs,
-// checkpoints and signals. The driver calls the Engine only through its
-// interface, so the reference interpreter accepts the same flags and writes the
-// same files.
+// checkpoints and signals. The driver calls only the interface of the Engine.
+// The reference interpreter implements this interface, so it accepts the same
+// flags and writes the same files as a training executable.
 //
 //===----------------------------------------------------------------------===//
 

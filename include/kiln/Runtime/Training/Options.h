@@ -33,9 +33,13 @@ struct Options {
   std::string valData;
   /// Safetensors file with the values of the inputs that the model declares.
   std::string inputs;
-  std::string valInputs;  ///< As `inputs`, for the validation data.
-  int64_t valEvery = 0;   ///< 0: after the last step only.
-  int64_t valBatches = 0; ///< 0: the whole file.
+  /// Safetensors file with the values of the declared inputs for the validation
+  /// data.
+  std::string valInputs;
+  /// Number of steps between validations; 0: validate after the last step only.
+  int64_t valEvery = 0;
+  /// Number of batches per validation; 0: all batches of the file.
+  int64_t valBatches = 0;
   std::optional<uint64_t> shuffle;
 
   // Run.
@@ -43,8 +47,9 @@ struct Options {
   bool stepsGiven = false;
   uint64_t seed = 0;
   bool seedGiven = false;
-  int threads = 0;  ///< 0: chosen by the engine.
-  std::string init; ///< File or directory; empty: none.
+  int threads = 0; ///< Number of threads; 0: the engine chooses the number.
+  /// File or directory with the initial weights; empty if not given.
+  std::string init;
   /// Names of tensors in `init` that the model may leave unused.
   std::vector<std::string> initIgnore;
   bool fromScratch = false;
@@ -56,8 +61,9 @@ struct Options {
 
   // Checkpoints.
   std::string save;
-  int64_t saveEvery = 0; ///< 0: after the last step only.
-  int64_t keep = 0;      ///< Number of checkpoints to keep; 0: all.
+  /// Number of steps between checkpoints; 0: save after the last step only.
+  int64_t saveEvery = 0;
+  int64_t keep = 0; ///< Number of checkpoints to keep; 0: all.
   std::string resume;
   /// Properties, named as in changeableFacts(), that may differ from those of
   /// the checkpoint.
@@ -72,22 +78,25 @@ struct Options {
   // Actions that replace or follow training.
   bool describe = false;
   bool checkMemory = false;
-  /// Seed of the points at which asynchronous copies are executed; nullopt:
-  /// copies run on worker threads.
+  /// Seed of the random times at which asynchronous copies are executed;
+  /// nullopt: worker threads execute the copies.
   std::optional<uint64_t> stressCopies;
   /// Seed of the execution order on an emulated GPU.
   std::optional<uint64_t> emuSeed;
   bool syncOps = false; ///< Synchronize with the GPU after each command.
   /// File of GEMM algorithms; "": no search; nullopt: the default file.
   std::optional<std::string> gpuAlgorithms;
-  std::string checkOps;   ///< Trace file to write; empty: none.
-  std::string checkTrace; ///< Trace file to repeat; empty: none.
+  /// File to which the results of all ops are written; empty: none.
+  std::string checkOps;
+  /// File with which the results of all ops are compared; empty: none.
+  std::string checkTrace;
   /// File descriptor for replies to kiln-diff; -1: none.
   int lockstep = -1;
   int64_t generate = 0;
   std::string prompt;
   double temperature = 1.0;
-  int64_t topK = 0; ///< 0: the whole vocabulary.
+  /// Number of most likely tokens to sample from; 0: the whole vocabulary.
+  int64_t topK = 0;
 
   /// All flags on the command line, such as "--lr".
   std::set<std::string> given;

@@ -8,9 +8,10 @@
 // Computes the learning rate as a closed-form function of the step index, so a
 // resumed run uses exactly the rates of an uninterrupted run.
 //
-// A decay reaches the minimum rate m at step N, one step after the last one.
-// The last step, N-1, therefore still has a positive rate when m is 0:
-// m + (P - m) / (N - W) for linear and m + (P - m) / C for wsd.
+// The schedules linear, cosine and wsd reach the minimum rate m at step N, but
+// the last step is step N - 1. The rate of the last step is therefore positive
+// even if m = 0. It is m + (P - m) / (N - W) for linear and m + (P - m) / C for
+// wsd.
 //
 // Notation: s = step index, counted from 0; W = warmup steps; N = total steps;
 // C = cooldown steps; P = scaled peak rate; m = minimum rate.
@@ -43,7 +44,7 @@ const std::map<std::string, ScheduleKind> &scheduleKinds();
 const std::map<std::string, WarmupKind> &warmupKinds();
 const std::map<std::string, RateScaling> &rateScalings();
 
-/// Returns the name of an enumerator in one of these maps.
+/// Returns the key that `names` maps to `value`, or "" if there is none.
 template <typename T>
 std::string nameOf(const std::map<std::string, T> &names, T value) {
   for (auto &[name, other] : names)
@@ -58,7 +59,7 @@ struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::Constant;
   int64_t warmupSteps = 0;
   WarmupKind warmup = WarmupKind::Gradual;
-  int64_t cooldownSteps = 0; ///< Used by wsd only.
+  int64_t cooldownSteps = 0; ///< Number of decay steps; used by wsd only.
   double gamma = 1.0;        ///< Factor per step; used by exponential only.
   RateScaling scaling = RateScaling::None;
   int64_t baseBatch = 0; ///< Global batch size for which `rate` was tuned.
