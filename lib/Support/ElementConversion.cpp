@@ -25,8 +25,8 @@ bool isNumber(ElementType type) {
   return infoOf(type).kind != ElementKind::Opaque;
 }
 
-/// Rounds to a floating-point format of 8 or 16 bits, to nearest even. Returns
-/// the code.
+/// Rounds `value` to `format`, which has 8 or 16 bits, to nearest even. Returns
+/// the bits of the result.
 inline uint64_t roundToNarrow(const FloatFormat &format, double value) {
   int mantissaBits = int(format.mantissaBits);
   uint64_t bits;
@@ -48,15 +48,16 @@ inline uint64_t roundToNarrow(const FloatFormat &format, double value) {
   uint64_t half = uint64_t{1} << (shift - 1);
   if (rest > half || (rest == half && (kept & 1)))
     ++kept;
-  // For a normal number, the implicit bit in `kept` adds one to the exponent
-  // field, so only narrow - 1 is added. A carry from rounding increments the
-  // exponent, as required.
+  // If the result is normal, `kept` contains the implicit bit, which adds 1 to
+  // the exponent field. The added exponent is therefore narrow - 1 instead of
+  // `narrow`. A carry from rounding increments the exponent, as required.
   uint64_t result =
       kept + (narrow < 1 ? 0 : uint64_t(narrow - 1) << mantissaBits);
   return sign | (result > format.largest() ? format.overflow() : result);
 }
 
-/// Returns the value of a code of 8 or 16 bits. The conversion is exact.
+/// Returns the value that `bits` represents in `format`, which has 8 or 16
+/// bits. The conversion is exact.
 inline double widen(const FloatFormat &format, uint64_t bits) {
   unsigned size = format.exponentBits + format.mantissaBits;
   uint64_t code = bits & ((uint64_t{1} << size) - 1);
@@ -81,7 +82,7 @@ template <typename T> T load(const unsigned char *source) {
   return value;
 }
 
-/// Tags for stored types without a C++17 type.
+/// Tags for element types that no C++17 type represents.
 struct Half {};
 struct Bfloat {};
 struct Truth {};
@@ -111,7 +112,7 @@ template <> struct Source<Truth> {
 /// `value`.
 template <typename T> double forNarrow(T value) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
-    // The bits that do not fit a double are combined into a sticky bit.
+    // The bits that a double cannot represent are combined into a sticky bit.
     constexpr uint64_t lost = 0xfff;
     bool isNegative = value < 0;
     uint64_t size = isNegative ? 0 - uint64_t(value) : uint64_t(value);
@@ -238,7 +239,7 @@ float kiln::support::halfToFloat(uint16_t bits) {
   uint32_t mantissa = bits & 0x3ff;
   uint32_t result;
   if (exponent == 0) {
-    // A subnormal half is exactly the normal float mantissa * 2^-24.
+    // The value of a subnormal half is mantissa * 2^-24, which is exact in f32.
     float value = float(mantissa) * 0x1p-24f;
     std::memcpy(&result, &value, sizeof result);
   } else if (exponent == 0x1f) {

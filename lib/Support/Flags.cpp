@@ -57,8 +57,9 @@ static std::size_t editDistance(std::string_view a, std::string_view b) {
   return table[a.size()][b.size()];
 }
 
-/// Returns kiln's flag for a flag of llm.c, nanoGPT, PyTorch scripts or the
-/// Hugging Face Trainer, or "" if there is none.
+/// Returns the kiln flag that corresponds to the flag `name` of llm.c, nanoGPT,
+/// PyTorch scripts or the Hugging Face Trainer, or "" if no kiln flag
+/// corresponds to `name`.
 static std::string_view foreignName(std::string_view name) {
   static const std::map<std::string_view, std::string_view> names = {
       {"block-size", "seq"},
@@ -89,8 +90,8 @@ static bool startsWith(std::string_view text, std::string_view start) {
 }
 
 const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
-  // Ignore longer names: they are not misspellings, and computing the edit
-  // distance takes quadratic time.
+  // Ignore names of more than `longest` characters: they are not misspellings,
+  // and computing their edit distances takes quadratic time.
   constexpr std::size_t longest = 64;
   if (given.empty() || given.size() > longest)
     return nullptr;
@@ -116,8 +117,9 @@ const Flag *nearestFlag(const FlagTable &table, std::string_view given) {
   if (nearest)
     return nearest;
 
-  // Otherwise, find a flag that `name` extends, as "--batch-size" extends
-  // "batch", or abbreviates, as "--micro" abbreviates "microbatches".
+  // If no flag has a similar name, find a flag that `name` extends, as
+  // "--batch-size" extends "batch", or abbreviates, as "--micro" abbreviates
+  // "microbatches".
   for (const Flag &flag : table)
     if (flag.name.size() > 1 && startsWith(name, std::string(flag.name) + "-"))
       return &flag;
@@ -155,8 +157,9 @@ static Status explainUnknown(const std::string &word, std::string_view name,
   return usage(message);
 }
 
-/// Returns true if `word` cannot be the value of the preceding flag. "-" means
-/// standard output, and "-3" is a number.
+/// Returns true if `word` is a flag and thus not the value of the preceding
+/// flag. Returns false for "-", which means standard output, and for negative
+/// numbers such as "-3".
 static bool isFlag(const std::string &word) {
   return word.size() > 1 && word[0] == '-' &&
          !std::isdigit(static_cast<unsigned char>(word[1])) && word[1] != '.';

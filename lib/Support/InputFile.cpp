@@ -80,7 +80,8 @@ Result<InputFile> InputFile::openSibling(const std::string &directory,
     return Status::badInput("'" + directory + "': file name " + inQuotes(name) +
                             " is not a plain name; only files in the same "
                             "directory are read");
-  // A plain name has one component, so O_NOFOLLOW prevents leaving `directory`.
+  // `name` has one path component, so O_NOFOLLOW ensures that the opened file
+  // is in `directory`.
   std::string path = directory + "/" + name;
   int fd = ::open(path.c_str(), kOpenFlags | O_NOFOLLOW);
   if (fd >= 0 || errno != ELOOP)

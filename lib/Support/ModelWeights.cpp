@@ -188,7 +188,8 @@ Result<ModelWeights> ModelWeights::open(const std::string &path,
       if (!index->shardOf.count(tensor.name))
         return Status::badInput("'" + file.path() + "': tensor " +
                                 inQuotes(tensor.name) + " is not in " + source);
-      // The sum is at most that of the file sizes and cannot overflow.
+      // `total` cannot overflow, because it is at most the sum of the file
+      // sizes.
       total += tensor.end - tensor.begin;
     }
   if (index->totalBytes && *index->totalBytes != total)
@@ -229,8 +230,8 @@ std::vector<std::string> ModelWeights::names() const {
   return names;
 }
 
-/// Returns the tensor with the first of the accepted names of `want` that the
-/// weights contain, or null.
+/// Looks up the name of `want`, its aliases and its copies in this order.
+/// Returns the first tensor found, or null.
 static const TensorInfo *findNamed(const ModelWeights &weights,
                                    const ExpectedTensor &want) {
   if (const TensorInfo *tensor = weights.find(want.name))

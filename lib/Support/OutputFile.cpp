@@ -24,8 +24,8 @@ using namespace kiln::support;
 
 struct OutputFile::State {
   std::string path;      ///< Path as given by the caller, for messages.
-  std::string target;    ///< Destination with links resolved.
-  std::string temporary; ///< Empty if there is no file to remove.
+  std::string target;    ///< `path` with symbolic links resolved.
+  std::string temporary; ///< Temporary file; empty after the rename.
   Descriptor file;
   uint64_t bytes = 0;
   StreamHash hash;
@@ -53,7 +53,9 @@ Result<OutputFile> OutputFile::create(const std::string &path) {
   state->path = state->target = path;
   struct stat info;
   if (::stat(path.c_str(), &info) == 0) {
-    // A rename would replace a device node or a link with a regular file.
+    // commit() renames the temporary file to `target`. A rename would replace a
+    // device node or a link with a regular file, so reject device nodes and
+    // resolve links.
     if (!S_ISREG(info.st_mode))
       return Status::error("cannot write '" + path +
                            "': it exists and is not a regular file");

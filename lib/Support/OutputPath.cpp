@@ -55,7 +55,7 @@ Result<bool> kiln::support::makeDirectory(const std::string &path) {
   while (plain.size() > 1 && plain.back() == '/')
     plain.pop_back();
   std::string parent = parentPath(plain);
-  // mkdir reports EEXIST if a file with that name exists.
+  // mkdir reports EEXIST if `path` is an existing file.
   std::string detail = errnoText(error == EEXIST ? ENOTDIR : error) +
                        "; choose another directory";
   if (error == ENOENT && ::stat(parent.c_str(), &info) != 0)

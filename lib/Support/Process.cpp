@@ -36,9 +36,9 @@ void kiln::support::prepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   // Open /dev/null for each standard stream that is closed, so that no other
-  // file gets its descriptor: open() returns the lowest free descriptor. The
-  // access mode is the opposite of that of the stream, so using the stream is
-  // still an error.
+  // file gets its descriptor: open() returns the lowest free descriptor.
+  // The descriptor of standard input is opened for writing, and that of an
+  // output stream for reading, so that using the stream still fails.
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
@@ -74,7 +74,8 @@ bool kiln::support::waitForWriting(int fd) {
     if (ready > 0 || (ready < 0 && errno != EINTR))
       return true;
   }
-  // Even after a stop, output that can be written immediately is written.
+  // After a stop request, do not wait, but still write if the descriptor is
+  // ready.
   return ::poll(&entry, 1, 0) != 0;
 }
 

@@ -7,7 +7,7 @@
 //
 // The parser converts the JSON events of the header into the tensor table
 // without building a document. Conditions that span several events (products of
-// dimensions, duplicate names, coverage of the data) are checked afterwards.
+// dimensions, duplicate names, coverage of the data) are checked after parsing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -206,8 +206,8 @@ private:
     return fail("tensor " + inQuotes(tensor().name) + ": " + message);
   }
 
-  /// Handles a value of kind `found`, which no other handler accepts in the
-  /// current state. Fails unless the value is skipped.
+  /// Handles a value that no other handler accepts in the current state.
+  /// `found` describes the value. Fails unless the value is skipped.
   bool other(const std::string &found) {
     switch (state_) {
     case State::Skip:
@@ -236,7 +236,7 @@ private:
     case State::Top:
     case State::Metadata:
     case State::Entry:
-      break; // Only keys occur in these states.
+      break; // In these states, the parser reports keys but no values.
     }
     return fail("unexpected " + found);
   }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The writer computes the complete header first and validates it with the
-// reader's parser, so the reader accepts every file that it writes.
+// reader's parser, so the reader accepts every file that the writer creates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,8 @@ namespace {
 constexpr uint64_t kDataAlignment = 64;
 
 struct Layout {
-  std::string header; ///< Length and padded JSON.
+  /// The padded JSON text, preceded by its length in 8 bytes.
+  std::string header;
   uint64_t fileBytes = 0;
 };
 
@@ -67,8 +68,8 @@ Result<Layout> layOut(const std::vector<TensorDeclaration> &tensors,
       parseSafeTensorsHeader(json, position, source);
   if (!readBack.ok())
     return Status::error(readBack.status().message());
-  // JSON encoding changes a name that is not valid UTF-8, so the parsed name is
-  // not among the declared ones.
+  // jsonQuoted() replaces bytes of a name that are not valid UTF-8. The name in
+  // `readBack` then differs from all declared names.
   std::set<std::string_view> names;
   for (const TensorDeclaration &tensor : tensors)
     names.insert(tensor.name);

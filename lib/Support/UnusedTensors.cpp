@@ -23,7 +23,7 @@ struct Copy {
 
 struct Unused {
   std::vector<Copy> copies;
-  std::vector<std::string> others; ///< Sorted; without those in rules.known.
+  std::vector<std::string> others; ///< Names that rules.known lacks, sorted.
 };
 
 bool contains(const std::vector<std::string> &names, std::string_view name) {

@@ -13,7 +13,7 @@
 namespace kiln::abi {
 
 /// Alignment in bytes of slots, scratch memory and workspaces: the size of a
-/// cache line and of the widest vector.
+/// cache line, which is also the size of the widest vector register.
 inline constexpr int64_t slotAlignment = 64;
 
 } // namespace kiln::abi

@@ -28,21 +28,22 @@ extern "C" {
 typedef void (*EmuKernel)(char *const *args, const int64_t *immediates,
                           int64_t units);
 
-/// Return the index of the thread in its block, and the index of the block in
-/// the first dimension of the grid.
+/// Return the index of the calling thread in its block, and the index of this
+/// block in the first dimension of the grid.
 int64_t kiln_emu_thread_id(void);
 int64_t kiln_emu_block_id(void);
-/// Returns the index of the block in the second dimension of the grid. The
-/// block computes the member of the launch group with this index. The `args` of
-/// the kernel contain the arguments of all members.
+/// Returns the index of the block in the second dimension of the grid, which is
+/// the index of the launch-group member that the block computes (see
+/// MemberTable.h). The `args` of the kernel contain the arguments of all
+/// members.
 int64_t kiln_emu_member_id(void);
 
 /// Waits for all threads of the block, and orders their memory accesses.
 void kiln_emu_barrier(void);
 
-/// Return the `bits` that lane `own ^ mask` or lane `lane` passes, where `own`
-/// is the index of the calling lane. All 32 lanes of a warp must call the
-/// function. The functions do not order memory accesses.
+/// Return the argument `bits` of lane `own ^ mask` and of lane `lane`,
+/// respectively, where `own` is the index of the calling lane. All 32 lanes of
+/// the warp must make the call. The call does not order memory accesses.
 uint64_t kiln_emu_shuffle_xor(uint64_t bits, int32_t mask);
 uint64_t kiln_emu_shuffle_idx(uint64_t bits, int32_t lane);
 
@@ -50,15 +51,16 @@ uint64_t kiln_emu_shuffle_idx(uint64_t bits, int32_t lane);
 char *kiln_emu_shared(int64_t offset);
 
 /// Report an access of `bytes` >= 1 bytes. Must be called before the access.
-/// The return address of the call identifies the accessing instruction, because
-/// the sectors of global accesses are counted per warp and instruction.
+/// The sectors of global accesses are counted per warp and instruction; the
+/// return address of the call identifies the instruction.
 void kiln_emu_global_access(const void *address, int64_t bytes,
                             int32_t isWrite);
 void kiln_emu_shared_access(const void *address, int64_t bytes,
                             int32_t isWrite);
 
 // Tensor core operations, which all 32 lanes of a warp must call. Lane l has g
-// = l / 4 and t = l % 4. A word holds two 16-bit elements, the lower one first.
+// = l / 4 and t = l % 4. A word holds two 16-bit elements, the first of them in
+// the low half of the word.
 
 /// Loads `count` (1, 2 or 4) matrices of 8 x 8 elements from shared memory.
 /// Lane 8 m + r passes the address of row r of matrix m, which has 16 bytes.
@@ -71,27 +73,32 @@ void kiln_emu_load_matrices(const void *row, int32_t count,
 /// 16 x 8 f32. (mma.m16n8k16.row.col.f32.bf16.bf16.f32) The fragments of a lane
 /// are:
 ///
-///   words[0], words[1]: A, rows g and g + 8, columns 2t and 2t + 1
-///   words[2], words[3]: A, rows g and g + 8, columns 2t + 8 and 2t + 9
-///   words[4], words[5]: B, column g, rows 2t, 2t + 1 and 2t + 8, 2t + 9
-///   sums[0], sums[1]: row g, columns 2t and 2t + 1
-///   sums[2], sums[3]: row g + 8, columns 2t and 2t + 1
+///   words[0] = {A[g][2t],         A[g][2t + 1]}
+///   words[1] = {A[g + 8][2t],     A[g + 8][2t + 1]}
+///   words[2] = {A[g][2t + 8],     A[g][2t + 9]}
+///   words[3] = {A[g + 8][2t + 8], A[g + 8][2t + 9]}
+///   words[4] = {B[2t][g],         B[2t + 1][g]}
+///   words[5] = {B[2t + 8][g],     B[2t + 9][g]}
+///   sums[0], sums[1]: elements [g][2t] and [g][2t + 1]
+///   sums[2], sums[3]: elements [g + 8][2t] and [g + 8][2t + 1]
 ///
-/// Each sum starts from its given value. The exact products are added in the
-/// order of the columns of A, and each addition is rounded to f32. A GPU may
-/// use another order and another rounding.
+/// The exact products are added to the values in `sums` in the order of the
+/// columns of A, and each addition is rounded to f32. A GPU may add in a
+/// different order and round differently.
 void kiln_emu_multiply_matrices(const uint32_t *words, float *sums);
 
-/// Starts an asynchronous copy of `bytes` (4, 8 or 16) to shared memory:
-/// `present` bytes from global memory, then zeros. The bytes are visible to the
-/// thread after it has waited for the copy's group, and to other threads after
-/// a later barrier. No thread may access them earlier. (cp.async)
+/// Starts an asynchronous copy of `bytes` bytes (4, 8 or 16) to shared memory:
+/// `present` bytes from global memory, followed by zeros. The calling thread
+/// may access the destination only after it has waited for the group of the
+/// copy. All other threads may access the destination only after a barrier that
+/// follows this wait. (cp.async)
 void kiln_emu_copy_async(void *to, const void *from, int64_t bytes,
                          int64_t present);
-/// Forms a group of the copies that the thread has started since its last
-/// group. The group may be empty.
+/// Forms a group of all copies that the calling thread has started since it
+/// last formed a group. The group may be empty.
 void kiln_emu_copy_commit(void);
-/// Waits for all groups of the thread except the newest `pending` groups.
+/// Waits until all groups of the calling thread are complete, except the newest
+/// `pending` groups.
 void kiln_emu_copy_wait(int64_t pending);
 
 /// Returns 2^x with an error of at most 1 ULP, and 0 if 2^x is below 2^-126.

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // The operations that a vendor library (cuBLASLt) can fuse with a GEMM:
-// functions of the accumulators, which it applies before rounding, and
-// reductions of the operands. Below, `u` is the f32 accumulator plus the bias,
-// and gelu is the tanh approximation. The compiler writes the names of the
-// epilogues into programs, and the runtime reads them.
+// functions that the library applies to the f32 accumulators before it rounds
+// them, and sums over the rows or columns of an operand. Below, `u` is the
+// accumulator plus the bias, gelu is the tanh approximation of GELU, and op(x)
+// is x or its transpose. The compiler writes the names of the epilogues into
+// programs, and the runtime reads them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The tile grid of a GEMM on a CPU is a function of the GEMM's shape and the
-// number of threads. The rounding of a tile depends on the tile's shape, so a
-// fixed grid is needed for reproducible results. The compiler writes the grid
-// into programs, and kiln-measure uses it to time GEMMs.
+// Chooses the tile grid of a GEMM on a CPU from the GEMM's shape and the number
+// of threads. The rounding of a result element depends on the shape of the tile
+// that contains the element. To make results reproducible, the compiler
+// therefore writes the grid into programs. kiln-measure times GEMMs with the
+// grids that this file chooses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +21,13 @@
 
 namespace kiln::abi {
 
-/// Splits an m x n result into `threads` tiles and returns the grid (gm, gn)
-/// for which BLAS packs the fewest operand elements. Every tile packs its own
-/// copy of its rows of a and of its columns of b, so that BLAS packs a gn times
-/// and b gm times: k (gn m + gm n) elements. If two grids cost the same,
-/// chooses the one with more rows if the left operand is transposed, and the
-/// one with fewer rows otherwise.
+/// Splits the m x n result of the matmul of a (m x k) and b (k x n) into
+/// `threads` tiles, and returns the grid (gm, gn) for which BLAS packs the
+/// fewest operand elements. For each tile, BLAS packs the tile's rows of a and
+/// the tile's columns of b. In total, BLAS packs k (gn m + gm n) elements,
+/// because it packs each element of a gn times and each element of b gm times.
+/// Among grids with the same number of packed elements, chooses the grid with
+/// the largest gm if `transA` is set, and with the smallest gm otherwise.
 inline std::pair<int64_t, int64_t>
 chooseGemmGrid(int64_t m, int64_t n, int64_t k, bool transA, int64_t threads) {
   // A GEMM with at most this number of multiply-adds runs on one thread.
@@ -38,7 +40,8 @@ chooseGemmGrid(int64_t m, int64_t n, int64_t k, bool transA, int64_t threads) {
     if (threads % gm)
       continue;
     int64_t gn = threads / gm;
-    // BLAS is slow on tiles of fewer than 16 rows or columns.
+    // Skip grids that split m or n into tiles of fewer than 16 rows or columns,
+    // because BLAS is slow on such tiles.
     if ((gm > 1 && m / gm < 16) || (gn > 1 && n / gn < 16))
       continue;
     int64_t cost = gn * m + gm * n;

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Several consecutive launches of one GPU kernel may form a group, which runs
-// as one launch. The kernel's first parameter is then a table, passed by value,
-// with the addresses of all arguments of the first member, then of the second,
-// and so on. Block (x, y) computes member y. The compiler chooses the capacity
-// of the table, and the runtime fills one row per member.
+// as one launch. Each launch of the group is called a member. The kernel's
+// first parameter is then a table, passed by value, with the addresses of all
+// arguments of the first member, then of the second, and so on. Block (x, y)
+// computes member y. The compiler chooses the capacity of the table, and the
+// runtime fills one row per member.
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_ABI_MEMBERTABLE_H
@@ -19,13 +20,13 @@
 
 namespace kiln::abi {
 
-/// Total size in bytes of the parameters of a kernel that all drivers and GPUs
-/// support.
+/// The maximum total size in bytes of a kernel's parameters that all drivers
+/// and GPUs support.
 inline constexpr int64_t kernelParameterBytes = 4096;
 
-/// Returns the maximum number of members with `args` arguments whose table fits
-/// into the kernel parameters, together with the immediates and the number of
-/// units.
+/// Returns the maximum number of members of a group such that the table fits
+/// into the kernel parameters together with the immediates and the number of
+/// work units. Each member has `args` arguments.
 inline int64_t maxTableMembers(int64_t args, int64_t immediates) {
   int64_t words = kernelParameterBytes / 8 - immediates - 1;
   return args > 0 && words > 0 ? words / args : 0;

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The properties of a training program that determine its trajectory: the
-// update rules of parameters, dropout, and approximated residuals. The compiler
-// derives them from the ops of the program, not from its flags, so that an
-// executable and the interpreter report identical values.
+// The properties of a training program that determine the trained parameters:
+// the update rules of the parameters, dropout, and the residuals that are
+// stored in lossy encodings. The compiler derives them from the ops of the
+// program, not from its flags, so that an executable and the interpreter report
+// identical values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,11 @@ namespace kiln::abi {
 
 /// The update rule of a set of parameters.
 struct UpdateRule {
-  std::string optimizer; ///< As in `kilnc --optimizer`: "adamw", "sgd", ...
-  std::map<std::string, double> options; ///< "beta1", "weight_decay", ...
+  /// Name of the optimizer in `kilnc --optimizer`, such as "adamw".
+  std::string optimizer;
+  /// Values of the options by name. Names are, for example, "beta1" and
+  /// "weight_decay".
+  std::map<std::string, double> options;
   /// The parameters that weight_decay applies to: "matrices" (two or more
   /// dimensions), "all", or, in programs that kilnc did not generate,
   /// "vectors".
@@ -43,7 +47,8 @@ struct UpdateRule {
 };
 
 struct TrainingInfo {
-  std::vector<UpdateRule> updates; ///< Sorted, without duplicates.
+  /// Update rules of the parameters, sorted, without duplicates.
+  std::vector<UpdateRule> updates;
   /// Nonzero dropout probabilities, sorted, without duplicates.
   std::vector<double> dropout;          ///< Dropout of activations.
   std::vector<double> attentionDropout; ///< Dropout of attention weights.

@@ -22,9 +22,10 @@
 namespace kiln::abi {
 
 /// The arguments of the launch are, in this order, q, k, v, o and lse, and for
-/// gradients also dout, dq, dk and dv. lse is f32; all others are bf16. Token t
-/// of sequence s is row s * length + t of a matrix, in which the heads are
-/// contiguous. lse has `length` contiguous elements for each sequence and head:
+/// gradients also dout, dq, dk and dv. lse is f32; all others are bf16. In each
+/// matrix, row s * length + t is token t of sequence s, and the columns of a
+/// head are contiguous. lse has `length` contiguous elements for each sequence
+/// and head:
 ///
 ///   lse = log(sum(exp(scale * q k)))
 ///
@@ -37,9 +38,11 @@ struct VendorAttention {
   std::array<int64_t, 8> strides = {};
 
   std::size_t arguments() const { return isGradient ? 9 : 5; }
-  /// Returns the number of `strides` that are used.
+  /// Returns the number of matrices, whose leading dimensions are the first
+  /// elements of `strides`.
   std::size_t matrices() const { return isGradient ? 8 : 4; }
-  /// Returns the number of columns of the matrix with this index in `strides`.
+  /// Returns the number of columns of the matrix whose leading dimension is
+  /// strides[matrix].
   int64_t columns(std::size_t matrix) const {
     bool ofKeys = matrix == 1 || matrix == 2 || matrix == 6 || matrix == 7;
     return (ofKeys ? kvHeads : heads) * headDim;
@@ -56,7 +59,8 @@ inline double scaleOfBits(int64_t bits) {
 /// Returns true if the vendor library supports the launch: rows must be aligned
 /// to 16 bytes, and heads must have a multiple of 8 elements, at most 128.
 inline bool suitsVendorLibrary(const VendorAttention &attention) {
-  // With these limits the number of scores does not overflow.
+  // These limits keep the number of attention scores of a sequence, heads *
+  // length^2, within 2^56.
   constexpr int64_t mostRows = int64_t(1) << 20, mostHeads = int64_t(1) << 16;
   if (attention.headDim % 8 || attention.headDim > 128 ||
       attention.heads % attention.kvHeads || attention.heads > mostHeads ||

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Describes the properties of an element type that do not depend on the
-// operation: its sizes, its names and the type of its arithmetic. The compiler,
-// the runtime and the interpreter share this table. A new storage type needs
-// one row and the code that widens and narrows its elements.
+// operation: its sizes, its names and the type of its arithmetic. The
+// properties are in a table with one row per type, which the compiler, the
+// runtime and the interpreter share. A new storage type needs a row in the
+// table, and code that widens and narrows its elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +91,7 @@ struct FloatFormat {
   constexpr int bias() const { return (1 << (exponentBits - 1)) - 1; }
 };
 
-/// A row of the table.
+/// The properties of one element type.
 struct ElementTypeInfo {
   ElementType type;
   ElementKind kind;
@@ -108,7 +109,7 @@ struct ElementTypeInfo {
   /// Difference between 1 and the next larger value; 0 unless the kind is
   /// Float.
   double spacingAtOne;
-  /// All zero unless the kind is Float.
+  /// Binary format; valid only if the kind is Float.
   FloatFormat format;
   /// True for a floating-point type that only states, casts and updates accept.
   bool storageOnly;

@@ -50,9 +50,9 @@ const Flag *findFlag(const FlagTable &table, std::string_view name);
 /// Describes the flags that one program accepts.
 struct CommandLineRules {
   FlagTable own;
-  /// The flags of another program, and a function that returns the error
-  /// message for one of them: a sentence that starts with the flag. Both may be
-  /// empty.
+  /// The flags of another program. `explainOther` returns the error message for
+  /// one flag of `other`: a sentence that starts with the flag. Both members
+  /// may be empty.
   FlagTable other;
   std::function<std::string(const Flag &)> explainOther;
   /// True if the program accepts "-name" for "--name", "--name value" for
@@ -70,15 +70,15 @@ Result<std::vector<std::string>>
 checkCommandLine(const std::vector<std::string> &words,
                  const CommandLineRules &rules);
 
-/// Checks argv[1..argc) in the same way.
+/// Calls checkCommandLine(words, rules) with argv[1..argc) as `words`.
 Result<std::vector<std::string>>
 checkCommandLine(int argc, const char *const *argv,
                  const CommandLineRules &rules);
 
-/// Returns the flag that `name` probably refers to, or null if there is none.
-/// The flag is one with a small edit distance to `name`, one that `name`
-/// abbreviates or extends by a word, or the equivalent of a flag of another
-/// trainer that is called `name`.
+/// Returns the flag that `name` probably means, or null if there is none. A
+/// flag F is returned if the edit distance between `name` and F is small, if
+/// `name` abbreviates F or extends F by a word, or if another trainer uses
+/// `name` for the flag that kiln calls F.
 const Flag *nearestFlag(const FlagTable &table, std::string_view name);
 
 } // namespace kiln::support

@@ -26,9 +26,9 @@ public:
   static Result<InputFile> open(const std::string &path);
 
   /// Opens the file `name` in `directory`, where `name` was read from a file in
-  /// that directory. `name` must be a plain file name and must not be a
-  /// symbolic link, except one into the blob store of the Hugging Face cache
-  /// that contains `directory`.
+  /// that directory. Fails unless isPlainName(name) is true. Fails if `name` is
+  /// a symbolic link, unless `directory` is in a Hugging Face cache and the
+  /// link leads to the blob store of that cache.
   static Result<InputFile> openSibling(const std::string &directory,
                                        const std::string &name);
 
@@ -36,7 +36,8 @@ public:
   InputFile &operator=(InputFile &&other) noexcept;
   ~InputFile();
 
-  /// Opens the same file again, even if it has been unlinked or renamed.
+  /// Returns an InputFile with a duplicate of the file descriptor. Succeeds
+  /// even if the file has been unlinked or renamed.
   Result<InputFile> duplicate() const;
 
   const std::string &path() const { return path_; }
@@ -44,7 +45,7 @@ public:
   uint64_t size() const { return size_; }
 
   /// Reads [offset, offset + bytes) into `buffer`. Fails if the size or the
-  /// modification time of the file has changed since it was opened.
+  /// modification time of the file has changed since the file was opened.
   Status read(uint64_t offset, void *buffer, uint64_t bytes) const;
 
 private:

@@ -38,9 +38,9 @@ public:
   virtual ~JsonEvents() = default;
   virtual bool null() = 0;
   virtual bool boolean(bool value) = 0;
-  /// Negative integers and "-0".
+  /// Called for negative integers and for "-0".
   virtual bool integer(int64_t value) = 0;
-  /// Integers without a sign.
+  /// Called for integers without a sign.
   virtual bool unsignedInteger(uint64_t value) = 0;
   virtual bool real(double value) = 0; ///< The value is finite.
   /// The receiver may move from `value`.

@@ -82,7 +82,9 @@ private:
   const nlohmann::json *value_;
   ReadFailure *failure_;
   const Node *parent_ = nullptr;
-  const char *key_ = nullptr; ///< Null for an array element.
+  /// Key of this node in its parent object; null for an array element and for
+  /// the root.
+  const char *key_ = nullptr;
   std::size_t index_ = 0;
 };
 

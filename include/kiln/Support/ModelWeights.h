@@ -7,8 +7,9 @@
 //
 // Looks up tensors by name in a .safetensors file, a directory with
 // model.safetensors, or a directory with model.safetensors.index.json and its
-// shards. The index is untrusted: each shard must be a plain file in the same
-// directory and must contain exactly the tensors that the index lists.
+// shards. The index is untrusted: each shard is opened with
+// InputFile::openSibling, and the shards must contain exactly the tensors that
+// the index lists.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,8 @@ struct ExpectedTensor {
   std::vector<std::string> aliases; ///< Other accepted names, tried in order.
   std::vector<int64_t> shape;
   /// Names of tensors that are tied to this one. A file may repeat this tensor
-  /// under these names. They are tried if the file contains neither `name` nor
-  /// an alias.
+  /// under these names. These names are tried if the file contains neither
+  /// `name` nor an alias.
   std::vector<std::string> copies = {};
 };
 

@@ -9,8 +9,8 @@
 // syncs it, renames it over the destination and syncs the directory, so that
 // after a crash the path contains either the complete old contents or the
 // complete new contents. Without a commit, the temporary file is removed. A
-// failed sync is not retried: the kernel marks the pages clean, so a second
-// sync of the same file would report success.
+// failed sync is not retried: the operating system marks the pages clean after
+// a failed sync, so a second sync of the same file would report success.
 //
 //===----------------------------------------------------------------------===//
 

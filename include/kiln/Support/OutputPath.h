@@ -22,8 +22,8 @@ namespace kiln::support {
 /// unchanged and creates no new ones.
 Status tryOutputFile(const std::string &path);
 
-/// Returns true if both paths refer to the same regular file, or would after
-/// both are written.
+/// Returns true if both paths refer to one regular file, or if neither file
+/// exists and writing to both paths would create only one file.
 bool nameOneFile(const std::string &a, const std::string &b);
 
 /// Creates the directory `path` and returns true, or returns false if it

@@ -51,12 +51,13 @@ int writeAllAt(int fd, const void *data, uint64_t bytes, int64_t offset);
 /// Syncs the entries of a directory to disk.
 int syncDirectory(const std::string &path);
 
-/// Return the directory of a path ("." if it has none) and its last component.
+/// Return the directory of `path` ("." if `path` has none) and the last
+/// component of `path`, respectively.
 std::string parentPath(std::string_view path);
 std::string_view baseName(std::string_view path);
 
-/// Returns true if the untrusted `name` is a plain directory entry: no
-/// separators, not "..", no control characters, and at most 255 bytes.
+/// Returns true if the untrusted `name` is not empty, ".", or "..", contains no
+/// slashes, backslashes or control characters, and has at most 255 bytes.
 bool isPlainName(std::string_view name);
 
 } // namespace kiln::support

@@ -38,9 +38,10 @@ bool stopRequested();
 /// operations that have nothing to save.
 Status checkStop();
 
-/// Waits until `fd` can be written without blocking. Returns false if a stop is
-/// requested first. A plain write to a full pipe with a blocked reader would
-/// not return, and a run could not save its checkpoint.
+/// Waits until `fd` can be written without blocking, and returns true. Returns
+/// false if a stop is requested before `fd` can be written. Without this wait,
+/// a run that writes to a full pipe would block until the pipe is read, and
+/// could not save its checkpoint after a stop request.
 bool waitForWriting(int fd);
 
 /// Writes a result, as opposed to progress output, to standard output.

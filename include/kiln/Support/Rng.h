@@ -32,7 +32,8 @@ inline std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-/// Uses a 64-bit counter {low, high, 0, 0} and a 64-bit key.
+/// Uses the counter {c0, c1, 0, 0} and the key {k0, k1}, where c0 and k0 are
+/// the low words of `counter` and `key`, and c1 and k1 the high words.
 inline std::array<uint32_t, 4> philox4x32(uint64_t counter, uint64_t key) {
   return philox4x32({uint32_t(counter), uint32_t(counter >> 32), 0u, 0u},
                     {uint32_t(key), uint32_t(key >> 32)});

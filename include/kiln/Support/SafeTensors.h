@@ -76,7 +76,7 @@ public:
     return header_.metadata;
   }
   const std::vector<std::string> &warnings() const { return header_.warnings; }
-  /// Returns the tensor with this name, or null.
+  /// Returns the tensor with this name, or null if there is none.
   const TensorInfo *find(std::string_view name) const;
 
   /// Reads the whole tensor as elements of `type` into `buffer`, where `bytes`
