@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Prints, as CSV, the rate of copying an array and of an update with the memory
-// traffic of AdamW (28 bytes per parameter: it reads the weight, the gradient
-// and two moments, and writes all but the gradient). Bytes are counted as in
-// STREAM: a line that is only written counts once.
+// Prints, as CSV, the rate of copying an array and the rate of an update with
+// the memory traffic of AdamW: per parameter, the update reads the weight, the
+// gradient and two moments, and writes the weight and the moments (28 bytes).
+// Bytes are counted as in STREAM: a cache line that is written without being
+// read counts once.
 //
 //   copy_bench [MiB per array] [samples]
 //
@@ -83,8 +84,9 @@ int main(int argc, char **argv) {
     if (posix_memalign((void **)All[I], 64, Size * sizeof(float)))
       return fprintf(stderr, "copy_bench: no memory for %d MiB\n", 4 * MiB), 1;
     float *P = *All[I];
-    // Each thread initialises the pages that it uses. The numbers are not
-    // subnormal.
+    // Initialise in parallel, so that each page is in the memory of the
+    // processor whose thread will use it. Avoid subnormal numbers, because
+    // arithmetic on them is slow.
 #pragma omp parallel for simd
     for (size_t J = 0; J < Size; ++J)
       P[J] = 1e-3f * (float)((J & 1023) + 1);

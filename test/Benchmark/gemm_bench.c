@@ -19,10 +19,10 @@
 //   cblas    cblas_sgemm          (OpenBLAS, BLIS, MKL)
 //   fortran  sgemm_               (libtorch_cpu.so exports MKL's)
 //   dnnl     dnnl_sgemm           (oneDNN)
-// Without TILES, each GEMM is one call on the library's own threads. n2 splits
-// the columns into two halves, and m2 splits the rows. One OpenMP thread
-// computes each half, since libraries run a call from a parallel region on the
-// calling thread.
+// Without TILES, each GEMM is one call on the library's own threads. TILES is
+// nT, which splits the columns of the result into T tiles, or mT, which splits
+// the rows. Each tile is one call in an OpenMP parallel region, in which the
+// libraries run each call on the calling thread.
 //
 // Each input line is "name transA transB m n k" for a row-major GEMM, with 0/1
 // for the transposes. The output is CSV. OMP_NUM_THREADS sets the number of
@@ -109,8 +109,8 @@ static void callOnce(const Library *L, int TA, int TB, int M, int N, int K,
   }
 }
 
-// Returns the first element of tile I, a multiple of 16, so that all tiles
-// except the last consist of whole vectors.
+// Returns the index of the first row or column of tile I. The index is a
+// multiple of 16, so that all tiles except the last consist of whole vectors.
 static int tileBegin(int Extent, int I, int Tiles) {
   return I == Tiles ? Extent : (int)((long)Extent * I / Tiles / 16 * 16);
 }
@@ -173,7 +173,8 @@ static void timeGemm(const Library *Libs, int NumLibs, const Product *P,
         multiply(&Libs[L], P, A, B, C);
       T[L][Got] = (now() - S) / Inner;
     }
-    // Tolerates two ticks, by which /proc/stat may be late.
+    // /proc/stat may count CPU time up to two ticks (0.02 s) late, so tolerate
+    // 0.02 s of other processes.
     bool Disturbed = usedByOthers() - Others > Quiet * (now() - Start) + 0.021;
     if (Disturbed && now() < End)
       ++Dropped;

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Measures whether clipping is faster if each tile of a weight gradient is
-// squared directly after its GEMM, while it is in the thread's cache. Two
-// threads compute half of the rows of c = a^T b each, in 1 to 8 tiles of whole
-// rows, and sum the squares of every row after each tile. The variant "apart"
-// corresponds to kiln: one tile per thread, followed by a second parallel loop
-// for the squares. The samples of the variants are interleaved, and every GEMM
-// writes to memory that has not been written recently, like gradients that are
-// kept until the norm of all of them is known.
+// Measures whether gradient clipping is faster if the squares of each tile of a
+// weight gradient are summed directly after the tile's GEMM, while the tile is
+// in the thread's cache. Each of two threads computes half of the rows of c =
+// a^T b, in 1 to 8 tiles of whole rows, and sums the squares of every row after
+// each tile. The variant "apart" does what kiln does: one tile per thread,
+// followed by a second parallel loop that sums the squares. The samples of the
+// variants are interleaved. Every GEMM writes to memory that has not been
+// written recently, as in training, where all gradients must remain in memory
+// until their norm is known.
 //
 //   cc -O3 -march=native -fopenmp squares_bench.c -lopenblas && ./a.out
 //
@@ -27,7 +28,7 @@
 #include <time.h>
 
 enum { Threads = 2, Inner = 256, Columns = 768, Samples = 60, Places = 80 };
-static const int Tiles[] = {0, 1, 2, 3, 4, 6, 8}; // 0: separate loops.
+static const int Tiles[] = {0, 1, 2, 3, 4, 6, 8}; // 0: "apart".
 enum { Variants = sizeof(Tiles) / sizeof(Tiles[0]), Lanes = 64 };
 
 static double milliseconds(void) {

@@ -26,8 +26,8 @@ namespace kiln {
 /// A value with bounds of its elements.
 struct Entry {
   mlir::Value value;
-  double magnitude = 1; ///< Approximate maximum of |x|.
-  double low = 0;       ///< Lower bound of x, if positive.
+  double magnitude = 1; ///< Approximate maximum of |element|.
+  double low = 0;       ///< Positive lower bound; 0: none is known.
   mlir::RankedTensorType type() const { return tensorTypeOf(value); }
 };
 
@@ -51,7 +51,7 @@ private:
     return list[upTo(list.size())];
   }
 
-  // Construction of the module.
+  // Functions that construct the module.
   void openProgram();
   mlir::RankedTensorType tensor(llvm::ArrayRef<int64_t> shape) {
     return mlir::RankedTensorType::get(shape, element);
@@ -71,7 +71,7 @@ private:
   Entry rows(); ///< [batch * length, features]
   Entry columns(const Entry &x, int64_t first, int64_t count);
 
-  // Each of these functions adds one step.
+  // Each of these functions appends the ops of one step to the program.
   Made unary();
   Made activation();
   Made binary();
@@ -96,7 +96,7 @@ private:
   Made lookup();
   Made lookUp(mlir::Value ids);
 
-  // Steps on integers.
+  // Steps on integer tensors.
   void moveIds();
   mlir::Value shuffledTargets();
 

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Builds the program of a graph, the operands that steps choose, and the loss.
+// Builds the program of a graph except its steps, chooses the operands of the
+// steps, and builds the loss.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,7 +101,8 @@ Entry Generator::sameShape(const Entry &other) {
     return constant(type, 0.25 * (1 + upTo(6)));
   if (chance(30) || type.getRank() < 2)
     return parameter(type.getShape(), 0, 0.5);
-  // Broadcasts one value per column, per row, or per element of one row.
+  // Broadcast a parameter that has only the dimensions [from, rank), or only
+  // dimension 0.
   int64_t rank = type.getRank(), from = 1 + upTo(rank - 1);
   SmallVector<int64_t> dims, shape;
   for (int64_t dim = from; dim < rank; ++dim) {
@@ -127,7 +129,7 @@ Entry Generator::positive(RankedTensorType type) {
   return {make<AddOp>(square, one.value), x.magnitude * x.magnitude + 0.5, 0.5};
 }
 
-/// Returns a value with one row per token.
+/// Returns a matrix with one row per token.
 Entry Generator::rows() {
   auto found = anyWhere([&](const Entry &e) {
     const SequenceFact &fact = sequences->factOf(e.value);
@@ -135,7 +137,7 @@ Entry Generator::rows() {
            e.type().getDimSize(0) == batch * length &&
            (!splits || (fact.isPerSequence() && fact.dim == 0));
   });
-  return *found; // The first value of the pool is always suitable.
+  return *found; // The first value of the pool always qualifies.
 }
 
 Entry Generator::project(const Entry &x, int64_t width) {
@@ -209,8 +211,9 @@ void Generator::addStep() {
     pool.push_back(*made);
 }
 
-/// Returns true if the loss may depend on `value`. A loss that must allow
-/// micro-batches may not depend on opaque or mixed values (SequenceFact).
+/// Returns true if the loss may depend on `value`. Any loss may depend on any
+/// value, except that a loss that allows micro-batches must not depend on
+/// opaque or mixed values (SequenceFact).
 bool Generator::isUsable(Value value) const {
   const SequenceFact &fact = sequences->factOf(value);
   return !splits || (!fact.isOpaque() && !fact.isMixed());

@@ -10,9 +10,10 @@
 // use all differentiable ops, ragged and size-1 dimensions, shared values,
 // shared parameters and several kinds of losses.
 //
-// The generator tracks bounds on the elements of every value, assuming inputs
-// of unit size, so that no element overflows, no logarithm or divisor is close
-// to zero, and comparisons need no special cases.
+// The generator tracks bounds on the elements of every value, assuming that the
+// elements of inputs have magnitudes of about 1. It uses the bounds to ensure
+// that no element overflows and that no divisor or argument of a logarithm is
+// close to zero. Results can therefore be compared without special cases.
 //
 //===----------------------------------------------------------------------===//
 

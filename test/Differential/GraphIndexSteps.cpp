@@ -17,7 +17,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Lookups of larger index tensors could have more than kMostElements elements.
+/// Maximum number of elements of an index tensor. A lookup of a larger tensor
+/// could have more than kMostElements elements.
 static constexpr int64_t kMostIds = 96;
 
 /// Adds a new index tensor derived from an existing one: every element is the
@@ -36,13 +37,13 @@ void Generator::moveIds() {
   };
   int64_t dim = upTo(rank), size = shape[dim];
   switch (upTo(6)) {
-  case 0: // Slice of one dimension.
+  case 0: // Slice one dimension.
     shape[dim] = 1 + upTo(size);
     offsets[dim] = upTo(size - shape[dim] + 1);
     if (shape[dim] < size)
       keep(make<SliceOp>(like(shape), x, offsets));
     return;
-  case 1: { // Transposed dimensions.
+  case 1: { // Swap two dimensions.
     auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
     std::swap(permutation[dim], permutation[upTo(rank)]);
     for (int64_t i = 0; i < rank; ++i)
@@ -50,24 +51,24 @@ void Generator::moveIds() {
     keep(make<TransposeOp>(like(shape), x, permutation));
     return;
   }
-  case 2: // Flattened, or with one more dimension.
+  case 2: // Split the dimension of a vector, or flatten a tensor.
     if (rank == 1 && size % 2 == 0)
       keep(make<ReshapeOp>(like({size / 2, 2}), x));
     else if (rank > 1)
       keep(make<ReshapeOp>(like({type.getNumElements()}), x));
     return;
-  case 3: // Concatenated with itself.
+  case 3: // Concatenate the tensor with itself.
     shape[dim] *= 2;
     if (2 * type.getNumElements() <= kMostIds)
       keep(make<ConcatOp>(like(shape), ValueRange{x, x}, integer(dim)));
     return;
-  case 4: // Padded with zeros.
+  case 4: // Pad one dimension with zeros.
     offsets[dim] = upTo(3);
     shape[dim] += offsets[dim] + upTo(2);
     if (like(shape).getNumElements() <= kMostIds && shape[dim] > size)
       keep(make<PadOp>(like(shape), x, offsets));
     return;
-  default: { // Broadcast along a new dimension.
+  default: { // Repeat the tensor along a new dimension.
     int64_t count = oneOf({2, 3});
     auto dims = llvm::to_vector(llvm::seq<int64_t>(0, rank + 1));
     dims.erase(dims.begin() + dim);

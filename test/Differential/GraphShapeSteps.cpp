@@ -55,7 +55,7 @@ std::optional<Entry> Generator::centre() {
       make<ReduceOp>(tensor(shape), kind, x.value, ArrayRef<int64_t>{rank - 1});
   SmallVector<int64_t> dims = upToRank(rank - 1);
   if (chance(40)) {
-    // Reshapes through a dimension of size 1.
+    // Append a dimension of size 1 before the broadcast.
     SmallVector<int64_t> kept(shape);
     kept.push_back(1);
     mean = make<ReshapeOp>(tensor(kept), mean);
@@ -174,7 +174,8 @@ std::optional<Entry> Generator::pad() {
   return Entry{make<PadOp>(type, x.value, low), x.magnitude};
 }
 
-/// Squares a value in the other floating-point type.
+/// Converts a value from f32 to f64 or from f64 to f32, squares the converted
+/// value, and converts the square back.
 std::optional<Entry> Generator::precision() {
   Entry x = any();
   Type other =

@@ -121,8 +121,7 @@ std::optional<Entry> Generator::linear() {
                x->magnitude * 2};
 }
 
-/// Multiplies a stack of matrices with itself, with one of the two operands
-/// transposed.
+/// Multiplies each matrix of a stack by its own transpose, in either order.
 std::optional<Entry> Generator::batchedMatmul() {
   auto x = anyWhere([](const Entry &e) { return e.type().getRank() >= 3; });
   if (!x)
@@ -137,7 +136,8 @@ std::optional<Entry> Generator::batchedMatmul() {
   Value product = make<MatmulOp>(tensor(shape), a, a, Value(), !onRows, onRows,
                                  DenseI64ArrayAttr());
   if (chance(50)) {
-    // Multiplies the [size, size] results with the stack or with its transpose.
+    // Multiply each result r, a [size, size] matrix, or r^T by the matrix a of
+    // the stack if `onRows`, and by a^T otherwise.
     SmallVector<int64_t> whole(x->type().getShape());
     if (!onRows)
       std::swap(whole[rank - 2], whole[rank - 1]);

@@ -61,7 +61,8 @@ private:
   uint64_t seed;
   std::mt19937_64 random;
   std::vector<std::string> failures;
-  /// Passes that created each module, to reproduce a failure.
+  /// The passes that produced each module, printed with failures so that they
+  /// can be reproduced.
   llvm::DenseMap<Operation *, std::string> paths;
   /// Cached evaluations of modules that are compared several times.
   std::map<std::pair<Operation *, EvalType>, Snapshot> known;
@@ -117,8 +118,9 @@ Status Checker::fill(ReferenceEngine &engine, size_t program) {
     auto *reals = reinterpret_cast<double *>(data);
     bool targets = input.name == "targets";
     if (input.name == "tokens" || targets) {
-      // Tokens and targets have separate seeds, so the values of one of them do
-      // not depend on whether a program also has the other.
+      // Tokens and targets have separate seeds, so the tokens do not depend on
+      // whether the program has targets, and the targets do not depend on
+      // whether it has tokens.
       std::mt19937_64 tokens(seed + 2 + targets);
       for (int64_t j = 0; j < input.elements(); ++j) {
         bool ignored = targets && tokens() % 8 == 0;
@@ -211,8 +213,8 @@ static double norm(const HostTensor &tensor) {
 void Checker::compare(const Snapshot &expected, const Snapshot &got,
                       double tolerance, const std::string &stage) {
   for (auto &[name, value] : expected) {
-    // Output names differ between levels ("gradient:..."), but their order is
-    // the same.
+    // An output may have different names at different levels ("gradient:...").
+    // The order of the outputs is the same at all levels.
     auto match = got.find(name);
     if (match == got.end()) {
       failures.push_back(stage + ": lost " + name);
@@ -268,12 +270,14 @@ std::vector<std::string> Checker::run() {
   expect(forward, tidied ? *tidied : ModuleOp(), Promise::Exact,
          "clean-up of forward");
 
-  // The Adam optimizers below use a larger epsilon than usual. A gradient that
-  // is zero up to rounding then does not become an update of full size.
+  // The Adam optimizers below use eps = 1e-4. With the usual, smaller eps, a
+  // gradient that is zero except for rounding errors would cause an update of
+  // full size.
   std::string microbatches = oneOf({"1", "1", "2", "3"});
-  // Use a single batch if the program writes states, since each micro-batch
-  // would write them again. Also use it if autodiff fails, since the compiler
-  // cannot prove for every loss that it is a sum over micro-batches.
+  // Do not split the batch if the program writes states, because each
+  // micro-batch would write them again. Do not split it either if autodiff
+  // fails: the compiler splits only if it can prove that the loss is a sum over
+  // micro-batches, and it cannot prove this for every loss.
   forward.walk([&](WriteOp) { microbatches = "1"; });
   auto autodiff = [&] {
     return "kiln-autodiff{microbatches=" + microbatches + "}";
@@ -296,9 +300,10 @@ std::vector<std::string> Checker::run() {
   auto base = apply(forward, front + "kiln-rebuild-activations," + step);
   if (!kept || !base)
     return failures;
-  // A norm op rounds once. Rebuilding splits it into two ops that each round,
-  // so results may differ at this level. The row program of the norm op equals
-  // that of the two ops.
+  // A norm op rounds its result once. kiln-rebuild-activations replaces the
+  // norm op by two ops that each round, so the results at the step level may
+  // differ. After lowering they are equal again, because the norm op and the
+  // two ops have the same row program.
   bool norms = false;
   forward.walk(
       [&](Operation *op) { norms |= isa<LayerNormOp, RmsNormOp>(op); });

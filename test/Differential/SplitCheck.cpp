@@ -46,7 +46,7 @@ public:
 
 private:
   Batch draw(int64_t elements, int64_t vocabulary);
-  /// Returns the module after these passes, or null.
+  /// Returns a copy of the module after `passes`, or null if a pass fails.
   OwningOpRef<ModuleOp> apply(const std::string &passes);
   Outputs evaluate(ModuleOp module, StringRef program, const Batch &batch,
                    double scale);
@@ -115,7 +115,8 @@ Outputs SplitChecker::evaluate(ModuleOp module, StringRef name,
         for (int64_t j = 0; j < input.elements(); ++j)
           to[j] = ids[j % ids.size()];
       } else if (input.name == "rng") {
-        // Every micro-batch uses the same dropout masks.
+        // All micro-batches get the same random state and therefore the same
+        // dropout masks.
         for (int64_t j = 0; j < input.elements(); ++j)
           reinterpret_cast<int64_t *>(data)[j] = j % 3 == 0 ? 7 : 0;
       } else {
@@ -157,7 +158,7 @@ void SplitChecker::expectEqual(const Outputs &expected, const Outputs &got,
       difference += (x - y) * (x - y);
       norm += x * x;
     }
-    // The negation also detects NaN.
+    // !(a <= b) is true also if a or b is NaN.
     if (!(std::sqrt(difference) <=
           (narrow ? 1e-5 : 1e-11) * (std::sqrt(norm) + 1)))
       failures.push_back(
@@ -166,9 +167,10 @@ void SplitChecker::expectEqual(const Outputs &expected, const Outputs &got,
   }
 }
 
-/// Checks that two equal micro-batches give the results of one batch with twice
-/// the loss scale. In both cases, terms that depend on sequences are doubled,
-/// and terms that depend only on parameters count once.
+/// Checks that a step on two micro-batches A, A with loss_scale s gives the
+/// results of a step on the single batch A with loss_scale 2 s. In both steps,
+/// terms that depend on sequences are doubled, and terms that depend only on
+/// parameters count once.
 void SplitChecker::checkSum() {
   auto step = [](const char *count) {
     return std::string("kiln-autodiff{microbatches=") + count +

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs one program of a module once, or trains with the flags, the driver and
-// the output files of a compiled executable.
+// Interprets a module: either runs one program once, or trains like a compiled
+// executable, with the same flags, training driver and output files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -193,7 +193,7 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
     return Status::badInput(path + ": is not a valid module: " + *reason);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
-  // Only the first error is reported.
+  // Keep only the first error.
   std::string first;
   mlir::ScopedDiagnosticHandler handler(
       &context, [&](mlir::Diagnostic &diagnostic) {
@@ -214,7 +214,8 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
   return module;
 }
 
-/// Creates the engine for the level of a module.
+/// Creates a ScheduledEngine for a scheduled module and an InterpreterEngine
+/// for a module of any other level.
 static Result<std::unique_ptr<ReferenceEngine>>
 createEngine(mlir::ModuleOp module, EvalType evalType) {
   using Made = Result<std::unique_ptr<ReferenceEngine>>;
@@ -240,8 +241,8 @@ static Status run(int argc, char **argv, int &exitCode) {
   if (!line->dump.empty())
     if (Status status = tryOutputFile(line->dump); !status.ok())
       return status;
-  // A module has the same semantics on every target, but its target must be
-  // registered.
+  // Register all targets, so that a module for any target can be loaded. The
+  // target does not change the semantics of a module.
   mlir::DialectRegistry registry;
   registerAllTargets(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -278,8 +279,8 @@ static Status run(int argc, char **argv, int &exitCode) {
                      line->dump);
 }
 
-/// Ends the process if `new` fails, which happens if other processes use the
-/// memory.
+/// Ends the process when `new` fails. Although the memory need is checked in
+/// advance, `new` can fail if other processes use the memory.
 static void reportNoMemory() {
   constexpr char message[] = "error: this machine is out of memory\n";
   (void)!write(STDERR_FILENO, message, sizeof(message) - 1);

@@ -244,9 +244,9 @@ static Status readNumber(const cl::opt<std::string> &flag, T &value,
                                      inQuotes(flag) + ", expected " + expected);
 }
 
-/// Checks the command line before LLVM's parser reads its values, because that
-/// parser does not suggest the nearest flag and does not know the flags of
-/// executables.
+/// Checks the names of all flags before LLVM's parser runs, because LLVM's
+/// parser does not suggest the flag with the nearest name and does not
+/// recognize the flags of compiled executables.
 static Status checkWords(int argc, char **argv) {
   CommandLineRules rules;
   rules.own = compilerFlags();
@@ -335,7 +335,8 @@ static Status readTargetFlags(mlir::MLIRContext &context,
   auto hasImages = [](const TargetBackend &target) {
     return target.getCodeGenerator().getTraits().images;
   };
-  // PTX is generated for a single architecture.
+  // --gpu-arch is valid for targets with GPU images, and with --emit=ptx. With
+  // --emit=ptx it may name only one architecture.
   bool isPtx = emitStage == EmitStage::Ptx;
   if (!gpuArchitectures.empty() && !hasImages(backend) && !isPtx)
     return needsTarget("--gpu-arch", hasImages);
@@ -357,7 +358,8 @@ static Status readTargetFlags(mlir::MLIRContext &context,
 
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
-  // Report a full disk, a closed pipe or a file size limit as a write error.
+  // Make a full disk, a closed pipe and a file size limit cause write errors
+  // that can be reported.
   prepareProcess();
   removeLibraryOptions();
   cl::SetVersionPrinter(
@@ -370,7 +372,8 @@ int main(int argc, char **argv) {
           argc, argv,
           "kilnc: compile a model into an executable that trains it\n",
           &complaintStream)) {
-    // Errors in values have already been reported by their parser.
+    // `complaints` is empty if a parser of named values has already reported
+    // the error.
     if (StringRef text = StringRef(complaints).trim(); !text.empty())
       errs() << text.split('\n').first << "\n";
     return static_cast<int>(ExitCode::Usage);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares matmuls with naive ones in f64: transposed operands, batches,
-// accumulation, padded rows, and operands that are not aligned to 16 bytes. The
-// norm of the error may be at most 8 eps |A| |B|, and the padding of the result
-// must not change.
+// Compares matmuls with naive matmuls in f64. The cases have transposed
+// operands, batches, accumulation, padded rows, and operands that are not
+// aligned to 16 bytes. The norm of the error may be at most 8 eps |A| |B|, and
+// the padding of the result must not change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ namespace {
 struct Shape {
   int64_t m, n, k;
   int64_t padding;    ///< Padding elements of each row.
-  int64_t misaligned; ///< Offset of the operands in elements.
+  int64_t misaligned; ///< Offset of operands in their buffers, in elements.
   int64_t batch;
 };
 
@@ -50,7 +50,7 @@ private:
   struct Operand {
     int64_t rows, ld, stride, elements;
     bool trans;
-    int64_t offset = 0; ///< Offset of the operand's buffer in bytes.
+    int64_t offset = 0; ///< Offset of the buffer in the arena, in bytes.
     std::vector<T> values;
     int64_t at(int64_t entry, int64_t row, int64_t column) const {
       if (trans)

@@ -25,7 +25,7 @@
 
 namespace kiln::runtime::devicetest {
 
-/// Returns the names of the driver and of cuBLASLt.
+/// Returns the names of the libraries of the driver and of cuBLASLt.
 cuda::Libraries libraries();
 
 /// Returns true if the device is a real GPU.

@@ -47,8 +47,8 @@ Json slotAt(const char *name, const char *kind, int64_t index, int64_t first,
   return slot(name, kind, index * step, size, first, last, onHost);
 }
 
-/// Runs the program three times, the second and third time as a graph, and
-/// compares with `expected`, which computes an output from the input.
+/// Runs the program on three inputs: first as commands, then twice as a graph.
+/// Checks that output i for the input `in` is expected(in, i).
 void checkRuns(
     const Json &description, int64_t outputs,
     const std::function<std::vector<float>(const std::vector<float> &, int64_t)>
@@ -129,7 +129,8 @@ TEST(EngineTest, SharedMemoryAndShuffles) {
             });
 }
 
-/// Each loop iteration processes a quarter of an array with its own immediate.
+/// Iteration i of the loop scales quarter i of an array, by an immediate that
+/// depends on i.
 TEST(EngineTest, LoopsAreUnrolled) {
   constexpr int64_t part = count / 4;
   Json commands = {{{"op", "loop_begin"}, {"count", 4}},
@@ -149,8 +150,8 @@ TEST(EngineTest, LoopsAreUnrolled) {
             });
 }
 
-/// The driver calls a host kernel that reads a scalar computed on the device
-/// immediately before.
+/// A host kernel divides by a scalar that the device has computed in an earlier
+/// command of the same run.
 TEST(EngineTest, KernelsOfTheHost) {
   Json divide = kernelLaunch("divide", HostDivide, {buffer(2), hostBuffer(0)},
                              bytes, Json::array({1}), Json::array(), count);

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compares every epilogue that kilnc generates, with all of its element types
-// and transpositions, with f64. The error of an element may be one rounding
-// error of its type plus the rounding errors of sums in f32. With gelu, it may
-// also be 2^-10 of the magnitude of gelu's input, which allows for a GPU's
-// approximate tanh.
+// Runs every epilogue that kilnc generates for all of its element types and
+// transpositions, and compares the results with results computed in f64. The
+// permitted error of an element is one rounding error of its type plus the
+// rounding errors of sums in f32. With gelu, the permitted error is larger by
+// 2^-10 |x|, where x is gelu's input, because a GPU may compute an approximate
+// tanh.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // kiln-tensor-errors REFERENCE FILE... prints one line of JSON for each tensor
-// of a safetensors file: its name, number of elements and norm, and for each
-// other file the norm of the difference and whether all bits are equal. Sums
-// use f64 for all types. The prefixes "gradient:" and "transformer.", which
-// some writers add, are removed from names before they are compared.
+// of the safetensors file REFERENCE: its name, number of elements and norm, and
+// for each FILE the norm of the difference from the tensor in FILE and whether
+// all bits are equal. Sums use f64 for all element types. Some writers add the
+// prefix "gradient:" or "transformer." to names; names are compared without
+// these prefixes.
 //
 //===----------------------------------------------------------------------===//
 

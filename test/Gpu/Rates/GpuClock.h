@@ -22,8 +22,9 @@ public:
                                  cuda::StreamHandle stream);
 
   /// Returns the time in seconds of one call of `queue`, which queues work on
-  /// the stream: the median of `samples` samples. Each sample has as many calls
-  /// as take a few milliseconds. Warm-up calls are not timed.
+  /// the stream. The result is the median of `samples` samples. A sample times
+  /// several calls, which run for a few milliseconds together. Warm-up calls
+  /// are not timed.
   Result<double> secondsOf(const std::function<Status()> &queue,
                            int64_t samples) const;
 

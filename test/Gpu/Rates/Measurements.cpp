@@ -112,7 +112,7 @@ Status Measurements::open() {
     if (!products.ok())
       return products.status();
     blasLt_.emplace(std::move(*products));
-    // Uses the same algorithm file as executables.
+    // Use the default algorithm file of the executables that kilnc compiles.
     Result<AlgorithmFile> file = AlgorithmFile::open(
         defaultAlgorithmFile(),
         gpu_->name() + ", CUDA " + driver_->version() + ", " + blasLt_->name());
@@ -181,7 +181,8 @@ void Measurements::rate(const char *name, int64_t bytes, double seconds,
   print_(line);
 }
 
-/// Measures copies on the device of buffers larger than its caches.
+/// Measures device-to-device copies. The buffers are larger than the caches of
+/// the device.
 Status Measurements::measureCopies() {
   if (request_.copyBytes == 0)
     return Status();

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// kiln-gpu-rates measures the rates with which the GPU suite compares kiln, and
-// prints one JSON object per line. Times are medians of --samples measurements
-// with CUDA events. Operands are random, since matmuls of zeros are faster. The
-// bytes of copies count both reads and writes.
+// kiln-gpu-rates measures the reference rates to which the GPU suite compares
+// the rates of kiln, and prints one JSON object per line. Times are medians of
+// --samples measurements with CUDA events. Operands are random numbers, because
+// matmuls of zeros would run faster. The bytes of copies count both reads and
+// writes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -38,8 +38,8 @@ using namespace kiln;
 /// CUDA_ERROR_LAUNCH_FAILED.
 static constexpr int launchFailed = 719;
 
-/// Returns the emulated device. It is recreated after memory was allocated or
-/// freed.
+/// Returns the emulated device. Recreates the device if memory has been
+/// allocated or freed since the last call.
 static EmuDevice &deviceOf(const fakecuda::State &state) {
   static std::vector<const char *> known;
   static std::unique_ptr<EmuDevice> device;
@@ -60,8 +60,8 @@ static EmuDevice &deviceOf(const fakecuda::State &state) {
   return *device;
 }
 
-/// Returns the allocation to which a parameter points, or null if it is not a
-/// pointer.
+/// Returns the allocation that contains the address `value`, or null if no
+/// allocation contains it because the parameter is not a pointer.
 static const fakecuda::Allocation *blockOf(const fakecuda::State &state,
                                            uint64_t value) {
   for (const fakecuda::Allocation &block : state.allocations)
@@ -72,9 +72,9 @@ static const fakecuda::Allocation *blockOf(const fakecuda::State &state,
 
 /// The parameters of a kernel according to its PTX.
 struct Signature {
-  /// Number of parameters; 0 if there is no such kernel.
+  /// Number of parameters; 0 if the PTX does not contain the kernel.
   std::size_t count = 0;
-  /// Words of the argument table; 0 if there is none.
+  /// Words of the argument table; 0 if the kernel has no argument table.
   std::size_t tableWords = 0;
 };
 
@@ -105,7 +105,8 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
   if (launch.members > 1)
     call.members.assign(launch.members, name);
   call.units = int64_t(values[end]);
-  // Reproduces the number of launched blocks.
+  // Choose unitsPerBlock such that the emulated launch has launch.blocks
+  // blocks.
   call.unitsPerBlock =
       std::max<int64_t>((call.units + launch.blocks - 1) / launch.blocks, 1);
   call.threads = launch.threads;

@@ -268,7 +268,7 @@ TEST(ConfigError, WindowsOfNoLayer) {
   EXPECT_EQ(importConfig(config).error, "");
 }
 
-/// Keys that are accepted with some values only.
+/// Keys for which only some values are supported.
 TEST(ConfigError, FixedKeys) {
   const char *causal = ", which kiln does not support; supported: true: "
                        "attention to later tokens is not implemented";
@@ -307,7 +307,7 @@ TEST(ConfigError, FixedKeys) {
   }
 }
 
-/// Keys that are accepted with any value.
+/// Keys for which every value is accepted.
 TEST(ConfigError, KeysWithoutInfluence) {
   json common;
   common["torch_dtype"] = "bfloat16";
@@ -336,7 +336,8 @@ TEST(ConfigError, KeysWithoutInfluence) {
       config["layer_types"] = {"full_attention", "full_attention"};
     }
     EXPECT_EQ(importConfig(config).error, "");
-    // Only Llama configurations specify biases.
+    // Mistral and Qwen2 ignore the bias keys, which only Llama configurations
+    // use.
     if (!gpt2 && config["model_type"] != "llama") {
       ModelDirectory directory(config);
       std::string without = print(*importDirectory(directory.path()).module);

@@ -28,7 +28,8 @@ int64_t countParameters(ModuleOp module) {
   return elements;
 }
 
-/// Expects a byte-level model that is small enough to train in two minutes.
+/// Checks that `module` is a byte-level model small enough to train in two
+/// minutes.
 void expectExample(ModuleOp module) {
   EXPECT_TRUE(succeeded(verify(module)));
   auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");

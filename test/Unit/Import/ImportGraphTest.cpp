@@ -121,8 +121,9 @@ TEST_F(ImportGraph, Gpt2StartsAsItsAuthorsDo) {
 
 TEST_F(ImportGraph, RandomOpsHaveKeysInOrder) {
   load(gpt2Config());
-  // The embedding has key 0. Each layer has three keys: one each for the
-  // attention, for the projection of the attention, and for the MLP.
+  // The dropout after the embedding has key 0. Each layer has three keys: for
+  // dropout in the attention, after the projection of the attention, and after
+  // the MLP.
   EXPECT_EQ(keys(), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
   ImportOptions options;
   options.batch = 3;
@@ -173,7 +174,8 @@ TEST_F(ImportGraph, OpsCarryTheirLayer) {
   load(llamaConfig());
   EXPECT_EQ(layers(all<RopeOp>()),
             (Names{"layers.0 0", "layers.0 0", "layers.1 1", "layers.1 1"}));
-  // Reads have no layer, because several layers may share a state.
+  // A read of a state belongs to no layer, because several layers may share the
+  // state.
   for (ReadOp read : all<ReadOp>())
     EXPECT_FALSE(getLayer(read)) << read.getState().str();
 }

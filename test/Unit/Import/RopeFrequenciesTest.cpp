@@ -31,7 +31,8 @@ TEST(RopeFrequencies, Linear) {
   EXPECT_DOUBLE_EQ(ropeInverseFrequencies(rope, 4)[1], 0.0025);
 }
 
-/// Evaluates the published formula of Llama 3.1's scaling over wavelengths.
+/// Compares the frequencies with the published formula of Llama 3.1, which
+/// defines the scaling as a function of the wavelength.
 TEST(RopeFrequencies, Llama3) {
   RopeConfig rope;
   rope.kind = RopeConfig::Kind::Llama3;

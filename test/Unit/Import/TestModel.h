@@ -42,7 +42,8 @@ private:
 struct Imported {
   Imported() = default;
   Imported(Imported &&) = default;
-  /// Destroys the module before its context.
+  /// Destroys the old module before the old context, because a module must not
+  /// outlive its context.
   Imported &operator=(Imported &&other) {
     module = nullptr;
     context = std::move(other.context);

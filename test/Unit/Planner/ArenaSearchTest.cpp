@@ -18,8 +18,9 @@
 using namespace kiln;
 using namespace kiln::arena;
 
-/// Searches each of the problems that `buffers` reduces to. Returns the first
-/// outcome that is not Fits; stores the plan if all problems fit.
+/// Searches the problems into which reduce() splits `buffers`, one after
+/// another. Returns the first outcome that is not Fits. If all problems fit,
+/// stores the offsets of the buffers in `plan` and returns Fits.
 static ArenaSearch::Outcome decide(const Buffers &buffers, int64_t capacity,
                                    ArenaPlan &plan) {
   int64_t unit = 1;

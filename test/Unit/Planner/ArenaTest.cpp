@@ -38,8 +38,9 @@ TEST(Arena, SmallRandomInstancesAreOptimal) {
     EXPECT_EQ(plan.height, bruteForceHeight(buffers)) << "trial " << trial;
     aboveLoad += plan.height > plan.maxLive;
   }
-  // In some instances, no plan has the height of the maximum load, and the
-  // search must prove this.
+  // In some instances, every plan is higher than the maximum load (the largest
+  // number of bytes live at the same time), and the search must prove that a
+  // plan is optimal nonetheless.
   EXPECT_GT(aboveLoad, 2);
 }
 
@@ -183,8 +184,9 @@ protected:
 } // namespace
 
 TEST_F(VerifyArena, CatchesEveryPlantedOverlap) {
-  // Move each buffer onto each buffer that is live at the same time. Double the
-  // height of the plan, so that overlaps are the only errors.
+  // Plant one overlap at a time: move buffer i onto buffer j, for all i and j
+  // that are live at the same time. Double the height of the plan, so that no
+  // moved buffer exceeds the height and the overlaps are the only errors.
   plan.height *= 2;
   for (size_t i = 0; i < buffers.size(); ++i)
     for (size_t j = 0; j < buffers.size(); ++j) {

@@ -27,9 +27,9 @@ static ChainOp saveDrop(int32_t i) {
 }
 static ChainOp backward(int32_t i) { return {ChainOpKind::Backward, i, -1}; }
 
-/// Returns three stages: |a_i| = 10, 20, 30, 1 with gradients of the same size.
-/// Stage i saves 100 bytes more than its output and takes 1 second forward
-/// without saving, 2 with saving, and 4 backward.
+/// Returns three stages with |a_i| = |delta_i| = 10, 20, 30, 1. Stage i saves
+/// |a_(i+1)| + 100 bytes. It takes 1 s forward if it does not save values, 2 s
+/// forward if it saves values, and 4 s backward.
 static Chain threeStages() {
   Chain chain;
   for (int64_t input : {10, 20, 30}) {
@@ -93,8 +93,8 @@ TEST(ChainSimulate, CountsWorkspace) {
   int64_t peak = simulate(chain, ops).peak; // The peak is in Backward(1).
   chain.stages[1].options[0].backwardWorkspace = 5;
   EXPECT_EQ(simulate(chain, ops).peak, peak + 5);
-  // With a negative workspace, delta_1 can overwrite delta_2, so the peak is at
-  // the start of the operation.
+  // With a negative workspace, Backward(1) can overwrite delta_2 with delta_1,
+  // so the peak does not include delta_1.
   chain.stages[1].options[0].backwardWorkspace = -100;
   EXPECT_EQ(simulate(chain, ops).peak, peak - 20);
   chain.stages[1].fastForwardWorkspace = 1000;

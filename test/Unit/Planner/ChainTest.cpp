@@ -43,8 +43,8 @@ static std::optional<ChainPlan> planAndCheck(const Chain &chain, int64_t budget,
   return plan;
 }
 
-/// Returns a random chain with large odd sizes, so that rounding to slots has
-/// an effect.
+/// Returns a random chain with large sizes that are not multiples of the slot
+/// size, so that rounding the sizes to slots changes them.
 static Chain randomOddChain(std::mt19937 &random, int stages, int options) {
   Chain chain = randomChain(random, stages, options);
   for (Stage &stage : chain.stages) {
@@ -56,8 +56,8 @@ static Chain randomOddChain(std::mt19937 &random, int stages, int options) {
   return chain;
 }
 
-/// Returns Revolve's number of forward steps for l steps with s snapshots,
-/// including the initial state: r * l - beta(s + 1, r - 1).
+/// Returns the number of forward steps that Revolve needs for l steps with s
+/// snapshots, one of which is the initial state: r * l - beta(s + 1, r - 1).
 static int64_t revolve(int64_t l, int64_t s) {
   auto beta = [](int64_t s, int64_t r) { // Returns C(s + r, s).
     int64_t product = 1;
@@ -76,8 +76,8 @@ TEST(Chain, UnitChainsAreRevolve) {
   EXPECT_EQ(revolve(96, 6), 264);
   for (int64_t s = 1; s <= 7; ++s) {
     for (int64_t l = 1; l < 60; ++l) {
-      // The budget suffices for the saved values of one stage, a_0, the current
-      // value and s - 1 other snapshots.
+      // The budget of 1000 + s + 1 bytes suffices for the saved values of one
+      // stage, for s snapshots, one of which is a_0, and for the current value.
       Chain chain;
       Stage stage;
       stage.input = 1;
@@ -87,7 +87,7 @@ TEST(Chain, UnitChainsAreRevolve) {
       chain.stages.assign(l, stage);
       ChainOptions options;
       options.persistentOnly = true;
-      options.minSlots = options.maxSlots; // Sizes are not rounded to slots.
+      options.minSlots = options.maxSlots; // Avoids rounding of sizes.
       auto plan = planAndCheck(chain, 1000 + s + 1, options);
       ASSERT_TRUE(plan);
       EXPECT_EQ(plan->time, revolve(l, s)) << l << " steps, " << s;
@@ -121,8 +121,9 @@ TEST(Chain, RandomChainsAgainstExhaustiveSearch) {
       EXPECT_GE(plan->time, *best);
       EXPECT_LE(plan->bound, *best);
       EXPECT_LE(rung->bound, *best);
-      // A plan with slots is from a table, which is exact because small sizes
-      // are not rounded.
+      // If plan->slots > 0, the planner found the plan with a table of memory
+      // slots. The sizes here are so small that the table does not round them,
+      // so the bound is exact.
       if (plan->slots > 0)
         EXPECT_NEAR(plan->persistentBound, plan->persistentTime, 1e-6);
       ++feasible;

@@ -181,7 +181,8 @@ private:
       if (!state.alone[i] && !inSaved)
         continue;
       const Stage &stage = chain.stages[i];
-      // Run forward without saving, keeping or dropping the input.
+      // Run forward without saving values. The first case leaves the input in
+      // memory, and the second case drops the input.
       if (i + 1 < state.reached && !state.alone[i + 1] && !state.saved[i] &&
           before + chain.value(i + 1) +
                   std::max<int64_t>(0, stage.fastForwardWorkspace) <=

@@ -32,8 +32,8 @@ Chain transformerChain(int layers, int options);
 ChainCost saveAll(const Chain &chain);
 
 /// Returns the time of the fastest schedule within the budget, persistent or
-/// not, or std::nullopt if there is none. Uses Dijkstra's algorithm on the sets
-/// of present values, for chains of up to 8 stages with up to 3 options.
+/// not, or std::nullopt if no schedule fits. Uses Dijkstra's algorithm on the
+/// sets of values in memory, for chains of up to 8 stages with up to 3 options.
 std::optional<double> exhaustiveTime(const Chain &chain, int64_t budget);
 
 } // namespace kiln

@@ -270,7 +270,8 @@ TEST(MachineFile, MutationsNeverCrash) {
       continue;
     }
     ++accepted;
-    // Accepted files must be usable.
+    // A file that the parser accepts must give positive times and must be
+    // accepted again after being printed.
     EXPECT_GT(machine->gemmSeconds(ElementType::BF16, 2, 100, 100, 100), 0);
     EXPECT_GT(machine->memorySeconds(1e7), 0);
     EXPECT_TRUE(parseMachine(printMachine(*machine), "again").ok());

@@ -144,8 +144,8 @@ TEST(Machine, MoreBytesAndOperationsNeverTakeLess) {
     }
     EXPECT_EQ(machine.memorySeconds(0), 0);
     EXPECT_EQ(machine.kernelSeconds(0), machine.launchSeconds);
-    // A small working set fits into a cache, which is at least as fast as
-    // memory.
+    // A small working set fits into a cache. A cache is at least as fast as
+    // memory, so the accesses must not take longer than accesses to memory.
     EXPECT_LE(machine.memorySeconds(1e9, 1e5), machine.memorySeconds(1e9));
   }
 }

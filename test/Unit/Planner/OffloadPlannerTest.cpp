@@ -201,7 +201,9 @@ TEST(OffloadPlanner, RandomPlansHoldWhatTheyPromise) {
   EXPECT_GT(fitting, 1000);
 }
 
-/// Verifies that the set of offloaded values is close to the best of all sets.
+/// Verifies that the set of values that the planner offloads is close to the
+/// best set: on average, the plan takes less than 1 % longer than the best plan
+/// of all sets.
 TEST(OffloadPlanner, IsCloseToTheBestSet) {
   std::mt19937_64 random(7);
   double sum = 0;

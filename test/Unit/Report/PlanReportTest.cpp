@@ -56,8 +56,9 @@ Object smallPlan() {
               ->getAsObject();
 }
 
-/// The same plan with a state of 512 bytes on the host and a value of 1 KiB
-/// that is on the host during the second command.
+/// The plan of smallPlan() with two additional buffers: a state of 512 bytes on
+/// the host, and a value of 1000 bytes that is on the host during the second
+/// command.
 Object offloadedPlan() {
   Object plan = smallPlan();
   plan["host_arena_bytes"] = 1600;

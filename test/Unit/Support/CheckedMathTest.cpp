@@ -49,8 +49,8 @@ TEST(CheckedMath, Elements) {
   EXPECT_EQ(checkedElements(std::vector<int64_t>{2, 3}), 6);
   EXPECT_EQ(checkedElements(std::vector<int64_t>{0, 3}), 0);
   EXPECT_EQ(checkedElements(std::vector<int64_t>{2, -3}), std::nullopt);
-  // The tensor has no elements, but the product of its other dimensions
-  // overflows.
+  // One dimension is 0, so the tensor has no elements, but the product of the
+  // other dimensions overflows.
   EXPECT_EQ(checkedElements(std::vector<int64_t>{INT64_MAX, 2, 0}),
             std::nullopt);
 }

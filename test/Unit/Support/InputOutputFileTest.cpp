@@ -115,7 +115,7 @@ TEST(OutputFile, ReplacesWhole) {
   {
     Result<OutputFile> file = OutputFile::create(path);
     ASSERT_TRUE(file.ok());
-    expectOk(file->reserve(1 << 20)); // Reserves more than is written.
+    expectOk(file->reserve(1 << 20)); // More than is written below.
     expectOk(file->write("new ", 4));
     expectOk(file->write("text", 4));
     EXPECT_EQ(readBytes(path), "old");

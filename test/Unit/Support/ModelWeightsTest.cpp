@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Includes cases S41 and S42 of the malformed files in
-// SafeTensorsMalformedTest.cpp.
+// Includes cases S41 and S42 of the list of malformed files. The other cases
+// are in SafeTensorsMalformedTest.cpp and SafeTensorsTest.cpp.
 //
 //===----------------------------------------------------------------------===//
 

@@ -48,7 +48,8 @@ TEST(SafeTensors, RoundTrip) {
                                    {"b", ElementType::F64, {}}},
                                   {{"step", "7\n"}});
     ASSERT_TRUE(writer.ok()) << writer.status().message();
-    // Writes pieces that do not coincide with the tensors.
+    // Write pieces of 1, 29 and 2 bytes, which do not begin and end where the
+    // tensors do.
     std::string all(reinterpret_cast<char *>(a.data()), 24);
     all.append(reinterpret_cast<char *>(b.data()), 8);
     expectOk(writer->write(all.data(), 1));
@@ -229,7 +230,8 @@ TEST(SafeTensorsWriter, EveryFaultLeavesNothing) {
       fired = fault.fired();
     }
     EXPECT_EQ(status.ok(), !fired) << call;
-    // Only a failing sync of the directory leaves the complete file in place.
+    // If the sync of the directory fails, the complete file remains. After any
+    // other failure, there is no file.
     bool whole = std::filesystem::exists(directory / "t") &&
                  SafeTensorsFile::open(directory / "t").ok();
     EXPECT_EQ(directory.names().size(), whole ? 1u : 0u) << call;

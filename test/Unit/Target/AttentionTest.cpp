@@ -37,7 +37,7 @@ struct Expected {
 };
 
 constexpr int64_t kKey = 3;
-int64_t rng[3] = {42, 7, 5}; // Seed, step, first sequence.
+int64_t rng[3] = {42, 7, 5}; // {seed, step, first sequence}.
 
 template <typename T> struct Problem {
   Case c;
@@ -308,9 +308,9 @@ TEST(Attention, BfloatsAreRoundedOnce) {
 }
 
 TEST(Attention, GradientsOfBfloatsOverPanelsAreRoundedOnce) {
-  checkBfloats({4, 1030, 1, 1, 16, true});         // Panels of a head.
-  checkBfloats({2, 600, 4, 2, 24, false, 0, 192}); // Groups of heads.
-  checkBfloats({1, 530, 2, 1, 16, true});          // Parts of a head.
+  checkBfloats({4, 1030, 1, 1, 16, true});         // Three panels per head.
+  checkBfloats({2, 600, 4, 2, 24, false, 0, 192}); // Two heads per key head.
+  checkBfloats({1, 530, 2, 1, 16, true});          // Several units per head.
 }
 
 TEST(Attention, MoreSequencesSameBits) {
@@ -348,8 +348,8 @@ TEST(Attention, NaNReachesTheResults) {
   }
 }
 
-/// Scores far from zero, of both signs; subtracting the maximum keeps exp in
-/// range.
+/// The scores are far from zero and have both signs. Subtracting the maximum
+/// keeps the arguments of exp in range.
 TEST(Attention, LargeScores) {
   Problem<float> problem({1, 130, 1, 1, 16, true});
   for (float &x : problem.qkv)

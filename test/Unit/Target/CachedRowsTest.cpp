@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks the bits of kernels that cache rows of more than 1,024 columns in
-// shared memory: rows with any alignment, of a few or many tiles, with
-// per-column values, random numbers and values that later sweeps read back.
+// shared memory. The tests cover rows with any alignment, rows of a few and of
+// many tiles, per-column values, random numbers, and values that later sweeps
+// read back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +73,9 @@ TEST_F(CachedRows, LongClassifier) {
   runner.add(classifierCase(50257), {{2, 50257}});
 }
 
-/// A maximum of 0 and -0 is the zero in the lower partial or, within a partial,
-/// the first zero.
+/// The elements of some rows have the maximum 0 but include both 0 and -0. The
+/// result has the sign of the zero in the partial maximum with the lowest index
+/// and, within this partial maximum, of the first zero.
 TEST_F(CachedRows, Maxima) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.reduce sum %x dims [1] : tensor<$Rx$Cx$T> to "

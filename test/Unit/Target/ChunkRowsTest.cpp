@@ -36,7 +36,8 @@ protected:
   RowRunner runner;
 };
 
-/// The gradients of a norm without mean subtraction, which has one sum.
+/// Returns a case with the gradients of an RMS norm, which need only one sum
+/// per row because it does not subtract a mean.
 RowCase rmsNormBackwardCase(int64_t rows) {
   std::string partial = partialSums(rows);
   return {"%x: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %s: tensor<$Rx$F>, "
@@ -53,8 +54,8 @@ RowCase rmsNormBackwardCase(int64_t rows) {
           "%dx : tensor<$Rx$Cx$T>, %dg : " + partial};
 }
 
-/// The last chunk has 1, 63, 1 and 2 rows. Column blocks are full or partial,
-/// and so are tiles.
+/// The last chunks of the four cases have 1, 63, 1 and 2 rows. Some column
+/// blocks and some tiles are partial.
 TEST_F(ChunkRows, Sizes) {
   runner.add(layerNormBackwardCase(1), {{1, 72}, {1, 1}});
   runner.add(layerNormBackwardCase(63), {{63, 71}});
@@ -67,14 +68,16 @@ TEST_F(ChunkRows, Dropout) {
   runner.add(layerNormBackwardCase(66, true), {{66, 330}});
 }
 
-/// Some rows are too long for registers, some also for shared memory with gains
-/// and sums, and some even for shared memory with sums alone.
+/// Some rows do not fit in registers. Some of these do not fit in shared memory
+/// together with gains and sums, and some not even with sums alone.
 TEST_F(ChunkRows, LongRows) {
   runner.add(rmsNormBackwardCase(65), {{65, 1601}});
   runner.add(layerNormBackwardCase(3), {{3, 1100}, {3, 3998}, {3, 6200}});
 }
 
-/// One sum is complete before the statistics of the row are known.
+/// Computes the column sums of %w, which need no statistics, and the column
+/// sums of the result of the norm, which can be added only after the statistics
+/// of a row are known.
 TEST_F(ChunkRows, SumsOfTwoSweeps) {
   std::string partial = partialSums(70);
   RowCase rowCase = layerNormCase();

@@ -109,7 +109,7 @@ TEST(CodeGen, ProcessorsByName) {
   };
   EXPECT_TRUE(has("avx2") && has("fma"));
   EXPECT_FALSE(has("avx512f"));
-  // Tuning hints are not required features.
+  // Tuning hints must not be listed as required features.
   EXPECT_FALSE(has("fast-variable-perlane-shuffle"));
 #endif
 

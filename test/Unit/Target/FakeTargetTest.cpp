@@ -60,10 +60,12 @@ kiln.program @evaluate(%x: tensor<6x8xf32> {kiln.name = "x", kiln.input = #kiln.
 }
 )";
 
-/// Properties of a schedule that depend on the target.
+/// The properties of a scheduled program that depend on the target.
 struct Schedule {
   std::vector<int64_t> stateOffsets;
-  int64_t alignment = 0; ///< Common alignment of all other offsets.
+  /// The largest power of two that divides all offsets other than those of
+  /// states.
+  int64_t alignment = 0;
   int64_t pitch = 0;     ///< Row stride of padded rows; 0 if none.
   int64_t epilogues = 0; ///< GEMMs with row ops on their tiles.
   int64_t largestGroup = 1;
@@ -71,7 +73,7 @@ struct Schedule {
 
 class FakeTarget : public testing::Test {
 protected:
-  /// A context with the targets cpu and the new one.
+  /// Creates a context with the target cpu and the fake target.
   FakeTarget() {
     DialectRegistry registry;
     registry.insert<KilnDialect, rt::KilnRTDialect>();

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Measures both forms of GELU on [-40, 0] in every element type against 80-bit
-// references. Prints the figures of docs/design/numerics.md and checks their
-// bounds.
+// Measures GELU with erf and GELU with tanh on [-40, 0] in every element type
+// against 80-bit references. Prints the figures of docs/design/numerics.md and
+// checks that they do not exceed their bounds.
 //
 //===----------------------------------------------------------------------===//
 

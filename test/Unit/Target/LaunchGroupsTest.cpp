@@ -36,8 +36,9 @@ std::string slots(const std::string &names, int64_t commands) {
   return text;
 }
 
-/// A launch on one view of each slot, given by a byte offset and a stride in a
-/// loop, such as "16 + 4 * iteration".
+/// Returns a launch that reads slot `from` at `readAt` and writes slot `to` at
+/// `writtenAt`. Each position is a byte offset plus an optional stride per loop
+/// iteration, such as "16 + 4 * iteration".
 std::string launch(const std::string &kernel, const std::string &from,
                    const std::string &to, const std::string &readAt = "0",
                    const std::string &writtenAt = "0") {
@@ -156,8 +157,8 @@ TEST_F(LaunchGroups, PartsOfASlotCount) {
   };
   EXPECT_EQ(parts("0", "16"), "[neg4 ab neg4 ab]");
   EXPECT_EQ(parts("0", "12"), "neg4 ab neg4 ab");
-  // Both launches use one slot. They are grouped unless one writes bytes that
-  // the other reads.
+  // Both launches use slot a. They are grouped unless one launch writes bytes
+  // that the other launch reads.
   EXPECT_EQ(grouped(slots("a", 2) + launch("neg4", "a", "a", "0", "16") +
                     launch("neg4", "a", "a", "32", "48")),
             "[neg4 aa neg4 aa]");
@@ -167,8 +168,8 @@ TEST_F(LaunchGroups, PartsOfASlotCount) {
 }
 
 TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
-  // Slots b and d share bytes. If the launches ran in the other order, b would
-  // overwrite d.
+  // Slots b and d share bytes. If the launches ran in reverse order, the first
+  // launch would overwrite d, the result of the second launch, with b.
   EXPECT_EQ(grouped(R"(
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
@@ -180,8 +181,8 @@ TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
 }
 
 TEST_F(LaunchGroups, IterationsCount) {
-  // A later iteration of the first launch may access the bytes that the second
-  // launch writes.
+  // If iteration i + 1 of the first launch accesses bytes that iteration i of
+  // the second launch writes, the launches must not be grouped.
   auto loop = [&](const std::string &offset) {
     return grouped(slots("ab", 4) + "kilnrt.loop 2 {\n" +
                    launch("neg4", "a", "b", "0", "0 + 16 * iteration") +

@@ -43,8 +43,8 @@ inline RowCase layerNormCase() {
       "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$F>, %rstd : tensor<$Rx$F>"};
 }
 
-/// The kernel after the matmul at the end of each half of a block: bias,
-/// dropout, residual, and the next norm.
+/// The kernel after the last matmul of the attention and after the last matmul
+/// of the MLP: bias, dropout, residual sum, and the next norm.
 inline RowCase residualCase() {
   return {"%x: tensor<$Rx$Cx$T>, %c: tensor<$Cx$T>, %r: tensor<1x3xi64>, "
           "%skip: tensor<$Rx$Cx$T>, %g: tensor<$Cx$F>, %b: tensor<$Cx$F>",
@@ -61,10 +61,10 @@ inline RowCase residualCase() {
           "%mean : tensor<$Rx$F>, %rstd : tensor<$Rx$F>"};
 }
 
-/// The gradients of a norm with respect to its input, gain and shift, with the
-/// input gradient added to that of the residual. With `dropout`, also the
-/// recomputed output of the norm and the gradient of the dropout before the
-/// residual.
+/// Computes the gradients of a norm with respect to its input, gain and shift,
+/// and adds the gradient of the input to the gradient of the residual. With
+/// `dropout`, also recomputes the output of the norm and computes the gradient
+/// of the dropout before the residual sum.
 inline RowCase layerNormBackwardCase(int64_t rows, bool dropout = false) {
   std::string partial = partialSums(rows);
   RowCase rowCase = {

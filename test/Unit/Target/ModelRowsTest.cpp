@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks the bits of kernels that combine most ways of sharing work on a GPU:
-// column sums, per-column values and random numbers, in bf16 rows.
+// Checks the bits of kernels on bf16 rows that combine column sums, per-column
+// values and random numbers. Each of these features affects how the kernel
+// distributes the work among the threads of a GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,8 @@ TEST_F(ModelRows, ValuesPerColumn) {
   runner.add(affineCase(), {{1, 64}, {130, 72}, {131, 200}, {129, 66}});
 }
 
-/// Without a norm, a row may be split among groups.
+/// These programs contain no norm, so a row may be split among several thread
+/// groups.
 TEST_F(ModelRows, Dropout) {
   runner.add(dropoutAndAddCase(), {{6, 64}, {34, 72}, {66, 200}, {4, 70}});
   for (int64_t rows : {4, 70}) {
@@ -71,8 +73,10 @@ TEST_F(ModelRows, Dropout) {
   }
 }
 
-/// Rows with any alignment, whose partial maxima are passed between threads. A
-/// maximum of 0 and -0 is the zero in the lower partial. Some rows contain NaN.
+/// Computes the maxima of rows with any alignment. Threads exchange partial
+/// maxima. If a row has the maximum 0 but includes both 0 and -0, the result
+/// has the sign of the zero in the partial maximum with the lowest index. Some
+/// rows contain NaN.
 TEST_F(ModelRows, MaximaOfLongRows) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%y = kiln.reduce max %x dims [1] : tensor<$Rx$Cx$T> to "

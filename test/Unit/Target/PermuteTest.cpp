@@ -154,9 +154,9 @@ TEST(Permute, Copies) {
 }
 
 TEST(Permute, Broadcasts) {
-  check<float>(copy({6, 50}, {1, 0}, {50, 1})); // Per row.
-  check<float>(copy({6, 50}, {0, 1}, {50, 1})); // Per column.
-  check<float>(copy({300}, {0}, {1}));          // Scalar.
+  check<float>(copy({6, 50}, {1, 0}, {50, 1})); // One value per row.
+  check<float>(copy({6, 50}, {0, 1}, {50, 1})); // One value per column.
+  check<float>(copy({300}, {0}, {1}));          // One value.
   check<float>(copy({3, 4, 17}, {17, 0, 1}, {68, 17, 1}));
 }
 
@@ -218,9 +218,9 @@ TEST(Permute, MaximumKeepsNaN) {
 }
 
 TEST(Permute, Pads) {
-  check<float>(pad({5000}, {1}, {1}, 0, 20000)); // Rows below.
+  check<float>(pad({5000}, {1}, {1}, 0, 20000)); // Zeros at the end.
   check<float>(pad({5000}, {1}, {1}, 4500, 9700));
-  check<float>(pad({9, 80}, {80, 1}, {100, 1}, 0, 900)); // Columns.
+  check<float>(pad({9, 80}, {80, 1}, {100, 1}, 0, 900)); // Zeros after rows.
   check<float>(pad({9, 80}, {80, 1}, {100, 1}, 2 * 100 + 10, 1300));
   check<float>(pad({3, 4, 9}, {36, 9, 1}, {140, 14, 1}, 143, 600));
   check<float>(pad({9, 8}, {8, 1}, {10, 1}, 12, 130));     // Thin slabs.
@@ -228,7 +228,8 @@ TEST(Permute, Pads) {
   check<float>(pad({40}, {0}, {1}, 30, 100));
 }
 
-/// The rows of other operands of a concatenation are next to the padded rows.
+/// Pads rows with a stride, as for one operand of a concatenation. Between the
+/// rows are the rows of the other operands, which must not change.
 TEST(Permute, PadsRowsThatLieApart) {
   check<float>(padRows({4, 8}, {8, 1}, {19, 1}, 2, 4, 11, 19)); // Thin slabs.
   check<float>(padRows({3, 8}, {8, 1}, {20, 1}, 42, 6, 10, 20));

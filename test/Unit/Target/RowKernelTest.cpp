@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Covers what tests of ops do not: each node kind by itself, the exact order of
-// sums, the independence of a formula's bits from fusion, epilogues, and which
-// results may share the slots of which operands.
+// Covers what the tests of single ops do not cover: each node kind by itself,
+// the exact order of sums, epilogues, and slot sharing, that is, which results
+// may overwrite which operands. Fusion must not change the bits of an
+// expression.
 //
 //===----------------------------------------------------------------------===//
 
@@ -169,8 +170,8 @@ const Kind binaryKinds[] = {Kind::Add, Kind::Sub, Kind::Mul,
                             Kind::Div, Kind::Max, Kind::Min};
 const Kind comparisons[] = {Kind::Less, Kind::Equal};
 
-/// Returns a program with one result per kind of node and inputs in several
-/// spaces.
+/// Returns a program with one result per kind of node. The inputs are full
+/// rows, per-column values and per-row values.
 template <typename T> ProgramText allKinds(int64_t rows, int64_t cols) {
   ProgramText text(rows, cols);
   row::Type type = typeOf<T>();
@@ -482,7 +483,8 @@ TEST_F(RowFusion, ProcessorsRoundBfloatsAlike) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(RowFusion, RoundsToNearestEven) {
-  // Combine all upper halves with lower halves around a tie. The values include
+  // The inputs combine every upper half of an f32, which is a bf16, with lower
+  // halves at and around the midpoint of adjacent bf16 values. They include
   // subnormals, infinities and NaN.
   const uint32_t lower[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
   std::vector<float> x;
@@ -553,9 +555,9 @@ TEST_F(RowFusion, ConvertsByteFloats) {
 }
 
 TEST_F(RowFusion, RoundsDoublesOnce) {
-  // The inputs are halfway points between adjacent bf16 values, and values that
-  // differ from a halfway point by less than f32 can represent. Rounding these
-  // to f32 first would give the halfway point.
+  // The inputs are halfway points between adjacent bf16 values, and values so
+  // close to a halfway point that rounding them to f32 first would give the
+  // halfway point.
   HostTensor x(mlir::RankedTensorType::get(
       {5, 0x2000}, mlir::Float64Type::get(&runner.context)));
   std::vector<double> values;
@@ -681,10 +683,10 @@ TEST_F(RowFusion, SlotsThatMayBeShared) {
                     "(tensor<$Rx$T>, tensor<$Rx$Cx$T>)",
                     "%l : tensor<$Rx$T>, %d : tensor<$Rx$Cx$T>");
   EXPECT_TRUE(row::mayShareSlot(loss, 0, 1));
-  EXPECT_FALSE(row::mayShareSlot(loss, 1, 0)); // The element types differ.
+  EXPECT_FALSE(row::mayShareSlot(loss, 1, 0)); // Different element types.
 
-  // An output that could be computed early waits for the last read of its
-  // operand.
+  // %y could be stored in the first sweep, but is stored only after the last
+  // read of %x, so it may overwrite %x.
   auto waits = build("%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.softmax %x : (tensor<$Rx$Cx$T>) -> "
                      "tensor<$Rx$Cx$T>\n%y = kiln.neg %x : tensor<$Rx$Cx$T>",
@@ -771,8 +773,8 @@ TEST_F(RowFusion, EpiloguesOfColumnRanges) {
   EXPECT_EQ(got, want);
 }
 
-/// Runs an epilogue as on the tiles of a GEMM, where bf16 results overwrite the
-/// result of the GEMM.
+/// Runs an epilogue in the way in which a GEMM runs it on its tiles. The bf16
+/// results of the epilogue overwrite the result of the GEMM.
 TEST_F(RowFusion, EpiloguesOfBfloatsInPlace) {
   row::RowProgram program =
       build("%x: tensor<$Rx$Cx$T>, %b: tensor<$Cx$T>, %r: tensor<$Rx$Cx$T>",

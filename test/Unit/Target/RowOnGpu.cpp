@@ -25,8 +25,9 @@ using kiln::runtime::EmuLaunch;
 namespace kiln::test {
 
 constexpr int64_t kAlignment = EmuDevice::memoryAlignment;
-constexpr int64_t kShift =
-    8; ///< Bytes; aligned for elements but not for 16-byte vectors.
+/// Offset of shifted arguments in bytes: a multiple of the size of every
+/// element type, but not of 16.
+constexpr int64_t kShift = 8;
 
 RowOnGpu::RowOnGpu(MLIRContext &context)
     : module(ModuleOp::create(UnknownLoc::get(&context))) {}

@@ -33,9 +33,9 @@ public:
   void compile();
 
   /// Runs kernel `name` on buffers of all operands and results and returns the
-  /// number of accessed sectors. Result `shared.second` uses the buffer of
-  /// operand `shared.first` unless that is negative. `isShifted` offsets the
-  /// arguments by eight bytes.
+  /// number of accessed sectors. If shared.first >= 0, result shared.second
+  /// uses the buffer of operand shared.first. `isShifted` offsets the arguments
+  /// by eight bytes.
   runtime::EmuCounts run(const std::string &name, bool isShifted,
                          llvm::MutableArrayRef<Buffer> buffers,
                          size_t numOperands, llvm::ArrayRef<int64_t> immediates,

@@ -310,8 +310,8 @@ TEST_F(RowOps, Broadcasts) {
   broadcast("tensor<$Rx$Cx$T>", "1, 2", "tensor<1x$Rx$Cx$T>");
 }
 
-/// Tests programs of bf16 elements that have f32 values other than the
-/// statistics of norms.
+/// Tests programs on bf16 elements in which not only the statistics of norms
+/// but also other values are f32.
 TEST_F(RowOps, MixedTypes) {
   // A norm whose result is rounded only once, after the gain.
   runner.add({"%x: tensor<$Rx$Cx$T>, %m: tensor<$Rx$F>, %s: tensor<$Rx$F>, "

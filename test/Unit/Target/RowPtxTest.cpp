@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Packed conversions round elements in pairs, accesses have the maximum width,
-// the code has no calls, and no register is spilled.
+// Checks the PTX and the machine code of row programs: packed conversions round
+// elements in pairs, accesses have the maximum width, the code has no calls,
+// and no register is spilled.
 //
 //===----------------------------------------------------------------------===//
 

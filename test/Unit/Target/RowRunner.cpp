@@ -36,7 +36,8 @@ Buffer::Buffer(RankedTensorType type, int64_t stride)
     : type(type), columns(getColumnCount(type)),
       rowStride(stride ? stride : columns),
       elementSize(type.getElementType().getIntOrFloatBitWidth() / 8) {
-  // Elements of 0xff bytes are NaN or an out-of-bounds index.
+  // Fill the buffer with 0xff bytes, so that an element that is read before it
+  // is written is NaN or an out-of-bounds index.
   bytes.assign(2 * kGuard + getRowCount(type) * rowStride * elementSize,
                static_cast<char>(0xff));
 }
@@ -157,7 +158,7 @@ std::optional<RowInstance> RowRunner::build(const RowCase &rowCase,
   llvm::append_range(instance.operands, block.getArguments());
   llvm::append_range(instance.results, block.getTerminator()->getOperands());
 
-  // Ops with a flexible space use the space of the other ops.
+  // Use the row space of the first op whose row space is not flexible.
   RowSpace space;
   space.flexible = true;
   for (Operation &op : block.without_terminator())
@@ -366,9 +367,9 @@ void RowRunner::runOnGpu(const Compiled &compiled, ArrayRef<HostTensor> inputs,
   });
 }
 
-/// Describes the arguments of a case. A matrix with the columns of the program
-/// may be padded. A dense tensor of any shape is accessed as rows of the
-/// program.
+/// Describes the arguments of a case. A matrix with as many columns as the
+/// program may have padded rows. All other tensors are contiguous, and the
+/// kernel may access them as rows of the program, whatever their shapes.
 RowRunner::Compiled RowRunner::describe(const RowCase &rowCase,
                                         RowInstance instance) {
   Compiled compiled;

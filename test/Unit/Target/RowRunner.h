@@ -63,7 +63,8 @@ struct RowCase {
   /// Overwrites the default inputs, which are normally distributed numbers and
   /// integers in [0, rows).
   std::function<void(unsigned argument, HostTensor &tensor)> fill = nullptr;
-  /// Row padding in elements of the arguments and results with C columns.
+  /// Number of padding elements per row of the arguments and results with C
+  /// columns.
   int64_t padding = 0;
   /// True if the ops support bf16 elements.
   bool hasBfloats = true;
@@ -98,9 +99,9 @@ public:
            mlir::ArrayRef<std::pair<int64_t, int64_t>> sizes);
   void runAll();
 
-  /// Returns the number of 32-byte sectors that the GPU kernel of a case
-  /// accesses, divided by the number of sectors if it accessed each byte of the
-  /// arguments once.
+  /// Returns (number of 32-byte sectors that the GPU kernel of a case accesses)
+  /// / (number of sectors that a single access to each byte of the arguments
+  /// needs).
   double sectorRatio(const RowCase &rowCase, int64_t rows, int64_t columns,
                      const char *type);
 
@@ -115,7 +116,9 @@ private:
     llvm::SmallVector<Layout> layouts;
     std::string name, trace;
     bool hasGpu = false;
-    std::unique_ptr<RowSteps> steps; ///< Null unless the elements are bf16.
+    /// Kernels that compute the expected results for bf16 elements; null for
+    /// other element types.
+    std::unique_ptr<RowSteps> steps;
   };
   Compiled describe(const RowCase &rowCase, RowInstance instance);
   void run(const Compiled &compiled, const LoadedKernels &library);

@@ -25,7 +25,8 @@ namespace {
 /// result does not depend on the number of sequences use 4 sequences.
 constexpr int64_t kRows = 16384, kMostSplitRows = 4096, kColumns = 768;
 
-/// The maximum ratio of accessed sectors to the minimum for a kernel of `type`.
+/// The maximum of (sectors that a kernel of `type` accesses) / (sectors that a
+/// single access to each argument needs).
 struct Limit {
   const char *type;
   int64_t rows = kMostSplitRows;
@@ -68,8 +69,8 @@ TEST(RowSectors, AddAndDropout) {
   expectFewSectors("dropout and add", dropoutAndAddCase());
 }
 
-/// The rows have any alignment. The three sweeps read them from shared memory
-/// and, in f32, also from registers.
+/// The rows begin at addresses with any alignment. Each of three sweeps reads
+/// the rows from shared memory or, in f32, partly from registers.
 TEST(RowSectors, Classifier) {
   expectFewSectors("softmax_cross_entropy", classifierCase(50257),
                    {{"f32", 32}, {"bf16", 32}}, 50257);

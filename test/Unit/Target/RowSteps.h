@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Computes the bits that a kernel on bf16 elements must produce: every op of
-// its program runs as a separate kernel on f32 elements, and each bf16 result
-// is rounded once by a plain function.
+// the program runs as a separate kernel on f32 elements, and a simple host
+// function rounds each bf16 result once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,8 @@ using namespace mlir;
 
 namespace {
 
-/// Each slot is named after its type in the program description.
+/// The name of each slot is the type that the slot must have in the program
+/// description.
 const char *const program = R"(
 kiln.state @w : tensor<8xf64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @u : tensor<32xbf16> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests kernels in which many column blocks of a row are in flight at a time.
-// The number of columns is slightly more than a multiple of the size of these
-// blocks, less than the size of one block, or small.
+// Some rows have slightly more columns than a multiple of the columns that can
+// be in flight at a time, and other rows have fewer columns than that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,13 +66,13 @@ TEST(SplitRows, HaveTheBitsOfTheCpu) {
                     " %x dims [1] : tensor<$Rx$Cx$T> to tensor<$Rx$T>",
                 "%y : tensor<$Rx$T>"},
                {{3, 1101}, {1, 8300}, {5, 260}});
-  // These rows exceed shared memory.
+  // These rows do not fit in shared memory.
   runner.add({"%x: tensor<$Rx$Cx$F>",
               "%y = kiln.softmax %x : (tensor<$Rx$Cx$F>) -> tensor<$Rx$Cx$F>",
               "%y : tensor<$Rx$Cx$F>"},
              {{2, 60001}});
-  // Add slices in order. First few enough that all loads are in flight at once,
-  // then several times that number.
+  // Add slices in order. The loads of 5 slices can be in flight all at once. 77
+  // slices have several times as many loads as can be in flight at once.
   for (int64_t slices : {5, 32, 77}) {
     std::string from = "tensor<" + std::to_string(slices) + "x$Cx$T>";
     runner.add({"%x: " + from,

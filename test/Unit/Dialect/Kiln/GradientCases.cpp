@@ -135,7 +135,7 @@ static void addNorms(std::vector<GradientCase> &cases) {
     cases.push_back({"kiln.affine", "", {x, column}, {x}, {}, {}});
     cases.push_back({"kiln.softmax", "", {x}, {x}, {}, {}});
   }
-  // One row has no variance, and one has large values.
+  // All elements of the first row are equal. The second row has large values.
   cases.push_back({"kiln.layer_norm",
                    "eps = 1.0e-05",
                    {"2x4xf32", "4xf32", "4xf32"},

@@ -157,8 +157,8 @@ TEST(LossyGradient, SketchedWeightGradientsAreUnbiased) {
   Outcome sum, squares;
   for (int64_t seed = 0; seed < seeds; ++seed) {
     Outcome outcome = sketched.run(seed, 7, 0);
-    // Results that depend on no sketch are bitwise equal to those of the exact
-    // run.
+    // The sketches affect neither the loss nor the gradients of 'table' and
+    // 'b1', so all three must equal those of the exact run bit for bit.
     for (const char *name : {"loss", "table", "b1"})
       ASSERT_EQ(outcome[name], exact[name]) << name << ", seed " << seed;
     for (auto &[name, values] : outcome) {
@@ -220,7 +220,8 @@ TEST(LossyGradient, MoreBitsAreNearer) {
     for (int bits : {1, 2, 4, 8}) {
       Outcome coarse =
           Model(3, "fewbit:" + std::to_string(bits), activation).run(0, 0, 0);
-      // The gradient of the last layer does not depend on the activation.
+      // The encoded residual of the activation affects neither the gradient of
+      // the last layer nor the loss, so both are exact.
       EXPECT_EQ(coarse["w2"], exact["w2"]);
       EXPECT_EQ(coarse["loss"], exact["loss"]);
       double error = distance(coarse["w1"], exact["w1"]);
@@ -239,7 +240,8 @@ TEST(LossyGradient, MasksAreExact) {
   masked.get().walk([&](BucketDecodeOp) { found = true; });
   EXPECT_TRUE(found);
   Outcome outcome = masked.run(0, 0, 0);
-  // Replaces the encoding by the explicit gradient of relu.
+  // In the model `plain`, replace the encoding of the residual by the gradient
+  // op of relu.
   Model plain(3, "", "relu %h");
   plain.get().walk([](BucketDecodeOp decode) {
     auto encode = decode.getCodes().getDefiningOp<BucketEncodeOp>();
@@ -262,7 +264,8 @@ TEST(LossySpec, KeepsRows) {
   // The number of rows is rounded to the nearest integer.
   EXPECT_EQ(sketchRows(64, 0.2), 13);
   EXPECT_EQ(sketchRows(1021, 0.5), 511);
-  // A sketch with no row or with all rows is not used.
+  // A sketch is disabled (0) if the rounded number of rows is 0 or includes all
+  // rows.
   EXPECT_EQ(sketchRows(2, 0.1), 0);
   EXPECT_EQ(sketchRows(8, 0.99), 0);
   EXPECT_EQ(sketchRows(1, 0.5), 0);

@@ -108,8 +108,8 @@ TEST(Reference, ScaleRoundsItsFactorToTheElementType) {
 }
 
 TEST(Reference, BucketDecodeRoundsItsLevelsToTheElementType) {
-  // The codes are 1 and 0. One level is not representable in the type, and the
-  // other rounds to 0.
+  // The byte 1 contains the codes 1 (level 0.1) and 0 (level 1e-60). In f32,
+  // 0.1 is rounded and 1e-60 becomes 0.
   std::string text =
       programOf("kiln.bucket_decode", "levels = array<f64: 1.0e-60, 0.1>",
                 {"1xi8", "2xf32"}, {"2xf32"});
@@ -155,7 +155,8 @@ TEST(Reference, CrossEntropyIgnoresMinusHundred) {
                {"f64", "3x2xf32"}, {logits, {1, -100, 1}, {0.5}});
   expectNear(both[0], {0.5 * (first + 1e4)});
   expectNear(both[1], rows[1]);
-  // If the weight is the identity, hidden * weight^T gives the same logits.
+  // The operand 'hidden' is `logits` and the weight is the identity matrix, so
+  // hidden * weight^T equals `logits`.
   auto head = evaluate("kiln.linear_cross_entropy_with_grad", "",
                        {"3x2xf32", "2x2xf32", "3xi32", "f64"},
                        {"f64", "3x2xf32", "2x2xf32"},
@@ -179,8 +180,9 @@ TEST(Reference, AttentionWeighsVisibleKeys) {
 }
 
 TEST(Reference, RopeTurnsPairsOfAHead) {
-  // Rotates by a quarter turn at position 1; two sequences of two rows, one
-  // head of width 4.
+  // The tables rotate elements 0 and 2 of each row at position 1 by 90 degrees,
+  // and leave all other elements unchanged. There are two sequences of two
+  // rows, and one head of width 4.
   Doubles cos = {1, 1, 0, 1}, sin = {0, 0, 1, 0};
   Doubles x = {1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8, 5, 6, 7, 8};
   auto forward = evaluate("kiln.rope", "heads = 1 : i64, sequences = 2 : i64",
@@ -212,13 +214,13 @@ TEST(Reference, DropoutDependsOnWhatItIsKeyedBy) {
     EXPECT_TRUE(element == 0 || element == 1);
     kept += element == 1;
   }
-  EXPECT_NEAR(kept, 600, 50); // Four standard deviations.
+  EXPECT_NEAR(kept, 600, 50); // 50 is four standard deviations.
   EXPECT_EQ(mask, dropout(1, 1, 0));
   EXPECT_NE(mask, dropout(2, 1, 0));
   EXPECT_NE(mask, dropout(1, 2, 0));
   EXPECT_NE(mask, dropout(1, 1, 0, 4));
-  // The second sequence of the first batch is the first sequence of `later` and
-  // has the same mask.
+  // The second sequence of the first batch is the first sequence of `later`, so
+  // their masks are equal.
   Doubles later = dropout(1, 1, 1);
   EXPECT_EQ(Doubles(mask.begin() + 400, mask.end()),
             Doubles(later.begin(), later.begin() + 400));

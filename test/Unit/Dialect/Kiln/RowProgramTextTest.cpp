@@ -68,7 +68,7 @@ const char *const kPrograms[] = {
   store %16, %res0[r, c] : f64                          in sweep 0
 }
 )",
-    // Every function, and constants that need all digits.
+    // Every function op, and constants that need all digits of their type.
     R"(row_program space [1, 4096] flat sweeps 1 {
   %0 = load %arg0[r, c] : f32 -> full<f32>              in sweep 0
   %1 = constant 0.1 : scalar<f32>
@@ -105,7 +105,7 @@ const char *const kPrograms[] = {
   store %31, %res0[r, c] : bf16                         in sweep 0
 }
 )",
-    // Only indices, and a value per row that is stored as a full row.
+    // No operands, only indices. The row index is stored to a full row.
     R"(row_program space [4, 3] sweeps 1 {
   %0 = row_index : row<i32>
   %1 = column_index : column<i32>                       in sweep 0
@@ -342,7 +342,8 @@ TEST(RowProgramText, RefusesDamagedTextsWithOneLine) {
     ASSERT_GE(std::stoul(match[1]), 1u);
     ASSERT_GE(std::stoul(match[2]), 1u);
   }
-  // Some changes, such as those in comments and blanks, leave a program valid.
+  // Some damaged texts are valid programs, for example if only a comment or
+  // blanks have changed.
   EXPECT_GT(refused, 10000u);
   EXPECT_GT(valid, 100u);
 }
@@ -360,7 +361,8 @@ TEST(RowProgramText, BoundsTheLines) {
 // Invariants.
 //===----------------------------------------------------------------------===//
 
-/// Returns the fault of a program after a change.
+/// Parses `text`, applies `change` to the program, and returns the message of
+/// the first violated invariant, or "no fault".
 std::string faultAfter(const char *text,
                        llvm::function_ref<void(RowProgram &)> change) {
   RowProgram program = parsed(text);

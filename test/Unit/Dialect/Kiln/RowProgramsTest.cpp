@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Verifies that equal dispatches share a program, and that every change of a
-// dispatch other than of its operands gives the dispatch a new program.
+// Verifies that equal dispatches share a program, and that changing a dispatch
+// gives the dispatch a new program, unless only its operands change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -92,7 +92,8 @@ TEST_F(RowProgramsTest, ChangesAreSeen) {
   Builder builder(dispatches[0].getContext());
   normOf(0)->setAttr("eps", builder.getF64FloatAttr(1e-3));
   expectNew(true);
-  // Changes of operands within the body, and of the values that it yields.
+  // Change an operand of an op in the body, then the values that the body
+  // yields.
   Block &body = dispatches[0].getBody().front();
   normOf(0)->setOperand(1, body.getArgument(2));
   expectNew(true);
@@ -106,7 +107,8 @@ TEST_F(RowProgramsTest, ChangesAreSeen) {
   expectNew(false);
 }
 
-/// An op created at the address of an erased one gets its own program.
+/// A new dispatch gets its own program even if it has the address of an erased
+/// dispatch.
 TEST_F(RowProgramsTest, ErasedDispatchesLeaveNoProgram) {
   ASSERT_TRUE(programs.get(dispatches[1]));
   OpBuilder builder(dispatches[2]);

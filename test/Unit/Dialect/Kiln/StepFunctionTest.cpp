@@ -102,16 +102,17 @@ TEST(StepFunction, BeatsEqualWidth) {
       previous = error;
       for (double range : {2.0, 3.0, 4.0}) {
         SCOPED_TRACE(range);
-        // Compare with the same number of steps of equal width and optimal
-        // levels. With two steps the errors are equal, because the optimal
-        // border is at 0, where two steps of equal width meet.
+        // `equal` has as many steps as `best`, all of equal width and with
+        // optimal levels. The error of `equal` must be larger than that of
+        // `best` unless there are only two steps. Both functions then have
+        // their only border at 0, so their errors are equal.
         StepFunction equal = equalWidth(f, 1 << bits, range);
         if (bits == 1)
           EXPECT_NEAR(best.error, equal.error, 1e-6);
         else
           EXPECT_LT(best.error, 0.75 * equal.error);
-        // Compare also with steps whose levels are the values of f at their
-        // centres.
+        // `best` must have a smaller error than `equal` with each level
+        // replaced by the value of f at the centre of the step.
         EXPECT_LT(best.error, 0.9 * errorOf(f, centred(f, equal, range)));
       }
     }

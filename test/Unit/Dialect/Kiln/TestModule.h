@@ -34,8 +34,8 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// Returns the text of a program @f that applies one op to its arguments and
-/// returns the results of the op whose indices are in `returned`.
+/// Returns the text of a program @f that applies one op to its arguments. The
+/// program returns result i of the op for each i in `returned`.
 std::string programOf(const std::string &op, const std::string &properties,
                       const std::vector<std::string> &operands,
                       const std::vector<std::string> &results,

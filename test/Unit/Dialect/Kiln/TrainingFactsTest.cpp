@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char *matrix = "tensor<4x4xf32>", *vector = "tensor<4xf32>";
 
-/// Returns an update of a parameter of this type.
+/// Returns the text of a momentum update of a parameter of type `type`.
 std::string momentum(const char *type, const char *decay,
                      const char *nesterov = "") {
   static int names = 0;

@@ -74,8 +74,8 @@ TEST_F(AlgorithmsTest, TheFastestIsFoundOnceAndKept) {
   EXPECT_NE(found.find("(algorithms "), std::string::npos) << found;
   std::vector<std::string> losses = lossTexts(log_);
 
-  // A later start uses the file and measures nothing, even if other algorithms
-  // are now faster.
+  // The next run uses the algorithms in the file and measures nothing, even if
+  // other algorithms are now faster.
   settings_.gemmTimes = {1, 2, 3, 4};
   ASSERT_EQ(search().exitCode, 0);
   EXPECT_EQ(fakecuda::gemmsByAlgorithm(),
@@ -191,7 +191,7 @@ TEST_F(AlgorithmsTest, EveryCallOfASearchMayFail) {
       continue;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1)
         << function << ": " << outcome.err;
-    if (std::filesystem::exists(file_)) // The search has completed.
+    if (std::filesystem::exists(file_)) // The search is complete.
       break;
   }
 }

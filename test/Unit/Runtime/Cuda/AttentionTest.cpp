@@ -337,8 +337,8 @@ TEST_F(AttentionTest, TheGraphsAreAttention) {
       EXPECT_EQ(outcome.notice, "");
       EXPECT_NE(outcome.library.find("cuDNN 9.19.0"), std::string::npos);
       EXPECT_EQ(kernels_, 2); // The comparison launches both kernels.
-      // The comparison with the kernels, the first run and the capture each
-      // call cudnnBackendExecute for two plans.
+      // cudnnBackendExecute is called for two plans in the comparison with the
+      // kernels, for two plans in the first run, and for two in the capture.
       EXPECT_EQ(fakecuda::callsOf("cudnnBackendExecute"), 6);
       EXPECT_EQ(outcome.values.rfind("error", 0), std::string::npos);
     }

@@ -50,8 +50,8 @@ Json operand(int64_t offset, bool trans) {
 }
 
 /// Returns a program with one gemm. Its result, bias and aux are both inputs
-/// and outputs. a and the bias begin `shift` elements after the start of their
-/// slots.
+/// and outputs. The operand 'a' and the bias begin `shift` elements after the
+/// start of their slots.
 Json describe(const Case &test, int64_t shift = 0) {
   constexpr int64_t bytes = 1024;
   int64_t elementBytes = bitsOf(test.type) / 8;

@@ -45,7 +45,7 @@ static void runKernel(std::size_t index, const fakecuda::Launch &launch) {
          scratch < 0 ? nullptr : args[std::size_t(scratch)]);
 }
 
-/// Computes a column-major product as the row-major product of the swapped
+/// Computes a column-major matmul as the row-major matmul of the swapped
 /// operands.
 static void multiply(const fakecuda::Product &product) {
   DenormalsFlushed flushed;

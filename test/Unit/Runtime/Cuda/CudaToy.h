@@ -35,7 +35,7 @@ cuda::Libraries fakeLibraries();
 /// Returns settings in which the CPU's GEMM computes matmuls.
 fakecuda::Settings toySettings();
 
-/// Creates an engine for a description of onCuda().
+/// Creates an engine for a description that onCuda() returned.
 Result<std::unique_ptr<Engine>>
 makeCudaEngine(const nlohmann::json &description);
 

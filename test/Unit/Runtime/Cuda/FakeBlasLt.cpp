@@ -20,12 +20,12 @@ struct Handle {};
 struct Desc {
   int compute, scale;
   int32_t trans[2] = {0, 0};
-  uint32_t epilogue = 1; ///< 1 for none.
+  uint32_t epilogue = 1; ///< A cublasLtEpilogue_t; 1: no epilogue.
   uint64_t bias = 0, aux = 0;
   int64_t auxLd = 0;
 };
 
-/// The meaning of a cublasLtEpilogue_t.
+/// The operations that a cublasLtEpilogue_t selects.
 struct Epilogue {
   bool known, readsBias, gelu, writesAux, geluGrad, sumsA, sumsB;
 
@@ -161,11 +161,12 @@ static int compute(const Product &p) {
   if (state().settings.product)
     state().settings.product(p);
   // Write the expected result or, if Settings::product has computed the matmul,
-  // compare its result with the expected one.
+  // compare the computed result with the expected result.
   bool isWrong = false;
   double tolerance = p.resultType == bf16 ? 1e-2 : 1e-4;
   auto finish = [&](char *to, int64_t index, double value) {
-    // The measurement of algorithms may use NaN operands.
+    // Do not compare results that are NaN or infinite: algorithms may be
+    // measured on arbitrary operands, which may contain NaN.
     bool isNumber = std::isfinite(value);
     if (!state().settings.product)
       put(p.resultType, to, index, value);

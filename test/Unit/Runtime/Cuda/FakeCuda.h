@@ -52,7 +52,7 @@ struct Product {
   int64_t m, n, k, lda, ldb, ldc;
   const char *a, *b;
   char *c;
-  /// A cublasLtEpilogue_t; 1 for none.
+  /// A cublasLtEpilogue_t. The value 1 means no epilogue.
   uint32_t epilogue = 1;
   char *bias = nullptr, *aux = nullptr;
   int64_t auxLd = 0;
@@ -99,8 +99,8 @@ struct Settings {
 void reset(const Settings &settings = {});
 /// Adds a kernel to every image.
 void addKernel(const std::string &name, Kernel kernel);
-/// Sets a function that resolves other kernels by name and by the image that
-/// was loaded last.
+/// Sets a function that finds the kernels that addKernel() has not added, by
+/// name and by the image that was loaded last.
 void setKernelFinder(std::function<std::optional<Kernel>(
                          const std::string &name, const void *image)>
                          finder);

@@ -491,7 +491,7 @@ static int runKernel(const FunctionObject &function, const Launch &launch) {
   if (now.launches[function.name]++ == now.settings.faultyLaunch &&
       function.name == now.settings.faultyKernel)
     return 700;
-  // The kernel may set the sticky error.
+  // run() may set now.sticky.
   function.kernel->run(launch);
   return now.sticky;
 }

@@ -40,8 +40,8 @@ struct Capture {
 };
 
 struct QueueEntry {
-  /// If empty, this entry waits until `stream` has completed `position`
-  /// entries.
+  /// The work to execute. An entry without work waits until `stream` has
+  /// completed `position` entries.
   Work work;
   StreamObject *stream = nullptr;
   int64_t position = 0;
@@ -56,7 +56,8 @@ struct StreamObject {
 
 struct EventObject {
   unsigned flags = 0;
-  StreamObject *stream = nullptr; ///< Null if never recorded.
+  /// The stream that last recorded the event; null if none has recorded it.
+  StreamObject *stream = nullptr;
   int64_t position = 0;
   std::shared_ptr<double> time;
   Capture *capture = nullptr;
@@ -109,7 +110,8 @@ struct State {
   std::vector<int64_t> products;           ///< Matmuls by algorithm.
   const void *loadedImage = nullptr;
   int64_t mostShared = 0; ///< Maximum dynamic shared memory.
-  uint64_t nextAddress = uint64_t(0x7fcd) << 48; ///< Not a host address.
+  /// Address of the next allocation, which the host cannot dereference.
+  uint64_t nextAddress = uint64_t(0x7fcd) << 48;
 };
 
 State &state();
@@ -142,8 +144,8 @@ template <typename T> bool destroy(const char *kind, T *handle) {
   return true;
 }
 
-/// Returns the host memory of a device range. If there is none, records a
-/// violation and returns null.
+/// Returns the host memory of a device range. If no allocation contains the
+/// range, records a violation and returns null.
 char *resolve(uint64_t device, int64_t bytes);
 
 /// Adds work to a stream, or to the graph into which the stream is captured.

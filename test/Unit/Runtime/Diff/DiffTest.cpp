@@ -92,15 +92,16 @@ TEST_F(DiffTest, OtherInitialValuesAreNamed) {
 }
 
 TEST_F(DiffTest, AHostArenaChangesNothing) {
-  // With "rounding", steps are repeated from perturbed parameters, whose
-  // mirrors must be updated.
+  // With --tolerance=rounding, kiln-diff perturbs parameters and repeats steps.
+  // It must update the mirrors of the parameters that it perturbs.
   for (const char *mode : {"exact", "rounding"}) {
     Outcome outcome =
         diff(KILN_TOY, KILN_OFFLOADED_TOY,
              "--steps=3 --data=" + path("text.txt") + " --tolerance=" + mode);
     EXPECT_EQ(outcome.exitCode, 0) << outcome.text;
   }
-  // Compare an executable with itself. B executes the copies at other times.
+  // Compare an executable with itself. Only B runs with --stress-copies, so
+  // only B executes the copies at random times.
   Outcome outcome =
       diff(KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY,
            "--steps=3 --only-b=--stress-copies=4 --tolerance=exact --data=" +
@@ -109,7 +110,8 @@ TEST_F(DiffTest, AHostArenaChangesNothing) {
 }
 
 TEST_F(DiffTest, AHostArenaIsLoadedIntoAndPerturbed) {
-  // A and B train with different schedules. Either A or B has a mirror.
+  // A and B train with different schedules. Only the offloaded toy, which is B
+  // in the first pair and A in the second, has a mirror.
   for (const char *pair :
        {KILN_TOY " " KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY " " KILN_TOY}) {
     std::string both = pair;

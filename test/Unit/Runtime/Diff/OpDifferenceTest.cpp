@@ -68,8 +68,9 @@ TEST(OpDifferenceTest, OpsOfOneBufferMustHaveOneName) {
 }
 
 TEST(OpDifferenceTest, MicrobatchesAreRowsOrSums) {
-  // B has two micro-batches: A's 'rows' is the concatenation of their rows, and
-  // A's 'sum' is the sum over them.
+  // B has two micro-batches and computes 'rows' and 'sum' in each of them. A's
+  // 'rows' is the concatenation of B's two results 'rows', and A's 'sum' is the
+  // total of B's two results 'sum'.
   EXPECT_FALSE(firstDifferentOp(
       {op("rows", "r", 64), op("sum", "s", 16)},
       {looped("rows", 32, 2, "r", "half"), looped("sum", 16, 2, "x", "s")}));

@@ -232,8 +232,8 @@ TEST(EmuDeviceTest, SharedMemoryOfEveryBlockBeginsAsNaNs) {
     EXPECT_TRUE(std::isnan(*device.at(i)));
 }
 
-// Adds one. The test launches it in place: each thread reads and writes its own
-// element, in two launches.
+// Adds one to each element. The test launches this kernel twice with args[0] ==
+// args[1]. Each thread reads and writes only its own element.
 void addOne(char *const *args, const int64_t *, int64_t units) {
   int64_t i = blockId() * 64 + threadId();
   if (i < units)

@@ -95,7 +95,7 @@ public:
 
   EmuDevice device;
   Status status;
-  EmuCounts counts; ///< Counts of the last successful launch.
+  EmuCounts counts; ///< Access counts of the last successful launch.
 
 private:
   alignas(EmuDevice::memoryAlignment) char memory_[floats * 4];

@@ -117,7 +117,7 @@ KERNEL(spoilsStack) {
 struct Mutant {
   const char *name;
   EmuKernel kernel;
-  /// The parts that the message must contain; unused entries are null.
+  /// Strings that the error message must contain; unused entries are null.
   const char *pieces[3];
   int64_t threads = 64;
 };

@@ -33,8 +33,8 @@ void copyWide(char *const *args, const int64_t *, int64_t) {
   store(args[1], threadId(), load<T>(args[0], threadId()));
 }
 
-/// Thread t copies t + 1 elements of its row of 32, so that lanes leave the
-/// loop one after another. The first lane also reads one more element.
+/// Thread t reads x[i * 32 + t] for i = 0, ..., t, so that the lanes leave the
+/// loop one after another. Thread 0 also reads x[4096].
 void triangle(char *const *args, const int64_t *, int64_t) {
   float sum = 0;
   if (threadId() == 0)
@@ -80,10 +80,10 @@ Sectors sectorsOf(EmuKernel kernel, int64_t threads,
 }
 
 TEST(SectorCounterTest, CountsWhatTextbooksDo) {
-  // 32 lanes access 4 contiguous bytes each: 128 bytes.
+  // 32 lanes access 128 contiguous bytes, 4 bytes per lane.
   EXPECT_EQ(sectorsOf(strided, 32, {0, 1}), (Sectors{4, 4}));
   EXPECT_EQ(sectorsOf(strided, 256, {0, 1}), (Sectors{32, 32}));
-  // With an offset of 4 bytes, each warp touches one more sector.
+  // With an offset of 4 bytes, a warp touches 5 sectors instead of 4.
   EXPECT_EQ(sectorsOf(strided, 32, {1, 1}), (Sectors{5, 5}));
   EXPECT_EQ(sectorsOf(strided, 256, {1, 1}), (Sectors{40, 40}));
   EXPECT_EQ(sectorsOf(strided, 32, {8, 1}), (Sectors{4, 4}));
@@ -100,7 +100,7 @@ TEST(SectorCounterTest, WideAccessesAreSeveralOfSixteenBytes) {
 }
 
 TEST(SectorCounterTest, LanesThatSkipAnAccessDisturbNoOther) {
-  // In iteration i of the loop, lanes i to 31 access a row of 4 sectors.
+  // In iteration i of the loop, lanes i to 31 access 4 - i / 8 sectors.
   int64_t sectors = 1;
   for (int64_t i = 0; i < 32; ++i)
     sectors += 4 - i / 8;

@@ -110,8 +110,8 @@ TEST(TensorCoreTest, LoadsMatrices) {
   checkLoads(storeLoaded<4, true>, 4, true);
 }
 
-/// Multiplies a [16][16] and b [16][8], in bf16 at args[1], and adds c [16][8]
-/// at args[0].
+/// Computes c += a b. args[0] is the f32 matrix c[16][8]. args[1] is the bf16
+/// matrix a[16][16], followed by the bf16 matrix b[16][8].
 KERNEL(multiply) {
   int64_t g = lane() / 4, t = lane() % 4;
   auto element = [&](int64_t at) { return load<uint16_t>(args[1], at); };
@@ -358,7 +358,8 @@ KERNEL(sourceIsWritten) {
 struct Mutant {
   const char *name;
   EmuKernel kernel;
-  const char *piece, *otherPiece = nullptr; ///< One of them is in the message.
+  /// The error message must contain `piece` or `otherPiece`.
+  const char *piece, *otherPiece = nullptr;
 };
 
 class TensorFaultTest : public ::testing::TestWithParam<Mutant> {};

@@ -300,7 +300,7 @@ INSTANTIATE_TEST_SUITE_P(
                     GemmShape{33, 150, 65, 1, true, true, 3, 2},
                     GemmShape{17, 15, 20, 3, false, true, 1, 1},
                     GemmShape{40, 40, 24, 4, true, false, 2, 2},
-                    // With more tiles than blocks of 16, some tiles are empty.
+                    // Tiles begin at multiples of 16, so some are empty.
                     GemmShape{20, 20, 8, 1, false, false, 4, 4},
                     GemmShape{1, 300, 320, 1, false, false, 1, 2}));
 

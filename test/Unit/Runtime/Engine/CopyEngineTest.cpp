@@ -100,7 +100,7 @@ TEST(CopyEngineTest, ManyRoundsReuseTheTokens) {
 }
 
 TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
-  // 400 KiB at 20 MB/s take about 20 ms each.
+  // Each copy of 400 KiB takes about 20 ms at 20 MB/s.
   CopyEngine engine({20e6, 20e6}, 4);
   Buffers buffers(4 * 409'600);
   std::array<CopyTiming, 4> timings;
@@ -112,7 +112,7 @@ TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
     engine.wait(token);
   EXPECT_LE(timings[3].end, timings[1].begin);
   EXPECT_LE(timings[1].end, timings[2].begin);
-  // The copy in the other direction did not wait for the three copies above.
+  // Copy 0, in the opposite direction, did not wait for the three copies above.
   EXPECT_LT(timings[0].end, timings[2].end);
 }
 
@@ -278,7 +278,8 @@ TEST(SerialCopierTest, CopiesAtTheStartOrAtTheWait) {
   late.start(others.out(16, 16, 2));
   late.start(others.out(32, 16, 3));
   EXPECT_EQ(others.host, std::vector<char>(64));
-  // The wait completes earlier copies of the same direction, but no others.
+  // Waiting for copy 2 completes copies 2 and 0, but neither copy 3, which was
+  // started after copy 2, nor copy 1, which has the opposite direction.
   late.wait(2);
   EXPECT_EQ(std::memcmp(others.host.data(), others.device.data(), 32), 0);
   EXPECT_EQ(others.host[33], 0);

@@ -55,7 +55,7 @@ TEST(HostArenaTest, ReadsTheOffloadedToy) {
 struct Damage {
   const char *name;
   const char *pointer; ///< JSON pointer into the offloaded toy's description.
-  Json value;          ///< "discarded" removes the member.
+  Json value;          ///< New value; "discarded" removes the member.
   const char *message;
 };
 
@@ -300,7 +300,7 @@ TEST_F(CopyOrderTest, PartsOfOneSlotAreSeparate) {
   slot("hidden")["bytes"] = slot("hidden")["bytes"].get<int64_t>() + bytes;
   commands()[5]["args"][3] = {rowLoss, 0};
   EXPECT_EQ(refusal(), "");
-  // An argument that begins inside the copied bytes conflicts.
+  // An argument conflicts with the copy if it begins inside the copied bytes.
   commands()[5]["args"][3] = {rowLoss + bytes, 0};
   refuses("(launch 'loss') writes the source");
 }
@@ -315,9 +315,10 @@ TEST_F(CopyOrderTest, StatesAreBlocksToo) {
                {"bytes", 64},
                {"token", 3}});
   move(18, 20);
-  // 'update_U' does not conflict with the copy: its argument begins before the
-  // copied bytes of U's moment, and both may be separate slices of the state.
-  // 'update_E' writes the destination of the copy.
+  // 'update_U' also writes U's moment, the source of the copy. This is not
+  // reported, because the argument of 'update_U' begins before the copied
+  // bytes, so the argument and the copied bytes may be separate slices of the
+  // moment. 'update_E' writes the destination of the copy.
   refuses("(launch 'update_E') writes the destination of copy_start 'moment_U' "
           "at commands[15]");
 }
@@ -373,7 +374,7 @@ TEST_F(CopyOrderTest, CopiesMayBeInFlightWhereLoopsBeginAndEnd) {
   };
   EXPECT_EQ(between(1, 3), "");
   EXPECT_EQ(between(1, 15), "");
-  // The second iteration starts the copy again while that of the first
+  // The second iteration starts the copy again while the copy of the first
   // iteration is in flight.
   EXPECT_NE(
       between(5, 15).find(

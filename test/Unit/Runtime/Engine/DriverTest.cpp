@@ -90,8 +90,8 @@ TEST_F(DriverTest, ResumedRunHasTheSameBits) {
                  "--save=" + path("whole-save"), "--save-every=8"})
                 .exitCode,
             0);
-  // Resumes from the middle; the log contains later steps, which must be
-  // removed.
+  // Resume from the checkpoint of step 8. The log of the whole run already
+  // contains later steps, which the resumed run must remove.
   std::filesystem::copy_file(path("whole"), path("part"));
   Outcome resumed = run({"--steps=20", "--log=" + path("part"),
                          "--resume=" + path("whole-save") + "/checkpoint-8",
@@ -201,7 +201,8 @@ TEST_F(DriverTest, DivergenceEndsTheRunAndSavesNothing) {
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
   Json end = readLog(path("a")).back();
   EXPECT_EQ(end["reason"], "diverged");
-  // The step that diverged is not saved, but earlier steps are.
+  // The steps before the step that diverged have checkpoints. The step that
+  // diverged has none.
   std::string step = end["steps"].dump();
   EXPECT_FALSE(std::filesystem::exists(path("save/checkpoint-") + step));
   EXPECT_TRUE(std::filesystem::exists(path("save/checkpoint-1")));

@@ -24,8 +24,9 @@ size_t threadsOfThisProcess() {
                               fs::directory_iterator()));
 }
 
-/// Without a setting in each thread of the team, BLAS would split this GEMM
-/// among its own threads, and the result would depend on their number.
+/// prepareBlas() must make BLAS single-threaded in each thread of the team.
+/// Otherwise, BLAS would split this GEMM among several threads of its own, and
+/// the bits of the result would depend on the number of these threads.
 TEST(GemmTest, EveryThreadComputesAloneAndTheSameBits) {
   constexpr int threads = 3;
   constexpr int64_t n = 500;

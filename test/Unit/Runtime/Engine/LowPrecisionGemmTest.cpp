@@ -71,7 +71,7 @@ TEST(NarrowRowsTest, RoundsToNearestEven) {
     if (!std::isnan(value))
       values.push_back(value);
   }
-  // One count is a multiple of 8; the other one has a remainder.
+  // The first count is a multiple of 8, and the second is not.
   for (size_t count : {values.size() / 8 * 8, size_t(13)}) {
     std::vector<uint16_t> narrow(count);
     narrowRows(values.data(), int64_t(count), 1, int64_t(count),
@@ -82,7 +82,8 @@ TEST(NarrowRowsTest, RoundsToNearestEven) {
 }
 
 TEST(NarrowRowsTest, KeepsWhatIsNotANumber) {
-  // NaNs for which rounding of the bits would carry into the sign.
+  // NaNs whose bits, if rounded like those of a number, would carry into the
+  // sign.
   uint32_t bits[9] = {0x7fffffff, 0xffffffff, 0x7f800001,
                       0xff800001, 0x7fc00000, 0x7fffffff,
                       0xffffffff, 0x7f800001, 0xff800001};

@@ -21,7 +21,7 @@ protected:
   Outcome check(const toy::Options &options) {
     return runToy(describe(options), {"--check-memory"});
   }
-  /// Returns the lines of the table that failed.
+  /// Returns the lines of `table` that begin with FAIL.
   static std::string failures(const std::string &table) {
     std::istringstream lines(table);
     std::string failed;
@@ -122,7 +122,8 @@ protected:
   nlohmann::json &slot(const char *name) {
     return findSlot(json_["programs"]["train"], name);
   }
-  /// Runs the check, which must fail, and returns the failed lines.
+  /// Runs the check, which must fail, and returns the lines that begin with
+  /// FAIL.
   std::string failed() {
     Outcome outcome = runToy(json_, {"--check-memory"});
     EXPECT_EQ(outcome.exitCode, 1) << outcome.out << outcome.err;
@@ -181,7 +182,8 @@ TEST_F(HostMemoryCheckTest, WriteToTheHostThatNobodyDeclared) {
 }
 
 TEST_F(HostMemoryCheckTest, ReadOfHostMemoryThatNobodyWrote) {
-  // The second half of the gradient is not copied.
+  // Copy only the first half of the gradient to the host, so that the second
+  // half is read there without having been written.
   toy::commandsOf(json_["programs"]["train"])[14]["bytes"] =
       offloadedTableBytes / 2;
   EXPECT_NE(failed().find("what memory held before"), std::string::npos);
@@ -193,7 +195,7 @@ TEST_F(HostMemoryCheckTest, TouchedHostMemoryCountsAsArena) {
   ASSERT_TRUE((*engine)->start(1).ok());
   int64_t before = (*engine)->memory().touchedArenaBytes;
   int64_t library = (*engine)->memory().libraryBytes;
-  // U is at the beginning of the host arena.
+  // stateData(1) is U, at the beginning of the host arena.
   std::memset((*engine)->stateData(1), 1, size_t(offloadedTableBytes));
   EXPECT_GE((*engine)->memory().touchedArenaBytes,
             before + offloadedTableBytes);

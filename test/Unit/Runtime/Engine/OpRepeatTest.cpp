@@ -74,8 +74,8 @@ TEST_F(OpRepeatTest, GivesItsOwnBits) {
         << outcome.out;
   EXPECT_NE(outcome.out.find("train: gemm, "), std::string::npos);
   EXPECT_EQ(outcome.out.find("worst"), std::string::npos) << outcome.out;
-  // The seed and the number of threads have no effect, because the trace
-  // contains the inputs of the commands.
+  // The trace contains the inputs of the commands, so neither the seed nor the
+  // number of threads affects the check.
   outcome = runToy({"--check-trace=" + trace(), "--seed=7", "--threads=3"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
 }
@@ -87,7 +87,8 @@ TEST_F(OpRepeatTest, WithAHostArena) {
   outcome = runToy(describeOffloaded(), {"--check-trace=" + trace()});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
   EXPECT_NE(outcome.out.find("train: copy_start, "), std::string::npos);
-  // The plan without a host arena has different arenas.
+  // The executable without a host arena must reject the trace, because its
+  // arenas differ from those of the plan in the trace.
   outcome = repeat();
   EXPECT_EQ(outcome.exitCode, 3) << outcome.out;
   EXPECT_NE(outcome.err.find("the same plan"), std::string::npos);
@@ -155,7 +156,7 @@ TEST_F(OpRepeatTest, RefusesWhatIsNoTraceOfThisPlan) {
     EXPECT_EQ(outcome.exitCode, 3) << bytes.size() << outcome.err;
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
   }
-  // All numbers of the format are checked.
+  // A changed number in the header of a trace is an error.
   for (std::size_t byte : {8, 16, 16 + 5}) {
     std::string wrong = bytes_;
     wrong[byte] = char(wrong[byte] + 1);
@@ -168,7 +169,8 @@ TEST_F(OpRepeatTest, RefusesWhatIsNoTraceOfThisPlan) {
       2);
 }
 
-/// A kernel would use the token as an index without a check.
+/// A kernel uses tokens of the trace as indices without checking them, so the
+/// reader of the trace must refuse a token outside of the vocabulary.
 TEST_F(OpRepeatTest, RefusesTokensOutsideOfTheVocabulary) {
   uint64_t name, arenas;
   std::memcpy(&name, bytes_.data() + 8, sizeof(name));
@@ -205,14 +207,15 @@ TEST(ResultDistanceTest, OfTensors) {
   EXPECT_FALSE(last.same);
   EXPECT_NEAR(last.share(), 1 / (64 * std::sqrt(2)), 1e-4);
   EXPECT_GT(between({1, 1}, {1, 1.001f}).share(), 1);
-  // A CPU flushes subnormal numbers that a GPU keeps.
+  // A CPU flushes subnormal numbers to zero, and a GPU does not. Such
+  // differences are not errors.
   EXPECT_TRUE(between({1, 0}, {1, FLT_MIN / 2}).sameButSubnormals());
   EXPECT_TRUE(between({0, 0}, {-0.0f, 0}).sameButSubnormals());
   float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(between({nan, 1}, {nan, 1}).share(), 0);
   EXPECT_EQ(between({nan, 1}, {1, 1}).share(), INFINITY);
   EXPECT_EQ(between({0, 0}, {0, 1}).share(), 1 / (64 * double(FLT_EPSILON)));
-  // Elements that both results leave unchanged do not count.
+  // The distance ignores elements that neither result changes.
   EXPECT_GT(
       between({nan, 1, 1e30f}, {nan, 1.001f, 1e30f}, {nan, 1, 1e30f}).share(),
       1);
@@ -258,7 +261,7 @@ TEST(ResultDistanceTest, OfProducts) {
   EXPECT_LT(distance().share(), 1);
   other[1] = 1e-3f;
   EXPECT_GT(distance().share(), 1);
-  // Bytes around the result do not count.
+  // Bytes outside of the result are not compared.
   other[1] = 0;
   other[2] = 1;
   EXPECT_TRUE(distance().same);

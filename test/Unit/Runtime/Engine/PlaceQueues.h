@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Adds queues and waits to a handwritten description, with the rules of the
-// compiler (lib/Conversion/KilnToKilnRT/PlaceWaits.h), after expanding its
-// short form.
+// Expands the short form of a handwritten description (ShortForm.h), and adds
+// queues and waits by the rules of the compiler
+// (lib/Conversion/KilnToKilnRT/PlaceWaits.h).
 //
 //===----------------------------------------------------------------------===//
 

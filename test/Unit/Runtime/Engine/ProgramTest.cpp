@@ -41,7 +41,7 @@ TEST(ProgramTest, ReadsTheToy) {
 struct Damage {
   const char *name;
   const char *pointer; ///< JSON pointer into the toy's description.
-  Json value;          ///< "discarded" removes the member.
+  Json value;          ///< New value; "discarded" removes the member.
   const char *message;
 };
 

@@ -103,7 +103,8 @@ TEST_F(ResumeTest, AFlagThatIsGivenWinsAndThatIsSaid) {
                 "note: --lr changes from 0.5 to 0.25\n"
                 "note: --min-lr changes from 0 to 0.125\n"
                 "note: --grad-clip changes from 2 to 0\n");
-  // Later checkpoints have the trajectory of the resumed run.
+  // A checkpoint of the resumed run contains the trajectory of the resumed run,
+  // not the trajectory of the first run.
   outcome = runToy({data(), resume(), save(), "--steps=9"});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   Json trajectory = manifestOf(path("save/checkpoint-9"))["trajectory"];
@@ -208,7 +209,8 @@ TEST_F(ResumeTest, AnotherExecutableIsRefusedUnlessThatIsAllowed) {
     outcome = runToy(description, flags);
     EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
     expectSays(outcome, " changes from ");
-    // The same executable needs no permission and reports nothing.
+    // The unchanged executable accepts the same flags and does not report a
+    // change of the setting `other.name`.
     outcome = runToy(describe(), flags);
     EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
     EXPECT_EQ(countOf(outcome.err, "changes from"), 1) << outcome.err;
@@ -364,8 +366,8 @@ TEST_F(ResumeTest, ARunThatDoesNotTrainKeepsTheTrajectory) {
             manifestOf(path("save/checkpoint-4"))["trajectory"]);
   EXPECT_EQ(readFile(path("same/checkpoint-4/optimizer.safetensors")),
             readFile(path("save/checkpoint-4/optimizer.safetensors")));
-  // The checkpoint of another optimizer does not contain the old optimizer
-  // states.
+  // Resume with another optimizer, which has no states, and save. The new
+  // checkpoint does not contain the states of the old optimizer.
   Json sgd = describe();
   sgd["training"]["optimizer"][0]["name"] = "sgd";
   Outcome outcome =
@@ -377,8 +379,8 @@ TEST_F(ResumeTest, ARunThatDoesNotTrainKeepsTheTrajectory) {
   Json trajectory = manifestOf(path("sgd/checkpoint-4"))["trajectory"];
   EXPECT_EQ(trajectory["optimizer"][0]["name"], "sgd");
   EXPECT_EQ(trajectory["schedule"]["kind"], "linear");
-  // A checkpoint with the only copy of the old optimizer states is not
-  // replaced.
+  // Do not replace a checkpoint if it is the only one that contains the states
+  // of the old optimizer.
   std::string before =
       readFile(path("save/checkpoint-4/optimizer.safetensors"));
   for (const std::string &from : {path("save"), path("save/checkpoint-4/")}) {

@@ -107,7 +107,7 @@ TEST(RolesTest, EnginesRunOneRank) {
 struct Damage {
   const char *name;
   const char *pointer; ///< JSON pointer into withTwoRoles().
-  Json value;          ///< "discarded" removes the member.
+  Json value;          ///< New value; "discarded" removes the member.
   const char *message;
 };
 

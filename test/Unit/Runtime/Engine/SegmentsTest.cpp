@@ -23,8 +23,9 @@ Json part(const Json &commands, long begin, long end) {
   return Json(Json::array_t(commands.begin() + begin, commands.begin() + end));
 }
 
-/// Returns the toy with two updates in each step. The segments "gradients",
-/// which contains a loop, and "update" occur twice in the order.
+/// Returns the toy with two updates in each step. The program runs the segments
+/// in the order "gradients", "update", "gradients", "update". The segment
+/// "gradients" contains a loop.
 Json withTwoUpdates() {
   Json json = describe();
   Json &train = json["programs"]["train"];
@@ -42,7 +43,8 @@ Json withTwoUpdates() {
   return json;
 }
 
-/// Returns the same program with a single segment.
+/// Returns the program of withTwoUpdates() with the commands of its four
+/// segments in a single segment.
 Json writtenOut() {
   Json json = withTwoUpdates();
   Json &train = json["programs"]["train"];
@@ -158,7 +160,7 @@ TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
 struct Damage {
   const char *name;
   const char *pointer; ///< JSON pointer below "train" of withTwoUpdates().
-  Json value;          ///< "discarded" removes the member.
+  Json value;          ///< New value; "discarded" removes the member.
   const char *message;
 };
 

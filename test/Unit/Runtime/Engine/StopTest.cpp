@@ -31,7 +31,8 @@ public:
     child_ = fork();
     if (child_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
-      // The parent, such as a shell or nohup, may ignore these signals.
+      // Reset these signals, because a parent that ignores them, such as a
+      // shell or nohup, makes its children ignore them.
       for (int signal : {SIGHUP, SIGINT})
         ::signal(signal, SIG_DFL);
       prepare();
@@ -154,8 +155,8 @@ TEST_F(StopTest, WhatWasIgnoredAtTheStartStaysIgnored) {
   process.send(SIGHUP);
   process.send(SIGINT);
   process.send(SIGINT);
-  // Step 3000 is printed only if the run has continued: the pipe cannot hold
-  // this much output.
+  // The pipe cannot hold the output of 3000 steps, so step 3000 can only be
+  // printed after the signals, by a run that has continued.
   ASSERT_TRUE(process.waitForLine("step 3000/"));
   process.send(SIGTERM);
   EXPECT_EQ(process.wait(), 75);

@@ -159,7 +159,8 @@ TEST(ThreadTeamTest, StartsAndStopsManyTimes) {
   }
 }
 
-/// The caller must not wait or spin for a worker that cannot run.
+/// The caller must not wait actively for a worker thread that cannot run,
+/// because both threads share one processor.
 TEST(ThreadTeamTest, SharesOneProcessor) {
   for (bool afterTheStart : {false, true}) {
     std::thread([&] {
@@ -173,7 +174,8 @@ TEST(ThreadTeamTest, SharesOneProcessor) {
       for (int loop = 0; loop < 500; ++loop)
         team.forEachPart(
             2, [&](int64_t begin, int64_t end, int) { sum += end - begin; });
-      // Spinning for a time slice per loop would take seconds.
+      // If the caller waited actively for a time slice in each of the 500
+      // loops, it would use seconds of CPU time.
       EXPECT_LT(processSeconds() - before, 0.5);
       EXPECT_EQ(sum, 1000);
     }).join();

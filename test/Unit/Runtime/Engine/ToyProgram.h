@@ -50,7 +50,8 @@ nlohmann::json describe(const Options &options = {});
 constexpr int64_t kernelCount = 7;
 const void *const *kernelTable();
 
-/// Returns an engine for a description like that of describe().
+/// Returns an engine for a description that describe() returned, possibly
+/// changed by the test.
 Result<std::unique_ptr<Engine>> makeEngine(const nlohmann::json &description);
 
 } // namespace kiln::runtime::toy

@@ -30,7 +30,7 @@ TEST(WaitPolicyTest, ReadsTheVariablesOfLibgomp) {
   EXPECT_EQ(looks("passive", nullptr), 0u);
   EXPECT_EQ(looks(" PASSIVE ", ""), 0u);
   EXPECT_EQ(looks("Active", nullptr), 30'000'000'000u);
-  // GOMP_SPINCOUNT has precedence.
+  // GOMP_SPINCOUNT, the second argument, overrides OMP_WAIT_POLICY, the first.
   EXPECT_EQ(looks("active", "0"), 0u);
   EXPECT_EQ(looks("passive", "3000"), 3000u);
   EXPECT_EQ(looks(nullptr, "3k"), 3000u);

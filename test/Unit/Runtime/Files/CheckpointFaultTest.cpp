@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// If any system call of a save fails, the save reports the failure, leaves no
-// new files, and the previous checkpoint is found. If the process is killed at
-// any system call, the next run finds a valid checkpoint.
+// If any system call of a save fails, the save must report the failure and
+// leave no new files, and a search must find the previous checkpoint. If the
+// process is killed at any system call, the next run must find a valid
+// checkpoint.
 //
 //===----------------------------------------------------------------------===//
 

@@ -40,7 +40,7 @@ void save(CheckpointDir &directory, int64_t step, float value) {
       {{"value", value}}, /*keep=*/1, notes));
 }
 
-/// Returns the value in the tensor, which must equal that in the manifest.
+/// Returns the value in the tensor. The manifest must contain the same value.
 float valueOf(const FoundCheckpoint &found) {
   Result<InputFile> file = found.open("model.safetensors");
   EXPECT_TRUE(file.ok()) << file.status().message();

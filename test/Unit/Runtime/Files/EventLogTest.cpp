@@ -134,7 +134,7 @@ TEST(EventLog, OneRunWritesAFile) {
   }
   EXPECT_EQ(readBytes(path), step(1).finish() + step(2).finish());
   EXPECT_TRUE(open(path, 2).ok());
-  // Devices are not locked.
+  // Device files are not locked, so two runs can write to /dev/null.
   Result<EventLog> one = open("/dev/null"), other = open("/dev/null");
   EXPECT_TRUE(one.ok() && other.ok());
 }

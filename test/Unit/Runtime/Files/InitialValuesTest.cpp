@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks that the initial values of any slice equal the same part of the whole
-// tensor, and that the distributions have the expected moments.
+// Checks that the initial values of any slice of a tensor equal the slice of
+// the initial values of the whole tensor, and that the distributions have the
+// expected moments.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Passes thousands of damaged copies of a valid input to every parser: flipped
-// bits, overwritten bytes, removed and duplicated parts. The parser must return
-// a value or one printable line. Deterministic, so that failures are
-// reproducible; also useful with AddressSanitizer (-DKILN_SANITIZE=ON). Like
-// libFuzzer targets, the entry points of the parsers accept bytes.
+// Passes thousands of damaged copies of a valid input to every parser. The
+// copies have flipped bits, overwritten bytes, or removed or duplicated ranges.
+// The parser must return a value or a one-line printable error. The damage is
+// deterministic, so that failures are reproducible. The test is also useful
+// with AddressSanitizer (-DKILN_SANITIZE=ON). The tested functions accept a
+// string of bytes, like libFuzzer targets.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,7 +56,7 @@ TEST(TensorBoard, WritesAFileOfRecords) {
   for (std::size_t at = 0; at < bytes.size(); ++records)
     at += 16 + uint8_t(bytes[at]);
   EXPECT_EQ(records, 3);
-  // A second log in the same second and process uses another file.
+  // Two logs that a process opens in the same second use different files.
   Result<TensorBoardLog> second =
       TensorBoardLog::open(directory / "events", nullptr);
   ASSERT_TRUE(second.ok());

@@ -83,7 +83,7 @@ TEST(TokenFile, EveryLayoutReadsTheSame) {
     EXPECT_EQ(readTokens(*file, 0, 4), (std::vector<int32_t>{0, 1, 2, 3, 4}));
     EXPECT_EQ(readTokens(*file, 4, 4),
               (std::vector<int32_t>{16, 17, 18, 19, 20}));
-    // Larger indexes wrap around.
+    // Sequence indexes of at least the number of sequences, 5, wrap around.
     EXPECT_EQ(readTokens(*file, 5, 4), readTokens(*file, 0, 4));
     EXPECT_EQ(readTokens(*file, int64_t{5} << 50, 4), readTokens(*file, 0, 4));
     EXPECT_EQ(readTokens(*file, 0, 21).back(), 21);
@@ -217,7 +217,8 @@ TEST(TokenFile, ShufflesDifferBySeedAndEpoch) {
     fixed += at == i;
     neighbours += at + 1 == shuffledIndex((i + 1) % count, count, 1, 0);
   }
-  // For random permutations, the expected value of each count is about 1.
+  // Each of these counts has an expected value of about 1 for random
+  // permutations.
   EXPECT_LT(sameSeed, 8);
   EXPECT_LT(sameEpoch, 8);
   EXPECT_LT(fixed, 8);

@@ -170,8 +170,8 @@ TEST_F(EmuEngineTest, ALaunchThatRacesWithItself) {
   fails(withQueues(description), "race in global memory");
 }
 
-/// Returns a program that copies 3 x to the host and copies a result back to
-/// the offset of another slot.
+/// Returns a program that computes 3 x on the device, copies 3 x to the host,
+/// computes 3 x + 7 there, and copies 3 x + 7 back to the offset of 3 x.
 Json thereAndBack() {
   Json commands = {
       device1("x", Scale, {device(0), device(256)}, 1, {imm(3), imm(0)}),
@@ -217,8 +217,8 @@ TEST_F(EmuEngineTest, HostKernelOfBytesThatNobodyWrote) {
         "(commands[6])");
 }
 
-/// Computes the sum over three iterations of 2 x[i] + i, where each x[i] has 64
-/// elements.
+/// Computes (2 x[0] + 0) + (2 x[1] + 1) + (2 x[2] + 2) in a loop of three
+/// iterations. Each x[i] is a vector of 64 elements.
 Json loop() {
   Json commands = {{{"op", "fill"},
                     {"name", "zero"},

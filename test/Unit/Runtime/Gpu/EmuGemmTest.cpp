@@ -76,8 +76,9 @@ Json describe(const char *kind, ElementType type, ElementType resultType,
   }
   slots.push_back(
       slot("w", "workspace", 3 * matrixBytes, workspaceBytes, 0, 0));
-  // If c is an input, the output consists of whole rows including padding.
-  // Otherwise, the output is the first row.
+  // If the gemm accumulates, c is an input, and the output consists of whole
+  // rows of c including padding. Otherwise, the output is only the first row of
+  // c.
   Json result = value("c", 2 * matrixBytes, accumulates ? m * ld : n);
   result["dtype"] = nameOf(resultType);
   Json description = handProgram({gemm}, slots, inputs, {result},
@@ -134,7 +135,8 @@ TEST(EmuGemmTest, HasTheBitsOfTheCpu) {
       };
       std::vector<char> expected = run(describeFor("cpu", 2 * scratch), 1);
       EXPECT_EQ(run(describeFor("cpu", 2 * scratch), 2), expected);
-      // The workspace has space for one thread or for both.
+      // The smaller workspace suffices for one thread, the larger for two
+      // threads.
       for (int64_t workspace : {scratch, 3 * scratch})
         for (int threads : {1, 2})
           EXPECT_EQ(run(describeFor("cuda-emu", workspace), threads), expected);

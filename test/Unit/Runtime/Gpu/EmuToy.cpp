@@ -63,8 +63,9 @@ static bool onHost(const Json &place) {
   return place.is_array() ? place.size() == 3 : place.contains("arena");
 }
 
-/// Returns the bytes from an argument's address to the end of its slot or
-/// state. For an argument with a stride, limits them to one iteration.
+/// Returns the number of bytes from an argument's address to the end of the
+/// slot or state that contains the address. If the argument is in a slot and
+/// has a stride, the result is at most |stride|.
 static int64_t extentOf(const Json &description, const Json &program,
                         int64_t command, const Json &ref) {
   int64_t offset = ref[0], stride = ref[1];

@@ -24,7 +24,7 @@ nlohmann::json emulated(nlohmann::json description);
 /// The size of the kernel table: the device kernels, then the host kernels.
 constexpr int64_t emuKernelCount = 2 * kernelCount;
 
-/// Creates an engine for a description of emulated().
+/// Creates an engine for a description that emulated() returned.
 Result<std::unique_ptr<Engine>>
 makeEmuEngine(const nlohmann::json &description);
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Kernel 0 computes y = x + a with the arguments (x, y), an immediate a, and
-// the units. The first three of four launches form a group. Each launch
-// processes a part of one input and one output.
+// the units. The first three of four launches form a group. Launch i computes
+// y[j] for i * groupedUnits <= j < (i + 1) * groupedUnits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Builds a minimal description with one program, "run", from its commands and
-// slots. Offsets are in bytes; all values are f32. Queues and waits are those
-// of the compiler for cuda-emu; call withQueues() again for another target.
+// slots. Offsets are in bytes; all values are f32. handProgram() adds the
+// queues and waits that the compiler would add for cuda-emu. If a test changes
+// the target, it must call withQueues().
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// kiln-missing-events DESCRIPTION.json removes each wait of the streams of a
-// kilnc GPU description in turn. The check that executables run at their start
-// must accept the unmodified description, and must name both commands of each
-// missing event. A wait is idle if removing it leaves all conflicting accesses
-// ordered.
+// kiln-missing-events DESCRIPTION.json reads a program description that kilnc
+// has written for a GPU, and removes the waits of its streams one at a time.
+// The check that executables run at their start must accept the unmodified
+// description. If a removed wait leaves conflicting accesses unordered, the
+// check must name the commands of both accesses; otherwise, the wait is idle.
 //
 //===----------------------------------------------------------------------===//
 

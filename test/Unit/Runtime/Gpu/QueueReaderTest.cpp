@@ -63,7 +63,7 @@ struct Damage {
   const char *name;
   bool onGpu;
   const char *pointer;
-  Json value; ///< A discarded value removes the field.
+  Json value; ///< New value; "discarded" removes the field.
   const char *message;
 };
 

@@ -65,10 +65,10 @@ public:
   StreamProgram streams;
 };
 
-/// Returns a program that computes x on the device and copies it to the host,
-/// where y is computed from x and from a scalar s of the device. y is copied to
-/// the offset of x, and z is computed from it. Then s is computed again. All
-/// buffers have 256 bytes.
+/// Returns a program that computes x on the device and copies x to the host,
+/// where y is computed from x and from a scalar s of the device. After the host
+/// has read s, the device computes s again. y is copied to the offset of x on
+/// the device, and z is computed from y. All buffers have 256 bytes.
 Json thereAndBack() {
   Json commands = {
       deviceLaunch("make_x", 0, {device(0)}, 256, {0}, Json::array(), 64),
@@ -104,7 +104,7 @@ TEST(StreamProgramTest, OrdersWhatCopiesAndKernelsOfTheHostNeed) {
       "compute 1 > 0",
       "copy-out 2 < 0 > 2",
       "compute 3 > 1",
-      // Waits for compute, which writes s, and for the copy of x.
+      // Waits for 'compute', which writes s, and for the copy of x.
       "host 5 < 1, 2 > 3",
       // Waits for y, which implies all other waits.
       "copy-in 6 < 3 > 4",
@@ -200,8 +200,8 @@ TEST(StreamOrderTest, FindsEveryWaitThatIsMissing) {
 // Order in the description
 //===----------------------------------------------------------------------===//
 
-/// Returns the error of the stream order check after `damage`, which the reader
-/// must accept.
+/// Applies `damage` to the commands and returns the error of the stream order
+/// check. The reader must accept the damaged description.
 template <typename Damage> std::string checkWithout(Damage &&damage) {
   Json description = thereAndBack();
   damage(toy::commandsOf(description["programs"]["run"]));

@@ -40,7 +40,7 @@ TEST(Sampler, TimesOnePieceOfWork) {
   EXPECT_GE(sampler.seconds(slow), 2e-3);
   EXPECT_GE(sampler.seconds(fast), 1e-6);
   EXPECT_LT(sampler.seconds(fast), sampler.seconds(slow));
-  EXPECT_GT(mostRepeated, 10); // One call is too short to be timed alone.
+  EXPECT_GT(mostRepeated, 10); // One call of `fast` is too short to time.
   EXPECT_GT(told, 0);
   EXPECT_GE(sampler.rounds(), 1);
 }

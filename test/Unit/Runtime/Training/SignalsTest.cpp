@@ -19,7 +19,8 @@ namespace {
 TEST(SignalsDeathTest, FirstSignalAsksTheSecondInterruptEnds) {
   EXPECT_EXIT(
       {
-        // A shell without job control ignores SIGINT in background jobs.
+        // The test may ignore SIGINT, because a shell without job control makes
+        // its background jobs ignore SIGINT.
         std::signal(SIGINT, SIG_DFL);
         installStopSignals();
         if (stopRequested())

@@ -281,7 +281,7 @@ TEST(TrajectoryTest, ProgressIsCheckedToo) {
     damaged.extra = Json::parse(damaged.extra.dump());
     EXPECT_FALSE(readProgress(damaged)) << pointer << " " << value;
   }
-  // Earlier formats lack optimizer_start.
+  // A manifest without optimizer_start, from an old version of kiln, is valid.
   manifest.extra["training"].erase("optimizer_start");
   ASSERT_TRUE(readProgress(manifest));
   EXPECT_EQ(readProgress(manifest)->optimizerStart, 0);

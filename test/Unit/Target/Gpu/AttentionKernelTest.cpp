@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // q, k and v are stored in the rows of one fused tensor, and so are their
-// gradients. The kernels give the same bits as those of the CPU, including
-// dropout.
+// gradients. The results, including those with dropout, equal the results of
+// the CPU kernels bit for bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ struct Case {
   bool causal;
   double dropout = 0;
   int64_t kvTile = 64;
-  int64_t padding = 0; ///< Columns after a row of qkv.
-  int64_t skip = 0;    ///< Bytes before each argument.
+  int64_t padding = 0; ///< Padding columns per row of qkv.
+  int64_t skip = 0;    ///< Offset of each argument in bytes.
 };
 
 template <typename T> class AttentionCase {

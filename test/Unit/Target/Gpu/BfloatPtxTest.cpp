@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Covers every family but row programs (RowPtxTest.cpp) and flash attention:
-// copies access 16 bytes, packed conversions round elements in pairs,
-// arithmetic is f32, and no register is spilled.
+// Checks bf16 kernels of all kernel families except row programs
+// (RowPtxTest.cpp) and flash attention (FlashPtxTest.cpp): copies access 16
+// bytes, packed conversions round elements in pairs, arithmetic is f32, and no
+// register is spilled.
 //
 //===----------------------------------------------------------------------===//
 

@@ -206,8 +206,8 @@ TEST_F(Emulate, FindsAlignmentThatIsPromisedButNotKept) {
 }
 
 TEST_F(Emulate, AccessesAreAsWideAsTheirAlignment) {
-  // With an alignment of 4 bytes, an access of 16 bytes is split into four
-  // accesses, so that the address may be that of any float.
+  // An access of 16 bytes with a declared alignment of 4 bytes is split into
+  // four accesses, so it may begin at any float.
   std::string text = curveKernel();
   for (size_t at; (at = text.find("alignment = 16")) != std::string::npos;)
     text.replace(at, strlen("alignment = 16"), "alignment = 4");
@@ -218,7 +218,8 @@ TEST_F(Emulate, AccessesAreAsWideAsTheirAlignment) {
                          64, 256, 64);
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(y[63], std::sqrt(std::fabs(x[64] * 2.5f + x[64] / 3.0f)));
-  // Each of the four accesses counts its sectors again.
+  // Each of the four accesses of 4 bytes counts the sectors that it touches,
+  // even if another of the four accesses touches them, too.
   EXPECT_GE(counts.readSectors, 4 * 8);
 }
 
@@ -361,7 +362,8 @@ TEST_F(Emulate, RefusesAlignmentThatSharedMemoryIsNotDeclaredWith) {
   EXPECT_EQ(withBody("", load), "kernel 'k': 'llvm.load' promises an alignment "
                                 "of 16 bytes in shared memory that is declared "
                                 "with 4");
-  // An address from a select may point to any global.
+  // The select makes it unknown to which global the address points, so the
+  // lowest alignment applies.
   EXPECT_EQ(withBody(", alignment = 8",
                      "%c = arith.cmpi eq, %t, %b : i64\n"
                      "%a = arith.select %c, %e, %s : !llvm.ptr<3>\n"

@@ -36,7 +36,7 @@ static Expected<std::unique_ptr<orc::LLJIT>> load(mlir::ModuleOp module) {
   if (!jit)
     return jit.takeError();
 
-  // Define only these symbols: kernels need no host library.
+  // Define only the following symbols, because kernels need no host libraries.
   orc::SymbolMap symbols;
   auto define = [&](StringRef name, auto *function) {
     symbols[(*jit)->mangleAndIntern(name)] = {

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernels round to bf16 at known points: probabilities and their gradients
-// when they enter a matmul, and results. Every result is therefore
-// compared with an f64 computation on the same inputs, element by element,
-// within 2^-8 of the magnitude of its terms plus a small bound for sums in f32.
+// The kernels round two kinds of values to bf16: the results, and the
+// probabilities and their gradients before a matmul reads them. The results are
+// compared with an f64 computation on the same inputs. The error of an element
+// y = sum_i t_i may be at most 2^-8 (|y| + sum_i |t_i|), plus small terms for
+// products of two rounding errors and for f32 arithmetic.
 //
 // q, k and v share the rows of one fused tensor, and so do their gradients. A
 // write outside a result therefore changes another checked value. The expected
@@ -37,9 +38,9 @@ struct Case {
   int64_t sequences, length, heads, kvHeads, headDim;
   bool causal;
   double dropout = 0;
-  double scale = 0;    ///< If 0, about 1 / sqrt(headDim).
-  int64_t padding = 0; ///< Columns after a row of qkv.
-  int64_t skip = 0;    ///< Bytes before each bf16 argument.
+  double scale = 0;    ///< Factor of the scores; 0: 1.1 / sqrt(headDim).
+  int64_t padding = 0; ///< Padding columns per row of qkv.
+  int64_t skip = 0;    ///< Offset of each bf16 argument in bytes.
   bool takesRng = false;
 };
 

@@ -82,7 +82,7 @@ EmuCounts runGpu(EmuKernel kernel, const gpu::KernelLaunch &launch,
   return {};
 }
 
-/// Returns the largest power of two that divides the offset, at most the
+/// Returns the largest power of two that divides `offset`, limited to the
 /// alignment of the device.
 int64_t alignmentOf(int64_t offset) {
   int64_t alignment = 1;

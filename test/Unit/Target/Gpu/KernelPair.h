@@ -38,8 +38,7 @@ struct Place {
 /// The memory that holds the arguments of both kernels.
 class Memory {
 public:
-  /// Adds `values` at `skip` bytes after an address with the alignment of the
-  /// device.
+  /// Adds `values` at `skip` bytes after an address aligned like device memory.
   template <typename T>
   Place add(const std::vector<T> &values, int64_t skip = 0) {
     int64_t offset = (bytes.size() + 255) / 256 * 256 + skip;
@@ -51,19 +50,19 @@ public:
   std::vector<char> bytes;
 };
 
-/// Marks a place as a result. The kernel must write every byte of a result
-/// before reading the byte.
+/// Marks the argument as a result. The kernel must write every byte of a result
+/// before it reads the byte.
 inline Place written(Place place) {
   place.isRead = false;
   place.isWritten = true;
   return place;
 }
-/// Marks a place as both an operand and a result.
+/// Marks the argument as both an operand and a result.
 inline Place updated(Place place) {
   place.isWritten = true;
   return place;
 }
-/// Returns the part of a place that starts at element `first`.
+/// Returns the elements of the argument from element `first` on.
 template <typename T> Place from(Place place, int64_t first) {
   place.offset += first * sizeof(T);
   place.bytes -= first * sizeof(T);
@@ -81,13 +80,13 @@ void expectSameBits(const Memory &memory, llvm::ArrayRef<Place> args,
                     llvm::ArrayRef<int64_t> immediates, EmitCpu emitCpu,
                     EmitGpu emitGpu);
 
-/// Runs only the GPU kernel and returns the memory afterwards, which must be
-/// equal for all schedules.
+/// Runs only the GPU kernel, under several schedules, and returns the resulting
+/// memory, which must not depend on the schedule.
 std::vector<char> runOnGpu(const Memory &memory, llvm::ArrayRef<Place> args,
                            llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 
-/// Returns the number of 32-byte sectors that the GPU kernel accesses, divided
-/// by the number of sectors if it accessed each operand and result once.
+/// Returns (number of 32-byte sectors that the GPU kernel accesses) / (number
+/// of sectors that a single access to each operand and result needs).
 double sectorRatio(const Memory &memory, llvm::ArrayRef<Place> args,
                    llvm::ArrayRef<int64_t> immediates, EmitGpu emitGpu);
 

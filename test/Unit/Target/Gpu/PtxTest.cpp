@@ -248,7 +248,7 @@ TEST_F(Cubins, WithoutAnAssembler) {
       << message;
   EXPECT_NE(message.find("only PTX"), std::string::npos);
 
-  // This library is not nvJitLink.
+  // Use a library that exists but is not nvJitLink.
   search.libraries = {"libc.so.6"};
   cubin = assemble("", "sm_90", search);
   ASSERT_FALSE(!!cubin);

@@ -19,8 +19,8 @@ namespace {
 struct Case {
   int64_t sequences, period, heads, headDim;
   bool inverse = false, inPlace = false;
-  int64_t padding = 0; ///< Columns after a row.
-  int64_t skip = 0;    ///< Bytes before each argument.
+  int64_t padding = 0; ///< Padding columns per row.
+  int64_t skip = 0;    ///< Offset of each argument in bytes.
 };
 
 template <typename T = float> void check(const Case &c) {

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Covers all kernels but row programs (RowSectorsTest.cpp). The emulated device
-// has no caches, so repeated reads count each time.
+// Checks the number of sectors that each kernel accesses, for all kernels
+// except row programs (RowSectorsTest.cpp). The emulated device has no caches,
+// so repeated reads count each time.
 //
 //===----------------------------------------------------------------------===//
 

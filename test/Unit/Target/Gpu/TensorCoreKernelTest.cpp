@@ -56,7 +56,7 @@ llvm::FailureOr<KernelLaunch> emitMatmuls(mlir::gpu::GPUModuleOp kernels,
   };
   Value x = k.shared(bf16, kSide * kPitch), y = k.shared(bf16, kSide * kPitch);
   Value lane = k.thread();
-  // Each lane copies half a row; the last row of x is missing.
+  // Each lane copies half a row. The last row of x is filled with zeros.
   Value row = k.shiftRight(lane, 1);
   Value column = k.mul(bits(lane, 1), constant(8));
   Value from = k.add(k.mul(row, constant(kSide)), column);
