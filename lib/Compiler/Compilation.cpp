@@ -80,16 +80,16 @@ Status Compilation::checkOptions() {
     return usage("--recompute is '" + options.recompute +
                  "', expected none, full, blocks, sqrt, poor or optimal");
   if (options.recompute == "optimal" && !options.memoryBudget)
-    return usage("--recompute=optimal needs --memory-budget=SIZE: a plan needs "
-                 "a budget to fit");
+    return usage("--recompute=optimal needs --memory-budget=SIZE, the size "
+                 "that the plan must fit");
   if (!options.offload.empty() && options.offload != "auto" &&
       !OffloadSet::parse(options.offload))
     return usage("--offload is '" + options.offload +
                  "', expected none, auto, or some of activations, optimizer, "
                  "parameters, separated by commas");
   if (options.offload == "auto" && !options.memoryBudget)
-    return usage("--offload=auto needs --memory-budget=SIZE: a plan needs a "
-                 "budget to fit");
+    return usage("--offload=auto needs --memory-budget=SIZE, the size that the "
+                 "plan must fit");
   CodeTraits traits = target->getCodeGenerator().getTraits();
   if (options.stage == EmitStage::Ptx && !traits.ptx)
     return usage("--emit=ptx needs --target=" +
@@ -180,8 +180,9 @@ static Status refuseFileOfDirectory(llvm::StringRef file) {
           ? "give its directory instead: kilnc " + directory.str()
           : "expected a Hugging Face directory, which has a config.json, or a "
             ".mlir file";
-  return Status::badInput("model '" + file.str() +
-                          "' is one file of a model: " + expected);
+  return Status::badInput(
+      "model '" + file.str() +
+      "' is a single file of a Hugging Face model: " + expected);
 }
 
 /// Reads a program in the kiln dialect. The types in the program determine the
@@ -376,10 +377,12 @@ Status Compilation::checkPrediction() {
   int64_t height = arena.getHeight(), host = arena.getHostHeight();
   if (promised == height && promisedHost == host)
     return Status();
-  return Status::error(
-      "internal error: the plan predicts " + std::to_string(promised) + " + " +
-      std::to_string(promisedHost) + " bytes and the schedule has " +
-      std::to_string(height) + " + " + std::to_string(host));
+  return Status::error("internal error: the plan predicts sizes of the device "
+                       "and host arenas of " +
+                       std::to_string(promised) + " and " +
+                       std::to_string(promisedHost) +
+                       " bytes, but the schedule has sizes of " +
+                       std::to_string(height) + " and " + std::to_string(host));
 }
 
 Status Compilation::write(StringRef what) {

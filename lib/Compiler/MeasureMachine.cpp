@@ -58,8 +58,8 @@ static Result<json> runProbe(const std::string &directory,
   int code = sys::ExecuteAndWait(program, command, std::nullopt, redirects, 0,
                                  0, &error);
   if (code != 0)
-    return Status::error("'" + program.str().str() + "' failed with code " +
-                         std::to_string(code) +
+    return Status::error("'" + program.str().str() +
+                         "' failed with exit code " + std::to_string(code) +
                          (error.empty() ? "" : ": " + error));
   return readJsonFile(outputPath.str().str());
 }

@@ -99,7 +99,8 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
   // Stop before copies are placed, because the values to offload are not yet
   // chosen.
   if (failed(runPasses(*copy, PipelinePoint::Planned, PipelinePoint::Formed)))
-    return Status::error("internal error: a plan could not be dispatched");
+    return Status::error(
+        "internal error: the dispatches of a plan could not be formed");
   return offloads ? chooseOffload(*copy, proposal)
                   : schedule(*copy, proposal, liveCurve);
 }
@@ -133,7 +134,7 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   auto model = OffloadModel::build(*trial, request.maxThreads, machine);
   if (!placed || failed(model))
     return Status::error(
-        "internal error: a plan could not be planned for offloading");
+        "internal error: the values to offload in a plan could not be chosen");
   OffloadProblem &problem = model->problem;
   problem.hostCapacity = request.hostBudget - model->hostBytes;
   problem.capacity = request.budget - model->stateBytes;

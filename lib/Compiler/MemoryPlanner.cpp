@@ -75,7 +75,8 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
                               Proposal &proposal) {
   auto plan = ladder.plans->plan(chainBytes);
   if (!plan)
-    return Status::error("internal error: the chain has no schedule within " +
+    return Status::error("internal error: no recomputation schedule of the "
+                         "chain of forward ops fits in " +
                          report::bytesText(chainBytes));
   proposal.cut = ladder.cut;
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);

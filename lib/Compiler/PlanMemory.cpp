@@ -91,18 +91,18 @@ Status PlanMemoryPass::plan() {
       });
   if (trains != 1)
     return Status::badInput("the module has " + std::to_string(trains) +
-                            " programs of kind train, expected the one that "
-                            "kiln-plan-memory plans");
+                            " programs of kind train, expected exactly one, "
+                            "the program that kiln-plan-memory plans");
   Operation *late = nullptr;
   module.walk([&](Operation *op) {
     if (isa<DispatchOp>(op) || op->getName().getDialectNamespace() == "kilnrt")
       late = op;
   });
   if (late)
-    return Status::badInput("the module has '" +
-                            late->getName().getStringRef().str() +
-                            "', which is of a later level; run "
-                            "kiln-plan-memory before kiln-form-dispatches");
+    return Status::badInput(
+        "the module has '" + late->getName().getStringRef().str() +
+        "', an op that only exists after kiln-form-dispatches; run "
+        "kiln-plan-memory before kiln-form-dispatches");
   Result<Machine> figures = findMachine();
   if (!figures.ok())
     return figures.status();

@@ -31,7 +31,8 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
   const json *scaling = config.getObject("rope_scaling");
   const json *parameters = config.getObject("rope_parameters");
   if (scaling && parameters && *scaling != *parameters)
-    config.refuse("rope_scaling", "either rope_scaling or rope_parameters");
+    config.refuse("rope_scaling", "only one of rope_scaling and "
+                                  "rope_parameters, or equal values for both");
   const json *object = parameters ? parameters : scaling;
   if (config.failed())
     return config.finish(modelType);
@@ -45,7 +46,8 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
   if (keys.has("rope_theta")) {
     double theta = keys.requireReal("rope_theta", 1.0, kLargest);
     if (config.has("rope_theta") && theta != rope.theta)
-      keys.refuse("rope_theta", "the same value as at the top of the file");
+      keys.refuse("rope_theta",
+                  "the value of rope_theta at the top level of the file");
     rope.theta = theta;
   }
   if (keys.getReal("partial_rotary_factor", 1.0, 0.0, 1.0) != 1.0)
@@ -62,7 +64,7 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
     rope.originalLength = keys.getInteger("original_max_position_embeddings",
                                           positions, 1, INT32_MAX);
     if (rope.highFactor <= rope.lowFactor)
-      keys.refuse("high_freq_factor", "more than low_freq_factor");
+      keys.refuse("high_freq_factor", "a number larger than low_freq_factor");
   } else if (type == "dynamic") {
     // Dynamic scaling applies only beyond the original sequence length.
     keys.requireReal("factor", 1.0, kLargest);

@@ -105,9 +105,9 @@ LogicalResult Machine::checkDisjoint() {
         continue;
       InFlightDiagnostic diagnostic =
           b.emitOpError("'")
-          << b.getName() << "' at bytes [" << b.getOffset() << ", +"
-          << b.getBytes() << ") overlaps slot '" << a.getName() << "' at ["
-          << a.getOffset() << ", +" << a.getBytes()
+          << b.getName() << "' (offset " << b.getOffset() << ", size "
+          << b.getBytes() << ") overlaps slot '" << a.getName() << "' (offset "
+          << a.getOffset() << ", size " << a.getBytes()
           << "), which is live at the same time";
       diagnostic.attachNote(a.getLoc()) << "the other slot is here";
       return diagnostic;
@@ -123,7 +123,7 @@ LogicalResult Machine::checkAlive(Operation *op, unsigned slotIndex) {
     return success();
   return op->emitOpError("is command ")
          << index << " and accesses slot '" << slot.getName()
-         << "', which is live from " << first << " to " << last;
+         << "', which is only live from command " << first << " to " << last;
 }
 
 void Machine::forRows(const SlotTensor &tensor,
@@ -211,8 +211,8 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   const char *source = bytesOf(from);
   Value token = cast<rt::BeginOp>(command.op).getToken();
   if (transfers.contains(token))
-    return command.op->emitOpError(
-        "signals the token of a copy that is in progress");
+    return command.op->emitOpError("begins a copy whose token belongs to a "
+                                   "copy that is still in progress");
   landed.erase(token);
   // Store the offsets of the source and destination in the current iteration,
   // because the command that waits for the copy may run in the next iteration.
@@ -333,7 +333,8 @@ LogicalResult Machine::run() {
   }
   if (!transfers.empty())
     return rt::ProgramOp(program.op)
-        .emitOpError("ends while a copy that nothing waits for is in progress");
+        .emitOpError("has a copy that is still in progress at the end, because "
+                     "no kilnrt.wait waits for it");
   index = std::max<int64_t>(commands - 1, 0);
   for (const ScheduledProgram::Boundary &output : program.outputs)
     if (failed(checkRead(program.op, output.tensor)))

@@ -136,7 +136,7 @@ Status kiln::checkMemoryNeeded(ModuleOp module) {
             place->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName()))
       what = "@" + name.str();
   return Status::error(what + " needs " + std::to_string(needed) +
-                       " bytes to be interpreted, this machine has " +
+                       " bytes to be interpreted, but this machine has " +
                        std::to_string(memory) +
-                       "; interpret a smaller model, or compile it");
+                       "; interpret a smaller model, or compile the model");
 }

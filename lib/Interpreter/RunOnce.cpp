@@ -159,8 +159,8 @@ static Status readInputs(ReferenceEngine &engine, size_t program,
     const TensorInfo *tensor = file->find(inputs[i].name);
     if (!tensor)
       return Status::badInput(
-          file->path() + ": has no tensor " + inQuotes(inputs[i].name) + " " +
-          shapeText(inputs[i].shape) + ", an input of program " +
+          file->path() + ": has no tensor " + inQuotes(inputs[i].name) +
+          " of shape " + shapeText(inputs[i].shape) + ", an input of program " +
           inQuotes(options.entry));
     Status status =
         readValue(*file, *tensor, inputs[i], engine.inputData(program, i));

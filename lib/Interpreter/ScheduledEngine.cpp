@@ -41,18 +41,21 @@ Status ScheduledEngine::prepare() {
   ModuleOp module = interpreter.getModule();
   if (!llvm::hasSingleElement(module.getOps<rt::ArenaOp>()))
     return Status::badInput(
-        "a scheduled module must have one kilnrt.arena, got " +
+        "a scheduled module must have exactly one kilnrt.arena, got " +
         std::to_string(llvm::range_size(module.getOps<rt::ArenaOp>())));
   for (ProgramOp program : module.getOps<ProgramOp>())
-    return Status::badInput("the module has schedules and the kiln.program '" +
-                            program.getSymName().str() +
-                            "', which is of an earlier level; remove one");
+    return Status::badInput(
+        "the module has kilnrt.program ops, which are scheduled, and the "
+        "kiln.program '" +
+        program.getSymName().str() +
+        "', which is not; remove the ops of one of the two kinds");
   rt::ArenaOp arenaOp = *module.getOps<rt::ArenaOp>().begin();
   int64_t height = arenaOp.getHeight(), host = arenaOp.getHostHeight();
   Status status = withDiagnostics(module.getContext(), [&]() -> LogicalResult {
     for (int64_t bytes : {height, host})
       if (bytes < 0 || bytes > kLargestArena)
-        return arenaOp.emitOpError("has a height of ") << bytes << " bytes";
+        return arenaOp.emitOpError("has a height of ")
+               << bytes << " bytes, which the interpreter does not support";
     for (rt::ProgramOp op : module.getOps<rt::ProgramOp>()) {
       auto program = ScheduledProgram::build(op);
       if (failed(program))
@@ -65,8 +68,10 @@ Status ScheduledEngine::prepare() {
         for (rt::SlotOp slot : program.slots)
           if (slot.getState() == state.getSymName()) {
             if (home && program.addressOf(home) != program.addressOf(slot))
-              return slot.emitOpError("moves the state @")
-                     << state.getSymName() << " to another offset";
+              return slot.emitOpError("is a slot of the state @")
+                     << state.getSymName()
+                     << ", but its offset differs from that of another slot of "
+                        "this state";
             home = slot;
           }
       int64_t bytes = bytesOf(state.getType());

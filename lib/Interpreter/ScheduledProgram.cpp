@@ -101,10 +101,10 @@ LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
   // multiple of 4.
   if (offset < 0 || bytes < 0 || offset % 4 || offset > arenaBytes ||
       bytes > arenaBytes - offset)
-    return slot.emitOpError("has bytes [")
-           << offset << ", +" << bytes
-           << "), expected a multiple of 4 as offset and an end within the "
-              "arena of "
+    return slot.emitOpError("has the offset ")
+           << offset << " and the size " << bytes
+           << ", expected an offset that is a multiple of 4, and offset + size "
+              "<= "
            << arenaBytes;
   slotIndex[slot.getSlot()] = program.slots.size();
   program.slots.push_back(slot);
@@ -123,8 +123,8 @@ LogicalResult ScheduledProgramBuilder::checkView(rt::ViewOp view) {
   if (!isMultipleOf(unit))
     return view.emitOpError("begins at byte ")
            << view.getOffset() << " of slot '" << view.getSlotOp().getName()
-           << "' with stride " << view.getStride() << ", expected multiples of "
-           << unit;
+           << "' with stride " << view.getStride()
+           << " per iteration, expected both to be multiples of " << unit;
   if (unit == 1 && (!isMultipleOf(2) || !view.isDense()))
     program.unit = 1;
   return success();
@@ -185,7 +185,8 @@ LogicalResult ScheduledProgramBuilder::addGemm(rt::GemmOp gemm) {
     ArrayRef<int64_t> shape = matrix.getMemRefType().getShape();
     if (gemm.getBatch() > 1 &&
         gemm.getBatchStride(i) != shape[1] * gemm.getLead(i))
-      return gemm.emitOpError("has padding between the matrices of a batch");
+      return gemm.emitOpError("has padding between the matrices of a batch, "
+                              "which the interpreter does not support");
     (i == 2 ? command.results : command.operands).push_back(tensorAt(matrix));
   }
   if (gemm.getAccumulate() != rt::Accumulation::Overwrite) {
@@ -208,14 +209,14 @@ ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
       return success();
     SlotTensor tensor = tensorAt(place);
     if (tensor.overlaps(command.results.front()))
-      return gemm.emitOpError("overwrites an operand or result of its "
-                              "library epilogue");
+      return gemm.emitOpError("has a result that overlaps an operand or "
+                              "another result of its library epilogue");
     if (isWritten &&
         llvm::any_of(command.operands, [&](const SlotTensor &read) {
           return tensor.overlaps(read);
         }))
       return gemm.emitOpError(
-          "writes a result of its library epilogue over an operand");
+          "has a library epilogue whose result overlaps an operand");
     (isWritten ? command.results : command.operands).push_back(tensor);
     return success();
   };
@@ -247,7 +248,8 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   ArrayRef<SlotTensor> read = command.operands;
   for (const SlotTensor &operand : read.drop_front(2))
     if (operand.overlaps(matmul))
-      return gemm.emitOpError("overwrites a place that its epilogue reads");
+      return gemm.emitOpError(
+          "has a result that overlaps an operand of its epilogue");
   for (const SlotTensor &operand : read.take_front(2))
     for (const SlotTensor &result : command.results)
       if (operand.overlaps(result))

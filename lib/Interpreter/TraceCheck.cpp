@@ -45,8 +45,8 @@ public:
   }
   Status wrong(const std::string &what) const {
     return Status::badInput(path + ": " + what +
-                            "; make the trace with --check-ops of an "
-                            "executable of exactly this module");
+                            "; make the trace by running an executable of "
+                            "exactly this module with --check-ops");
   }
 
 private:
@@ -349,17 +349,18 @@ Status TraceChecker::run(llvm::raw_ostream &out) {
     return Status::error("--check-trace: " + trespass);
   for (auto &[name, kind] : kinds)
     if (kind.worst > 1)
-      return Status::error("--check-trace: compiled " + name +
-                           " differs from its interpretation at " + kind.where);
+      return Status::error("--check-trace: the compiled result of " + name +
+                           " differs from the interpreted result at " +
+                           kind.where);
   return {};
 }
 
 Status checkTrace(ModuleOp module, const std::string &path,
                   llvm::raw_ostream &out) {
   if (!ScheduledEngine::accepts(module))
-    return Status::badInput("--check-trace needs a scheduled module: make it "
-                            "with kilnc --emit=schedule and the flags of the "
-                            "executable");
+    return Status::badInput(
+        "--check-trace needs a scheduled module: make the module with kilnc "
+        "--emit=schedule and the flags with which the executable was compiled");
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return Status::badInput("cannot read " + path + ": " +

@@ -221,10 +221,11 @@ std::vector<int64_t> Section::axis(const char *key, int64_t highest) {
         point.get<uint64_t>() >= 1 &&
         (points.empty() || int64_t(point.get<uint64_t>()) > points.back());
     if (!good) {
-      refuse(std::string(key) + "[" + std::to_string(points.size()) + "]",
-             describe(point),
-             "a whole number above the one before, from 1 to " +
-                 std::to_string(highest));
+      refuse(
+          std::string(key) + "[" + std::to_string(points.size()) + "]",
+          describe(point),
+          "a whole number that is larger than the preceding entry, from 1 to " +
+              std::to_string(highest));
       return {1};
     }
     points.push_back(int64_t(point.get<uint64_t>()));
@@ -242,7 +243,7 @@ std::vector<double> Section::cube(const char *key, std::size_t a, std::size_t b,
   std::size_t extents[] = {a, b, c};
   std::vector<double> values;
   std::string expected = "an array of " + std::to_string(a == 1 ? c : a) +
-                         ", one per point of its axis";
+                         " elements, one per point of the axis";
   const json *value = find(key, expected);
   if (!value)
     return {};
@@ -261,7 +262,7 @@ std::vector<double> Section::cube(const char *key, std::size_t a, std::size_t b,
     if (!node.is_array() || node.size() != extents[level]) {
       refuse(name, describe(node),
              "an array of " + std::to_string(extents[level]) +
-                 ", one per point of its axis");
+                 " elements, one per point of the axis");
       return;
     }
     for (std::size_t i = 0; i < node.size(); ++i)
@@ -288,7 +289,7 @@ void Section::finish() {
       std::string known;
       for (const std::string &one : asked)
         known += (known.empty() ? "" : ", ") + one;
-      refuse(key, "unknown", "only " + known);
+      refuse(key, "unknown", "one of the keys " + known);
       return;
     }
 }
@@ -330,7 +331,8 @@ static void checkGemmOrder(const GemmCurve &curve, Section &file) {
                          "at most " + numberText(growth) +
                              " times the rate of the next smaller size, " +
                              numberText(curve.flops[index]) +
-                             ", since a larger GEMM takes no less time");
+                             ", since a larger GEMM must not take less time "
+                             "than a smaller GEMM");
     }
 }
 
@@ -346,7 +348,8 @@ static void checkOrder(const std::vector<int64_t> &axis,
                          numberText(values[i]),
                          "at most " + numberText(growth) + " times " +
                              numberText(values[i - 1]) +
-                             ", since more work takes no less time");
+                             ", the preceding entry, since more work must not "
+                             "take less time than less work");
   }
 }
 

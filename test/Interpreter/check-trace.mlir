@@ -37,7 +37,7 @@
 //
 // RUN: %python -c "d = bytearray(open(r'%t.trace', 'rb').read()); d[-9] ^= 0x3f; open(r'%t.trace', 'wb').write(d)"
 // RUN: not kiln-run %t.schedule.mlir --check-trace=%t.trace 2>&1 | FileCheck %s --check-prefix=WRONG
-// WRONG-DAG: error: --check-trace: compiled adam differs from its interpretation at @train command {{[0-9]+}} @{{.*}}: element {{[0-9]+}} of result 2 is 0.5, not
+// WRONG-DAG: error: --check-trace: the compiled result of adam differs from the interpreted result at @train command {{[0-9]+}} @{{.*}}: element {{[0-9]+}} of result 2 is 0.5, not
 // WRONG-DAG: FAIL adam
 
 module attributes {kiln.model = {batch = 4 : i64, files = [], has_weights = false, name = "small", sequence_length = 1 : i64, type = "mlir", vocab_size = 5 : i64}} {

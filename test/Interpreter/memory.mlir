@@ -10,12 +10,12 @@
 // RUN: not kiln-run %t/extent.mlir 2>&1 | FileCheck %s --check-prefix=EXTENT
 // RUN: kiln-run %t/small.mlir --entry=f | FileCheck %s --check-prefix=SMALL
 
-// ARGUMENT: {{^}}error: the module needs {{[0-9]+}} bytes to be interpreted, this machine has {{[0-9]+}}; interpret a smaller model, or compile it{{$}}
-// VALUE: {{^}}error: @train needs 70368744177{{[0-9]+}} bytes to be interpreted, this machine has {{[0-9]+}}
+// ARGUMENT: {{^}}error: the module needs {{[0-9]+}} bytes to be interpreted, but this machine has {{[0-9]+}}; interpret a smaller model, or compile the model{{$}}
+// VALUE: {{^}}error: @train needs 70368744177{{[0-9]+}} bytes to be interpreted, but this machine has {{[0-9]+}}
 // STATE: {{^}}error: the module needs 140737488355{{[0-9]+}} bytes to be interpreted
 // ARENA: {{^}}error: the module needs 562949953421312 bytes to be interpreted
 // KERNEL: {{^}}error: @k needs {{[0-9]+}} bytes to be interpreted
-// EXTENT: argument 0 has type 'tensor<2147483647x2147483647xi64>', expected a tensor of {{.*}} with static positive extents (at most 2^48 elements)
+// EXTENT: argument 0 has type 'tensor<2147483647x2147483647xi64>', expected a device tensor with static positive extents, at most 2^48 elements
 // SMALL: y [2] = 2, 2
 
 //--- argument.mlir

@@ -2,8 +2,8 @@
 // RUN: not kiln-run %t/none.mlir --entry=train 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not kiln-run %t/mixed.mlir --entry=train 2>&1 | FileCheck %s --check-prefix=MIXED
 
-// NONE: a scheduled module must have one kilnrt.arena, got 0
-// MIXED: the module has schedules and the kiln.program 'f', which is of an earlier level; remove one
+// NONE: a scheduled module must have exactly one kilnrt.arena, got 0
+// MIXED: the module has kilnrt.program ops, which are scheduled, and the kiln.program 'f', which is not; remove the ops of one of the two kinds
 
 //--- none.mlir
 kilnrt.program @train kind<train> {

@@ -20,10 +20,10 @@
 // RUN: not kiln-run %t/host-state.mlir 2>&1 | FileCheck %s --check-prefix=HOMELESS
 
 // RIGHT: y [2] = 4, 4
-// OVERLAP: op 'b' at bytes [12, +8) overlaps slot 'a' at [8, +8), which is live at the same time
+// OVERLAP: op 'b' (offset 12, size 8) overlaps slot 'a' (offset 8, size 8), which is live at the same time
 // UNWRITTEN: is command 0 and reads slot 'a' at byte 0, which was not written
 // OVERWRITTEN: is command 1 and reads slot 'b' at byte 0, where slot 'a' was the last to write
-// DEAD: is command 2 and accesses slot 'b', which is live from 1 to 1
+// DEAD: is command 2 and accesses slot 'b', which is only live from command 1 to 1
 // OUTSIDE: reaches outside of slot 'b' of 8 bytes
 // STATE: reads slot 'w' at byte 4, where slot 'b' was the last to write
 // COPIES: y [2] = 1, 1
@@ -33,9 +33,9 @@
 // AGAIN: waits for a copy whose destination 'h' was written while it was in progress
 // START: waits for a token that no copy in progress signals
 // SOURCE: is command 0 and reads slot 'a' at byte 0, which was not written
-// ENDED: is command 2 and accesses slot 'a', which is live from 0 to 1
-// HOST: has bytes [0, +8), expected a multiple of 4 as offset and an end within the arena of 4
-// HOMELESS: moves the state @w to another offset
+// ENDED: is command 2 and accesses slot 'a', which is only live from command 0 to 1
+// HOST: has the offset 0 and the size 8, expected an offset that is a multiple of 4, and offset + size <= 4
+// HOMELESS: is a slot of the state @w, but its offset differs from that of another slot of this state
 
 //--- right.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}

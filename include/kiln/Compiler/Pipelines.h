@@ -41,13 +41,13 @@ enum class PipelinePoint {
 struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<std::string> precision{
       *this, "precision",
-      llvm::cl::desc("fp32 (the precision of the model) or bf16"),
+      llvm::cl::desc("fp32 (keep the element types of the model) or bf16"),
       llvm::cl::init("fp32")};
   Option<std::string> optimizer{*this, "optimizer",
                                 llvm::cl::desc("as in kilnc --optimizer"),
                                 llvm::cl::init("adamw")};
   Option<bool> clip{*this, "clip",
-                    llvm::cl::desc("compute and clip the gradient norm"),
+                    llvm::cl::desc("clip the gradients by their global norm"),
                     llvm::cl::init(true)};
   Option<int64_t> microbatches{*this, "microbatches",
                                llvm::cl::desc("micro-batches per step"),
@@ -61,9 +61,10 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<bool> evaluation{*this, "evaluation",
                           llvm::cl::desc("add @evaluate and @generate"),
                           llvm::cl::init(true)};
-  Option<bool> keepGradients{*this, "keep-gradients",
-                             llvm::cl::desc("return gradients too"),
-                             llvm::cl::init(false)};
+  Option<bool> keepGradients{
+      *this, "keep-gradients",
+      llvm::cl::desc("return the gradients in addition to the loss"),
+      llvm::cl::init(false)};
 };
 
 /// Tensors that are offloaded to the host on the user's request.
@@ -80,9 +81,10 @@ struct OffloadSet {
 
 /// Options of the pipeline from the step level to the planned level.
 struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
-  Option<int64_t> maxThreads{*this, "max-threads",
-                             llvm::cl::desc("threads of the executable"),
-                             llvm::cl::init(2)};
+  Option<int64_t> maxThreads{
+      *this, "max-threads",
+      llvm::cl::desc("maximum number of threads of the executable"),
+      llvm::cl::init(2)};
   Option<int64_t> logits{
       *this, "logits",
       llvm::cl::desc("maximum number of elements in a chunk of logits"),
@@ -90,7 +92,7 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
   Option<std::string> recompute{
       *this, "recompute",
       llvm::cl::desc("as in kilnc --recompute (default: none without "
-                     "a budget, optimal with one)"),
+                     "a budget, optimal with a budget)"),
       llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",
@@ -107,7 +109,8 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
       llvm::cl::init(0)};
   Option<std::string> machine{
       *this, "machine",
-      llvm::cl::desc("machine figures for the planner, as in kilnc --machine"),
+      llvm::cl::desc(
+          "description of the machine for the planner, as in kilnc --machine"),
       llvm::cl::init(defaultMachine)};
   Option<std::string> link{*this, "link",
                            llvm::cl::desc("rate of the simulated link between "
@@ -116,24 +119,28 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
                            llvm::cl::init("")};
   Option<bool> suggestMicrobatches{
       *this, "suggest-microbatches",
-      llvm::cl::desc("if nothing fits, suggest other numbers of micro-batches"),
+      llvm::cl::desc("if no plan fits the budget, suggest numbers of "
+                     "micro-batches for which a plan fits"),
       llvm::cl::init(false)};
 };
 
 /// Options of the pipeline from the planned level to the dispatched level.
 struct DispatchOptions : mlir::PassPipelineOptions<DispatchOptions> {
-  Option<bool> fuse{*this, "fuse", llvm::cl::desc("fuse row ops"),
+  Option<bool> fuse{*this, "fuse",
+                    llvm::cl::desc("put several row ops into one dispatch"),
                     llvm::cl::init(true)};
-  Option<bool> epilogues{*this, "epilogues",
-                         llvm::cl::desc("run row ops on the tiles of GEMMs"),
-                         llvm::cl::init(true)};
+  Option<bool> epilogues{
+      *this, "epilogues",
+      llvm::cl::desc("run row ops as epilogues on the tiles of GEMMs"),
+      llvm::cl::init(true)};
 };
 
 /// Options of the pipeline from the dispatched level to the scheduled level.
 struct SchedulingOptions : mlir::PassPipelineOptions<SchedulingOptions> {
-  Option<int64_t> maxThreads{*this, "max-threads",
-                             llvm::cl::desc("threads of the executable"),
-                             llvm::cl::init(2)};
+  Option<int64_t> maxThreads{
+      *this, "max-threads",
+      llvm::cl::desc("maximum number of threads of the executable"),
+      llvm::cl::init(2)};
 };
 
 struct PipelineOptions {

@@ -183,7 +183,7 @@ LogicalResult PlanBuilder::checkEpilogue(GemmOpInterface gemm) {
 LogicalResult PlanBuilder::visitWork(Operation *op) {
   for (Value operand : op->getOperands())
     if (!places.contains(operand))
-      return op->emitOpError("reads a value that has no place in memory");
+      return op->emitOpError("has an operand to which no memory is assigned");
   auto gemm = dyn_cast<GemmOpInterface>(op);
   if (gemm && failed(checkEpilogue(gemm)))
     return failure();
@@ -414,9 +414,10 @@ LogicalResult PlanBuilder::visit(Operation *op) {
   if (familyOf(op) == Family::View) {
     auto place = viewPlace(op);
     if (!place)
-      return op->emitOpError("cannot be a view, because its rows have no "
-                             "constant pitch; run kiln-form-dispatches, which "
-                             "inserts a copy");
+      return op->emitOpError(
+          "cannot be a view of its operand, because the distance between rows "
+          "would not be constant; run kiln-form-dispatches, which "
+          "inserts a copy");
     setPlace(op->getResult(0), *place);
     return success();
   }

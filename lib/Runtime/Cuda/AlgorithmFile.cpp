@@ -66,8 +66,9 @@ Result<AlgorithmFile> AlgorithmFile::open(std::string path,
     return refuse("expected \"format\": 1");
   Json devices = json->value("devices", Json());
   if (!devices.is_object() || devices.size() > mostDevices)
-    return refuse("expected an object \"devices\", whose maximum size is " +
-                  std::to_string(mostDevices));
+    return refuse(
+        "expected an object \"devices\", whose maximum number of entries is " +
+        std::to_string(mostDevices));
   for (auto &[name, problems] : devices.items()) {
     if (!problems.is_object() || problems.size() > mostProblems)
       return refuse("expected an object with at most " +

@@ -96,7 +96,9 @@ Status AttentionLibrary::decide(const VendorAttention &attention, double scale,
     return difference.status();
   }
   if (!difference->empty())
-    refuse(dnn_->name() + " computes different results: " + *difference);
+    refuse(dnn_->name() +
+           " computes results that differ from those of the kernel: " +
+           *difference);
   else
     choice.attention.emplace(std::move(*found));
   return Status();
@@ -111,11 +113,11 @@ AttentionLibrary::choose(const VendorAttention &attention, double scale,
   if (!dnn_)
     return none;
   if (!isAligned(places)) {
-    refuse("a matrix is not aligned to 16 bytes");
+    refuse("a matrix of an attention op is not aligned to 16 bytes");
     return none;
   }
   if (AttentionCheck::overlap(attention, places)) {
-    refuse("a result overlaps an operand");
+    refuse("a result of an attention op overlaps an operand");
     return none;
   }
   std::vector<int64_t> key = {attention.isGradient, attention.causal,

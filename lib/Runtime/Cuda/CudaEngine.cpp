@@ -409,7 +409,7 @@ Result<std::unique_ptr<Engine>> kiln::runtime::cuda::createCudaEngine(
     return file.status();
   if (file->description.target.kind != TargetKind::Cuda)
     return Status::error("the program description is not for a GPU, but this "
-                         "executable was linked for one");
+                         "executable was linked for a GPU");
   if (Status status = requireOneRank(file->description); !status.ok())
     return status;
   std::unique_ptr<Engine> engine = std::make_unique<CudaEngine>(

@@ -252,9 +252,10 @@ Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
   if (!status.ok())
     return status;
   if (count != 1 || plan.workspaceBytes < 0 || plan.workspaceBytes > mostBytes)
-    return Status::error(
-        "it needs a workspace of " + std::to_string(plan.workspaceBytes) +
-        " bytes, but the limit is " + std::to_string(mostBytes));
+    return Status::error("the computation needs a workspace of " +
+                         std::to_string(plan.workspaceBytes) +
+                         " bytes, but the limit is " +
+                         std::to_string(mostBytes));
   plan.plan = std::move(*object);
 
   // Query the numerical notes (cudnnBackendNumericalNote_t) of the engine.
@@ -281,7 +282,7 @@ Status DnnGraph::planOf(DnnDescriptor config, int64_t mostBytes,
 
 Result<DnnPlan> DnnGraph::plan(int64_t mostBytes) const {
   constexpr int64_t mostProposals = 16;
-  Status why = Status::error("it has no engine for this graph");
+  Status why = Status::error("cuDNN has no engine for this graph");
   for (int mode : {dnn::heuristicsA, dnn::heuristicsFallback}) {
     DnnBuilder builder(dnn_, dnn::EngineHeuristics);
     builder.set(dnn::HeuristicsGraph, dnn::IsDescriptor, graph_)

@@ -156,7 +156,7 @@ static Result<TensorDifference> compareFiles(const SafeTensorsFile &a,
                                              const std::string &name) {
   const TensorInfo *infoA = a.find(name), *infoB = b.find(name);
   if (!infoA || !infoB)
-    return Status::error("an executable did not save the tensor " +
+    return Status::error("one of the two executables did not save the tensor " +
                          inQuotes(name));
   constexpr int64_t block = 1 << 16;
   size_t bytes = bytesOf(infoA->type);
@@ -275,8 +275,9 @@ Status Comparison::repeat(int64_t step, TrainedStep &a, TrainedStep &b) {
           std::string(side == 0 ? "A" : "B") +
           " gave different bits in a second run up to step " +
           std::to_string(step) +
-          ": it is not deterministic; if it reads uninitialised memory, "
-          "--threads=1 gives the same bits in every run");
+          ": this executable is not deterministic; if it reads uninitialised "
+          "memory, run both executables with --threads=1, which makes such "
+          "reads repeatable");
   }
   return Status();
 }

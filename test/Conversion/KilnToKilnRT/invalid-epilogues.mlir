@@ -6,7 +6,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has places or arguments of an epilogue without one}}
+  // expected-error @below {{has reads, writes or arguments of an epilogue, but no epilogue}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] args [1]
 }
 
@@ -16,7 +16,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has an epilogue, which needs batch 1 and a result that is overwritten, but the batch is 1 and the result is add}}
+  // expected-error @below {{has an epilogue, which needs a batch of 1 and the accumulation overwrite, but the batch is 1 and the accumulation is add}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] epilogue @k(wo %v0)
 }
 
@@ -49,7 +49,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2x1xf32>
-  // expected-error @below {{has an epilogue whose first operand is not its result}}
+  // expected-error @below {{has an epilogue whose first operand differs from the result of the gemm in shape, element type or row stride}}
   kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v1) grid [1, 1] epilogue @k(wo %v0)
 }
 
@@ -65,7 +65,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{reads 1 places and writes 1, expected 0 and 1}}
+  // expected-error @below {{has 1 reads and 1 writes, expected 0 and 1}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] epilogue @k(ro %v0, wo %v0)
 }
 

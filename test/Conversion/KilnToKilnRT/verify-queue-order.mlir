@@ -54,7 +54,7 @@ kilnrt.program @not_awaited kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{begins a transfer that nothing waits for before its token is signaled again or the program ends}}
+  // expected-error @below {{begins a transfer that no kilnrt.wait waits for before the token of the transfer is signaled again or the program ends}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
 }
 
@@ -69,7 +69,7 @@ kilnrt.program @signaled_again kind<train> {
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   %v2 = kilnrt.view %h[64] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{begins a transfer that nothing waits for before its token is signaled again or the program ends}}
+  // expected-error @below {{begins a transfer that no kilnrt.wait waits for before the token of the transfer is signaled again or the program ends}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v2)
   kilnrt.wait %t on @compute
@@ -87,7 +87,7 @@ kilnrt.program @awaited_after_the_loop kind<train> {
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   kilnrt.loop 2 {
-    // expected-error @below {{begins a transfer that nothing waits for before its token is signaled again or the program ends}}
+    // expected-error @below {{begins a transfer that no kilnrt.wait waits for before the token of the transfer is signaled again or the program ends}}
     kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   }
   kilnrt.wait %t on @compute
@@ -134,7 +134,7 @@ kilnrt.program @prefetch_too_early kind<train> {
     kilnrt.wait %t on @compute
     // expected-note @below {{the other command is here}}
     kilnrt.copy on @compute (ro %v1, wo %v2)
-    // expected-error @below {{writes slot 'a', unordered with a command on @compute that reads its bytes: @copy_in must wait for that command}}
+    // expected-error @below {{writes slot 'a', but has no order with respect to a command on @compute that reads bytes of this slot: @copy_in must wait for that command}}
     kilnrt.begin copy %t on @copy_in (ro %v0, wo %v1)
   }
   kilnrt.wait %t on @compute
@@ -157,7 +157,7 @@ kilnrt.program @prefetch_without_wait kind<train> {
   %v2 = kilnrt.view %b[0] : memref<16xf32>
   kilnrt.fill on @compute (wo %v1)
   kilnrt.loop 4 {
-    // expected-error @below {{reads slot 'a', unordered with a command on @copy_in that writes its bytes: @compute must wait for that command}}
+    // expected-error @below {{reads slot 'a', but has no order with respect to a command on @copy_in that writes bytes of this slot: @compute must wait for that command}}
     kilnrt.copy on @compute (ro %v1, wo %v2)
     // expected-note @below {{the other command is here}}
     kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
@@ -182,7 +182,7 @@ kilnrt.program @prefetch_of_dead kind<train> {
   %v2 = kilnrt.view %b[0] : memref<16xf32>
   kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
   kilnrt.loop 4 {
-    // expected-error @below {{at command 2 waits for a transfer of slot 'b', which is live from command 3 to 4, expected from 1 to 4}}
+    // expected-error @below {{waits, at command 2, for a transfer of slot 'b'; this slot is live from command 3 to 4, expected at least from 1 to 4}}
     kilnrt.wait %t on @compute
     // expected-note @below {{the transfer begins here}}
     kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v2)
@@ -196,7 +196,7 @@ kilnrt.queue @copy_in engine link
 kilnrt.program @prefetch_into_dead kind<train> {
   %t = kilnrt.token
   %h = kilnrt.slot "h" class parameter in host offset 0 bytes 64 lifetime [0, 5]
-  // expected-error @below {{'a' is live from command 0 to 3, expected the whole loop from 1 to 4}}
+  // expected-error @below {{'a' is live from command 0 to 3, expected a slot that is live in the whole loop, from command 1 to 4}}
   %a = kilnrt.slot "a" class parameter offset 0 bytes 64 lifetime [0, 3]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   %v1 = kilnrt.view %a[0] : memref<16xf32>
@@ -238,7 +238,7 @@ kilnrt.program @read_in_no_order kind<train> {
   %v1 = kilnrt.view %b[0] : memref<16xf32>
   // expected-note @below {{the other command is here}}
   kilnrt.fill on @compute (wo %v0)
-  // expected-error @below {{reads slot 'a', unordered with a command on @compute that writes its bytes: @host must wait for that command}}
+  // expected-error @below {{reads slot 'a', but has no order with respect to a command on @compute that writes bytes of this slot: @host must wait for that command}}
   kilnrt.copy on @host (ro %v0, wo %v1)
 }
 
@@ -254,7 +254,7 @@ kilnrt.program @overwritten_in_no_order kind<train> {
   kilnrt.fill on @compute (wo %v0)
   // expected-note @below {{the other command is here}}
   kilnrt.copy on @host after [@compute] (ro %v0, wo %v1)
-  // expected-error @below {{writes slot 'a', unordered with a command on @host that reads its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @host that reads bytes of this slot: @compute must wait for that command}}
   kilnrt.fill on @compute (wo %v0)
 }
 
@@ -270,7 +270,7 @@ kilnrt.program @next_iteration_in_no_order kind<train> {
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %b[0] : memref<16xf32>
   kilnrt.loop 2 {
-    // expected-error @below {{writes slot 'a', unordered with a command on @host that reads its bytes: @compute must wait for that command}}
+    // expected-error @below {{writes slot 'a', but has no order with respect to a command on @host that reads bytes of this slot: @compute must wait for that command}}
     kilnrt.fill on @compute (wo %v0)
     // expected-note @below {{the other command is here}}
     kilnrt.copy on @host after [@compute] (ro %v0, wo %v1)
@@ -292,7 +292,7 @@ kilnrt.program @reused_in_no_order kind<train> {
   kilnrt.fill on @compute (wo %v0)
   // expected-note @below {{the other command is here}}
   kilnrt.copy on @host after [@compute] (ro %v0, wo %v1)
-  // expected-error @below {{writes slot 'c', unordered with a command on @host that reads its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'c', but has no order with respect to a command on @host that reads bytes of this slot: @compute must wait for that command}}
   kilnrt.fill on @compute (wo %v2)
 }
 
@@ -332,7 +332,7 @@ kilnrt.program @other_queue_waits kind<train> {
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   kilnrt.wait %t on @compute
-  // expected-error @below {{writes slot 'a', unordered with a command on @copy_out that writes its bytes: @host must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that writes bytes of this slot: @host must wait for that command}}
   kilnrt.fill on @host (wo %v1)
 }
 

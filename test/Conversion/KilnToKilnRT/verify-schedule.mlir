@@ -81,7 +81,7 @@ kilnrt.program @source_written kind<train> {
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
-  // expected-error @below {{writes slot 'a', unordered with a command on @copy_out that reads its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that reads bytes of this slot: @compute must wait for that command}}
   kilnrt.fill on @compute (wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -106,7 +106,7 @@ kilnrt.program @source_written_by_kernel kind<train> {
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
   kilnrt.launch @double on @compute (ro %v0, wo %v2)
-  // expected-error @below {{writes slot 'a', unordered with a command on @copy_out that reads its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that reads bytes of this slot: @compute must wait for that command}}
   kilnrt.launch @double on @compute (ro %v2, wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -131,7 +131,7 @@ kilnrt.program @source_is_scratch kind<train> {
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{writes slot 'a', unordered with a command on @copy_out that reads its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that reads bytes of this slot: @compute must wait for that command}}
   kilnrt.launch @double on @compute (ro %v2, wo %v2) scratch(%a)
   kilnrt.wait %t on @compute
 }
@@ -151,7 +151,7 @@ kilnrt.program @source_of_product kind<train> {
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<4x4xf32>
   %v3 = kilnrt.view %a[0] : memref<4x4xf32>
-  // expected-error @below {{writes slot 'a', unordered with a command on @copy_out that reads its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that reads bytes of this slot: @compute must wait for that command}}
   kilnrt.gemm on @compute (ro %v2, ro %v2, wo %v3) grid [1, 1]
   kilnrt.wait %t on @compute
 }
@@ -180,7 +180,7 @@ kilnrt.program @source_of_epilogue kind<train> {
   %v3 = kilnrt.view %c[0] : memref<4x4xf32>
   %v4 = kilnrt.view %a[0] : memref<4x4xf32>
   kilnrt.gemm on @compute (ro %v2, ro %v2, wo %v3) grid [1, 1] epilogue @add(ro %v4, wo %v3)
-  // expected-error @below {{writes slot 'a', unordered with a command on @copy_out that reads its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that reads bytes of this slot: @compute must wait for that command}}
   kilnrt.gemm on @compute (ro %v2, ro %v2, wo %v3) grid [1, 1] epilogue @add(ro %v2, wo %v4)
   kilnrt.wait %t on @compute
 }
@@ -199,7 +199,7 @@ kilnrt.program @destination_read kind<train> {
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{reads slot 'a', unordered with a command on @copy_in that writes its bytes: @compute must wait for that command}}
+  // expected-error @below {{reads slot 'a', but has no order with respect to a command on @copy_in that writes bytes of this slot: @compute must wait for that command}}
   kilnrt.copy on @compute (ro %v1, wo %v2)
   kilnrt.wait %t on @compute
 }
@@ -216,7 +216,7 @@ kilnrt.program @destination_written kind<train> {
   %v1 = kilnrt.view %a[0] : memref<16xf32>
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
-  // expected-error @below {{writes slot 'a', unordered with a command on @copy_in that writes its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_in that writes bytes of this slot: @compute must wait for that command}}
   kilnrt.fill on @compute (wo %v1)
   kilnrt.wait %t on @compute
 }
@@ -238,7 +238,7 @@ kilnrt.program @copied_on kind<train> {
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{reads slot 'a', unordered with a command on @copy_out that writes its bytes: @copy_in must wait for that command}}
+  // expected-error @below {{reads slot 'a', but has no order with respect to a command on @copy_out that writes bytes of this slot: @copy_in must wait for that command}}
   kilnrt.begin copy %u on @copy_in after [@compute] (ro %v1, wo %v2)
   kilnrt.wait %t on @compute
   kilnrt.wait %u on @compute
@@ -260,7 +260,7 @@ kilnrt.program @copied_over kind<train> {
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %i[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{writes slot 'a', unordered with a command on @copy_out that reads its bytes: @copy_in must wait for that command}}
+  // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that reads bytes of this slot: @copy_in must wait for that command}}
   kilnrt.begin copy %u on @copy_in after [@compute] (ro %v2, wo %v0)
   kilnrt.wait %t on @compute
   kilnrt.wait %u on @compute
@@ -281,7 +281,7 @@ kilnrt.program @across_a_loop kind<train> {
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   kilnrt.loop 2 {
-    // expected-error @below {{writes slot 'a', unordered with a command on @copy_out that reads its bytes: @compute must wait for that command}}
+    // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that reads bytes of this slot: @compute must wait for that command}}
     kilnrt.fill on @compute (wo %v0)
   }
   kilnrt.wait %t on @compute
@@ -306,7 +306,7 @@ kilnrt.program @source_dies kind<train> {
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
   kilnrt.fill on @compute (wo %v2)
-  // expected-error @below {{at command 2 waits for a transfer of slot 'a', which is live from command 0 to 0, expected from 0 to 2}}
+  // expected-error @below {{waits, at command 2, for a transfer of slot 'a'; this slot is live from command 0 to 0, expected at least from 0 to 2}}
   kilnrt.wait %t on @compute
 }
 
@@ -323,7 +323,7 @@ kilnrt.program @destination_dies kind<train> {
   %v1 = kilnrt.view %a[0] : memref<16xf32>
   // expected-note @below {{the transfer begins here}}
   kilnrt.begin copy %t on @copy_in after [@compute] (ro %v0, wo %v1)
-  // expected-error @below {{at command 1 waits for a transfer of slot 'a', which is live from command 0 to 0, expected from 0 to 1}}
+  // expected-error @below {{waits, at command 1, for a transfer of slot 'a'; this slot is live from command 0 to 0, expected at least from 0 to 1}}
   kilnrt.wait %t on @compute
 }
 
@@ -342,7 +342,7 @@ kilnrt.program @source_reused kind<train> {
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   %v2 = kilnrt.view %b[0] : memref<16xf32>
-  // expected-error @below {{writes slot 'b', unordered with a command on @copy_out that reads its bytes: @compute must wait for that command}}
+  // expected-error @below {{writes slot 'b', but has no order with respect to a command on @copy_out that reads bytes of this slot: @compute must wait for that command}}
   kilnrt.fill on @compute (wo %v2)
   kilnrt.wait %t on @compute
 }
@@ -380,7 +380,7 @@ kilnrt.program @destination_too_late kind<train> {
   %h = kilnrt.slot "h" class activation in host offset 0 bytes 64 lifetime [1, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{accesses slot 'h' at command 0, which is live from command 1 to 1}}
+  // expected-error @below {{accesses slot 'h' at command 0, but the slot is only live from command 1 to 1}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   kilnrt.wait %t on @compute
 }
@@ -393,7 +393,7 @@ kilnrt.program @input kind<train> {
   %a = kilnrt.slot "a" class input offset 0 bytes 64 lifetime [1, 1]
   %b = kilnrt.slot "b" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{accesses slot 'a' at command 0, which is live from command 1 to 1}}
+  // expected-error @below {{accesses slot 'a' at command 0, but the slot is only live from command 1 to 1}}
   kilnrt.input "x" at %v0 fact #kiln.input<data>
   %v1 = kilnrt.view %b[0] : memref<16xf32>
   kilnrt.fill on @compute (wo %v1)
@@ -408,7 +408,7 @@ kilnrt.program @output kind<train> {
   %a = kilnrt.slot "a" class output offset 0 bytes 64 lifetime [0, 0]
   %b = kilnrt.slot "b" class activation offset 0 bytes 64 lifetime [1, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{accesses slot 'a' at command 1, which is live from command 0 to 0}}
+  // expected-error @below {{accesses slot 'a' at command 1, but the slot is only live from command 0 to 0}}
   kilnrt.output "y" at %v0
   kilnrt.fill on @compute (wo %v0)
   %v1 = kilnrt.view %b[0] : memref<16xf32>
@@ -420,7 +420,7 @@ kilnrt.program @output kind<train> {
 kilnrt.queue @compute engine host
 // The second iteration would read what the first left of 'c'.
 kilnrt.program @part_of_a_loop kind<train> {
-  // expected-error @below {{'a' is live from command 0 to 2, expected the whole loop from 1 to 4}}
+  // expected-error @below {{'a' is live from command 0 to 2, expected a slot that is live in the whole loop, from command 1 to 4}}
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 2]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [2, 2]
   %c = kilnrt.slot "c" class activation offset 0 bytes 64 lifetime [3, 3]

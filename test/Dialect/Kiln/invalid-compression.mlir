@@ -75,7 +75,7 @@ kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x3xi64>) attributes {kind = #
 // -----
 
 kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x3xi64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'y' has 10 rows, expected at most as many as 'x' has, 8}}
+  // expected-error @+1 {{'y' has 10 rows, expected at most the number of rows of 'x', 8}}
   %0 = kiln.sketch_rows %x, %rng {key = 0, sequences = 2} : (tensor<8x4xf32>, tensor<1x3xi64>) -> tensor<10x4xf32>
   kiln.return
 }
@@ -98,6 +98,6 @@ kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x2xi64>) attributes {kind = #
 
 // -----
 
-// expected-error @+1 {{has a 'kiln.encoded' of [{value = "x"}], expected an array of #kiln.encoded on a module}}
+// expected-error @+1 {{has 'kiln.encoded' = [{value = "x"}], expected an array of #kiln.encoded as an attribute of the module}}
 module attributes {kiln.encoded = [{value = "x"}]} {
 }

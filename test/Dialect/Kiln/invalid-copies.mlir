@@ -5,48 +5,48 @@
 // A mirror is a copy of a parameter in another memory or type (C2).
 
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{mirrors @w, which has the same type 'tensor<4xf32>'; expected another element type or memory}}
+// expected-error @below {{mirrors @w, whose type is also 'tensor<4xf32>'; expected a mirror with a different element type or memory}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
 kiln.state @w : tensor<5xf64, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{mirrors @w, expected a parameter of the same shape whose elements convert to those of the mirror}}
+// expected-error @below {{mirrors @w, expected a parameter that has the shape of the mirror and an element type that converts to the element type of the mirror}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{mirrors @w, which has the same type 'tensor<4xf32, #kiln.memory<host>>'}}
+// expected-error @below {{mirrors @w, whose type is also 'tensor<4xf32, #kiln.memory<host>>'}}
 kiln.state @w.device : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
 kiln.state @t : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{mirrors @t, expected a parameter of the same shape whose elements convert to those of the mirror}}
+// expected-error @below {{mirrors @t, expected a parameter that has the shape of the mirror and an element type that converts to the element type of the mirror}}
 kiln.state @t.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @t}
 
 // -----
 
-// expected-error @below {{mirrors @nobody, expected a parameter of the same shape whose elements convert to those of the mirror}}
+// expected-error @below {{mirrors @nobody, expected a parameter that has the shape of the mirror and an element type that converts to the element type of the mirror}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @nobody}
 
 // -----
 
-// expected-error @below {{has role mirror without 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
+// expected-error @below {{has role mirror without 'of'; optimizer states and mirrors must name their parameter with 'of', and states of other roles must not have 'of'}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>}
 
 // -----
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{has role buffer and 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
+// expected-error @below {{has role buffer and 'of'; optimizer states and mirrors must name their parameter with 'of', and states of other roles must not have 'of'}}
 kiln.state @b : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 // A moment has a slot, a mirror has none (C1).
-// expected-error @below {{has role mirror and 'slot'; optimizer states must have a slot, and other states must not}}
+// expected-error @below {{has role mirror and 'slot'; optimizer states must have a 'slot', and states of other roles must not}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w, slot = "m"}
 
 // -----
@@ -54,7 +54,7 @@ kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.sp
 // A copy without a wait.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
@@ -64,7 +64,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // What is under way cannot be read.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %y = kiln.relu %f : tensor<4xf32, #kiln.memory<host>>
   kiln.return
@@ -73,7 +73,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %a = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %b = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
@@ -83,7 +83,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %a = kiln.copy_wait %f, %y : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
@@ -94,7 +94,7 @@ kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.p
 // A copy of a copy that is under way.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %g = kiln.copy_in %f : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
   %a = kiln.copy_wait %g, %f : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
@@ -104,7 +104,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
+  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%part: tensor<2xf32>, %sum: tensor<4xf32>):
@@ -143,7 +143,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<2xf32, #kiln.memory<host>>', expected a tensor on the device and the same tensor on the host}}
+  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<2xf32, #kiln.memory<host>>', expected a source on the device and a result of the same type on the host}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<2xf32, #kiln.memory<host>>
   kiln.return
 }
@@ -151,7 +151,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<4xf32>', expected a tensor on the device and the same tensor on the host}}
+  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<4xf32>', expected a source on the device and a result of the same type on the host}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32>
   kiln.return
 }
@@ -159,7 +159,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<4xf32>', expected a tensor on the host and the same tensor on the device}}
+  // expected-error @below {{copies 'tensor<4xf32>' to 'tensor<4xf32>', expected a source on the host and a result of the same type on the device}}
   %f = kiln.copy_in %x : tensor<4xf32> to tensor<4xf32>
   kiln.return
 }
@@ -169,7 +169,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<4xf32, #kiln.memory<host>>
-  // expected-error @below {{copies 'tensor<4xf32, #kiln.memory<host>>' to 'tensor<4xf32, #kiln.memory<host>>', expected a tensor on the device}}
+  // expected-error @below {{copies 'tensor<4xf32, #kiln.memory<host>>' to 'tensor<4xf32, #kiln.memory<host>>', expected a source on the device}}
   %f = kiln.copy_out %w : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
@@ -214,7 +214,7 @@ kiln.program @train(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<t
 kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
-  // expected-error @below {{runs on the device and reads a tensor on the host}}
+  // expected-error @below {{runs on the device and cannot read an operand that is on the host}}
   %y = kiln.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32, #kiln.memory<host>>) -> tensor<4x4xf32>
   kiln.return
 }
@@ -234,7 +234,7 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f(%g: tensor<4x4xf32>, %one: tensor<f64>, %lr: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32, #kiln.memory<host>>
-  // expected-error @below {{runs on the host and reads a tensor on the device}}
+  // expected-error @below {{runs on the host and cannot read an operand that is on the device}}
   %p = kiln.sgd %w, %g, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32, #kiln.memory<host>>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32, #kiln.memory<host>>
   kiln.return
 }
@@ -246,7 +246,7 @@ kiln.program @f(%g: tensor<4x4xf32>, %one: tensor<f64>, %lr: tensor<f64>) attrib
 kiln.state @s : tensor<f64, #kiln.memory<host>> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 kiln.program @f(%w: tensor<4x4xf32>, %lr: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
   %s = kiln.read @s : tensor<f64, #kiln.memory<host>>
-  // expected-error @below {{runs on the device and reads a tensor on the host}}
+  // expected-error @below {{runs on the device and cannot read an operand that is on the host}}
   %p = kiln.sgd %w, %w, %s, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64, #kiln.memory<host>>, tensor<f64>) -> tensor<4x4xf32>
   kiln.return
 }
@@ -256,7 +256,7 @@ kiln.program @f(%w: tensor<4x4xf32>, %lr: tensor<f64>) attributes {kind = #kiln.
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4xf32, #kiln.memory<host>>
-  // expected-error @below {{runs on the device and reads a tensor on the host}}
+  // expected-error @below {{runs on the device and cannot read an operand that is on the host}}
   %d = kiln.dispatch row(%x, %w) space [1, 4] : (tensor<4xf32>, tensor<4xf32, #kiln.memory<host>>) -> tensor<4xf32> {
   ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32, #kiln.memory<host>>):
     %c = kiln.relu %a : tensor<4xf32>
@@ -284,7 +284,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>}
 
 // Arguments and results of programs are on the device.
 
-// expected-error @below {{argument 0 has type 'tensor<4xf32, #kiln.memory<host>>', expected a tensor of floats that can be stored, i8, i32 or i64 with static positive extents (at most 2^48 elements), on the device}}
+// expected-error @below {{argument 0 has type 'tensor<4xf32, #kiln.memory<host>>', expected a device tensor with static positive extents, at most 2^48 elements, and an element type that can be stored: a float type, i8, i32 or i64}}
 kiln.program @f(%x: tensor<4xf32, #kiln.memory<host>>) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return
 }
@@ -307,7 +307,7 @@ kiln.state @w : tensor<4xf32, "nowhere"> {role = #kiln.role<parameter>, init = #
 
 // -----
 
-// expected-error @below {{argument 0 has type 'tensor<4xf32, "nowhere">', expected a tensor of floats that can be stored}}
+// expected-error @below {{argument 0 has type 'tensor<4xf32, "nowhere">', expected a device tensor with static positive extents}}
 kiln.program @f(%x: tensor<4xf32, "nowhere">) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return
 }
@@ -330,7 +330,7 @@ kiln.state @w : tensor<4xf32, #kiln.memory<device>> {role = #kiln.role<parameter
 // Marks.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, 6>, expected an array of result, lag and lead}}
+  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, 6>, expected an array of triples (result, lag, lead)}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, 6>} : tensor<4xf32>
   kiln.return
 }
@@ -338,7 +338,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, -1, 6>, expected an array of result, lag and lead}}
+  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, -1, 6>, expected an array of triples (result, lag, lead)}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, -1, 6>} : tensor<4xf32>
   kiln.return
 }
@@ -346,7 +346,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is unit, expected an array of result, lag and lead}}
+  // expected-error @below {{attribute 'kiln.offload' is unit, expected an array of triples (result, lag, lead)}}
   %y = kiln.relu %x {kiln.offload} : tensor<4xf32>
   kiln.return
 }
@@ -372,7 +372,7 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{expected an array of result, lag and lead, each from 0 to 2147483647}}
+  // expected-error @below {{expected an array of triples (result, lag, lead), where each integer is from 0 to 2147483647}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, 9223372036854775807, 6>} : tensor<4xf32>
   kiln.return
 }

@@ -171,7 +171,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %l: tensor<2x4xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %l: tensor<4x2xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has p = 5.000000e-01 but no 'rng'}}
+  // expected-error @+1 {{has p = 5.000000e-01, but no operand 'rng', from which dropout computes random bits}}
   %0:3 = kiln.attention_grad %x, %x, %x, %x, %l, %x {sequences = 2, heads = 2, kv_heads = 2, scale = 1.0, p = 0.5} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x2xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
   kiln.return
 }
@@ -179,7 +179,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %l: tensor<4x2xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'y' has 9 elements, expected as many as each of the 4 parts of 'x' [4, 8]}}
+  // expected-error @+1 {{'y' has 9 elements, expected the number of elements of 'x' divided by 4, the extent of its dimension 0; 'x' has shape [4, 8]}}
   %0 = kiln.reduce_combine %x : (tensor<4x8xf32>) -> tensor<9xf32>
   kiln.return
 }

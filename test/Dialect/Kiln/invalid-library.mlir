@@ -59,14 +59,14 @@ kiln.program @f(%a: tensor<4x8xbf16>, %b: tensor<4xbf16>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%a: tensor<4x8xf32>, %b: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{grid is [5, 1], expected two tile counts: from 1 to the 4 rows, and from 1 to the 4 columns}}
+  // expected-error @+1 {{grid is [5, 1], expected two tile counts: from 1 to 4 tiles that split the rows, and from 1 to 4 tiles that split the columns}}
   %0 = kiln.linear %a, %a, %b trans_b {grid = array<i64: 5, 1>} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4xf32>) -> tensor<4x4xf32>
   kiln.return
 }
 
 // -----
 
-// expected-error @below {{has a 'kiln.library_epilogues' of true, expected a unit attribute on the module}}
+// expected-error @below {{has 'kiln.library_epilogues' = true, expected a unit attribute of the module}}
 module attributes {kiln.library_epilogues = true} {
 }
 
@@ -76,7 +76,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{passes a place of 'memref<2x2xf32>' as its bias, expected a dense one of shape [2] and elements of 'f32'}}
+  // expected-error @below {{passes a view of type 'memref<2x2xf32>' as its 'bias', expected contiguous rows, the shape [2] and the element type 'f32'}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] library "bias" bias(%v0)
 }
 
@@ -87,7 +87,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{has a library epilogue, expected batch 1, a result that is overwritten, no kernel as epilogue, and operands of bf16 or f32}}
+  // expected-error @below {{has a library epilogue, so it must have a batch of 1, overwrite its result, have no kernel as an epilogue, and have operands of bf16 or f32}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] library "bias" bias(%v1)
 }
 
@@ -97,7 +97,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has a library epilogue "relu", which is not known}}
+  // expected-error @below {{has the library epilogue "relu", which does not exist}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] library "relu"
 }
 
@@ -109,7 +109,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2x8xf32>
   %v2 = kilnrt.view %a[0] : memref<8xf32>
-  // expected-error @below {{has bias and aux operands that do not match its library epilogue}}
+  // expected-error @below {{does not have exactly those of the operands 'bias' and 'aux' that its library epilogue needs}}
   kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v1) grid [1, 1] library "dgelu" bias(%v2)
 }
 
@@ -120,7 +120,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{has bias and aux operands that do not match its library epilogue}}
+  // expected-error @below {{does not have exactly those of the operands 'bias' and 'aux' that its library epilogue needs}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] bias(%v1)
 }
 
@@ -132,7 +132,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<2x2xbf16>
   %v1 = kilnrt.view %a[0] : memref<2x2xf32>
   %v2 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{applies gelu to a wider result, expected the element type of its operands}}
+  // expected-error @below {{applies gelu to a result whose element type is wider than that of the operands, expected equal element types}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v1) grid [1, 1] library "gelu_bias" bias(%v2)
 }
 
@@ -142,7 +142,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has an aux with rows of 2 elements, expected a multiple of 8}}
+  // expected-error @below {{has an 'aux' matrix with rows of 2 elements, expected a multiple of 8}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] library "dgelu" aux(%v0)
 }
 
@@ -154,7 +154,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<2x8xf32>
   %v1 = kilnrt.view %a[0] : memref<8x8xf32>
   %v2 = kilnrt.view %a[0] : memref<2x8xf32, strided<[16, 1]>>
-  // expected-error @below {{passes a place of 'memref<2x8xf32, strided<[16, 1]>>' as its aux, expected a dense one of shape [2, 8] and elements of 'f32'}}
+  // expected-error @below {{passes a view of type 'memref<2x8xf32, strided<[16, 1]>>' as its 'aux', expected contiguous rows, the shape [2, 8] and the element type 'f32'}}
   kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v0) grid [1, 1] library "dgelu" aux(%v2)
 }
 

@@ -2,7 +2,7 @@
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @below {{argument 1 has type 'tensor<4x0xf32>', expected a tensor of floats that can be stored, i8, i32 or i64 with static positive extents (at most 2^48 elements)}}
+// expected-error @below {{argument 1 has type 'tensor<4x0xf32>', expected a device tensor with static positive extents, at most 2^48 elements, and an element type that can be stored: a float type, i8, i32 or i64}}
 kiln.program @f(%a: tensor<4xf32>, %b: tensor<4x0xf32>) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return
 }
@@ -23,7 +23,7 @@ kiln.program @f(%a: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 // -----
 
-// expected-error @below {{zero_row of the initial values is 4, expected a row of the state, which has 4}}
+// expected-error @below {{zero_row of the initial values is 4, expected the index of a row of the state, below 4}}
 kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0, zero_row = 4>}
 
 // -----
@@ -75,7 +75,7 @@ module attributes {kiln.model = {heads = 4}} {}
 
 // A gemm dispatch whose first op is not a matmul.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm must have a body that begins with a rank-2 kiln.matmul of its first two arguments, without accumulate; nothing else may use them}}
+  // expected-error @below {{of the family 'gemm' must have a body that begins with a kiln.matmul of rank 2 without 'accumulate'; its operands must be the first two body arguments, which no other op may use}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.add %a, %b : tensor<4x4xf32>
@@ -87,7 +87,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 // -----
 
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm must have a body that begins with a rank-2 kiln.matmul of its first two arguments, without accumulate; nothing else may use them}}
+  // expected-error @below {{of the family 'gemm' must have a body that begins with a kiln.matmul of rank 2 without 'accumulate'; its operands must be the first two body arguments, which no other op may use}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -100,7 +100,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 // -----
 
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm must have a body that begins with a rank-2 kiln.matmul of its first two arguments, without accumulate; nothing else may use them}}
+  // expected-error @below {{of the family 'gemm' must have a body that begins with a kiln.matmul of rank 2 without 'accumulate'; its operands must be the first two body arguments, which no other op may use}}
   %y = kiln.dispatch gemm(%x, %x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b accumulate %c : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -114,7 +114,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // A gemm dispatch whose space is not the shape of the matmul.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm must have the space of its matmul, [4, 4]}}
+  // expected-error @below {{of the family 'gemm' must have as 'space' the shape of its matmul, [4, 4]}}
   %y = kiln.dispatch gemm(%x, %x) space [2, 8] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -128,7 +128,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // An epilogue that needs whole rows.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm has an epilogue that cannot be computed on one tile of the matmul at a time}}
+  // expected-error @below {{of the family 'gemm' must have an epilogue that can be computed on one tile of the matmul at a time}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -142,7 +142,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // Results in the wrong order.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm must yield the results of its epilogue, and the matmul only as the last result}}
+  // expected-error @below {{of the family 'gemm' must yield at least one value, and the result of the matmul only as the last value}}
   %y:2 = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -156,7 +156,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // No result has as many bytes as the matmul result.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm has an epilogue that cannot be computed on one tile of the matmul at a time}}
+  // expected-error @below {{of the family 'gemm' must have an epilogue that can be computed on one tile of the matmul at a time}}
   %y = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf64> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -170,7 +170,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // An epilogue that updates an operand in place.
 kiln.program @f(%x: tensor<4x4xf32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of family gemm has an epilogue that updates an operand in place}}
+  // expected-error @below {{of the family 'gemm' must not have an epilogue that updates an operand in place}}
   %y = kiln.dispatch gemm(%x, %x, %x, %s) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>) -> tensor<4x4xf32> {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>, %c: tensor<4x4xf32>, %d: tensor<f64>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -3,22 +3,22 @@
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 // RUN: not kiln-run %s 2>&1 | FileCheck %s
-// CHECK: error: {{.*}} has a 'kiln.target' of "gpu", expected "cpu", "cuda" or "cuda-emu" on the module{{$}}
+// CHECK: error: {{.*}} has 'kiln.target' = "gpu", expected "cpu", "cuda" or "cuda-emu" as an attribute of the module{{$}}
 
-// expected-error @below {{has a 'kiln.target' of "gpu", expected "cpu", "cuda" or "cuda-emu" on the module}}
+// expected-error @below {{has 'kiln.target' = "gpu", expected "cpu", "cuda" or "cuda-emu" as an attribute of the module}}
 module attributes {kiln.target = "gpu"} {
 }
 
 // -----
 
-// expected-error @below {{has a 'kiln.target' of 1 : i64, expected "cpu", "cuda" or "cuda-emu" on the module}}
+// expected-error @below {{has 'kiln.target' = 1 : i64, expected "cpu", "cuda" or "cuda-emu" as an attribute of the module}}
 module attributes {kiln.target = 1} {
 }
 
 // -----
 
 module {
-  // expected-error @below {{has a 'kiln.target' of "cuda", expected "cpu", "cuda" or "cuda-emu" on the module}}
+  // expected-error @below {{has 'kiln.target' = "cuda", expected "cpu", "cuda" or "cuda-emu" as an attribute of the module}}
   kiln.program @f() attributes {kind = #kiln.program_kind<train>, kiln.target = "cuda"} {
     kiln.return
   }

@@ -107,7 +107,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has 0 statistics, expected mean and rstd, or rstd}}
+  // expected-error @+1 {{has 0 statistics, expected two (mean and rstd) or one (rstd)}}
   %0 = kiln.normalize %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
   kiln.return
 }
@@ -131,7 +131,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<3xi32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has 3 targets for 4 rows}}
+  // expected-error @+1 {{has 3 targets for 4 rows, expected one target per row}}
   %0 = kiln.cross_entropy %x, %t, %s : (tensor<4x8xf32>, tensor<3xi32>, tensor<f64>) -> tensor<f64>
   kiln.return
 }
@@ -147,7 +147,7 @@ kiln.program @f(%x: tensor<4xf32>, %t: tensor<4xi32>, %s: tensor<f64>) attribute
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4xi32>, %s: tensor<f64>, %w: tensor<16x7xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{weight has 7 columns, expected 8, the number of columns of hidden}}
+  // expected-error @+1 {{'weight' has 7 columns, expected 8, the number of columns of 'hidden'}}
   %0 = kiln.linear_cross_entropy %x, %w, %t, %s : (tensor<4x8xf32>, tensor<16x7xf32>, tensor<4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return
 }
@@ -203,7 +203,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %r: tensor<1x3xi64>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %r: tensor<3xi64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'rng' is [3], expected [1, 3]: seed, step, first sequence}}
+  // expected-error @+1 {{'rng' has shape [3], expected [1, 3] for seed, step and first sequence}}
   %0 = kiln.dropout %x, %r {p = 0.5, key = 0, sequences = 2} : (tensor<4x8xf32>, tensor<3xi64>) -> tensor<4x8xf32>
   kiln.return
 }
@@ -227,7 +227,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<4x2xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %t: tensor<1x2xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'cos' is [1, 2], expected at least 2 rows of 2}}
+  // expected-error @+1 {{'cos' has shape [1, 2], expected at least 2 rows, each with a length of 2}}
   %0 = kiln.rope %x, %t, %t {heads = 2, sequences = 2} : (tensor<4x8xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<4x8xf32>
   kiln.return
 }
@@ -263,7 +263,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%a: tensor<2x4x8xf32>, %b: tensor<3x8x4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{batch dimensions [2] and [3] differ}}
+  // expected-error @+1 {{batch dimensions [2] of 'a' and [3] of 'b' differ}}
   %0 = kiln.matmul %a, %b : (tensor<2x4x8xf32>, tensor<3x8x4xf32>) -> tensor<2x4x4xf32>
   kiln.return
 }
@@ -287,7 +287,7 @@ kiln.program @f(%a: tensor<4x8xf32>, %b: tensor<8x4xf64>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{grid is [1, 0], expected two tile counts: from 1 to the 4 rows, and from 1 to the 4 columns}}
+  // expected-error @+1 {{grid is [1, 0], expected two tile counts: from 1 to 4 tiles that split the rows, and from 1 to 4 tiles that split the columns}}
   %0 = kiln.matmul %x, %x trans_b {grid = array<i64: 1, 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
   kiln.return
 }
@@ -295,7 +295,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{grid is [8, 1], expected two tile counts: from 1 to the 4 rows, and from 1 to the 4 columns}}
+  // expected-error @+1 {{grid is [8, 1], expected two tile counts: from 1 to 4 tiles that split the rows, and from 1 to 4 tiles that split the columns}}
   %0 = kiln.matmul %x, %x trans_b {grid = array<i64: 8, 1>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x4xf32>
   kiln.return
 }
@@ -335,7 +335,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %k: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has p = 1.000000e-01 but no 'rng'}}
+  // expected-error @+1 {{has p = 1.000000e-01, but no operand 'rng', from which dropout computes random bits}}
   %0:2 = kiln.attention %x, %k, %k {sequences = 2, heads = 2, kv_heads = 2, scale = 1.0, p = 0.1} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x2xf32>)
   kiln.return
 }
@@ -363,7 +363,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{dims has 2, expected a dimension below 2}}
+  // expected-error @+1 {{dims contains 2, expected dimensions of at least 0 and below 2}}
   %0 = kiln.broadcast %x dims [2] : tensor<4xf32> to tensor<4x8xf32>
   kiln.return
 }
@@ -379,7 +379,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{dimension 0 of size 4 cannot become dimension 1 of size 8}}
+  // expected-error @+1 {{dimension 0 of 'x' has size 4, which cannot be broadcast to dimension 1 of 'y', whose size is 8}}
   %0 = kiln.broadcast %x dims [1] : tensor<4xf32> to tensor<4x8xf32>
   kiln.return
 }
@@ -427,7 +427,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has an operand of 32 elements and a result of 31, expected equal numbers}}
+  // expected-error @+1 {{has an operand of 32 elements and a result of 31, expected equal numbers of elements}}
   %0 = kiln.reshape %x : tensor<4x8xf32> to tensor<31xf32>
   kiln.return
 }
@@ -459,7 +459,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{ranks of operand, result and offsets differ}}
+  // expected-error @+1 {{the rank of 'x', the rank of 'y' and the number of offsets differ}}
   %0 = kiln.slice %x [0] : tensor<4x8xf32> to tensor<4xf32>
   kiln.return
 }
@@ -507,7 +507,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<8xf32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{operand [4, 7] cannot be concatenated with [4, 8] along dimension 0}}
+  // expected-error @+1 {{operand of shape [4, 7] cannot be concatenated with operand 0 of shape [4, 8] along dimension 0}}
   %0 = kiln.concat %x, %y dim 0 : (tensor<4x8xf32>, tensor<4x7xf32>) -> tensor<8x8xf32>
   kiln.return
 }
@@ -515,7 +515,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{ranks of the operand, the result and 'low' differ}}
+  // expected-error @+1 {{the rank of 'x', the rank of 'y' and the number of entries of 'low' differ}}
   %0 = kiln.pad %x low [0] : tensor<4x8xf32> to tensor<4x8xf32>
   kiln.return
 }
@@ -534,22 +534,22 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // States and programs
 //===----------------------------------------------------------------------===//
 
-// expected-error @+1 {{init is 1.000000e+00 : f32, expected #kiln.normal, uniform, splat or rope_table}}
+// expected-error @+1 {{init is 1.000000e+00 : f32, expected #kiln.normal, #kiln.uniform, #kiln.splat or #kiln.rope_table}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = 1.0 : f32}
 
 // -----
 
-// expected-error @+1 {{has role optimizer without 'slot'; optimizer states must have a slot, and other states must not}}
+// expected-error @+1 {{has role optimizer without 'slot'; optimizer states must have a 'slot', and states of other roles must not}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>, of = @p}
 
 // -----
 
-// expected-error @+1 {{has role optimizer without 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
+// expected-error @+1 {{has role optimizer without 'of'; optimizer states and mirrors must name their parameter with 'of', and states of other roles must not have 'of'}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<optimizer>, init = #kiln.splat<value = 0.0>}
 
 // -----
 
-// expected-error @+1 {{has role buffer and 'of'; optimizer states and mirrors must name their parameter, and other states must not}}
+// expected-error @+1 {{has role buffer and 'of'; optimizer states and mirrors must name their parameter with 'of', and states of other roles must not have 'of'}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>, of = @p, slot = "m"}
 
 // -----
@@ -574,7 +574,7 @@ kiln.program @f(%x: tensor<5xf32>) attributes {kind = #kiln.program_kind<train>}
 
 // expected-note @+1 {{the program has type '(tensor<4xf32>) -> ()'}}
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{returns 1 values whose number or types differ from the program's results}}
+  // expected-error @+1 {{returns 1 values, but their number or types differ from those of the program's results}}
   kiln.return %x : tensor<4xf32>
 }
 
@@ -648,7 +648,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body has 1 arguments, expected 2: one per slice and per sum}}
+  // expected-error @+1 {{body has 1 arguments, expected 2: one per sliced operand and one per result}}
   %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>):
     kiln.yield %p : tensor<2x8xf32>
@@ -659,7 +659,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{slice argument 0 has type 'index', expected 'tensor<2x8xf32>'}}
+  // expected-error @+1 {{body argument for slice 0 has type 'index', expected 'tensor<2x8xf32>'}}
   %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: index, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -670,7 +670,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{sum argument 0 has type 'tensor<8x2xf32>', expected 'tensor<2x8xf32>'}}
+  // expected-error @+1 {{body argument for sum 0 has type 'tensor<8x2xf32>', expected 'tensor<2x8xf32>'}}
   %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<8x2xf32>):
     kiln.yield %p : tensor<2x8xf32>
@@ -681,7 +681,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body yields values whose types differ from the results}}
+  // expected-error @+1 {{body yields values whose number or types differ from those of the results}}
   %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield
@@ -702,7 +702,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body has arguments whose types differ from the inputs}}
+  // expected-error @+1 {{body has arguments whose number or types differ from those of the operands}}
   %0 = kiln.recompute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<8x4xf32>):
     %1 = kiln.transpose %p [1, 0] : tensor<8x4xf32> to tensor<4x8xf32>
@@ -714,7 +714,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body yields values whose types differ from the results}}
+  // expected-error @+1 {{body yields values whose number or types differ from those of the results}}
   %0 = kiln.recompute(%x) : (tensor<4x8xf32>) -> tensor<8x4xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -725,7 +725,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of family row must have a space [rows, columns] of positive extents}}
+  // expected-error @+1 {{of the family 'row' must have a 'space' of two positive extents, [rows, columns]}}
   %0 = kiln.dispatch row(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -736,7 +736,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of family permute must have a body of one op of this family, whose results it yields}}
+  // expected-error @+1 {{of the family 'permute' must have a body that contains one op of this family and yields exactly the results of this op}}
   %0 = kiln.dispatch permute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -747,7 +747,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of family column must have a body of one op of this family, whose results it yields}}
+  // expected-error @+1 {{of the family 'column' must have a body that contains one op of this family and yields exactly the results of this op}}
   %0 = kiln.dispatch column(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -778,7 +778,7 @@ kiln.state @w : tensor<4xi16> {role = #kiln.role<parameter>, init = #kiln.splat<
 
 // -----
 
-// expected-error @+1 {{is trainable and has element type 'i8', expected a floating-point type; declare it frozen}}
+// expected-error @+1 {{is trainable and has element type 'i8', expected a floating-point type; change the type, or declare the state frozen}}
 kiln.state @w : tensor<4xi8> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
 // -----
@@ -814,14 +814,14 @@ kiln.program @f(%a: tensor<f32> {kiln.input = #kiln.input<data, batch_dim = 0>})
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has a 'kiln.layer' of "h.1", expected a layer such as #kiln.layer<"h.3", 3> on an op of a program}}
+  // expected-error @below {{has 'kiln.layer' = "h.1", expected a layer such as #kiln.layer<"h.3", 3> as an attribute of an op in a program}}
   %y = kiln.relu %x {kiln.layer = "h.1"} : tensor<4xf32>
   kiln.return
 }
 
 // -----
 
-// expected-error @below {{has a 'kiln.layer' of #kiln.layer<"h.1", 1>, expected a layer such as #kiln.layer<"h.3", 3> on an op of a program}}
+// expected-error @below {{has 'kiln.layer' = #kiln.layer<"h.1", 1>, expected a layer such as #kiln.layer<"h.3", 3> as an attribute of an op in a program}}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>, kiln.layer = #kiln.layer<"h.1", 1>} {
   kiln.return
 }
@@ -837,7 +837,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{layer 'h.1' has number -1, expected a number from 0}}
+  // expected-error @below {{layer 'h.1' has number -1, expected a number of at least 0}}
   %y = kiln.relu %x {kiln.layer = #kiln.layer<"h.1", -1>} : tensor<4xf32>
   kiln.return
 }
@@ -861,7 +861,7 @@ kiln.program @f(%x: tensor<4x8xf16>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of family permute must have a body of one op of this family, whose results it yields}}
+  // expected-error @+1 {{of the family 'permute' must have a body that contains one op of this family and yields exactly the results of this op}}
   %0 = kiln.dispatch permute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %y = kiln.cumsum %p : tensor<4x8xf32>

@@ -22,7 +22,7 @@ module attributes {kiln.plan = #kiln.plan<predicted_peak_bytes = 1, predicted_ho
 
 // -----
 
-// expected-error @+1 {{has a 'kiln.plan' of {}, expected a #kiln.plan on a module}}
+// expected-error @+1 {{has 'kiln.plan' = {}, expected a #kiln.plan as an attribute of the module}}
 module attributes {kiln.plan = {}} {
 }
 

@@ -25,7 +25,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is a copy that reads 1 places and writes 0, expected one of each}}
+  // expected-error @below {{is a copy that has 1 reads and 0 writes, expected one read and one write}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0)
   kilnrt.wait %t on @compute
 }
@@ -40,7 +40,7 @@ kilnrt.program @train kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<8xf32, #kiln.memory<host>>
-  // expected-error @below {{copies 64 bytes to a place of 32}}
+  // expected-error @below {{copies 64 bytes to a destination whose size in bytes is 32}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   kilnrt.wait %t on @compute
 }
@@ -54,7 +54,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is a send that reads 0 places and writes 1, expected only reads}}
+  // expected-error @below {{is a send that has 0 reads and 1 writes, expected at least one read and no write}}
   kilnrt.begin send %t on @ring after [@compute] (wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -67,7 +67,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is a receive that reads 1 places and writes 1, expected only writes}}
+  // expected-error @below {{is a receive that has 1 reads and 1 writes, expected at least one write and no read}}
   kilnrt.begin receive %t on @ring after [@compute] (ro %v0, wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -91,7 +91,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x4xf32, strided<[8, 1]>>
-  // expected-error @below {{has padded rows: expected a dense place}}
+  // expected-error @below {{has padded rows: expected contiguous rows}}
   kilnrt.fill on @compute (wo %v0)
 }
 
@@ -112,7 +112,7 @@ kilnrt.queue @copy_out engine link
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is on @copy_out, whose engine is link: expected device or host}}
+  // expected-error @below {{is on @copy_out, whose engine is link: expected the engine device or host}}
   kilnrt.fill on @copy_out (wo %v0)
 }
 
@@ -151,7 +151,7 @@ kilnrt.queue @compute engine device
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is after @host, which is not a kilnrt.queue}}
+  // expected-error @below {{is ordered after @host, which is not a kilnrt.queue}}
   kilnrt.fill on @compute after [@host] (wo %v0)
 }
 
@@ -179,7 +179,7 @@ kilnrt.queue @copy_in engine link
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is after @copy_in, whose engine is link: expected a kilnrt.wait for the token of a transfer}}
+  // expected-error @below {{is ordered after @copy_in, whose engine is link: wait for the token of a transfer with kilnrt.wait instead}}
   kilnrt.fill on @compute after [@copy_in] (wo %v0)
 }
 
@@ -231,7 +231,7 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{expected static strides: 1 for the last dimension, and for every other one at least the extent of the inner dimensions}}
+  // expected-error @below {{expected static strides: stride[i] >= extent[i + 1] * stride[i + 1], and stride[i] = 1 for the last dimension}}
   %v = kilnrt.view %a[0] : memref<2x4xf32, strided<[1, 2]>>
 }
 
@@ -248,7 +248,7 @@ kilnrt.program @train kind<train> {
 kilnrt.program @train kind<train> {
   %h = kilnrt.slot "x" class input in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{'x' needs a dense view of a slot in device memory}}
+  // expected-error @below {{'x' needs a view with contiguous rows of a slot in device memory}}
   kilnrt.input "x" at %v0
 }
 
@@ -257,7 +257,7 @@ kilnrt.program @train kind<train> {
 kilnrt.program @train kind<train> {
   %h = kilnrt.slot "y" class output in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{'y' needs a dense view of a slot in device memory}}
+  // expected-error @below {{'y' needs a view with contiguous rows of a slot in device memory}}
   kilnrt.output "y" at %v0
 }
 
@@ -280,7 +280,7 @@ kilnrt.program @p kind<train> {
 // Rows that overlap, and a stride that leads out of the slot.
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{expected static strides: 1 for the last dimension, and for every other one at least the extent of the inner dimensions}}
+  // expected-error @below {{expected static strides: stride[i] >= extent[i + 1] * stride[i + 1], and stride[i] = 1 for the last dimension}}
   %v = kilnrt.view %a[0] : memref<2x3x4xf32, strided<[4, 4, 1]>>
 }
 
@@ -311,7 +311,7 @@ kilnrt.program @train kind<train> {
 kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4, 4, 3, 4, 1] {
 ^bb0(%q: tensor<1x4xf32>, %k: tensor<1x4xf32>, %v: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
   %o, %l = kiln.attention %q, %k, %v causal {sequences = 1, heads = 1, kv_heads = 1, scale = 1.0e+00} : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> (tensor<1x4xf32>, tensor<1x1xf32>)
-  // expected-error @below {{has the launch argument number 1 for key, expected an i64 argument, but this one is f64}}
+  // expected-error @below {{has launch argument number 1 for 'key', expected the number of an i64 argument, but this argument is an f64}}
   %y = kiln.dropout %o, %rng {p = 5.0e-01, key = 1, sequences = 1} : (tensor<1x4xf32>, tensor<1x3xi64>) -> tensor<1x4xf32>
   kiln.yield %y, %l : tensor<1x4xf32>, tensor<1x1xf32>
 }
@@ -363,7 +363,7 @@ kilnrt.program @p kind<train> {
   %b = kilnrt.slot "b" class output offset 64 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x4xf32>
   %v1 = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{passes a place of 'memref<2x4xf32>' as parameter 1, expected 'tensor<2x4xf32>' with rows 8 elements apart}}
+  // expected-error @below {{passes a view of type 'memref<2x4xf32>' as parameter 1, expected 'tensor<2x4xf32>' with a row stride of 8 elements}}
   kilnrt.launch @k on @compute (ro %v0, wo %v1)
 }
 
@@ -379,7 +379,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @p kind<train> {
   %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<4xi32>
-  // expected-error @below {{passes a place of 'memref<4xi32>' as parameter 0}}
+  // expected-error @below {{passes a view of type 'memref<4xi32>' as parameter 0}}
   kilnrt.launch @k on @compute (ro %v0, wo %v0)
 }
 
@@ -421,7 +421,7 @@ kilnrt.program @p kind<train> {
 
 kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 3, 4] {
 ^bb0(%x: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
-  // expected-error @below {{has the launch argument number 1 for key, expected a number from 0 to 0}}
+  // expected-error @below {{has launch argument number 1 for 'key', expected a number from 0 to 0}}
   %y = kiln.dropout %x, %rng {p = 5.0e-01, key = 1, sequences = 1} : (tensor<1x4xf32>, tensor<1x3xi64>) -> tensor<1x4xf32>
   kiln.yield %y : tensor<1x4xf32>
 }
@@ -437,7 +437,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @p kind<train> {
   %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<4xf32>
-  // expected-error @below {{accumulates, but a kernel of family row overwrites its results}}
+  // expected-error @below {{accumulates, but a kernel of the family 'row' overwrites its results}}
   kilnrt.launch @k on @compute (ro %v0, wo %v0) accumulate add
 }
 
@@ -447,7 +447,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @p kind<train> {
   %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<4xf32>
-  // expected-error @below {{a read place follows a written place, expected the read places first}}
+  // expected-error @below {{a read operand (ro) follows a written operand (wo), expected all read operands before the written operands}}
   kilnrt.launch @k on @compute (wo %v0, ro %v0)
 }
 

@@ -57,7 +57,7 @@
 "builtin.module"() ({
   "kiln.program"() <{function_type = (tensor<4xf32>) -> (), kind = #kiln.program_kind<train>, sym_name = "train"}> ({
   ^bb0(%x: tensor<4xf32>):
-    // expected-error @below {{must have exactly one user, a kiln.copy_wait of its source in the same block}}
+    // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
     %f = "kiln.copy_out"(%x) : (tensor<4xf32>) -> tensor<4xf32, #kiln.memory<host>>
     %h = "kiln.copy_wait"(%f) : (tensor<4xf32, #kiln.memory<host>>) -> tensor<4xf32, #kiln.memory<host>>
     "kiln.return"() : () -> ()
@@ -69,7 +69,7 @@
 // A view of what is no slot.
 kilnrt.program @train kind<train> {
   %a = builtin.unrealized_conversion_cast to !kilnrt.slot
-  // expected-error @below {{needs the result of a kilnrt.slot}}
+  // expected-error @below {{has an operand that is not the result of a kilnrt.slot}}
   %v0 = kilnrt.view %a[0] : memref<2xf32>
 }
 
@@ -113,13 +113,13 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has bytes [-4, +8), expected from 0 to}}
+  // expected-error @below {{has the offset -4 and the size 8, expected each of them from 0 to}}
   %a = kilnrt.slot "a" class activation offset -4 bytes 8 lifetime [0, 0]
 }
 
 // -----
 
-// expected-error @below {{has states of 8 bytes in a height of 4}}
+// expected-error @below {{has states of 8 bytes and a height of 4 bytes}}
 kilnrt.arena states 8 height 4
 
 // -----
@@ -151,7 +151,7 @@ kilnrt.program @train kind<train> {
 
 // -----
 
-// expected-error @below {{has 1 row strides, expected 2, none of them negative}}
+// expected-error @below {{has 1 row strides, expected 2, each of them at least 0}}
 kilnrt.kernel @k family<row> row_strides [2] {
 ^bb0(%x: tensor<2xf32>):
   kiln.yield %x : tensor<2xf32>
@@ -159,7 +159,7 @@ kilnrt.kernel @k family<row> row_strides [2] {
 
 // -----
 
-// expected-error @below {{needs tensors as arguments}}
+// expected-error @below {{must have a body that ends in kiln.yield and whose arguments are tensors}}
 kilnrt.kernel @k family<row> row_strides [2] {
 ^bb0(%x: f32):
   kiln.yield
@@ -179,7 +179,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<4xf32>
-  // expected-error @below {{has a matrix of 'memref<4xf32>', expected rank 2, or rank 3 with a batch, as c has}}
+  // expected-error @below {{has a matrix of type 'memref<4xf32>', expected equal ranks of 'a', 'b' and 'c': 2, or 3 with a batch}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1]
 }
 
@@ -190,7 +190,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 24 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<3x2xf32>
-  // expected-error @below {{whose extents disagree}}
+  // expected-error @below {{but the extents of these matrices do not match}}
   kilnrt.gemm on @compute (ro %v0, ro %v1, wo %v0) grid [1, 1]
 }
 
@@ -200,6 +200,6 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{needs a grid of tiles over 2 rows and 2 columns}}
+  // expected-error @below {{has an invalid grid, expected two tile counts: from 1 to 2 tiles that split the rows, and from 1 to 2 tiles that split the columns}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [3, 1]
 }

@@ -200,7 +200,7 @@ TEST(ConfigError, Llama) {
             "low_freq_factor": 4.0, "high_freq_factor": 4.0,
             "original_max_position_embeddings": 8}})",
         "'rope_scaling.high_freq_factor' is 4.0, which kiln does not support; "
-        "supported: more than low_freq_factor"},
+        "supported: a number larger than low_freq_factor"},
        {R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0,
             "attention_factor": 1.5}})",
         "\"rope_scaling.attention_factor\" is 1.5, a key that kiln does not "
@@ -215,11 +215,11 @@ TEST(ConfigError, Llama) {
        {R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0},
             "rope_parameters": {"rope_type": "default"}})",
         "'rope_scaling' is {\"factor\":2.0,\"rope_type\":\"linear\"}, which "
-        "kiln does not support; supported: either rope_scaling or "
-        "rope_parameters"},
+        "kiln does not support; supported: only one of rope_scaling "
+        "and rope_parameters, or equal values for both"},
        {R"({"rope_parameters": {"rope_theta": 7.0}})",
         "'rope_parameters.rope_theta' is 7.0, which kiln does not support; "
-        "supported: the same value as at the top of the file"},
+        "supported: the value of rope_theta at the top level of the file"},
        {R"({"sliding_window": 4})",
         "\"sliding_window\" is 4, a key that kiln does not know for model_type "
         "'llama' and that may change what the model computes; if it does not, "

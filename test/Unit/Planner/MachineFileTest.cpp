@@ -150,8 +150,9 @@ TEST(MachineFile, EveryUnknownKeyIsNamed) {
                             "/attention", "/link"}) {
     json file = goodFile();
     file[json::json_pointer(std::string(place) + "/turbo")] = 1;
-    EXPECT_NE(complaint(file).find("turbo' is unknown, expected only "),
-              std::string::npos)
+    EXPECT_NE(
+        complaint(file).find("turbo' is unknown, expected one of the keys "),
+        std::string::npos)
         << complaint(file);
   }
 }
@@ -190,32 +191,33 @@ TEST(MachineFile, AbsurdFigures) {
        "'gemm.fp32.m' is an array of 0, expected an array of 1 to 64 rising "
        "whole numbers from 1 to 1073741824"},
       {"/gemm/fp32/m/1", 64,
-       "'gemm.fp32.m[1]' is 64, expected a whole number above the one before, "
-       "from 1 to 1073741824"},
+       "'gemm.fp32.m[1]' is 64, expected a whole number that is larger than "
+       "the preceding entry, from 1 to 1073741824"},
       {"/gemm/fp32/flop_per_s/1", 5,
-       "'gemm.fp32.flop_per_s[1]' is 5, expected an array of 2, one per point "
-       "of its axis"},
+       "'gemm.fp32.flop_per_s[1]' is 5, expected an array of 2 elements, one "
+       "per point of the axis"},
       {"/gemm/fp32/flop_per_s/1/0/0", -2e9,
        "'gemm.fp32.flop_per_s[1][0][0]' is -2e+09, expected a number from "
        "1e+06 to 1e+18"},
       {"/gemm/fp32/flop_per_s/1/0/0", 5e9,
        "'gemm.fp32.flop_per_s[1][0][0]' is 5e+09, expected at most 4 times "
-       "the rate of the next smaller size, 1e+09, since a larger GEMM takes no "
-       "less time"},
+       "the rate of the next smaller size, 1e+09, since a larger GEMM must not "
+       "take less time than a smaller GEMM"},
       {"/gemm/fp64/flop_per_s", json::array({1e9, 2e9}),
-       "'gemm.fp64.flop_per_s' is an array of 2, expected an array of 1, one "
-       "per point of its axis"},
+       "'gemm.fp64.flop_per_s' is an array of 2, expected an array of 1 "
+       "elements, one per point of the axis"},
       {"/bandwidth/bytes_per_s/0", 0,
        "'bandwidth.bytes_per_s[0]' is 0, expected a number from 1e+06 to "
        "1e+16"},
       {"/bandwidth/bytes_per_s", json::array({1e9}),
-       "'bandwidth.bytes_per_s' is an array of 1, expected an array of 2, one "
-       "per point of its axis"},
+       "'bandwidth.bytes_per_s' is an array of 1, expected an array of 2 "
+       "elements, one per point of the axis"},
       {"/attention/forward/0", 17,
        "'attention.forward[0]' is 17, expected a number from 0.001 to 2"},
       {"/attention/backward/0", 0.001,
        "'attention.backward[1]' is 0.75, expected at most 16 times 0.001, "
-       "since more work takes no less time"},
+       "the preceding entry, since more work must not take less time than less "
+       "work"},
       {"/link/to_host_bytes_per_s", 0,
        "'link.to_host_bytes_per_s' is 0, expected a number from 1000 to "
        "1e+14"},

@@ -156,8 +156,9 @@ TEST_F(FakeTarget, UnknownNamesAreErrors) {
     EXPECT_FALSE(parseSourceString<ModuleOp>(
         "module attributes {kiln.target = \"wade\"} {}", &context));
   });
-  EXPECT_EQ(error, "'builtin.module' op has a 'kiln.target' of \"wade\", "
-                   "expected \"cpu\" or \"wide\" on the module");
+  EXPECT_EQ(error, "'builtin.module' op has 'kiln.target' = \"wade\", "
+                   "expected \"cpu\" or \"wide\" as an attribute of the "
+                   "module");
   // This module is built without being verified.
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   (*module)->setAttr(kTargetAttr, StringAttr::get(&context, "wade"));

@@ -56,7 +56,8 @@ FailureOr<row::RowProgram> kiln::buildRowProgram(const RowOps &source) {
   if (failed(program))
     return failure();
   if (std::optional<row::Fault> fault = row::findFault(*program))
-    return source.ops.back()->emitOpError("ends an invalid row program: ")
+    return source.ops.back()->emitOpError(
+               "is the last op of an invalid row program: ")
            << fault->message;
   return program;
 }

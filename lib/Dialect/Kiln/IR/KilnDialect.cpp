@@ -112,10 +112,10 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
   std::vector<std::string> quoted;
   for (StringRef target : known)
     quoted.push_back(("\"" + target + "\"").str());
-  return op->emitOpError("has a '")
-         << kTargetAttr << "' of " << value << ", expected "
+  return op->emitOpError("has '")
+         << kTargetAttr << "' = " << value << ", expected "
          << (quoted.empty() ? "the name of a target" : joinWithOr(quoted))
-         << " on the module";
+         << " as an attribute of the module";
 }
 
 /// Verifies the discardable attributes of the dialect:
@@ -137,9 +137,9 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
         isa<ProgramOp>(op) || op->getName().getStringRef() == "kilnrt.program";
     if (isProgram && isa<StringAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has a '")
-           << kNameAttr << "' of " << attribute.getValue()
-           << ", expected a string on a program";
+    return op->emitOpError("has '")
+           << kNameAttr << "' = " << attribute.getValue()
+           << ", expected a string as an attribute of a program";
   }
   if (attribute.getName() == "kiln.model") {
     auto model = dyn_cast<DictionaryAttr>(attribute.getValue());
@@ -156,9 +156,9 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
   if (attribute.getName() == kPlanAttr) {
     if (isa<ModuleOp>(op) && isa<PlanAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has a '")
-           << kPlanAttr << "' of " << attribute.getValue()
-           << ", expected a #kiln.plan on a module";
+    return op->emitOpError("has '")
+           << kPlanAttr << "' = " << attribute.getValue()
+           << ", expected a #kiln.plan as an attribute of the module";
   }
   if (attribute.getName() == kOffloadAttr ||
       attribute.getName() == kPrefetchAttr) {
@@ -170,27 +170,28 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return op->emitOpError("attribute '")
              << attribute.getName().getValue() << "' is "
              << attribute.getValue() << ", expected an array of "
-             << (offload ? "result, lag and lead" : "leads")
-             << ", each from 0 to 2147483647";
+             << (offload ? "triples (result, lag, lead)" : "leads")
+             << ", where each integer is from 0 to 2147483647";
     return success();
   }
   if (attribute.getName() == kLayerAttr) {
     if (op->getParentOfType<ProgramOp>() &&
         isa<LayerAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has a '")
-           << kLayerAttr << "' of " << attribute.getValue()
-           << ", expected a layer such as #kiln.layer<\"h.3\", 3> on an op of "
-              "a program";
+    return op->emitOpError("has '")
+           << kLayerAttr << "' = " << attribute.getValue()
+           << ", expected a layer such as #kiln.layer<\"h.3\", 3> as an "
+              "attribute of an op in a program";
   }
   if (attribute.getName() == kEncodedAttr) {
     auto list = dyn_cast<ArrayAttr>(attribute.getValue());
     if (isa<ModuleOp>(op) && list &&
         llvm::all_of(list, llvm::IsaPred<EncodedAttr>))
       return success();
-    return op->emitOpError("has a '")
-           << kEncodedAttr << "' of " << attribute.getValue()
-           << ", expected an array of #kiln.encoded on a module";
+    return op->emitOpError("has '")
+           << kEncodedAttr << "' = " << attribute.getValue()
+           << ", expected an array of #kiln.encoded as an attribute of the "
+              "module";
   }
   if (attribute.getName() == kTargetAttr)
     return verifyTarget(op, attribute.getValue(),
@@ -200,24 +201,24 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     if (isa<ProgramOp>(op) && count && count.getType().isInteger(64) &&
         count.getInt() > 1)
       return success();
-    return op->emitOpError("has a '")
-           << kMicrobatchesAttr << "' of " << attribute.getValue()
-           << ", expected an i64 larger than 1 on a program";
+    return op->emitOpError("has '")
+           << kMicrobatchesAttr << "' = " << attribute.getValue()
+           << ", expected an i64 larger than 1 as an attribute of a program";
   }
   if (attribute.getName() == kVendorEpiloguesAttr) {
     if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has a '")
-           << kVendorEpiloguesAttr << "' of " << attribute.getValue()
-           << ", expected a unit attribute on the module";
+    return op->emitOpError("has '")
+           << kVendorEpiloguesAttr << "' = " << attribute.getValue()
+           << ", expected a unit attribute of the module";
   }
   if (attribute.getName() == kAttentionAttr) {
     auto name = dyn_cast<StringAttr>(attribute.getValue());
     if (isa<ModuleOp>(op) && name && name.getValue() == "cudnn")
       return success();
-    return op->emitOpError("has a '")
-           << kAttentionAttr << "' of " << attribute.getValue()
-           << ", expected \"cudnn\" on the module";
+    return op->emitOpError("has '")
+           << kAttentionAttr << "' = " << attribute.getValue()
+           << ", expected \"cudnn\" as an attribute of the module";
   }
   return op->emitOpError("has an unknown attribute '")
          << attribute.getName().getValue() << "'";

@@ -45,7 +45,8 @@ static LogicalResult checkInit(StateOp state) {
     std::optional<int64_t> row = normal.getZeroRow();
     if (row && (*row < 0 || *row >= rows))
       return state.emitOpError("zero_row of the initial values is ")
-             << *row << ", expected a row of the state, which has " << rows;
+             << *row << ", expected the index of a row of the state, below "
+             << rows;
   } else if (auto uniform = dyn_cast<UniformAttr>(init)) {
     isFinite = finite({uniform.getLow(), uniform.getHigh()});
   } else if (auto splat = dyn_cast<SplatAttr>(init)) {
@@ -58,12 +59,14 @@ static LogicalResult checkInit(StateOp state) {
     ArrayRef<int64_t> shape = state.getTensorType().getShape();
     if (shape.size() != 2 ||
         shape[1] != static_cast<int64_t>(frequencies.size()))
-      return state.emitOpError("is ")
+      return state.emitOpError("has shape ")
              << toString(shape) << ", expected a rotary table of rank 2 with "
              << frequencies.size() << " columns, one per frequency";
   } else {
     return state.emitOpError("init is ")
-           << init << ", expected #kiln.normal, uniform, splat or rope_table";
+           << init
+           << ", expected #kiln.normal, #kiln.uniform, #kiln.splat or "
+              "#kiln.rope_table";
   }
   if (!isFinite)
     return state.emitOpError("init is ") << init << ", expected finite numbers";
@@ -78,7 +81,9 @@ static LogicalResult checkIntegers(StateOp state) {
     return success();
   if (state.isTrainable())
     return state.emitOpError("is trainable and has element type ")
-           << type << ", expected a floating-point type; declare it frozen";
+           << type
+           << ", expected a floating-point type; change the type, or declare "
+              "the state frozen";
   double limit = std::ldexp(1.0, int(type.getWidth()) - 1);
   auto splat = dyn_cast<SplatAttr>(state.getInit());
   double value = splat ? splat.getValue().getValueAsDouble() : limit;
@@ -97,13 +102,13 @@ LogicalResult StateOp::verify() {
   if (belongs != getOf().has_value()) // C1
     return emitOpError("has role ")
            << stringifyRole(getRole()) << (getOf() ? " and" : " without")
-           << " 'of'; optimizer states and mirrors must name their parameter, "
-              "and other states must not";
+           << " 'of'; optimizer states and mirrors must name their parameter "
+              "with 'of', and states of other roles must not have 'of'";
   if ((getRole() == Role::Optimizer) != getSlot().has_value())
     return emitOpError("has role ")
            << stringifyRole(getRole()) << (getSlot() ? " and" : " without")
-           << " 'slot'; optimizer states must have a slot, and other states "
-              "must not";
+           << " 'slot'; optimizer states must have a 'slot', and states of "
+              "other roles must not";
   return success();
 }
 
@@ -114,7 +119,7 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
   bool isParameter = parameter && parameter.getRole() == Role::Parameter;
   if (getRole() == Role::Optimizer && !isParameter) // C1
     return emitOpError("belongs to ")
-           << getOfAttr() << ", expected a parameter";
+           << getOfAttr() << ", expected a kiln.state of role parameter";
   if (getRole() != Role::Mirror)
     return success();
   if (!isParameter || // C2
@@ -124,12 +129,12 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
                       elementTypeOf(getType()))))
     return emitOpError("mirrors ")
            << getOfAttr()
-           << ", expected a parameter of the same shape whose elements convert "
-              "to those of the mirror";
+           << ", expected a parameter that has the shape of the mirror and an "
+              "element type that converts to the element type of the mirror";
   if (parameter.getType() == getType())
     return emitOpError("mirrors ")
-           << getOfAttr() << ", which has the same type " << getType()
-           << "; expected another element type or memory";
+           << getOfAttr() << ", whose type is also " << getType()
+           << "; expected a mirror with a different element type or memory";
   return success();
 }
 
@@ -246,12 +251,11 @@ static LogicalResult checkOps(Operation *parent) {
 LogicalResult ProgramOp::verifyRegions() {
   for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
     if (!isKilnTensor(type) || memoryOf(type) != MemorySpace::Device) // C1
-      return emitOpError("argument ") << i << " has type " << type
-                                      << ", expected a tensor of floats that "
-                                         "can be stored, i8, i32 or i64 with "
-                                         "static "
-                                         "positive extents (at most 2^48 "
-                                         "elements), on the device";
+      return emitOpError("argument ")
+             << i << " has type " << type
+             << ", expected a device tensor with static positive extents, at "
+                "most 2^48 elements, and an element type that can be stored: a "
+                "float type, i8, i32 or i64";
   for (auto [i, type] : llvm::enumerate(getResultTypes()))
     if (isKilnTensor(type) && memoryOf(type) != MemorySpace::Device) // C1
       return emitOpError("result ") << i << " has type " << type
@@ -292,9 +296,9 @@ LogicalResult ReturnOp::verify() {
   auto program = cast<ProgramOp>((*this)->getParentOp());
   if (getValues().getTypes() != program.getResultTypes()) { // C1
     InFlightDiagnostic diagnostic =
-        emitOpError("returns ")
-        << getValues().size()
-        << " values whose number or types differ from the program's results";
+        emitOpError("returns ") << getValues().size()
+                                << " values, but their number or types differ "
+                                   "from those of the program's results";
     diagnostic.attachNote(program.getLoc())
         << "the program has type " << program.getFunctionType();
     return diagnostic;
@@ -317,7 +321,7 @@ LogicalResult AccumulateOp::verifyRegions() {
     return emitOpError("body has ")
            << block.getNumArguments() << " arguments, expected "
            << getSliced().size() + getNumResults()
-           << ": one per slice and per sum";
+           << ": one per sliced operand and one per result";
   for (auto [i, value] : llvm::enumerate(getSliced())) {
     SmallVector<int64_t> shape(tensorTypeOf(value).getShape());
     if (shape.empty() || shape[0] % count)
@@ -328,17 +332,17 @@ LogicalResult AccumulateOp::verifyRegions() {
     shape[0] /= count;
     Type part = tensorTypeOf(value).clone(shape);
     if (block.getArgument(i).getType() != part) // C1
-      return emitOpError("slice argument ")
+      return emitOpError("body argument for slice ")
              << i << " has type " << block.getArgument(i).getType()
              << ", expected " << part;
   }
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
   if (!yield || yield.getValues().getTypes() != getResultTypes())
-    return emitOpError(
-        "body yields values whose types differ from the results");
+    return emitOpError("body yields values whose number or types differ from "
+                       "those of the results");
   for (auto [i, type] : llvm::enumerate(getResultTypes()))
     if (block.getArgument(getSliced().size() + i).getType() != type)
-      return emitOpError("sum argument ")
+      return emitOpError("body argument for sum ")
              << i << " has type "
              << block.getArgument(getSliced().size() + i).getType()
              << ", expected " << type;
@@ -353,12 +357,12 @@ static LogicalResult checkIsolatedRegion(Operation *op) {
   if (failed(checkOps(op)))
     return failure();
   if (block.getArgumentTypes() != op->getOperandTypes())
-    return op->emitOpError(
-        "body has arguments whose types differ from the inputs");
+    return op->emitOpError("body has arguments whose number or types differ "
+                           "from those of the operands");
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
   if (!yield || yield.getValues().getTypes() != op->getResultTypes())
-    return op->emitOpError(
-        "body yields values whose types differ from the results");
+    return op->emitOpError("body yields values whose number or types differ "
+                           "from those of the results");
   return success();
 }
 
@@ -375,10 +379,10 @@ static LogicalResult checkSingleOp(DispatchOp dispatch) {
       op.getKernelFamily() != dispatch.getKind() ||
       op->getNextNode() != body.getTerminator() ||
       op->getResults() != body.getTerminator()->getOperands())
-    return dispatch.emitOpError("of family ")
+    return dispatch.emitOpError("of the family '")
            << dispatch.getKind()
-           << " must have a body of one op of this family, whose results it "
-              "yields";
+           << "' must have a body that contains one op of this family and "
+              "yields exactly the results of this op";
   return success();
 }
 
@@ -387,7 +391,7 @@ static LogicalResult checkSingleOp(DispatchOp dispatch) {
 static LogicalResult checkProduct(DispatchOp dispatch) {
   Block &body = dispatch.getBody().front();
   auto fail = [&](const Twine &what) {
-    return dispatch.emitOpError("of family gemm ") << what;
+    return dispatch.emitOpError("of the family 'gemm' ") << what;
   };
   auto isOperand = [&](Value value, unsigned i) {
     return i < body.getNumArguments() && value == body.getArgument(i) &&
@@ -396,26 +400,28 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
   auto matmul = dyn_cast<MatmulOp>(body.front());
   if (!matmul || !isOperand(matmul.getA(), 0) || !isOperand(matmul.getB(), 1) ||
       matmul.getAccumulate() || matmul.getType().getRank() != 2) // E1
-    return fail("must have a body that begins with a rank-2 kiln.matmul of its "
-                "first two arguments, without accumulate; nothing else may use "
-                "them");
+    return fail("must have a body that begins with a kiln.matmul of rank 2 "
+                "without 'accumulate'; its operands must be the first two body "
+                "arguments, which no other op may use");
   int64_t space[] = {matmul.getM(), matmul.getN()};
   if (!dispatch.getSpace() || *dispatch.getSpace() != ArrayRef(space)) // E2
-    return fail("must have the space of its matmul, ") << toString(space);
+    return fail("must have as 'space' the shape of its matmul, ")
+           << toString(space);
   auto yielded = body.getTerminator()->getOperands();
   if (yielded.empty() ||
       llvm::is_contained(yielded.drop_back(), matmul.getResult())) // E4
-    return fail("must yield the results of its epilogue, and the matmul only "
-                "as the last result");
+    return fail("must yield at least one value, and the result of the matmul "
+                "only as the last value");
   for (Operation &op : llvm::drop_begin(body.without_terminator())) // E6
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       for (unsigned i = 0; i < op.getNumResults(); ++i)
         if (dispatchable.getTiedOperand(i) >= 0)
-          return fail("has an epilogue that updates an operand in place");
+          return fail(
+              "must not have an epilogue that updates an operand in place");
   auto rows = buildRowProgram(dispatch);
   if (failed(rows) ||
       !row::isEpilogue(*rows, 0, dispatch.keepsMatmul())) // E3, E5
-    return fail("has an epilogue that cannot be computed on one tile of the "
+    return fail("must have an epilogue that can be computed on one tile of the "
                 "matmul at a time");
   return success();
 }
@@ -485,8 +491,8 @@ LogicalResult DispatchOp::verifyRegions() {
     return checkSingleOp(*this);
   auto space = getSpace();
   if (!space || space->size() != 2 || (*space)[0] < 1 || (*space)[1] < 1)
-    return emitOpError(
-        "of family row must have a space [rows, columns] of positive extents");
+    return emitOpError("of the family 'row' must have a 'space' of two "
+                       "positive extents, [rows, columns]");
   return success();
 }
 
@@ -505,8 +511,8 @@ static LogicalResult checkToken(Operation *copy) {
       wait.getSource() != copy->getOperand(0) ||
       wait->getBlock() != copy->getBlock())
     return copy->emitOpError(
-        "must have exactly one user, a kiln.copy_wait of its source in the "
-        "same block");
+        "must have exactly one user: a kiln.copy_wait in the same block that "
+        "has the source of this copy as its source");
   return success();
 }
 
@@ -518,8 +524,9 @@ static LogicalResult checkCopy(Operation *copy, MemorySpace from,
        result = copy->getResult(0).getType();
   if (memoryOf(source) != from || result != inMemory(source, to))
     return copy->emitOpError("copies ")
-           << source << " to " << result << ", expected a tensor on the "
-           << stringifyMemorySpace(from) << " and the same tensor on the "
+           << source << " to " << result << ", expected a source on the "
+           << stringifyMemorySpace(from)
+           << " and a result of the same type on the "
            << stringifyMemorySpace(to);
   return checkToken(copy);
 }

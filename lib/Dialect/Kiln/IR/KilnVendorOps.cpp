@@ -46,8 +46,9 @@ static LogicalResult verifyVendorGemm(GemmOpInterface op) {
         grid[1] > op.getN())
       return op->emitOpError("grid is ")
              << toString(grid.asArrayRef())
-             << ", expected two tile counts: from 1 to the " << op.getM()
-             << " rows, and from 1 to the " << op.getN() << " columns";
+             << ", expected two tile counts: from 1 to " << op.getM()
+             << " tiles that split the rows, and from 1 to " << op.getN()
+             << " tiles that split the columns";
   return success();
 }
 

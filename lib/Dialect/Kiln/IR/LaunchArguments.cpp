@@ -85,21 +85,23 @@ LogicalResult kiln::verifyLaunchArguments(Block &body) {
   // number.
   SmallVector<bool> isReal;
   LogicalResult result = success();
-  forEachNumber(body, [&](Operation &op, StringRef name, int64_t number,
-                          bool isNew) {
-    auto count = static_cast<int64_t>(isReal.size());
-    if (number < 0 || number > count || number >= 64)
-      result = op.emitOpError("has the launch argument number ")
-               << number << " for " << name << ", expected a number from 0 to "
-               << std::min<int64_t>(count, 63);
-    else if (!isNew && isReal[number])
-      result = op.emitOpError("has the launch argument number ")
-               << number << " for " << name
-               << ", expected an i64 argument, but this one is f64";
-    else if (isNew)
-      isReal.push_back(isa<FloatAttr>(op.getAttr(name)));
-    return succeeded(result);
-  });
+  forEachNumber(body,
+                [&](Operation &op, StringRef name, int64_t number, bool isNew) {
+                  auto count = static_cast<int64_t>(isReal.size());
+                  if (number < 0 || number > count || number >= 64)
+                    result = op.emitOpError("has launch argument number ")
+                             << number << " for '" << name
+                             << "', expected a number from 0 to "
+                             << std::min<int64_t>(count, 63);
+                  else if (!isNew && isReal[number])
+                    result = op.emitOpError("has launch argument number ")
+                             << number << " for '" << name
+                             << "', expected the number of an i64 argument, "
+                                "but this argument is an f64";
+                  else if (isNew)
+                    isReal.push_back(isa<FloatAttr>(op.getAttr(name)));
+                  return succeeded(result);
+                });
   return result;
 }
 

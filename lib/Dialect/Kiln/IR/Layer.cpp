@@ -16,7 +16,7 @@ LogicalResult LayerAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "layer has an empty name";
   if (number < 0)
     return emitError() << "layer '" << name << "' has number " << number
-                       << ", expected a number from 0";
+                       << ", expected a number of at least 0";
   return success();
 }
 

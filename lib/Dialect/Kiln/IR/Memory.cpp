@@ -86,7 +86,8 @@ LogicalResult kiln::verifyRunsInOneMemory(Operation *op) {
                                          tensorTypeOf(operand).getRank() == 0);
     if (!isReadable)
       return op->emitOpError("runs on the ")
-             << stringifyMemorySpace(memory) << " and reads a tensor on the "
+             << stringifyMemorySpace(memory)
+             << " and cannot read an operand that is on the "
              << stringifyMemorySpace(from);
   }
   if (isa<GemmOpInterface>(op) && memory != MemorySpace::Device)

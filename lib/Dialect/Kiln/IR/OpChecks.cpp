@@ -74,8 +74,8 @@ LogicalResult checks::checkIncreasing(Operation *op, ArrayRef<int64_t> dims,
                                       int64_t rank) {
   for (auto [i, dim] : llvm::enumerate(dims)) {
     if (dim < 0 || dim >= rank)
-      return op->emitOpError("dims has ")
-             << dim << ", expected a dimension below " << rank;
+      return op->emitOpError("dims contains ")
+             << dim << ", expected dimensions of at least 0 and below " << rank;
     if (i > 0 && dims[i - 1] >= dim)
       return op->emitOpError("dims ") << toString(dims) << " do not increase";
   }
@@ -92,9 +92,9 @@ LogicalResult checks::checkSequences(Operation *op, int64_t rows,
 
 LogicalResult checks::checkRng(Operation *op, Value rng) {
   if (tensorTypeOf(rng).getShape() != ArrayRef<int64_t>{1, 3})
-    return op->emitOpError("'rng' is ")
+    return op->emitOpError("'rng' has shape ")
            << toString(tensorTypeOf(rng).getShape())
-           << ", expected [1, 3]: seed, step, first sequence";
+           << ", expected [1, 3] for seed, step and first sequence";
   return success();
 }
 
@@ -139,7 +139,8 @@ LogicalResult checks::checkTargets(Operation *op, Value rows, Value targets) {
       tensorTypeOf(rows).getDimSize(0))
     return op->emitOpError("has ")
            << tensorTypeOf(targets).getNumElements() << " targets for "
-           << tensorTypeOf(rows).getDimSize(0) << " rows";
+           << tensorTypeOf(rows).getDimSize(0)
+           << " rows, expected one target per row";
   return success();
 }
 

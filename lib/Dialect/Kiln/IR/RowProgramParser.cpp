@@ -371,7 +371,8 @@ bool Parser::parseNode() {
     return fail(begin, "expected %" + Twine(program.nodes.size()) +
                            ", the number of the next node, got %" + Twine(id));
   if (!program.stores.empty())
-    return fail(begin, "expected a store or '}': stores follow all nodes");
+    return fail(begin,
+                "expected a store or '}', because no node may follow a store");
   if (!expect("="))
     return false;
   skipBlanks();
@@ -487,7 +488,7 @@ bool Parser::parseProgram() {
       break;
     if (program.nodes.size() + program.stores.size() == kMostLines)
       return fail(at, "expected at most " + Twine(kMostLines) +
-                          " nodes and stores");
+                          " nodes and stores in total");
     bool isStore = isNext("store");
     if (!isStore && !isNext("%"))
       return failAt(at, "a node, a store or '}'");

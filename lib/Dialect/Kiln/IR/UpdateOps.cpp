@@ -28,8 +28,9 @@ LogicalResult kiln::verifyUpdate(Operation *op) {
     if (computeType(elementTypeOf(type)) != computed)
       return op->emitOpError(what)
              << " " << i << " has element type " << type.getElementType()
-             << ", expected a type whose arithmetic is in "
-             << irTypeOf(computed, op->getContext()) << ", as for " << wanted;
+             << ", expected a type whose arithmetic is computed in "
+             << irTypeOf(computed, op->getContext())
+             << ", like that of operand 0, " << wanted;
     return success();
   };
   for (unsigned i = 0; i <= states; ++i)

@@ -197,9 +197,9 @@ LogicalResult Differentiator::differentiate(Operation *op) {
 
   auto differentiable = dyn_cast<DifferentiableOpInterface>(op);
   if (!differentiable)
-    return op->emitOpError("has no derivative: it does not implement "
-                           "DifferentiableOpInterface, and a trainable state "
-                           "reaches the loss through it");
+    return op->emitOpError("does not implement DifferentiableOpInterface, so "
+                           "it has no derivative, but the loss depends on a "
+                           "trainable state through this op");
   SmallVector<Value> gradients(op->getNumOperands());
   layer.enter(getLayer(op));
   if (failed(
@@ -235,10 +235,10 @@ LogicalResult Differentiator::returnGradients() {
                          : sumContributions(builder, it->second);
     if (!gradient) {
       InFlightDiagnostic diagnostic =
-          state.emitOpError("is trainable but no gradient reaches it");
+          state.emitOpError("is trainable, but has no gradient");
       diagnostic.attachNote(program.getLoc())
-          << "the loss of this program does not depend on it; use it, or "
-             "declare it frozen";
+          << "the loss of this program does not depend on the state; use the "
+             "state, or declare it frozen";
       missing = true;
       continue;
     }
@@ -255,9 +255,9 @@ LogicalResult Differentiator::returnGradients() {
   if (missing)
     return failure();
   if (values.size() == 1)
-    return program.emitOpError("reads no trainable state: the model has no "
-                               "kiln.state of role parameter that is not "
-                               "frozen");
+    return program.emitOpError(
+        "cannot be differentiated, because the module has no trainable state, "
+        "which is a kiln.state of role parameter that is not frozen");
   ret.getValuesMutable().assign(values);
   program.setFunctionType(b.getFunctionType(program.getArgumentTypes(),
                                             ValueRange(values).getTypes()));
@@ -271,7 +271,8 @@ LogicalResult Differentiator::run() {
       tensorTypeOf(ret.getValues().front()).getRank() != 0 ||
       !isa<FloatType>(tensorTypeOf(ret.getValues().front()).getElementType()))
     return program.emitOpError(
-        "must return one rank-0 loss to be differentiated");
+        "must return exactly one value, a floating-point loss of rank 0, to be "
+        "differentiated");
   findActiveValues();
 
   SmallVector<Operation *> forward;

@@ -83,14 +83,15 @@ LogicalResult StepBuilder::wrapMicrobatches() {
     return program.emitOpError("has a loss that kiln-autodiff split for ")
            << count << (count == 1 ? " micro-batch" : " micro-batches")
            << ", expected " << microbatches
-           << "; give both passes the same microbatches";
+           << "; give kiln-autodiff and kiln-build-step the same option "
+              "'microbatches'";
   if (microbatches == 1)
     return success();
   Block &block = program.getBlock();
   Operation *ret = block.getTerminator();
   if (auto writes = block.getOps<WriteOp>(); !writes.empty()) {
     WriteOp write = *writes.begin();
-    return write.emitOpError("would define ")
+    return write.emitOpError("would write ")
            << write.getStateAttr()
            << " once per micro-batch; use a single micro-batch";
   }
@@ -110,7 +111,8 @@ LogicalResult StepBuilder::wrapMicrobatches() {
       if (microbatches > INT32_MAX / shape[0])
         return program.emitOpError("cannot have ")
                << microbatches << " micro-batches of " << shape[0]
-               << " sequences; use fewer";
+               << " sequences, because the batch would have more than "
+                  "2147483647 sequences; use fewer micro-batches";
       shape[0] *= microbatches;
       argument.setType(RankedTensorType::get(shape, type.getElementType()));
     }

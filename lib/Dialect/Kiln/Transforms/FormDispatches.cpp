@@ -231,7 +231,8 @@ LogicalResult DispatchFormer::addOp(Operation *op) {
   group->space = rowOp.getRowSpace();
   group->position = order.lookup(op);
   if (!isOneKernel(*group))
-    return op->emitOpError("has no row program for its shapes");
+    return op->emitOpError("cannot run as one kernel, because no row program "
+                           "exists for the shapes of this op");
 
   Group *home = nullptr;
   if (fuse) {
@@ -331,8 +332,9 @@ LogicalResult DispatchFormer::run() {
   for (Operation *op : ops) {
     auto dispatchable = dyn_cast<DispatchableOpInterface>(op);
     if (!dispatchable)
-      return op->emitOpError("has no dispatch family; an earlier pass should "
-                             "have expanded it");
+      return op->emitOpError(
+          "does not implement DispatchableOpInterface; a pass before "
+          "kiln-form-dispatches should have expanded this op");
     if (isa<ConstantOp>(op))
       continue;
     Family family = dispatchable.getFamily();

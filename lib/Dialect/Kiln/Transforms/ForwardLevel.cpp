@@ -39,7 +39,7 @@ FailureOr<ProgramOp> kiln::findForward(ModuleOp module) {
       continue;
     if (forward) {
       InFlightDiagnostic diagnostic = program.emitOpError(
-          "is the second program of kind forward, expected one");
+          "is the second program of kind forward, expected exactly one");
       diagnostic.attachNote(forward.getLoc()) << "the first is here";
       return diagnostic;
     }
@@ -143,7 +143,8 @@ LogicalResult ForwardVerifier::checkSizes() {
   if (walk.wasInterrupted())
     return failure();
   if (total > kMostBytes)
-    return program.emitOpError("and its states need more than ")
+    return program.emitOpError(
+               "needs, for its values and copies of its states, more than ")
            << kMostBytes << " bytes; make the model smaller";
   return success();
 }
@@ -167,8 +168,8 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
   if (!fact)
     return program.emitOpError("input ")
            << index << " is named '" << name
-           << "' by kiln.name, expected tokens, targets, rng or loss_scale, or "
-              "a declaration kiln.input = #kiln.input<data>";
+           << "' by kiln.name, expected the name tokens, targets, rng or "
+              "loss_scale, or the attribute kiln.input = #kiln.input<data>";
   switch (fact.getRole()) {
   case InputRole::Tokens:
     return expect(type.getRank() == 2 && type.getElementType().isInteger(32),
@@ -201,11 +202,15 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
 LogicalResult ForwardVerifier::checkData(StringRef name, InputAttr fact,
                                          RankedTensorType type) {
   if (name.empty())
-    return program.emitOpError("has an input ")
-           << fact << " without kiln.name, the name of its tensor in a file";
+    return program.emitOpError("has an input declared with ")
+           << fact
+           << ", but without kiln.name, which must name the tensor that a data "
+              "file has for the input";
   if (inputFactOfName(name, program.getContext()))
-    return program.emitOpError("declares the input '")
-           << name << "', whose role is fixed; give it another name";
+    return program.emitOpError("has an input named '")
+           << name
+           << "' that is declared with #kiln.input<data>, but inputs of this "
+              "name have a predefined role; rename the input";
   if (!isa<FloatType>(type.getElementType()))
     return program.emitOpError("declares the input '")
            << name << "' of type " << type
@@ -232,9 +237,9 @@ LogicalResult ForwardVerifier::checkSignature() {
            << ", but a model is trained on tokens";
   auto loss = RankedTensorType::get({}, Float64Type::get(program.getContext()));
   if (program.getResultTypes() != ArrayRef<Type>(loss))
-    return program.emitOpError("returns ")
-           << program.getFunctionType() << ", expected one loss of type "
-           << loss;
+    return program.emitOpError("has the function type ")
+           << program.getFunctionType()
+           << ", expected exactly one result, a loss of type " << loss;
   return success();
 }
 
@@ -245,7 +250,7 @@ LogicalResult ForwardVerifier::checkKey(Operation *op, int64_t key) {
   if (inserted)
     return success();
   InFlightDiagnostic diagnostic = op->emitOpError("has the random key ")
-                                  << key << " of another op";
+                                  << key << ", which another op already has";
   diagnostic.attachNote(it->second->getLoc())
       << "the other op is here; keys must differ";
   return diagnostic;
@@ -296,10 +301,10 @@ LogicalResult ForwardVerifier::checkIntegers(Operation *op) {
   for (Value operand : op->getOperands())
     if (isInteger(operand.getType()))
       if (ReadOp read = readOfState(operand))
-        return op->emitOpError("reads integers of the state ")
+        return op->emitOpError("reads the integer state ")
                << read.getStateAttr()
-               << ", which are not checked to be in range; use 'tokens' or "
-                  "'targets'";
+               << ", whose values are not checked against the range of "
+                  "indices; read 'tokens' or 'targets' instead";
   return success();
 }
 
@@ -308,8 +313,8 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
     return failure();
   if (isa<AccumulateOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
           CopyWaitOp>(op))
-    return op->emitOpError(
-        "is not allowed in a model; kilnc creates it at a later level");
+    return op->emitOpError("is not allowed in a model; kilnc creates such ops "
+                           "after the forward level");
   if (auto dropout = dyn_cast<DropoutOp>(op))
     return checkKey(op, dropout.getKey());
   if (auto attention = dyn_cast<AttentionOp>(op))
@@ -319,13 +324,15 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
     if (BlockArgument targets = program.getInput(InputRole::Targets);
         targets && hasElementsOf(targets, embedding.getTokens()))
       return op->emitOpError("looks up 'targets', which contain ")
-             << kIgnoreIndex << " at ignored positions; look up 'tokens'";
+             << kIgnoreIndex
+             << " at ignored positions; look up 'tokens' instead";
   if (auto write = dyn_cast<WriteOp>(op)) {
     auto state = module.lookupSymbol<StateOp>(write.getState());
     if (state.isTrainable())
       return op->emitOpError("writes the trainable state ")
              << write.getStateAttr()
-             << ", which the optimizer updates; declare it frozen";
+             << ", which the optimizer updates; declare the state frozen, or "
+                "do not write it";
   }
   return success();
 }
@@ -342,16 +349,16 @@ LogicalResult ForwardVerifier::checkSources() {
         names.push_back(alias.getValue());
     for (StringRef name : names)
       if (name.empty() || name.contains('\0') || !llvm::json::isUTF8(name))
-        return state.emitOpError(
-            "has a name, source or alias that is empty or not UTF-8");
+        return state.emitOpError("has a name, source or alias that is empty, "
+                                 "contains a zero byte or is not UTF-8");
     StringRef name = state.getSource().value_or(state.getSymName());
     auto [it, inserted] = states.insert({name, state});
     if (inserted)
       continue;
-    InFlightDiagnostic diagnostic = state.emitOpError("is saved as '")
-                                    << name << "', the same name as @"
-                                    << it->second.getSymName()
-                                    << "; give them different sources";
+    InFlightDiagnostic diagnostic =
+        state.emitOpError("is saved as '")
+        << name << "', as is the state @" << it->second.getSymName()
+        << "; give the two states different sources";
     diagnostic.attachNote(it->second.getLoc()) << "the other state is here";
     return diagnostic;
   }
@@ -373,7 +380,8 @@ LogicalResult ForwardVerifier::checkModel() {
   };
   if (said("vocab_size") > vocabulary)
     return emitError(module.getLoc(), "kiln.model has vocab_size = ")
-           << *said("vocab_size") << ", but a table or loss has only "
+           << *said("vocab_size")
+           << ", but an embedding table or a loss of the program has only "
            << *vocabulary << " entries";
   auto tokens = tensorTypeOf(program.getInput(InputRole::Tokens));
   for (auto [key, size] : {std::pair("batch", tokens.getDimSize(0)),
@@ -392,8 +400,8 @@ LogicalResult ForwardVerifier::run() {
     if (other != program)
       return other.emitOpError("is of kind ")
              << stringifyProgramKind(other.getKind())
-             << ", which is not allowed in a model; kilnc creates it at a "
-                "later level";
+             << ", which is not allowed in a model; kilnc creates such "
+                "programs after the forward level";
   for (StateOp state : module.getOps<StateOp>())
     if (memoryOf(state.getType()) != MemorySpace::Device ||
         state.getRole() == Role::Mirror)

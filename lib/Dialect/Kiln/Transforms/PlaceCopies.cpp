@@ -354,9 +354,11 @@ private:
     for (size_t i = 0; i < left.size(); ++i)
       for (Operation *user : left[i]->getUsers()) {
         if (familyOf(user) != Family::View)
-          return read.emitOpError("yields a state on the host for '")
+          return read.emitOpError(
+                     "reads a state in host memory that is used by '")
                  << user->getName()
-                 << "', expected a command or a write in a program";
+                 << "', expected only uses by commands and by writes in a "
+                    "program";
         left.push_back(user);
       }
     for (Operation *op : llvm::reverse(left))

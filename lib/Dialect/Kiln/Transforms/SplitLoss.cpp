@@ -61,9 +61,9 @@ private:
 LogicalResult LossSplitter::refuse(Operation *op, StringRef reason) {
   return op->emitOpError(reason)
          << ", so the losses of " << microbatches
-         << " micro-batches do not add up to that of the batch; use one "
-            "micro-batch, or a loss whose terms are sums over the sequences "
-            "times loss_scale or depend on no input";
+         << " micro-batches do not add up to the loss of the batch; use one "
+            "micro-batch, or a loss in which each term either is a sum over "
+            "the sequences multiplied by loss_scale, or depends on no input";
 }
 
 LogicalResult LossSplitter::visitTerm(OpOperand &term) {
@@ -91,7 +91,7 @@ LogicalResult LossSplitter::visitTerm(OpOperand &term) {
         return failure();
     return success();
   case SequenceFact::Kind::PerSequence:
-    return refuse(op, "has a result for each sequence");
+    return refuse(op, "has a separate result for each sequence");
   case SequenceFact::Kind::Opaque:
     return refuse(fact.op, fact.reason);
   }

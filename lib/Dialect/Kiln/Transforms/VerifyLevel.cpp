@@ -74,7 +74,7 @@ LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
         writes.contains(mirror.getSymNameAttr()) !=
             writes.contains(mirror.getOfAttr().getAttr())) {
       InFlightDiagnostic diagnostic =
-          program.emitOpError("writes only one of ")
+          program.emitOpError("must write both or neither of ")
           << mirror.getOfAttr() << " and its mirror @" << mirror.getSymName();
       diagnostic.attachNote(mirror.getLoc()) << "the mirror is declared here";
       return diagnostic;

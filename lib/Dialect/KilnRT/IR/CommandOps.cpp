@@ -50,7 +50,7 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
   if ((queue.getEngine() == Engine::Link) != isTransfer)
     return command->emitOpError("is on ")
            << op.getQueueAttr() << ", whose engine is "
-           << stringifyEngine(queue.getEngine()) << ": expected "
+           << stringifyEngine(queue.getEngine()) << ": expected the engine "
            << (isTransfer ? "link" : "device or host");
   if (queue.getEngine() == Engine::Device &&
       rt::memoryOf(op) != MemorySpace::Device)
@@ -62,13 +62,13 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
     for (auto other : after.getAsRange<FlatSymbolRefAttr>()) {
       QueueOp queue = find(other);
       if (!queue)
-        return command->emitOpError("is after ")
+        return command->emitOpError("is ordered after ")
                << other << ", which is not a kilnrt.queue";
       if (queue.getEngine() == Engine::Link)
-        return command->emitOpError("is after ")
+        return command->emitOpError("is ordered after ")
                << other
-               << ", whose engine is link: expected a kilnrt.wait for "
-                  "the token of a transfer";
+               << ", whose engine is link: wait for the token of a transfer "
+                  "with kilnrt.wait instead";
     }
   return success();
 }
@@ -132,8 +132,8 @@ static LogicalResult verifyPlaces(Operation *command, KernelOp kernel,
   unsigned operands = kernel.getNumOperandParameters();
   if (reads.size() + first != operands ||
       writes.size() + operands != parameters.size())
-    return reject("reads " + Twine(reads.size()) + " places and writes " +
-                  Twine(writes.size()) + ", expected " +
+    return reject("has " + Twine(reads.size()) + " reads and " +
+                  Twine(writes.size()) + " writes, expected " +
                   Twine(operands - first) + " and " +
                   Twine(parameters.size() - operands));
   SmallVector<Value> places(reads);
@@ -149,10 +149,10 @@ static LogicalResult verifyPlaces(Operation *command, KernelOp kernel,
          view.getRowPitch() == kernel.getRowStrides()[first + i]))
       continue;
     InFlightDiagnostic diagnostic =
-        command->emitOpError("passes a place of ")
+        command->emitOpError("passes a view of type ")
         << type << " as parameter " << first + i << ", expected " << expected
-        << " with rows " << kernel.getRowStrides()[first + i]
-        << " elements apart";
+        << " with a row stride of " << kernel.getRowStrides()[first + i]
+        << " elements";
     diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
     return diagnostic;
   }
@@ -185,8 +185,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   KernelOpInterface op = kernel.getSingleOp();
   if (getAccumulate() != Accumulation::Overwrite &&
       !(op && op.accumulatesInPlace()))
-    return emitOpError("accumulates, but a kernel of family ")
-           << kernel.getKind() << " overwrites its results";
+    return emitOpError("accumulates, but a kernel of the family '")
+           << kernel.getKind() << "' overwrites its results";
   return failure(
       failed(verifyPlaces(*this, kernel, getReads(), getWrites(), 0)) || // C1
       failed(verifyArguments(*this, kernel, getArgsAttr())) ||           // C2
@@ -258,23 +258,24 @@ SmallVector<MemoryAccess> GemmOp::getAccesses() {
 static LogicalResult verifyLibrary(GemmOp op) {
   GemmEpilogue library = op.getVendorEpilogue();
   if (op.getLibrary() && library == GemmEpilogue::None)
-    return op.emitOpError("has a library epilogue ")
-           << op.getLibraryAttr() << ", which is not known";
+    return op.emitOpError("has the library epilogue ")
+           << op.getLibraryAttr() << ", which does not exist";
   if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
-    return op.emitOpError("has bias and aux operands that do not match "
-                          "its library epilogue");
+    return op.emitOpError("does not have exactly those of the operands 'bias' "
+                          "and 'aux' that its library epilogue needs");
   if (library == GemmEpilogue::None)
     return success();
   if (op.getBatch() != 1 || op.getAccumulate() != Accumulation::Overwrite ||
       op.getEpilogue() || op.getElement().isF64()) // C4
-    return op.emitOpError("has a library epilogue, expected batch 1, a "
-                          "result that is overwritten, no kernel as epilogue, "
-                          "and operands of bf16 or f32");
+    return op.emitOpError("has a library epilogue, so it must have a batch of "
+                          "1, overwrite its result, have no kernel as an "
+                          "epilogue, and have operands of bf16 or f32");
   if (usesGelu(library) && op.getElement() != op.getResultElement()) // C4
-    return op.emitOpError("applies gelu to a wider result, expected the "
-                          "element type of its operands");
+    return op.emitOpError(
+        "applies gelu to a result whose element type is wider than that of the "
+        "operands, expected equal element types");
   if (hasAux(library) && op.getN() % auxRowMultiple != 0)
-    return op.emitOpError("has an aux with rows of ")
+    return op.emitOpError("has an 'aux' matrix with rows of ")
            << op.getN() << " elements, expected a multiple of "
            << auxRowMultiple;
   auto check = [&](Value place, ArrayRef<int64_t> shape,
@@ -283,10 +284,10 @@ static LogicalResult verifyLibrary(GemmOp op) {
     if (view.getMemRefType().getShape() == shape && view.isDense() &&
         view.getElementType() == op.getResultElement())
       return success();
-    return op.emitOpError("passes a place of ")
-           << view.getMemRefType() << " as its " << name
-           << ", expected a dense one of shape [" << shape
-           << "] and elements of " << op.getResultElement();
+    return op.emitOpError("passes a view of type ")
+           << view.getMemRefType() << " as its '" << name
+           << "', expected contiguous rows, the shape [" << shape
+           << "] and the element type " << op.getResultElement();
   };
   int64_t length = biasLength(library, op.getM(), op.getN());
   if (op.getBias() && failed(check(op.getBias(), {length}, "bias")))
@@ -303,8 +304,10 @@ static LogicalResult verifyExtents(GemmOp op) {
   for (unsigned i = 0; i < 3; ++i)
     if (MemRefType type = op.getMatrix(i).getMemRefType();
         type.getRank() != rank || rank < 2 || rank > 3)
-      return op.emitOpError("has a matrix of ")
-             << type << ", expected rank 2, or rank 3 with a batch, as c has";
+      return op.emitOpError("has a matrix of type ")
+             << type
+             << ", expected equal ranks of 'a', 'b' and 'c': 2, or 3 with a "
+                "batch";
   int64_t m = op.getM(), n = op.getN(), k = op.getK(), batch = op.getBatch();
   auto hasExtents = [&](unsigned i, int64_t rows, int64_t columns) {
     ViewOp matrix = op.getMatrix(i);
@@ -316,7 +319,8 @@ static LogicalResult verifyExtents(GemmOp op) {
     return op.emitOpError("multiplies ")
            << op.getMatrix(0).getMemRefType() << " by "
            << op.getMatrix(1).getMemRefType() << " into "
-           << op.getMatrix(2).getMemRefType() << ", whose extents disagree";
+           << op.getMatrix(2).getMemRefType()
+           << ", but the extents of these matrices do not match";
   auto fits = [&](int64_t rows, int64_t columns) {
     uint64_t elements = llvm::SaturatingMultiply(
         llvm::SaturatingMultiply<uint64_t>(rows, columns), uint64_t(batch));
@@ -324,15 +328,17 @@ static LogicalResult verifyExtents(GemmOp op) {
   };
   if (m < 1 || n < 1 || k < 1 || batch < 1 || !fits(m, n) || !fits(m, k) ||
       !fits(k, n))
-    return op.emitOpError("has extents ")
+    return op.emitOpError("has the extents m, n, k = ")
            << m << ", " << n << ", " << k << " and a batch of " << batch
            << ", expected positive numbers and matrices of at most 2^48 "
               "elements";
   ArrayRef<int64_t> grid = op.getGrid();
   if (grid.size() != 2 || grid[0] < 1 || grid[1] < 1 || grid[0] > m ||
       grid[1] > n)
-    return op.emitOpError("needs a grid of tiles over ")
-           << m << " rows and " << n << " columns";
+    return op.emitOpError(
+               "has an invalid grid, expected two tile counts: from 1 to ")
+           << m << " tiles that split the rows, and from 1 to " << n
+           << " tiles that split the columns";
   return success();
 }
 
@@ -348,19 +354,20 @@ LogicalResult GemmOp::verify() {
     return emitOpError("multiplies ")
            << element << " by " << getMatrix(1).getElementType() << " into "
            << result
-           << ", expected equal floats of 16 to 64 bits, or bf16 or f16 into "
-              "f32";
+           << ", expected three equal float types of 16 to 64 bits, or two "
+              "equal operand types, bf16 or f16, and the result type f32";
   if (failed(verifyLibrary(*this)))
     return failure();
   if (getEpilogue() &&
       (getBatch() != 1 || getAccumulate() != Accumulation::Overwrite)) // C2
-    return emitOpError("has an epilogue, which needs batch 1 and a result that "
-                       "is overwritten, but the batch is ")
-           << getBatch() << " and the result is "
+    return emitOpError("has an epilogue, which needs a batch of 1 and the "
+                       "accumulation overwrite, but the batch is ")
+           << getBatch() << " and the accumulation is "
            << stringifyAccumulation(getAccumulate());
   if (!getEpilogue() && (!getEpilogueReads().empty() ||
                          !getEpilogueWrites().empty() || getArgsAttr()))
-    return emitOpError("has places or arguments of an epilogue without one");
+    return emitOpError(
+        "has reads, writes or arguments of an epilogue, but no epilogue");
   return verifyNumbers(*this, getArgsAttr());
 }
 
@@ -385,7 +392,8 @@ LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
       gemm.getElementType() != getResultElement() ||
       (getM() > 1 && kernel.getRowStrides().front() != getLead(2))) { // C1
     InFlightDiagnostic diagnostic =
-        emitOpError("has an epilogue whose first operand is not its result");
+        emitOpError("has an epilogue whose first operand differs from the "
+                    "result of the gemm in shape, element type or row stride");
     diagnostic.attachNote(kernel.getLoc()) << "the kernel is declared here";
     return diagnostic;
   }
@@ -417,9 +425,9 @@ SmallVector<MemoryAccess> CopyOp::getAccesses() {
 static LogicalResult verifyDense(Operation *op) {
   for (Value place : op->getOperands())
     if (isa<PlaceType>(place.getType()) && !viewOf(place).isDense())
-      return op->emitOpError("accesses a place of ")
+      return op->emitOpError("accesses a view of type ")
              << viewOf(place).getMemRefType()
-             << ", which has padded rows: expected a dense place";
+             << ", which has padded rows: expected contiguous rows";
   return success();
 }
 
@@ -429,7 +437,8 @@ static LogicalResult verifySizes(Operation *op, ViewOp from, ViewOp to) {
   if (from.getExtent() == to.getExtent())
     return success();
   return op->emitOpError("copies ")
-         << from.getExtent() << " bytes to a place of " << to.getExtent();
+         << from.getExtent()
+         << " bytes to a destination whose size in bytes is " << to.getExtent();
 }
 
 LogicalResult CopyOp::verify() {
@@ -480,19 +489,21 @@ LogicalResult BeginOp::verify() {
   size_t reads = getReads().size(), writes = getWrites().size();
   auto reject = [&](StringRef expected) -> LogicalResult {
     return emitOpError("is a ")
-           << stringifyTransferKind(getKind()) << " that reads " << reads
-           << " places and writes " << writes << ", expected " << expected;
+           << stringifyTransferKind(getKind()) << " that has " << reads
+           << " reads and " << writes << " writes, expected " << expected;
   };
   switch (getKind()) { // C2
   case TransferKind::Send:
-    return reads > 0 && writes == 0 ? success() : reject("only reads");
+    return reads > 0 && writes == 0 ? success()
+                                    : reject("at least one read and no write");
   case TransferKind::Receive:
-    return reads == 0 && writes > 0 ? success() : reject("only writes");
+    return reads == 0 && writes > 0 ? success()
+                                    : reject("at least one write and no read");
   case TransferKind::Copy:
     break;
   }
   if (reads != 1 || writes != 1)
-    return reject("one of each");
+    return reject("one read and one write");
   if (getFrom().getSlotOp().getMemory() == getTo().getSlotOp().getMemory())
     return emitOpError("copies within one memory: use kilnrt.copy");
   return verifySizes(*this, getFrom(), getTo());

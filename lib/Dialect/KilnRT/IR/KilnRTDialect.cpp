@@ -137,8 +137,8 @@ static ParseResult parseAccesses(OpAsmParser &parser,
                  << "unknown access '" << keyword << "', expected ro or wo";
         if (isRead && !writes.empty())
           return parser.emitError(loc)
-                 << "a read place follows a written place, expected "
-                    "the read places first";
+                 << "a read operand (ro) follows a written operand (wo), "
+                    "expected all read operands before the written operands";
         return parser.parseOperand((isRead ? reads : writes).emplace_back());
       });
 }
@@ -212,9 +212,10 @@ LogicalResult ArenaOp::verify() {
                                 std::pair(getHostStates(), getHostHeight())})
     if (height > kMostBytes || states > height) // C1
       return emitOpError("has states of ")
-             << static_cast<int64_t>(states) << " bytes in a height of "
-             << static_cast<int64_t>(height) << ", expected at most "
-             << kMostBytes << " bytes and states that fit";
+             << static_cast<int64_t>(states) << " bytes and a height of "
+             << static_cast<int64_t>(height)
+             << " bytes, expected states <= height <= " << kMostBytes
+             << " bytes";
   return success();
 }
 
@@ -236,8 +237,8 @@ LogicalResult KernelOp::verifyRegions() {
   Block &body = getBody().front();
   auto yield = dyn_cast<YieldOp>(body.back());
   if (!yield || !llvm::all_of(body.getArgumentTypes(), isKilnTensor)) // C2
-    return emitOpError("needs tensors as arguments, with static positive "
-                       "extents, and a body that ends in kiln.yield");
+    return emitOpError("must have a body that ends in kiln.yield and whose "
+                       "arguments are tensors with static positive extents");
   if (failed(checkOps(*this, KilnDialect::getDialectNamespace())))
     return failure();
   size_t count = body.getNumArguments() + yield.getNumOperands();
@@ -245,13 +246,15 @@ LogicalResult KernelOp::verifyRegions() {
       llvm::any_of(getRowStrides(), [](int64_t n) { return n < 0; })) // C1
     return emitOpError("has ")
            << getRowStrides().size() << " row strides, expected " << count
-           << ", none of them negative";
+           << ", each of them at least 0";
   if (getFamily() == Family::Gemm ||
       (getFamily() == Family::Kernel &&
        (!getSingleOp() || getSingleOp()->getNextNode() != yield ||
         getSingleOp()->getResults() != yield.getOperands()))) // C4
-    return emitOpError("of family ")
-           << getKind() << " needs a body of one op of this family";
+    return emitOpError("of the family '")
+           << getKind()
+           << "' must have a body that contains one op of this family and "
+              "yields exactly the results of this op";
   return verifyLaunchArguments(body); // C3
 }
 
@@ -311,7 +314,8 @@ template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
   if (slot && slot.getMemory() == MemorySpace::Device && view.isDense())
     return success();
   return op.emitOpError("'")
-         << op.getName() << "' needs a dense view of a slot in device memory";
+         << op.getName()
+         << "' needs a view with contiguous rows of a slot in device memory";
 }
 
 InputAttr InputOp::getInputFact() {

@@ -96,8 +96,8 @@ private:
                                    size_t index);
   LogicalResult rejectUnawaited(const Signal &signal) {
     return signal.command->emitOpError(
-        "begins a transfer that nothing waits for before its token is signaled "
-        "again or the program ends");
+        "begins a transfer that no kilnrt.wait waits for before the token of "
+        "the transfer is signaled again or the program ends");
   }
   unsigned queueOf(FlatSymbolRefAttr name) {
     return queues.lookup(name.getAttr());
@@ -138,9 +138,11 @@ LogicalResult QueueOrder::reject(CommandOpInterface command,
   InFlightDiagnostic diagnostic =
       command->emitOpError()
       << (access.writes() ? "writes" : "reads") << " slot '"
-      << slotOf(access.slot).getName() << "', unordered with a command on "
-      << place(other) << (otherWrites ? " that writes" : " that reads")
-      << " its bytes: " << place(command) << " must wait for that command";
+      << slotOf(access.slot).getName()
+      << "', but has no order with respect to a command on " << place(other)
+      << (otherWrites ? " that writes" : " that reads")
+      << " bytes of this slot: " << place(command)
+      << " must wait for that command";
   diagnostic.attachNote(other->getLoc()) << "the other command is here";
   return diagnostic;
 }
@@ -188,10 +190,11 @@ LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
         last <= static_cast<int64_t>(slot.getLast()))
       continue;
     InFlightDiagnostic diagnostic =
-        wait.emitOpError("at command ")
-        << index << " waits for a transfer of slot '" << slot.getName()
-        << "', which is live from command " << slot.getFirst() << " to "
-        << slot.getLast() << ", expected from " << first << " to " << last;
+        wait.emitOpError("waits, at command ")
+        << index << ", for a transfer of slot '" << slot.getName()
+        << "'; this slot is live from command " << slot.getFirst() << " to "
+        << slot.getLast() << ", expected at least from " << first << " to "
+        << last;
     diagnostic.attachNote(signal.command->getLoc())
         << "the transfer begins here";
     diagnostic.attachNote(slot.getLoc()) << "the slot is here";

@@ -74,8 +74,10 @@ static LogicalResult checkLoops(rt::ProgramOp program,
       if (inside && outside && (first > *begin || last < end))
         return slot.emitOpError("'")
                << slot.getName() << "' is live from command " << first << " to "
-               << last << ", expected the whole loop from " << *begin << " to "
-               << end;
+               << last
+               << ", expected a slot that is live in the whole loop, from "
+                  "command "
+               << *begin << " to " << end;
     }
     begin.reset();
   }
@@ -88,7 +90,7 @@ static LogicalResult checkAlive(Operation *op, SlotOp slot, size_t index) {
     return success();
   InFlightDiagnostic diagnostic = op->emitOpError("accesses slot '")
                                   << slot.getName() << "' at command " << index
-                                  << ", which is live from command "
+                                  << ", but the slot is only live from command "
                                   << slot.getFirst() << " to "
                                   << slot.getLast();
   diagnostic.attachNote(slot.getLoc()) << "the slot is here";
@@ -107,10 +109,10 @@ static LogicalResult checkLives(rt::ProgramOp program,
   Block &block = program.getBody().front();
   for (InputOp input : block.getOps<InputOp>())
     if (!input.getInputFact())
-      return input.emitOpError("'") << input.getName()
-                                    << "' has no role, so no value is supplied "
-                                       "for it: declare it with fact "
-                                       "#kiln.input<data>";
+      return input.emitOpError("'")
+             << input.getName()
+             << "' has no role, so the caller cannot supply its value: declare "
+                "the input with the fact #kiln.input<data>";
   if (commands.empty())
     return success();
   for (InputOp input : block.getOps<InputOp>())

@@ -33,10 +33,10 @@ void SlotOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 
 LogicalResult SlotOp::verify() {
   if (getOffset() > kMostBytes || getBytes() > kMostBytes) // C2
-    return emitOpError("has bytes [")
-           << static_cast<int64_t>(getOffset()) << ", +"
-           << static_cast<int64_t>(getBytes()) << "), expected from 0 to "
-           << kMostBytes;
+    return emitOpError("has the offset ")
+           << static_cast<int64_t>(getOffset()) << " and the size "
+           << static_cast<int64_t>(getBytes())
+           << ", expected each of them from 0 to " << kMostBytes;
   return success();
 }
 
@@ -193,7 +193,8 @@ static uint64_t reachOf(ViewOp view, uint64_t iterations) {
 LogicalResult ViewOp::verify() {
   SlotOp slot = getSlotOp();
   if (!slot)
-    return emitOpError("needs the result of a kilnrt.slot");
+    return emitOpError(
+        "has an operand that is not the result of a kilnrt.slot");
   MemRefType type = getMemRefType();
   auto space = dyn_cast_or_null<MemorySpaceAttr>(type.getMemorySpace());
   if (type.getMemorySpace() && !space)
@@ -217,8 +218,8 @@ LogicalResult ViewOp::verify() {
   if (!hasSaneStrides(type)) // C3
     return emitOpError("has the type ")
            << type
-           << ", expected static strides: 1 for the last dimension, and "
-              "for every other one at least the extent of the inner dimensions";
+           << ", expected static strides: stride[i] >= extent[i + 1] * "
+              "stride[i + 1], and stride[i] = 1 for the last dimension";
   auto loop = dyn_cast<LoopOp>((*this)->getParentOp());
   if (!loop && getStride() != 0) // C1
     return emitOpError(

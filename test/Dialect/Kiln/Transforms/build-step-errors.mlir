@@ -4,10 +4,10 @@
 // RUN: not kiln-opt %s --kiln-autodiff --kiln-build-step=microbatches=2 2>&1 | FileCheck %s --check-prefix=UNSPLIT
 // RUN: not kiln-opt %s --kiln-autodiff=microbatches=0 2>&1 | FileCheck %s --check-prefix=POSITIVE
 
-// COUNT: error: 'kiln.program' op has a loss that kiln-autodiff split for 2 micro-batches, expected 3; give both passes the same microbatches
-// UNSPLIT: error: 'kiln.program' op has a loss that kiln-autodiff split for 1 micro-batch, expected 2; give both passes the same microbatches
+// COUNT: error: 'kiln.program' op has a loss that kiln-autodiff split for 2 micro-batches, expected 3; give kiln-autodiff and kiln-build-step the same option 'microbatches'
+// UNSPLIT: error: 'kiln.program' op has a loss that kiln-autodiff split for 1 micro-batch, expected 2; give kiln-autodiff and kiln-build-step the same option 'microbatches'
 // POSITIVE: error: microbatches is 0, expected a positive number
-// WRITE: 'kiln.write' op would define @last once per micro-batch; use a single micro-batch
+// WRITE: 'kiln.write' op would write @last once per micro-batch; use a single micro-batch
 // OPTIMIZER: error: unknown optimizer 'adagrad': use adamw, adam, sgd, momentum, nesterov or lion
 kiln.state @w : tensor<f64> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @last : tensor<f64> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}

@@ -8,7 +8,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{'kiln.reduce' op averages over the sequences of a micro-batch, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.reduce' op averages over the sequences of a micro-batch, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %mean = kiln.reduce mean %x dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %mean : tensor<f32> to tensor<f64>
   %loss = kiln.mul %wide, %scale : tensor<f64>
@@ -23,7 +23,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %ce = kiln.linear_cross_entropy %x, %w, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
-  // expected-error @below {{'kiln.reduce' op averages over the sequences of a micro-batch, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.reduce' op averages over the sequences of a micro-batch, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %mean = kiln.reduce mean %x dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %mean : tensor<f32> to tensor<f64>
   %loss = kiln.add %ce, %wide : tensor<f64>
@@ -41,7 +41,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %rows = kiln.mul %x, %x : tensor<8x8xf32>
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
-  // expected-error @below {{'kiln.scale' op is a sum over the sequences without the factor loss_scale, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.scale' op is a sum over the sequences without the factor loss_scale, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %mean = kiln.scale %wide by 1.25e-01 : tensor<f64>
   %loss = kiln.add %ce, %mean : tensor<f64>
   kiln.return %loss : tensor<f64>
@@ -55,7 +55,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %ce = kiln.linear_cross_entropy %x, %w, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
-  // expected-error @below {{'kiln.mul' op is not linear in loss_scale, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.mul' op is not linear in loss_scale, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %loss = kiln.mul %ce, %scale : tensor<f64>
   kiln.return %loss : tensor<f64>
 }
@@ -70,7 +70,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %rows = kiln.mul %x, %x : tensor<8x8xf32>
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
-  // expected-error @below {{'kiln.sqrt' op is not linear in loss_scale, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.sqrt' op is not linear in loss_scale, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %root = kiln.sqrt %scale : tensor<f64>
   %loss = kiln.mul %wide, %root : tensor<f64>
   kiln.return %loss : tensor<f64>
@@ -86,7 +86,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %ce = kiln.linear_cross_entropy %x, %w, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   %sum = kiln.reduce sum %w dims [0, 1] : tensor<16x8xf32> to tensor<f32>
   %wide = kiln.cast %sum : tensor<f32> to tensor<f64>
-  // expected-error @below {{'kiln.mul' op depends on loss_scale but on no sequence, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.mul' op depends on loss_scale but on no sequence, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %term = kiln.mul %wide, %scale : tensor<f64>
   %loss = kiln.add %ce, %term : tensor<f64>
   kiln.return %loss : tensor<f64>
@@ -103,7 +103,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %rows = kiln.mul %x, %x : tensor<8x8xf32>
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
-  // expected-error @below {{'kiln.mul' op is not a linear function of a sum over the sequences, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.mul' op is not a linear function of a sum over the sequences, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %loss = kiln.mul %ce, %wide : tensor<f64>
   kiln.return %loss : tensor<f64>
 }
@@ -116,7 +116,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %ce = kiln.linear_cross_entropy %x, %w, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
-  // expected-error @below {{'kiln.log' op is not linear in loss_scale, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.log' op is not linear in loss_scale, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %loss = kiln.log %ce : tensor<f64>
   kiln.return %loss : tensor<f64>
 }
@@ -131,7 +131,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %rows = kiln.mul %x, %x : tensor<8x8xf32>
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
-  // expected-error @below {{'kiln.sqrt' op is not a linear function of a sum over the sequences, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.sqrt' op is not a linear function of a sum over the sequences, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %root = kiln.sqrt %wide : tensor<f64>
   %loss = kiln.mul %root, %scale : tensor<f64>
   kiln.return %loss : tensor<f64>
@@ -146,7 +146,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %sums = kiln.reduce sum %x dims [0] : tensor<8x8xf32> to tensor<8xf32>
   %each = kiln.broadcast %sums dims [1] : tensor<8xf32> to tensor<8x8xf32>
-  // expected-error @below {{'kiln.sub' op is not a linear function of a sum over the sequences, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.sub' op is not a linear function of a sum over the sequences, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %rows = kiln.sub %x, %each : tensor<8x8xf32>
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
@@ -161,7 +161,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{'kiln.reduce' op compares the sequences of a micro-batch, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.reduce' op compares the sequences of a micro-batch, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %max = kiln.reduce max %x dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %max : tensor<f32> to tensor<f64>
   %loss = kiln.mul %wide, %scale : tensor<f64>
@@ -176,7 +176,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %turned = kiln.transpose %x [1, 0] : tensor<8x8xf32> to tensor<8x8xf32>
-  // expected-error @below {{'kiln.softmax' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.softmax' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %rows = kiln.softmax %turned : (tensor<8x8xf32>) -> tensor<8x8xf32>
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
@@ -192,7 +192,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %p = kiln.slice %w [0, 0] : tensor<16x8xf32> to tensor<8x8xf32>
-  // expected-error @below {{'kiln.mul' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.mul' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %rows = kiln.mul %x, %p : tensor<8x8xf32>
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
@@ -207,7 +207,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{'kiln.slice' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.slice' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %first = kiln.slice %x [0, 0] : tensor<8x8xf32> to tensor<4x8xf32>
   %total = kiln.reduce sum %first dims [0, 1] : tensor<4x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
@@ -222,7 +222,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{'kiln.attention' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.attention' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %rows, %lse = kiln.attention %x, %x, %x causal {sequences = 1, heads = 2, kv_heads = 2, scale = 0.5} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<2x8xf32>)
   %total = kiln.reduce sum %rows dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %wide = kiln.cast %total : tensor<f32> to tensor<f64>
@@ -237,7 +237,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{'kiln.dropout' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.dropout' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %dropped = kiln.dropout %w, %rng {p = 1.0e-01, key = 3, sequences = 1} : (tensor<16x8xf32>, tensor<1x3xi64>) -> tensor<16x8xf32>
   %loss = kiln.linear_cross_entropy %x, %dropped, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
@@ -251,7 +251,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %w = kiln.read @w : tensor<16x8xf32>
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %turned = kiln.transpose %targets [1, 0] : tensor<2x4xi32> to tensor<4x2xi32>
-  // expected-error @below {{'kiln.linear_cross_entropy' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.linear_cross_entropy' op does not treat the sequences of a batch independently and equally, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %loss = kiln.linear_cross_entropy %x, %w, %turned, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<4x2xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
@@ -266,7 +266,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %narrow = kiln.cast %scale : tensor<f64> to tensor<f32>
   %s = kiln.broadcast %narrow dims [] : tensor<f32> to tensor<8x8xf32>
   %h = kiln.mul %x, %s : tensor<8x8xf32>
-  // expected-error @below {{'kiln.linear_cross_entropy' op is not linear in loss_scale, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.linear_cross_entropy' op is not linear in loss_scale, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %loss = kiln.linear_cross_entropy %h, %w, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
@@ -282,7 +282,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %x = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf64>) -> tensor<8x8xf64>
   %ce = kiln.linear_cross_entropy %x, %w, %targets, %scale : (tensor<8x8xf64>, tensor<16x8xf64>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   %term = kiln.reshape %ce : tensor<f64> to tensor<1x1xf64>
-  // expected-error @below {{'kiln.matmul' op adds a matmul to a term that does not scale with the sequences in the same way, so the losses of 4 micro-batches do not add up to that of the batch}}
+  // expected-error @below {{'kiln.matmul' op adds a matmul to a term that does not scale with the sequences in the same way, so the losses of 4 micro-batches do not add up to the loss of the batch}}
   %sum = kiln.matmul %p, %p accumulate %term trans_a : (tensor<4x1xf64>, tensor<4x1xf64>, tensor<1x1xf64>) -> tensor<1x1xf64>
   %loss = kiln.reshape %sum : tensor<1x1xf64> to tensor<f64>
   kiln.return %loss : tensor<f64>

@@ -5,7 +5,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %rng: ten
   %w = kiln.read @w : tensor<16x8xf32>
   %e = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %a = kiln.dropout %e, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<8x8xf32> // expected-note {{the other op is here; keys must differ}}
-  // expected-error @below {{has the random key 3 of another op}}
+  // expected-error @below {{has the random key 3, which another op already has}}
   %h = kiln.dropout %a, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<8x8xf32>
   %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %l = kiln.cast %m : tensor<f32> to tensor<f64>
@@ -15,7 +15,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %rng: ten
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{expected one loss of type}}
+// expected-error @below {{expected exactly one result, a loss of type}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<8x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
@@ -25,7 +25,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{expected one loss of type}}
+// expected-error @below {{expected exactly one result, a loss of type}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f32>) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
@@ -48,7 +48,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
   %l = kiln.cast %m : tensor<f32> to tensor<f64>
   kiln.return %l : tensor<f64>
 }
-// expected-error @below {{is the second program of kind forward, expected one}}
+// expected-error @below {{is the second program of kind forward, expected exactly one}}
 kiln.program @again(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
@@ -60,7 +60,7 @@ kiln.program @again(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{input 0 is named 'ids' by kiln.name, expected tokens, targets, rng or loss_scale}}
+// expected-error @below {{input 0 is named 'ids' by kiln.name, expected the name tokens, targets, rng or loss_scale}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "ids"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
@@ -160,7 +160,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %e = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %some = kiln.slice %targets [0, 1] : tensor<2x4xi32> to tensor<2x2xi32>
   %ids = kiln.reshape %some : tensor<2x2xi32> to tensor<4xi32>
-  // expected-error @below {{looks up 'targets', which contain -100 at ignored positions; look up 'tokens'}}
+  // expected-error @below {{looks up 'targets', which contain -100 at ignored positions; look up 'tokens' instead}}
   %x = kiln.embedding %ids, %w : (tensor<4xi32>, tensor<16x8xf32>) -> tensor<4x8xf32>
   %h = kiln.concat %e, %e dim 0 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<16x8xf32>
   %m = kiln.reduce mean %h dims [0, 1] : tensor<16x8xf32> to tensor<f32>
@@ -174,7 +174,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{is not allowed in a model; kilnc creates it at a later level}}
+  // expected-error @below {{is not allowed in a model; kilnc creates such ops after the forward level}}
   kiln.phase backward
   %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %l = kiln.cast %m : tensor<f32> to tensor<f64>
@@ -187,7 +187,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{writes the trainable state @w, which the optimizer updates; declare it frozen}}
+  // expected-error @below {{writes the trainable state @w, which the optimizer updates; declare the state frozen, or do not write it}}
   kiln.write @w, %w : tensor<16x8xf32>
   %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %l = kiln.cast %m : tensor<f32> to tensor<f64>
@@ -197,7 +197,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, source = "x"} // expected-note {{the other state is here}}
-// expected-error @below {{is saved as 'x', the same name as @w; give them different sources}}
+// expected-error @below {{is saved as 'x', as is the state @w; give the two states different sources}}
 kiln.state @x : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
@@ -221,7 +221,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 // -----
 
-// expected-error @below {{kiln.model has vocab_size = 17, but a table or loss has only 16 entries}}
+// expected-error @below {{kiln.model has vocab_size = 17, but an embedding table or a loss of the program has only 16 entries}}
 module attributes {kiln.model = {vocab_size = 17 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
@@ -264,7 +264,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 // -----
 
 // The smallest table or logits tensor limits the vocabulary.
-// expected-error @below {{kiln.model has vocab_size = 16, but a table or loss has only 9 entries}}
+// expected-error @below {{kiln.model has vocab_size = 16, but an embedding table or a loss of the program has only 9 entries}}
 module attributes {kiln.model = {vocab_size = 16 : i64}} {
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %s: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
@@ -292,7 +292,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 kiln.state @b : tensor<30000000x4000000xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{and its states need more than 281474976710656 bytes; make the model smaller}}
+// expected-error @below {{needs, for its values and copies of its states, more than 281474976710656 bytes; make the model smaller}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
@@ -310,7 +310,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %turned = kiln.transpose %targets [1, 0] : tensor<2x4xi32> to tensor<4x2xi32>
   %back = kiln.reshape %turned : tensor<4x2xi32> to tensor<2x4xi32>
   %ids = kiln.concat %tokens, %back dim 0 : (tensor<2x4xi32>, tensor<2x4xi32>) -> tensor<4x4xi32>
-  // expected-error @below {{looks up 'targets', which contain -100 at ignored positions; look up 'tokens'}}
+  // expected-error @below {{looks up 'targets', which contain -100 at ignored positions; look up 'tokens' instead}}
   %x = kiln.embedding %ids, %w : (tensor<4x4xi32>, tensor<16x8xf32>) -> tensor<16x8xf32>
   %m = kiln.reduce mean %x dims [0, 1] : tensor<16x8xf32> to tensor<f32>
   %l = kiln.cast %m : tensor<f32> to tensor<f64>

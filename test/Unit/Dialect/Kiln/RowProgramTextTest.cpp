@@ -228,7 +228,7 @@ TEST(RowProgramText, SaysWhereATextIsWrong) {
   EXPECT_EQ(line("store %0, %res0[c] : f32"),
             "3:19: expected r or sum, got 'c'");
   EXPECT_EQ(line("store %0, %res0[r, c] : f32\n%1 = neg %0 : full<f32>"),
-            "4:1: expected a store or '}': stores follow all nodes");
+            "4:1: expected a store or '}', because no node may follow a store");
   EXPECT_EQ(line("\x01\xff"), "3:3: expected a node, a store or '}', got '?'");
 }
 
@@ -354,7 +354,8 @@ TEST(RowProgramText, BoundsTheLines) {
   for (int i = 1; i < 5000; ++i)
     text += "  %" + std::to_string(i) + " = neg %" + std::to_string(i - 1) +
             " : full<f32>\n";
-  EXPECT_EQ(errorOf(text), "2050:3: expected at most 2048 nodes and stores");
+  EXPECT_EQ(errorOf(text),
+            "2050:3: expected at most 2048 nodes and stores in total");
 }
 
 //===----------------------------------------------------------------------===//

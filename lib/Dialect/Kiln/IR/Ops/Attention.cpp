@@ -110,7 +110,9 @@ template <typename Op> static LogicalResult checkDropoutAndTile(Op op) {
   if (failed(checkProbability(op, p)))
     return failure();
   if (p > 0 && !op.getRng())
-    return op.emitOpError("has p = ") << p << " but no 'rng'";
+    return op.emitOpError("has p = ")
+           << p
+           << ", but no operand 'rng', from which dropout computes random bits";
   if (op.getRng() && failed(checkRng(op, op.getRng())))
     return failure();
   return checkKeyTile(op, op.getKvTile());
@@ -163,7 +165,8 @@ LogicalResult AttentionOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted,
                                          Gradients gradients) {
   if (cotangents[1])
-    return emitOpError("has no derivative through its log-sum-exp");
+    return emitOpError("has no derivative for its result 'lse' (the "
+                       "log-sum-exp), on which the loss depends");
   auto gradient = AttentionGradOp::create(
       builder, getLoc(),
       TypeRange{getQ().getType(), getK().getType(), getV().getType()}, getQ(),

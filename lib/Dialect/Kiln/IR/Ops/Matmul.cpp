@@ -78,8 +78,8 @@ LogicalResult MatmulOp::verify() {
   if (typeA.getShape().drop_back(2) !=
       typeB.getShape().drop_back(2)) // Constraint C1.
     return emitOpError("batch dimensions ")
-           << toString(typeA.getShape().drop_back(2)) << " and "
-           << toString(typeB.getShape().drop_back(2)) << " differ";
+           << toString(typeA.getShape().drop_back(2)) << " of 'a' and "
+           << toString(typeB.getShape().drop_back(2)) << " of 'b' differ";
   int64_t innerB = typeB.getDimSize(typeB.getRank() - (getTransB() ? 1 : 2));
   if (getK() != innerB)
     return emitOpError("inner extents differ: 'a' has ")
@@ -95,8 +95,9 @@ LogicalResult MatmulOp::verify() {
     if (grid->size() != 2 || (*grid)[0] < 1 || (*grid)[1] < 1 ||
         (*grid)[0] > getM() || (*grid)[1] > getN())
       return emitOpError("grid is ")
-             << toString(*grid) << ", expected two tile counts: from 1 to the "
-             << getM() << " rows, and from 1 to the " << getN() << " columns";
+             << toString(*grid) << ", expected two tile counts: from 1 to "
+             << getM() << " tiles that split the rows, and from 1 to " << getN()
+             << " tiles that split the columns";
   return success();
 }
 

@@ -127,7 +127,8 @@ LogicalResult LayerNormOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted wanted,
                                          Gradients gradients) {
   if (cotangents[1] || cotangents[2])
-    return emitOpError("has no derivative through its statistics");
+    return emitOpError("has no derivative for its results 'mean' and 'rstd', "
+                       "but the loss depends on them");
   Rule r(builder, *this);
   Value dy = cotangents[0];
   if (wanted[1]) {
@@ -289,7 +290,8 @@ LogicalResult RmsNormOp::buildGradient(OpBuilder &builder,
                                        ValueRange cotangents, Wanted wanted,
                                        Gradients gradients) {
   if (cotangents[1])
-    return emitOpError("has no derivative through its statistics");
+    return emitOpError(
+        "has no derivative for its result 'rstd', on which the loss depends");
   Rule r(builder, *this);
   Value dy = cotangents[0];
   if (wanted[1]) {
@@ -378,7 +380,7 @@ LogicalResult NormalizeOp::verify() {
   if (getStatistics().empty() || getStatistics().size() > 2)
     return emitOpError("has ")
            << getStatistics().size()
-           << " statistics, expected mean and rstd, or rstd";
+           << " statistics, expected two (mean and rstd) or one (rstd)";
   auto shape = getX().getType().getShape();
   for (Value statistic : getStatistics())
     if (failed(checkFull(*this, "statistics", statistic, shape.drop_back(),

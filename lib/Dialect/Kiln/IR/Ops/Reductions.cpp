@@ -244,8 +244,9 @@ LogicalResult ReduceCombineOp::verify() {
   if (to.getNumElements() * from.getDimSize(0) != from.getNumElements())
     return emitOpError("'y' has ")
            << to.getNumElements()
-           << " elements, expected as many as each of the "
-           << from.getDimSize(0) << " parts of 'x' "
+           << " elements, expected the number of elements of 'x' divided by "
+           << from.getDimSize(0)
+           << ", the extent of its dimension 0; 'x' has shape "
            << toString(from.getShape());
   if (failed(checkWide(*this, "x", getX(), from.getShape(), getY())))
     return failure();

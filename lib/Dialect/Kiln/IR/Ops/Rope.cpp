@@ -32,8 +32,9 @@ LogicalResult RopeOp::verify() {
   int64_t half = cols / heads / 2;
   auto table = getCos().getType().getShape();
   if (table[0] < length || table[1] != half) // Constraint C1.
-    return emitOpError("'cos' is ") << toString(table) << ", expected at least "
-                                    << length << " rows of " << half;
+    return emitOpError("'cos' has shape ")
+           << toString(table) << ", expected at least " << length
+           << " rows, each with a length of " << half;
   if (failed(checkFull(*this, "cos", getCos(), table, getX())) ||
       failed(checkFull(*this, "sin", getSin(), table, getX())))
     return failure();
@@ -48,7 +49,8 @@ bool RopeOp::keepsFullOperand(unsigned operand) { return operand > 0; }
 LogicalResult RopeOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                     Wanted wanted, Gradients gradients) {
   if (wanted[1] || wanted[2])
-    return emitOpError("has no derivative with respect to its tables");
+    return emitOpError(
+        "has no derivative with respect to its operands 'cos' and 'sin'");
   gradients[0] =
       RopeOp::create(builder, getLoc(), getType(), cotangents[0], getCos(),
                      getSin(), getHeads(), getSequences(), !getInverse());

@@ -83,8 +83,9 @@ LogicalResult BroadcastOp::verify() {
   for (auto [i, dim] : llvm::enumerate(getDims()))
     if (from[i] != to[dim] && from[i] != 1) // Constraint C1.
       return emitOpError("dimension ")
-             << i << " of size " << from[i] << " cannot become dimension "
-             << dim << " of size " << to[dim];
+             << i << " of 'x' has size " << from[i]
+             << ", which cannot be broadcast to dimension " << dim
+             << " of 'y', whose size is " << to[dim];
   if (getX().getType().getElementType() != getY().getType().getElementType())
     return emitOpError("changes the element type");
   return success();
@@ -209,7 +210,7 @@ LogicalResult ReshapeOp::verify() {
   if (from.getNumElements() != to.getNumElements()) // Constraint C1.
     return emitOpError("has an operand of ")
            << from.getNumElements() << " elements and a result of "
-           << to.getNumElements() << ", expected equal numbers";
+           << to.getNumElements() << ", expected equal numbers of elements";
   if (from.getElementType() != to.getElementType())
     return emitOpError("changes the element type");
   return success();
@@ -354,7 +355,8 @@ static SequenceFact inferResized(Operation *op, const SequenceFact &x,
 LogicalResult SliceOp::verify() {
   auto from = getX().getType().getShape(), to = getY().getType().getShape();
   if (from.size() != to.size() || getOffsets().size() != from.size())
-    return emitOpError("ranks of operand, result and offsets differ");
+    return emitOpError(
+        "the rank of 'x', the rank of 'y' and the number of offsets differ");
   for (auto [i, offset] : llvm::enumerate(getOffsets()))
     if (offset < 0 || offset > from[i] - to[i]) // Constraint C1.
       return emitOpError("reads [")
@@ -421,7 +423,8 @@ LogicalResult SliceOp::evaluate(Operands operands, Results results) {
 LogicalResult PadOp::verify() {
   auto from = getX().getType().getShape(), to = getY().getType().getShape();
   if (from.size() != to.size() || getLow().size() != from.size())
-    return emitOpError("ranks of the operand, the result and 'low' differ");
+    return emitOpError("the rank of 'x', the rank of 'y' and the number of "
+                       "entries of 'low' differ");
   for (auto [i, low] : llvm::enumerate(getLow()))
     if (low < 0 || low > to[i] - from[i]) // Constraint C1.
       return emitOpError("writes [")
@@ -475,8 +478,9 @@ LogicalResult ConcatOp::verify() {
     sum += type.getDimSize(dim);
     shape[dim] = type.getDimSize(dim);
     if (type.getShape() != ArrayRef<int64_t>(shape)) // Constraint C1.
-      return emitOpError("operand ")
-             << toString(type.getShape()) << " cannot be concatenated with "
+      return emitOpError("operand of shape ")
+             << toString(type.getShape())
+             << " cannot be concatenated with operand 0 of shape "
              << toString(tensorTypeOf(getInputs().front()).getShape())
              << " along dimension " << dim;
   }

@@ -26,7 +26,8 @@ LogicalResult SketchRowsOp::verify() {
     return failure();
   if (kept > rows)
     return emitOpError("'y' has ")
-           << kept << " rows, expected at most as many as 'x' has, " << rows;
+           << kept << " rows, expected at most the number of rows of 'x', "
+           << rows;
   return checkShape(*this, "y", getY(), // Constraint C2.
                     {kept, getX().getType().getDimSize(1)}, getX());
 }

@@ -144,8 +144,8 @@ static LogicalResult checkClasses(Operation *op, const HostTensor &targets,
   for (auto [i, target] : llvm::enumerate(targets.integers))
     if (target != kIgnoreIndex && (target < 0 || target >= classes))
       return op->emitOpError("target ")
-             << i << " is " << target << ", expected a class below " << classes
-             << " or " << kIgnoreIndex;
+             << i << " is " << target << ", expected a class from 0 to below "
+             << classes << ", or the ignore index " << kIgnoreIndex;
   return success();
 }
 
@@ -318,7 +318,7 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
                                             Wanted wanted,
                                             Gradients gradients) {
   if (wanted[2])
-    return emitOpError("has no derivative with respect to its scale");
+    return emitOpError("has no derivative with respect to its operand 'scale'");
   CrossEntropyGradOp both;
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -407,10 +407,10 @@ LogicalResult LinearCrossEntropyOp::verify() {
     return failure();
   if (getWeight().getType().getDimSize(1) !=
       getHidden().getType().getDimSize(1))
-    return emitOpError("weight has ")
+    return emitOpError("'weight' has ")
            << getWeight().getType().getDimSize(1) << " columns, expected "
            << getHidden().getType().getDimSize(1)
-           << ", the number of columns of hidden";
+           << ", the number of columns of 'hidden'";
   return checkShape(*this, "weight", getWeight(),
                     getWeight().getType().getShape(), getHidden());
 }
@@ -422,7 +422,7 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
                                                   Wanted wanted,
                                                   Gradients gradients) {
   if (wanted[3])
-    return emitOpError("has no derivative with respect to its scale");
+    return emitOpError("has no derivative with respect to its operand 'scale'");
   LinearCrossEntropyGradOp both;
   {
     OpBuilder::InsertionGuard guard(builder);
