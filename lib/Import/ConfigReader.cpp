@@ -128,8 +128,8 @@ void ConfigReader::addSpelling(StringRef key, StringRef other) {
     const json &second = *object.find(other.str());
     if (first != second)
       fail("'" + path + key.str() + "' is " + shown(first) + " but '" + path +
-           other.str() + "', another name for it, is " + shown(second) +
-           "; remove one of them");
+           other.str() + "', another name of the same key, is " +
+           shown(second) + "; remove one of them");
   }
   spellings.emplace_back(key.str(), other.str());
 }

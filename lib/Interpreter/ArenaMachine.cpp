@@ -243,13 +243,13 @@ LogicalResult Machine::endCopy(rt::WaitOp wait) {
   if (std::memcmp(bytesOf(from), bytes.data(), bytes.size()) != 0)
     return wait.emitOpError("waits for a copy whose source '")
            << rt::SlotOp(program.slots[from.slot]).getName()
-           << "' changed while it was in progress";
+           << "' changed while the copy was in progress";
   auto units = llvm::ArrayRef(arena.writers)
                    .slice(startOf(to) / arena.unit, endUnit(to.extent()));
   if (llvm::any_of(units, [](int32_t writer) { return writer != kUnderWay; }))
     return wait.emitOpError("waits for a copy whose destination '")
            << rt::SlotOp(program.slots[to.slot]).getName()
-           << "' was written while it was in progress";
+           << "' was written while the copy was in progress";
   std::memcpy(bytesOf(to), bytes.data(), bytes.size());
   markWritten(to);
   landed.insert(found->first);

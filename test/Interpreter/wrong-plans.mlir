@@ -28,9 +28,9 @@
 // STATE: reads slot 'w' at byte 4, where slot 'b' was the last to write
 // COPIES: y [2] = 1, 1
 // EARLY: is command 1 and reads slot 'h' at byte 0, where a copy is in progress
-// CHANGED: waits for a copy whose source 'a' changed while it was in progress
-// WRITTEN: waits for a copy whose destination 'b' was written while it was in progress
-// AGAIN: waits for a copy whose destination 'h' was written while it was in progress
+// CHANGED: waits for a copy whose source 'a' changed while the copy was in progress
+// WRITTEN: waits for a copy whose destination 'b' was written while the copy was in progress
+// AGAIN: waits for a copy whose destination 'h' was written while the copy was in progress
 // START: waits for a token that no copy in progress signals
 // SOURCE: is command 0 and reads slot 'a' at byte 0, which was not written
 // ENDED: is command 2 and accesses slot 'a', which is only live from command 0 to 1

@@ -97,7 +97,7 @@ Status AttentionLibrary::decide(const VendorAttention &attention, double scale,
   }
   if (!difference->empty())
     refuse(dnn_->name() +
-           " computes results that differ from those of the kernel: " +
+           " computes results that differ from those of kiln's kernel: " +
            *difference);
   else
     choice.attention.emplace(std::move(*found));

@@ -21,7 +21,7 @@ kiln.program @f(%x: tensor<8x16xf32> {kiln.name = "x"}) -> (tensor<8x16xf32>, te
 // -----
 
 kiln.program @f(%x: tensor<8x16xf32> {kiln.name = "x"}) -> (tensor<8xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{is a mean, expected a sum and a scale}}
+  // expected-error @below {{computes a mean, expected a sum whose result is scaled}}
   // expected-note @below {{'kiln-set-numerics' should have run before}}
   %0 = kiln.reduce mean %x dims [1] : tensor<8x16xf32> to tensor<8xf32>
   kiln.return %0 : tensor<8xf32>

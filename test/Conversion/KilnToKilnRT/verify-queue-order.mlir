@@ -6,7 +6,7 @@
 kilnrt.queue @compute engine host
 kilnrt.program @never_signaled kind<train> {
   %t = kilnrt.token
-  // expected-error @below {{waits for a token that no preceding command signals, so it would wait forever}}
+  // expected-error @below {{waits for a token that no preceding command signals, so this wait would never end}}
   kilnrt.wait %t on @compute
 }
 
@@ -20,7 +20,7 @@ kilnrt.program @signaled_later kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{waits for a token that no preceding command signals, so it would wait forever}}
+  // expected-error @below {{waits for a token that no preceding command signals, so this wait would never end}}
   kilnrt.wait %t on @compute
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
 }
@@ -37,7 +37,7 @@ kilnrt.program @signaled_later_in_the_loop kind<train> {
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   kilnrt.loop 2 {
-    // expected-error @below {{waits for a token that no preceding command signals, so it would wait forever}}
+    // expected-error @below {{waits for a token that no preceding command signals, so this wait would never end}}
     kilnrt.wait %t on @compute
     kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   }

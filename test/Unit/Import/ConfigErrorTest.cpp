@@ -143,9 +143,9 @@ TEST(ConfigError, TypesAndRanges) {
        {R"({"add_cross_attention": true})",
         "'add_cross_attention' is true, which kiln does not support; "
         "supported: false"},
-       {R"({"hidden_size": 32})",
-        "'n_embd' is 24 but 'hidden_size', another name for it, is 32; remove "
-        "one of them"},
+       {R"({"hidden_size": 32})", "'n_embd' is 24 but 'hidden_size', another "
+                                  "name of the same key, is 32; remove "
+                                  "one of them"},
        {R"({"n_embd": 268435455, "n_head": 1})",
         "with batch 1 and sequence length 16 the model's tensors have more "
         "than 2^40 elements; expected smaller dimensions"},
@@ -191,7 +191,7 @@ TEST(ConfigError, Llama) {
         "'rope_scaling.factor' is missing, expected a number from 1 to 1e+12"},
        {R"({"rope_scaling": {"rope_type": "linear", "type": "dynamic"}})",
         "'rope_scaling.rope_type' is \"linear\" but 'rope_scaling.type', "
-        "another name for it, is \"dynamic\"; remove one of them"},
+        "another name of the same key, is \"dynamic\"; remove one of them"},
        {R"({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0,
             "original_max_position_embeddings": 8}})",
         "'rope_scaling.original_max_position_embeddings' is 8, which kiln does "

@@ -104,7 +104,8 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
         return reject(op, "has no grid", "kiln-set-numerics");
     if (auto reduce = dyn_cast<ReduceOp>(op))
       if (reduce.getKind() == Reduction::Mean)
-        return reject(op, "is a mean, expected a sum and a scale",
+        return reject(op,
+                      "computes a mean, expected a sum whose result is scaled",
                       "kiln-set-numerics");
     if (isa<AttentionOp, AttentionGradOp>(op) && !op->hasAttr("kv_tile"))
       return reject(op, "has no kv_tile", "kiln-set-numerics");

@@ -207,7 +207,7 @@ LogicalResult QueueOrder::wait(WaitOp wait, size_t index) {
   auto signal = signals.find(wait.getToken());
   if (signal == signals.end())
     return wait.emitOpError("waits for a token that no preceding command "
-                            "signals, so it would wait forever");
+                            "signals, so this wait would never end");
   for (FlatSymbolRefAttr queue : wait.getQueues())
     learn(queueOf(queue), signal->second.clock);
   bool isFirst = !std::exchange(signal->second.isAwaited, true);

@@ -350,8 +350,8 @@ TEST_F(AttentionTest, WrongNumbersAreRefused) {
   Json description = attention(true, 2);
   Outcome wrong = outcomeOf(description, settings);
   usesKernels(wrong,
-              "cuDNN 9.19.0 computes results that differ from those of the "
-              "kernel: o of head 0",
+              "cuDNN 9.19.0 computes results that differ from those of "
+              "kiln's kernel: o of head 0",
               2);
   // The results equal those without cuDNN.
   Outcome without = outcomeOf(description, {}, "libnowhere.so.9");
