@@ -76,7 +76,7 @@ Status EmuDevice::State::declareArguments(const EmuLaunch &launch) {
     return Status::error("cuda-emu: kernel " + inQuotes(launch.name) + ": " +
                          std::to_string(launch.arguments.size()) +
                          " arguments cannot be divided equally among " +
-                         std::to_string(members) + " members");
+                         std::to_string(members) + " members of the launch");
   std::vector<Bounds> &bounds = runner.bounds();
   bounds.assign(members, Bounds());
   Status status;
@@ -153,8 +153,9 @@ Status EmuDevice::checkInitialised(const void *begin, int64_t bytes,
     return Status();
   return Status::error("cuda-emu: " + printable(what) + " reads " +
                        std::to_string(bytes) +
-                       " bytes of global memory, but nothing wrote byte " +
-                       std::to_string(missing - offset) + " of them");
+                       " bytes of global memory, but the byte at offset " +
+                       std::to_string(missing - offset) +
+                       " of these bytes has not been written");
 }
 
 static Status checkSizes(const EmuLaunch &launch) {

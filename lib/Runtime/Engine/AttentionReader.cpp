@@ -91,21 +91,28 @@ void CommandReader::readAttention(const Node &node, Command &command) {
   if (call.extents.size() != attention.arguments() ||
       call.immediates.size() != 2)
     return library->fail(
-        "does not match a launch with " + std::to_string(call.extents.size()) +
-        " args and " + std::to_string(call.immediates.size()) + " immediates");
+        "has an 'op' that does not match the launch, which has " +
+        std::to_string(call.extents.size()) + " args and " +
+        std::to_string(call.immediates.size()) +
+        " immediates: expected one arg for each tensor of the op, and 2 "
+        "immediates");
   for (std::size_t i = 0; i < attention.arguments(); ++i)
     if (extentOf(attention, i) != call.extents[i])
       return node.at("extents").element(i).fail(
-          "does not match the sizes of the attention");
+          "is not the number of bytes of this argument, which the sizes in "
+          "'library' determine");
   std::vector<int64_t> results = {3, 4};
   if (attention.isGradient)
     results = {6, 7, 8};
   if (call.writes != results)
-    return node.at("writes").fail("are not the results of attention");
+    return node.at("writes").fail(
+        "are not the indexes of the op's results, expected [3, 4] for "
+        "attention or [6, 7, 8] for attention_grad");
   double scale = scaleOfBits(call.immediates[1].value);
   if (call.immediates[1].stride != 0 || !(scale > 0 && scale < 1e6))
     return node.at("imm").element(1).fail(
-        "is not the bits of an f64 scale between 0 and 1e6");
+        "is not [bits, 0], where bits is the encoding of an f64 scale with 0 < "
+        "scale < 1e6");
 
   Node workspace = library->at("workspace");
   if (workspace.size() != 2)

@@ -77,7 +77,7 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
       last ? checkedAdd<int64_t>(*last, bytes) : std::nullopt;
   if (!end || *last < 0 || *end > file_.bytesOf(ref.arena))
     stride.fail("moves the reference outside the arena in the last iteration "
-                "of its loop");
+                "of the loop");
   return ref;
 }
 
@@ -136,15 +136,15 @@ void CommandReader::readGroup(const Node &node, Command &command) {
                                  int64_t(call.immediates.size()));
   if (command.tableMembers > most)
     members->fail("is " + std::to_string(command.tableMembers) +
-                  ", but the parameters of a kernel have room for " +
-                  std::to_string(most) + " members of " +
+                  ", but the argument table of a kernel has room for at most " +
+                  std::to_string(most) + " launches with " +
                   std::to_string(call.args.size()) + " args");
   if (!group)
     return;
   command.group = group->integer(2);
   if (command.group > command.tableMembers)
     group->fail("is " + std::to_string(command.group) +
-                ", but the kernel's table has room for " +
+                ", but 'members' limits the number of launches in a group to " +
                 std::to_string(command.tableMembers));
 }
 
@@ -219,7 +219,8 @@ void CommandReader::readCall(const Node &node, Command &command) {
     std::optional<int64_t> advance =
         checkedMul<int64_t>(immediate.stride, iterations_ - 1);
     if (!advance || !checkedAdd<int64_t>(immediate.value, *advance))
-      entry.fail("exceeds 64 bits in the last iteration of its loop");
+      entry.fail(
+          "has a value that exceeds 64 bits in the last iteration of the loop");
     call.immediates.push_back(immediate);
   }
 }
@@ -229,8 +230,8 @@ void CommandReader::readUnits(const Node &node, Command &command) {
   command.call->units = units.integer(0);
   if (!isDeviceLaunch(command) &&
       !checkedAdd<int64_t>(command.call->units, command.grain))
-    return units.fail("plus the grain of " + std::to_string(command.grain) +
-                      " exceeds 64 bits");
+    return units.fail("is too large: the sum of 'units' and the grain of " +
+                      std::to_string(command.grain) + " exceeds 64 bits");
   if (isDeviceLaunch(command) && !node.failed() &&
       (command.call->units - 1) / command.grain >= maxBlocks)
     units.fail("requires more than 2^31 - 1 blocks of " +
@@ -254,7 +255,7 @@ void CommandReader::readKernel(const Node &node, Command &command) {
   std::optional<int64_t> bytes = checkedMul<int64_t>(
       command.scratch.bytesPerThread, file_.description.build.maxThreads);
   if (!bytes) {
-    scratch->fail("is too large");
+    scratch->fail("requires more than 2^63 - 1 bytes for all threads");
     return;
   }
   command.scratch.bytes = *bytes;
@@ -262,8 +263,9 @@ void CommandReader::readKernel(const Node &node, Command &command) {
       readOffset(scratch->element(0), *bytes, file_, ArenaKind::Device);
   if (command.scratch.offset % abi::slotAlignment ||
       command.scratch.bytesPerThread % abi::slotAlignment)
-    scratch->fail("is not a multiple of " + std::to_string(abi::slotAlignment) +
-                  " bytes");
+    scratch->fail(
+        "has an offset or a size per thread that is not a multiple of " +
+        std::to_string(abi::slotAlignment) + " bytes");
 }
 
 GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
@@ -293,7 +295,7 @@ GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
   std::optional<int64_t> bytes =
       elements ? checkedMul<int64_t>(*elements, elementBytes) : std::nullopt;
   if (!bytes) {
-    node.fail("is too large");
+    node.fail("has more than 2^63 - 1 bytes");
     return operand;
   }
   operand.bytes = *bytes;
@@ -398,7 +400,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
     std::optional<int64_t> bytes =
         checkedMul<int64_t>(command.m * command.n, elementBytes);
     if (!bytes)
-      return library->fail("has an aux that is too large");
+      return library->fail("has an aux of more than 2^63 - 1 bytes");
     Node aux = read("aux", *bytes, command.aux);
     if (command.aux.ref.offset % auxAlignment ||
         command.aux.ref.stride % auxAlignment)
@@ -430,7 +432,8 @@ void CommandReader::readGemm(const Node &node, Command &command) {
   command.gridM = grid.element(0).integer(1);
   command.gridN = grid.element(1).integer(1);
   if (command.gridM > command.m || command.gridN > command.n) {
-    grid.fail("has more tiles than rows or columns");
+    grid.fail(
+        "has more tiles over m than rows, or more tiles over n than columns");
     return;
   }
   readWorkspace(node, command);
@@ -441,7 +444,7 @@ void CommandReader::readGemm(const Node &node, Command &command) {
   Node c = node.at("c");
   if (std::optional<Node> trans = c.find("trans"))
     if (trans->boolean())
-      trans->fail("is true, but a result is never transposed");
+      trans->fail("is true, but the result of a gemm cannot be transposed");
   command.c = readOperand(c, command.resultType, command.m, command.n, command);
   if (command.batch > 1 && command.c.batchStride == 0)
     c.fail("has batch_stride 0, but the matrices of a batch must not overlap");
@@ -476,11 +479,12 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
   command.to = readRef(node.at("to"), command.size);
   if (command.kind == Command::Kind::CopyStart &&
       command.from.arena == command.to.arena)
-    node.fail("does not copy between the device and the host arena");
+    node.fail("must copy from the device arena to the host arena, or from the "
+              "host arena to the device arena");
   if (hasGpu() && command.kind == Command::Kind::Copy &&
       command.from.arena != command.to.arena)
-    node.fail("copies between the device and the host arena, which "
-              "requires a copy_start on a GPU");
+    node.fail("copies between the device arena and the host arena: on a GPU, "
+              "use copy_start and copy_wait for such a copy");
 }
 
 Command CommandReader::read(const Node &node) {
@@ -517,7 +521,7 @@ Command CommandReader::read(const Node &node) {
     command.count = count.integer(1);
     if (hasGpu() && command.count > maxUnrolled)
       count.fail("is more than " + std::to_string(maxUnrolled) +
-                 ", but loops of a GPU's program are unrolled");
+                 ", the maximum for a GPU, for which loops are unrolled");
     if (inLoop_)
       node.fail("begins a loop inside another loop");
     inLoop_ = true;

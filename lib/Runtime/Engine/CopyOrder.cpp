@@ -218,7 +218,8 @@ void CopyOrder::checkAccess(std::size_t command, const MemoryAccess &access,
     fail(command, "(" + title(command) + ") " + does + " " + what + " of " +
                       title(transfer.command) + " at " +
                       place(transfer.command) +
-                      " while it is in flight; its copy_wait must come first");
+                      " while that copy is in flight; the copy_wait of that "
+                      "copy must come before this command");
 }
 
 void CopyOrder::checkAccesses(std::size_t command) const {
@@ -237,10 +238,11 @@ void CopyOrder::start(std::size_t index) {
                            std::to_string(program_.copies) +
                            ", the number of copies that the program starts");
   if (auto other = findTransfer(command.token); other != transfers_.end())
-    return fail(index, "uses token " + std::to_string(command.token) +
-                           " while " + title(other->command) + " at " +
-                           place(other->command) +
-                           " is in flight; its copy_wait must come first");
+    return fail(index,
+                "uses token " + std::to_string(command.token) + " while " +
+                    title(other->command) + " at " + place(other->command) +
+                    ", which has the same token, is in flight; the copy_wait "
+                    "of that copy must come before this command");
   started_[std::size_t(command.token)] = true;
   Transfer transfer = {
       index, command.token,        command.from,      command.to,
@@ -271,9 +273,9 @@ void CopyOrder::checkLives(std::size_t wait, const Transfer &transfer) const {
     fail(wait, "waits for " + title(transfer.command) + " at " +
                    place(transfer.command) +
                    " of the previous iteration, but no slot that is live "
-                   "around the whole loop, from " +
+                   "during the whole loop, from " +
                    place(loop_.begin) + " to " + place(loop_.end) +
-                   ", holds what the copy " + what);
+                   ", contains the bytes that this copy " + what);
 }
 
 void CopyOrder::wait(std::size_t index) {

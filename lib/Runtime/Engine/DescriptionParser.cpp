@@ -168,14 +168,14 @@ ValueInfo readValue(const Node &node) {
   std::string typeName = dtype.text();
   std::optional<ElementType> type = elementTypeNamed(typeName);
   if (!type)
-    dtype.fail("is " + inQuotes(typeName) + ", not a type");
+    dtype.fail("is " + inQuotes(typeName) + ", which is not an element type");
   value.type = type.value_or(ElementType::F32);
   Node shape = node.at("shape");
   for (std::size_t i = 0; i < shape.size(); ++i)
     value.shape.push_back(shape.element(i).integer(0));
   std::optional<int64_t> elements = checkedElements(value.shape);
   if (!elements || !checkedMul<int64_t>(*elements, 64))
-    shape.fail("has too many elements");
+    shape.fail("is too large: the tensor has 2^57 or more elements");
   return value;
 }
 
@@ -191,7 +191,8 @@ static StateRole readRole(const Node &node) {
     return StateRole::Optimizer;
   if (role == "mirror")
     return StateRole::Mirror;
-  node.fail("is " + inQuotes(role) + ", not a role");
+  node.fail("is " + inQuotes(role) +
+            ", expected parameter, buffer, constant, optimizer or mirror");
   return StateRole::Parameter;
 }
 
@@ -209,16 +210,17 @@ static void readShard(const Node &node, StateInfo &state) {
     Node offset = shard.element(i);
     int64_t extent = global.element(i).integer(0), begin = offset.integer(0);
     if (!node.failed() && (begin > extent || state.shape[i] > extent - begin))
-      offset.fail("is " + std::to_string(begin) + ", but a shard of " +
+      offset.fail("is " + std::to_string(begin) + ", but a shard with " +
                   std::to_string(state.shape[i]) +
-                  " that begins there exceeds the global shape of " +
+                  " elements in this dimension that begins at this offset "
+                  "exceeds the global size of " +
                   std::to_string(extent));
     state.globalShape.push_back(extent);
     state.shard.push_back(begin);
   }
   std::optional<int64_t> elements = checkedElements(state.globalShape);
   if (!elements || !checkedMul<int64_t>(*elements, 64))
-    global.fail("has too many elements");
+    global.fail("is too large: the tensor has 2^57 or more elements");
 }
 
 StateInfo readState(const Node &node, const Description &description) {
@@ -240,7 +242,8 @@ StateInfo readState(const Node &node, const Description &description) {
     state.trainable = trainable->boolean();
   if (state.role == StateRole::Mirror) {
     if (std::optional<Node> init = node.find("init"))
-      init->fail("is given, but a mirror copies the values of its parameter");
+      init->fail("is given, but a state of role 'mirror' is initialized with "
+                 "the values of its parameter");
     return state;
   }
   Node init = node.at("init");

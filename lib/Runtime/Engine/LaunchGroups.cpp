@@ -119,8 +119,8 @@ void GroupCheck::checkGroup(std::size_t first) {
   std::size_t left = program_.segmentOf(first).end - first;
   if (count > left)
     return segments_.command(first).at("group").fail(
-        "is " + std::to_string(count) + ", but only " + std::to_string(left) +
-        " commands are left in its segment");
+        "is " + std::to_string(count) + ", but the segment has only " +
+        std::to_string(left) + " commands from this launch on");
   int64_t iterations = runs_[first];
   std::vector<Accesses> accesses = {accessesOf(head)};
   for (std::size_t i = 1; i < count; ++i) {
@@ -135,7 +135,8 @@ void GroupCheck::checkGroup(std::size_t first) {
     for (std::size_t j = 0; j < i; ++j)
       if (disturbs(accesses[i], accesses[j], iterations) ||
           disturbs(accesses[j], accesses[i], iterations))
-        return refuse("shares bytes that one of them writes with launch " +
+        return refuse("has a data race (bytes that both access and at least "
+                      "one of them writes) with launch " +
                       inQuotes(commands_[first + j].name));
     member.member = int64_t(i);
   }
@@ -164,9 +165,9 @@ static void checkParameters(const SegmentReader &segments,
       (void)agrees(command);
   for (std::size_t i = 0; i < program.commands.size(); ++i)
     if (!agrees(program.commands[i]))
-      return segments.fail(i, "differs in 'members', or in the number "
-                              "of args or immediates, from an earlier "
-                              "launch of its kernel");
+      return segments.fail(
+          i, "differs in 'members', or in the number of args or immediates, "
+             "from an earlier launch of the same kernel");
 }
 
 void checkGroups(const SegmentReader &segments, const ProgramFile &file,

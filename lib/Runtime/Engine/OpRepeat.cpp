@@ -48,8 +48,9 @@ public:
       return Status::badInput(
           file_.path() + ": " + what + " is " + std::to_string(value) +
           ", expected " + std::to_string(expected) +
-          "; --check-trace needs a trace by an executable of the same "
-          "plan: compile both with the same flags, for cuda and cuda-emu");
+          "; --check-trace needs a trace that an executable with the same plan "
+          "wrote: compile both executables with the same flags, for example "
+          "one for cuda and the other for cuda-emu");
     return status;
   }
   Status begin();
@@ -115,7 +116,7 @@ Status TraceReader::begin() {
   Status status = file_.size() < 8 ? Status() : bytes(magic, 8);
   if (status.ok() && std::memcmp(magic, opTraceMagic, 8) != 0)
     return Status::badInput(file_.path() +
-                            ": not a trace that --check-ops has written");
+                            ": is not a trace; write one with --check-ops");
   return status;
 }
 
@@ -124,7 +125,8 @@ Status TraceReader::end() const {
     return Status();
   return Status::badInput(file_.path() + ": " +
                           std::to_string(file_.size() - offset_) +
-                          " bytes after the last program of this executable");
+                          " bytes follow the data of the last program of this "
+                          "executable, expected none");
 }
 
 void OpRepeater::before(size_t command, int64_t) {
@@ -316,7 +318,7 @@ static Status checkIndices(const ProgramFile &file, size_t program,
       return Status::badInput(
           path + ": in program " + inQuotes(info.name) + ", element " +
           std::to_string(k) + " of " + inQuotes(input.name) + " is " +
-          std::to_string(value) + ", expected less than " +
+          std::to_string(value) + ", expected a value >= 0 and < " +
           std::to_string(end) +
           "; the trace is damaged: write it again with --check-ops");
     }

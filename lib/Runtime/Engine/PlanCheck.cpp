@@ -295,7 +295,9 @@ Status PlanCheck::checkLifetimes(size_t index, SerialCopier::When copies) {
   report(index,
          "results with " + std::to_string(poisoner.candidates()) +
              " slots destroyed after their last use" +
-             (copies == SerialCopier::When::Wait ? ", copies late" : ""),
+             (copies == SerialCopier::When::Wait
+                  ? ", with the copies done at their waits"
+                  : ""),
          "equal", found, !*changed);
   return Status();
 }

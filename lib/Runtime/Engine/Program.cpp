@@ -77,7 +77,7 @@ static void readSlotType(const Node &node, Slot &slot) {
   if (node.failed())
     return;
   if (!slot.type)
-    return node.fail("is " + inQuotes(name) + ", not a type");
+    return node.fail("is " + inQuotes(name) + ", which is not an element type");
   int64_t width = bytesOf(*slot.type);
   if (slot.bytes % width != 0)
     node.fail("is " + name + ", but the slot's " + std::to_string(slot.bytes) +
@@ -97,7 +97,8 @@ static Slot readSlot(const Node &node, const ProgramFile &file) {
     }
   }
   if (!known)
-    slotClass.fail("is " + inQuotes(className) + ", not a class");
+    slotClass.fail("is " + inQuotes(className) +
+                   ", which is not a class of slots");
   slot.bytes = node.at("bytes").integer(0);
   slot.arena = readArena(node);
   slot.offset = readOffset(node.at("offset"), slot.bytes, file, slot.arena);
@@ -154,8 +155,9 @@ static void checkUnrolled(const Node &node, const ProgramFile &file,
   int64_t actions = 0;
   for (int64_t runs : runsOf(program.commands))
     if (actions += runs; actions > maxActions)
-      return node.fail("runs more than " + std::to_string(maxActions) +
-                       " commands in its loops, which are unrolled for a GPU");
+      return node.fail(
+          "executes more than " + std::to_string(maxActions) +
+          " commands, the maximum for a GPU, for which loops are unrolled");
 }
 
 static Program readProgram(const Node &node, ProgramFile &file,
@@ -193,16 +195,19 @@ static void checkMirror(const Node &node, const ProgramFile &file,
     return of.fail("is " + inQuotes(mirror.of) + ", not a parameter");
   const StateInfo &parameter = file.description.states[found->second];
   if (parameter.shape != mirror.shape)
-    return of.fail("is a parameter with another shape");
+    return of.fail(
+        "is a parameter whose shape differs from that of the mirror");
   if (parameter.globalShape != mirror.globalShape ||
       parameter.shard != mirror.shard)
-    return of.fail("is a parameter with another shard of its tensor");
+    return of.fail(
+        "is a parameter whose shard differs from that of the mirror");
   if (!isConvertible(parameter.type, mirror.type))
     return of.fail("is a parameter whose elements do not convert to those of "
                    "the mirror");
   if (parameter.type == mirror.type &&
       file.statePlaces[index].arena == file.statePlaces[found->second].arena)
-    of.fail("is a parameter of the same dtype in the same arena");
+    of.fail("is a parameter with the same dtype and in the same arena as the "
+            "mirror, expected a different dtype or arena");
 }
 
 static void readStates(const Node &states, ProgramFile &file) {
@@ -217,14 +222,16 @@ static void readStates(const Node &states, ProgramFile &file) {
       node.fail("has the name of another state");
     Node bytes = node.at("bytes");
     if (bytes.integer(0) != state.bytes())
-      bytes.fail("is not the size of its shape and dtype, " +
+      bytes.fail("is not the number of bytes of a tensor with this shape and "
+                 "dtype, expected " +
                  std::to_string(state.bytes()));
     Place place;
     place.arena = readArena(node);
     Node offset = node.at("offset");
     place.offset = readOffset(offset, state.bytes(), file, place.arena);
     if (place.offset + state.bytes() > file.stateBytesOf(place.arena))
-      offset.fail("is outside the part of the arena that holds states");
+      offset.fail("places the state beyond the bytes of the arena that are "
+                  "reserved for states");
     file.statePlaces.push_back(place);
     file.description.states.push_back(std::move(state));
   }

@@ -65,8 +65,9 @@ void readQueues(const Node &node, ProgramFile &file) {
       // link queue run on the stream for their direction.
       if (other.engine == queue.engine && queue.engine != QueueEngine::Link)
         engine.fail(std::string("is ") + engineName(queue.engine) +
-                    ", like the engine of queue " + inQuotes(other.name) +
-                    ", expected at most one such queue");
+                    ", which is already the engine of queue " +
+                    inQuotes(other.name) +
+                    ", expected at most one queue with this engine");
     }
     file.queues.push_back(std::move(queue));
   }
@@ -118,7 +119,8 @@ static void readHeldQueues(const Node &node, const ProgramFile &file,
   Node queues = node.at("queues");
   std::size_t count = queues.size();
   if (count == 0)
-    return queues.fail("is empty, but a copy_wait holds up at least one queue");
+    return queues.fail(
+        "is empty, but at least one queue must wait at a copy_wait");
   for (std::size_t i = 0; i < count && !node.failed(); ++i)
     addQueue(queues.element(i), file, command.heldQueues);
 }
@@ -133,7 +135,7 @@ static void readAfter(const Node &node, const ProgramFile &file,
     const Queue &other = file.queues[std::size_t(command.after.back())];
     if (other.engine == QueueEngine::Link)
       entry.fail("is " + inQuotes(other.name) +
-                 ", whose engine is link: only a copy_wait waits for copies");
+                 ", whose engine is link: to wait for a copy, use a copy_wait");
   }
 }
 
@@ -142,7 +144,8 @@ static void readAfter(const Node &node, const ProgramFile &file,
 static void refuseQueue(const Node &node) {
   for (const char *key : {"queue", "after"})
     if (std::optional<Node> field = node.find(key))
-      return field->fail("is given, but no queue executes the command");
+      return field->fail("is given, but no queue executes a loop_begin, "
+                         "loop_end or copy_wait");
 }
 
 void readQueueUse(const Node &node, const ProgramFile &file, Command &command) {
@@ -177,8 +180,8 @@ void findDirections(const SegmentReader &segments, const Program &program,
     if (queue.direction && *queue.direction != direction)
       return segments.command(i).at("queue").fail(
           "is " + inQuotes(queue.name) +
-          ", which has copies of the other direction: expected a queue for "
-          "each direction");
+          ", which also executes copies in the opposite direction: use one "
+          "queue for each direction");
     queue.direction = direction;
   }
 }

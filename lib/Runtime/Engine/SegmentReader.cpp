@@ -96,13 +96,14 @@ void SegmentReader::read(const ProgramFile &file, int64_t kernelCount,
     runs_.push_back({segment, length});
     length += table[segment].size();
     if (repeated > maxRepeated)
-      order_.fail("repeats more than " + std::to_string(maxRepeated) +
-                  " commands and arguments");
+      order_.fail("repeats segments that have more than " +
+                  std::to_string(maxRepeated) +
+                  " commands and arguments in total");
   }
   for (std::size_t i = 0; i < table.size() && !failed(); ++i)
     if (Node name = entries_[i].at("name"); left[i] == 0)
       name.fail("is " + inQuotes(name.text()) +
-                ", which the order does not name");
+                ", a segment that 'order' does not contain");
   if (failed())
     return;
   program.commands.reserve(length);
@@ -133,7 +134,8 @@ Node SegmentReader::command(std::size_t index) const {
 
 void SegmentReader::fail(std::size_t index, const std::string &problem) const {
   // Messages contain the index of the command in execution order.
-  std::string place = "commands[" + std::to_string(index) + "] of the order";
+  std::string place =
+      "commands[" + std::to_string(index) + "] in execution order";
   command(index).fail(runs_.size() == 1 ? problem
                                         : problem + " (this is " + place + ")");
 }

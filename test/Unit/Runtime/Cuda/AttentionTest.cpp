@@ -443,7 +443,9 @@ TEST_F(AttentionTest, DamagedDescriptions) {
       {"/library/causal", 1, "causal"},
       {"/library/sequences", 0, "sequences"},
       {"/library/sequences", int64_t(1) << 40, "is more than 2^31 - 1"},
-      {"/library/length", 5, "does not match the sizes of the attention"},
+      {"/library/length", 5,
+       "is not the number of bytes of this argument, which the sizes in "
+       "'library' determine"},
       {"/library/length", 2147483647, "library"},
       {"/library/heads", 3, "library"},
       {"/library/heads", 2147483647, "library"},
@@ -462,11 +464,22 @@ TEST_F(AttentionTest, DamagedDescriptions) {
       {"/library/workspace/1", -1, "workspace"},
       {"/imm",
        {{0, 0}},
-       "does not match a launch with 9 args and 1 immediates"},
-      {"/imm/1", {0, 0}, "is not the bits of an f64 scale between 0 and 1e6"},
-      {"/imm/1/1", 1, "is not the bits of an f64 scale between 0 and 1e6"},
-      {"/writes", {6, 7}, "are not the results of attention"},
-      {"/extents/4", 4, "does not match the sizes of the attention"},
+       "has an 'op' that does not match the launch, which has 9 args and 1 "
+       "immediates"},
+      {"/imm/1",
+       {0, 0},
+       "is not [bits, 0], where bits is the encoding of an f64 scale with 0 < "
+       "scale < 1e6"},
+      {"/imm/1/1", 1,
+       "is not [bits, 0], where bits is the encoding of an f64 scale with 0 < "
+       "scale < 1e6"},
+      {"/writes",
+       {6, 7},
+       "are not the indexes of the op's results, expected [3, 4] for attention "
+       "or [6, 7, 8] for attention_grad"},
+      {"/extents/4", 4,
+       "is not the number of bytes of this argument, which the sizes in "
+       "'library' determine"},
       {"/threads", nullptr, "host kernel"},
   };
   EXPECT_EQ(damaged("/name", "other"), "accepted");

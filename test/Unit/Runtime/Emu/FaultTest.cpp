@@ -284,8 +284,8 @@ TEST(FaultTest, LibraryCallsAndCopiesAreChecked) {
   EXPECT_EQ(check(0, 100), "");
   ASSERT_TRUE(emu.invalidate(device.at(10), 8).ok());
   EXPECT_EQ(check(8, 8),
-            "cuda-emu: gemm (h.0) reads 32 bytes of global memory, "
-            "but nothing wrote byte 8 of them");
+            "cuda-emu: gemm (h.0) reads 32 bytes of global memory, but the "
+            "byte at offset 8 of these bytes has not been written");
   EXPECT_EQ(check(12, 8), "");
   ASSERT_TRUE(emu.copyInitialised(device.at(20), device.at(8), 32).ok());
   EXPECT_NE(check(22, 1), "");

@@ -104,7 +104,7 @@ TEST_F(MemberTest, HaveEquallyManyArguments) {
   launch.arguments.pop_back();
   EXPECT_EQ(device.run(launch),
             "cuda-emu: kernel 'all': 5 arguments cannot be divided equally "
-            "among 3 members");
+            "among 3 members of the launch");
 }
 
 } // namespace

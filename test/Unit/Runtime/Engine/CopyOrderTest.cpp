@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedHostTest,
     testing::Values(
         Damage{"StatePrefix", "/arena/host_state_bytes", 64,
-               "the part of the arena that holds states"},
+               "the bytes of the arena that are reserved for states"},
         Damage{"StatesAlone", "/arena/host_state_bytes", 1 << 30,
                "more than the whole host arena"},
         Damage{"NoHost", "/arena/host_bytes", "discarded",
@@ -100,24 +100,25 @@ INSTANTIATE_TEST_SUITE_P(
                "/link",
                {{"out_bytes_per_second", 1}},
                "'link.in_bytes_per_second' is missing"},
-        Damage{
-            "SameArena",
-            TRAIN "4/to",
-            {0, 0},
-            "'programs.train.segments[0].commands[4]' does not copy between"},
+        Damage{"SameArena",
+               TRAIN "4/to",
+               {0, 0},
+               "'programs.train.segments[0].commands[4]' must copy from"},
         Damage{"CopySize", TRAIN "4/bytes", -1, "bytes"},
         Damage{"TokenMissing", TRAIN "4/token", "discarded", "token"},
         Damage{"TokenHigh", TRAIN "4/token", 6,
                "has token 6, expected a token below 6, the number of copies"},
         Damage{"TokenInTransit", TRAIN "15/token", 2,
-               "uses token 2 while copy_start 'grad_U' at commands[14] is in "
-               "flight; its copy_wait must come first"},
+               "uses token 2 while copy_start 'grad_U' at commands[14], which "
+               "has the same token, is in flight; the copy_wait of that copy "
+               "must come before this command"},
         Damage{"WaitNotStarted", TRAIN "7/token", 1,
                "waits for token 1, but no earlier copy_start has this token"},
         Damage{"WaitHigh", TRAIN "7/token", 6,
                "waits for token 6, but no earlier copy_start has this token"},
         Damage{"WaitForAnother", TRAIN "10/token", 0,
-               "is in flight; its copy_wait must come first"},
+               "is in flight; the copy_wait of that copy must come before this "
+               "command"},
         Damage{"NoWait",
                TRAIN "24",
                {{"op", "fill"},
@@ -128,12 +129,13 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"MirrorInit",
                "/states/4/init",
                {{"kind", "constant"}, {"value", 0}},
-               "a mirror copies the values of its parameter"},
+               "is initialized with the values of its parameter"},
         Damage{"MirrorOf", "/states/4/of", "U.m", "'U.m', not a parameter"},
         Damage{"MirrorOfNothing", "/states/4/of", "discarded", "missing"},
         Damage{"MirrorOfDevice", "/states/4/of", "E", "another"},
         Damage{"MirrorOnHost", "/states/4/arena", "host",
-               "a parameter of the same dtype in the same arena"}),
+               "a parameter with the same dtype and in the same arena as the "
+               "mirror"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
@@ -141,18 +143,20 @@ TEST(DamagedHostTest, AMirrorIsTheSamePartAsItsParameter) {
   Json &mirror = json["states"][4];
   const Json shape = mirror["shape"], other = {shape[1], shape[0]};
   mirror["shape"] = mirror["global_shape"] = other;
-  EXPECT_NE(
-      refusal(json).find("'states[4].of' is a parameter with another shape"),
-      std::string::npos)
+  EXPECT_NE(refusal(json).find("'states[4].of' is a parameter whose shape "
+                               "differs from that of the mirror"),
+            std::string::npos)
       << refusal(json);
   mirror["shape"] = shape;
   mirror["global_shape"] = {shape[0], 2 * shape[1].get<int64_t>()};
-  EXPECT_NE(refusal(json).find("another shard of its tensor"),
+  EXPECT_NE(refusal(json).find(
+                "a parameter whose shard differs from that of the mirror"),
             std::string::npos)
       << refusal(json);
   mirror["shard"] = {0, shape[1]};
   json["states"][1]["global_shape"] = mirror["global_shape"];
-  EXPECT_NE(refusal(json).find("another shard of its tensor"),
+  EXPECT_NE(refusal(json).find(
+                "a parameter whose shard differs from that of the mirror"),
             std::string::npos)
       << refusal(json);
   json["states"][1]["shard"] = mirror["shard"];
@@ -222,9 +226,9 @@ TEST_F(CopyOrderTest, WriteOfTheSourceByAProduct) {
   Json product = commands()[11];
   product["beta"] = 1;
   replace(15, product);
-  refuses(
-      "'programs.train.segments[0].commands[15]' (gemm 'd_U') writes the "
-      "source of copy_start 'grad_U' at commands[14] while it is in flight");
+  refuses("'programs.train.segments[0].commands[15]' (gemm 'd_U') writes the "
+          "source of copy_start 'grad_U' at commands[14] while that copy is in "
+          "flight");
 }
 
 TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
@@ -235,23 +239,23 @@ TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
   move(19, 17);
   refuses("'programs.train.segments[0].commands[17]' (launch 'update_E') "
           "writes the destination of copy_start 'moment_E' at commands[15] "
-          "while it is in flight");
+          "while that copy is in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestinationByAKernel) {
   // The update of U runs before the copy of its gradient is complete.
   move(20, 17);
   refuses("'programs.train.segments[0].commands[17]' (launch 'update_U') reads "
-          "the destination of copy_start 'grad_U' at commands[14] while it is "
-          "in flight");
+          "the destination of copy_start 'grad_U' at commands[14] while that "
+          "copy is in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestination) {
   // hidden_back is read before its copy is complete.
   move(10, 11);
   refuses("'programs.train.segments[0].commands[10]' (gemm 'd_U') reads the "
-          "destination of copy_start 'hidden_back' at commands[8] while it is "
-          "in flight");
+          "destination of copy_start 'hidden_back' at commands[8] while that "
+          "copy is in flight");
 }
 
 TEST_F(CopyOrderTest, WriteOfTheDestination) {
@@ -376,12 +380,12 @@ TEST_F(CopyOrderTest, CopiesMayBeInFlightWhereLoopsBeginAndEnd) {
   EXPECT_EQ(between(1, 15), "");
   // The second iteration starts the copy again while the copy of the first
   // iteration is in flight.
-  EXPECT_NE(
-      between(5, 15).find(
-          "'programs.train.segments[0].commands[5]' (copy_start 'grad_U') "
-          "writes the destination of copy_start 'grad_U' at commands[5] while "
-          "it is in flight; its copy_wait must come first"),
-      std::string::npos)
+  EXPECT_NE(between(5, 15).find(
+                "'programs.train.segments[0].commands[5]' (copy_start "
+                "'grad_U') writes the destination of copy_start 'grad_U' at "
+                "commands[5] while that copy is in flight; the copy_wait of "
+                "that copy must come before this command"),
+            std::string::npos)
       << between(5, 15);
 }
 

@@ -139,7 +139,8 @@ TEST_F(HostMemoryCheckTest, SoundPlanPasses) {
        {"train: end of the highest byte written on the host",
         "train: results with 6 copies done at their waits instead of their "
         "starts",
-        "slots destroyed after their last use, copies late",
+        "slots destroyed after their last use, with the copies done at their "
+        "waits",
         "generate: end of the highest byte written on the host"})
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line;
 }

@@ -145,10 +145,11 @@ TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
   second.insert(second.begin(), update);
   std::string message = read(json).status().message();
   EXPECT_NE(
-      message.find("'programs.train.segments[1].commands[0]' (launch "
-                   "'update_U') reads the destination of copy_start 'grad_U' "
-                   "at commands[14] while it is in flight; its copy_wait must "
-                   "come first (this is commands[15] of the order)"),
+      message.find(
+          "'programs.train.segments[1].commands[0]' (launch 'update_U') reads "
+          "the destination of copy_start 'grad_U' at commands[14] while that "
+          "copy is in flight; the copy_wait of that copy must come before this "
+          "command (this is commands[15] in execution order)"),
       std::string::npos)
       << message;
 }
@@ -214,8 +215,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"SegmentOfNoOrder",
                "/order",
                {"gradients"},
-               "'programs.train.segments[0].name' is 'update', which the order "
-               "does not name"},
+               "'programs.train.segments[0].name' is 'update', a segment that "
+               "'order' does not contain"},
         Damage{"LoopLeavesTheSegment", "/segments/1/commands/9", loopBegin,
                "'programs.train.segments[1].commands[9]' begins a loop inside "
                "another loop"},
@@ -242,8 +243,8 @@ TEST(DamagedSegmentsTest, ShortDescriptionsOfLongPrograms) {
   order = Json::array_t((1 << 20) / 64 + 2, "gradients");
   order.push_back("update");
   EXPECT_NE(read(json).status().message().find(
-                "'programs.train.order' repeats more than 1048576 commands and "
-                "arguments"),
+                "'programs.train.order' repeats segments that have more than "
+                "1048576 commands and arguments in total"),
             std::string::npos)
       << read(json).status().message();
 }

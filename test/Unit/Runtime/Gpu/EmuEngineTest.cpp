@@ -159,8 +159,9 @@ TEST_F(EmuEngineTest, AnEarlierSlotsBytesAreNoValue) {
 TEST_F(EmuEngineTest, APartOfTheOutputIsMissing) {
   Json description = chain();
   toy::commandsOf(description["programs"]["run"])[3]["units"] = elements / 2;
-  fails(description, "the caller of program 'run' for 'y' reads 256 bytes of "
-                     "global memory, but nothing wrote byte 128 of them");
+  fails(description,
+        "the caller of program 'run' for 'y' reads 256 bytes of global memory, "
+        "but the byte at offset 128 of these bytes has not been written");
 }
 
 TEST_F(EmuEngineTest, ALaunchThatRacesWithItself) {
@@ -212,9 +213,9 @@ TEST_F(EmuEngineTest, HostKernelOfBytesThatNobodyWrote) {
   Json description = thereAndBack();
   toy::commandsOf(description["programs"]["run"])[2]["bytes"] = 128;
   fails(description,
-        "'add', operand 'x_host', reads 256 bytes of global memory, but "
-        "nothing wrote byte 128 of them; in program 'run', launch 'add' "
-        "(commands[6])");
+        "'add', operand 'x_host', reads 256 bytes of global memory, but the "
+        "byte at offset 128 of these bytes has not been written; in program "
+        "'run', launch 'add' (commands[6])");
 }
 
 /// Computes (2 x[0] + 0) + (2 x[1] + 1) + (2 x[2] + 2) in a loop of three
@@ -311,7 +312,7 @@ INSTANTIATE_TEST_SUITE_P(
                COMMANDS "6/writes",
                {1},
                "is written by a host kernel"},
-        Damage{"Copy", COMMANDS "2/op", "copy", "requires a copy_start"},
+        Damage{"Copy", COMMANDS "2/op", "copy", "use copy_start and copy_wait"},
         Damage{"Loop",
                COMMANDS "3",
                {{"op", "loop_begin"}, {"count", 1 << 20}},
@@ -319,7 +320,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"CopyInFlight",
                COMMANDS "3/args/1",
                {256, 0},
-               "copy_start 'out' at commands[2] while it is in flight"}),
+               "copy_start 'out' at commands[2] while that copy is in flight"}),
     [](const ::testing::TestParamInfo<Damage> &info) {
       return info.param.name;
     });

@@ -127,19 +127,20 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Damage{"/0/group", 1, "commands[0].group' is 1"},
         Damage{"/0/group", 6,
-               "commands[0].group' is 6, but the kernel's table "
-               "has room for 5"},
+               "commands[0].group' is 6, but 'members' limits the number of "
+               "launches in a group to 5"},
         Damage{"/0/group", 5,
-               "commands[0].group' is 5, but only 4 commands are left"},
-        Damage{"/0/group", INT64_MAX, "but the kernel's table has room for 5"},
+               "commands[0].group' is 5, but the segment has only 4 commands"},
+        Damage{"/0/group", INT64_MAX,
+               "but 'members' limits the number of launches in a group to 5"},
         Damage{"/1/group", 2,
                "commands[1]' is in the group of launch 'add0' "
                "but begins a group itself"},
         Damage{"/0/members", nullptr,
                "commands[0].group' is given without 'members'"},
         Damage{"/0/members", 256,
-               "but the parameters of a kernel have room "
-               "for 255 members of 2 args"},
+               "but the argument table of a kernel has room for at most 255 "
+               "launches with 2 args"},
         Damage{"/3/members", 4, "commands[3]' differs in 'members'"},
         Damage{"/3/members", nullptr, "commands[3]' differs in 'members'"},
         Damage{"/3/imm", Json::array(), "commands[3]' differs in 'members'"},
@@ -155,11 +156,12 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"/1/imm", Json::array({{2, 1}}),
                "differs in its number of args or in its immediates"},
         Damage{"/2/args/1", Json::array({outputs + groupedBytes - 4, 0}),
-               "commands[2]' is in the group of launch 'add0' but shares bytes "
-               "that one of them writes with launch 'add0'"},
+               "commands[2]' is in the group of launch 'add0' but has a data "
+               "race (bytes that both access and at least one of them writes) "
+               "with launch 'add0'"},
         Damage{"/2/args/0", Json::array({outputs + groupedBytes, 0}),
-               "but shares bytes that one of them writes with launch "
-               "'add1'"}));
+               "but has a data race (bytes that both access and at least one "
+               "of them writes) with launch 'add1'"}));
 
 TEST(LaunchGroupsTest, EndWithTheirSegment) {
   Json program = groupedProgram("cuda-emu");
@@ -173,8 +175,8 @@ TEST(LaunchGroupsTest, EndWithTheirSegment) {
   run["order"].push_back("rest");
   Result<ProgramFile> file = parseProgramFile(program.dump(), 2);
   EXPECT_NE(file.status().message().find(
-                "'programs.run.segments[0].commands[0].group' is 3, but only 2 "
-                "commands are left in its segment"),
+                "'programs.run.segments[0].commands[0].group' is 3, but the "
+                "segment has only 2 commands from this launch on"),
             std::string::npos)
       << file.status().message();
 }

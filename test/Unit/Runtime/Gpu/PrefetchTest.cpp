@@ -152,7 +152,7 @@ TEST(PrefetchTest, NoWaitInTheLoop) {
   commandsOf(description).erase(8);
   refuses(description,
           "commands[8]' (copy_start 'next') writes the destination of "
-          "copy_start 'first' at commands[6] while it is in flight");
+          "copy_start 'first' at commands[6] while that copy is in flight");
   commandsOf(description)[8]["bytes"] = 0;
   refuses(description, "commands[8]' uses token 1 while copy_start 'first' at "
                        "commands[6] is in flight");
@@ -163,7 +163,7 @@ TEST(PrefetchTest, NoWaitInTheLoop) {
   insert(description, 7, wait);
   refuses(description,
           "commands[9]' (copy 'keep') reads the destination of copy_start "
-          "'next' at commands[10] while it is in flight");
+          "'next' at commands[10] while that copy is in flight");
 }
 
 TEST(PrefetchTest, NoWaitAfterTheLoop) {
@@ -171,7 +171,7 @@ TEST(PrefetchTest, NoWaitAfterTheLoop) {
   commandsOf(description).erase(13);
   refuses(description,
           "commands[13]' (launch 'add_last') reads the destination of "
-          "copy_start 'next' at commands[10] while it is in flight");
+          "copy_start 'next' at commands[10] while that copy is in flight");
   commandsOf(description).erase(13);
   refuses(description, "commands[10]' (copy_start 'next') has no copy_wait");
 }
@@ -182,7 +182,7 @@ TEST(PrefetchTest, AnotherIterationWritesTheSource) {
   insert(description, 8, fill("clear", host(2 * bytes, -bytes)));
   refuses(description,
           "commands[8]' (fill 'clear') writes the source of copy_start 'next' "
-          "at commands[11] while it is in flight");
+          "at commands[11] while that copy is in flight");
   description = prefetch();
   insert(description, 8, fill("clear", host(2 * bytes, 0)));
   EXPECT_EQ(refusal(withQueues(description)).find("in flight"),
@@ -208,8 +208,8 @@ TEST(PrefetchTest, TheLastCopyIsInFlightAfterTheLoop) {
 TEST(PrefetchTest, SlotsLiveAllAroundTheLoop) {
   const char *whole =
       "waits for copy_start 'next' at commands[10] of the previous iteration, "
-      "but no slot that is live around the whole loop, from commands[7] to "
-      "commands[12], holds what the copy ";
+      "but no slot that is live during the whole loop, from commands[7] to "
+      "commands[12], contains the bytes that this copy ";
   Json description = prefetch();
   slotOf(description, 1)["last"] = 11;
   refuses(description, std::string(whole) + "writes");

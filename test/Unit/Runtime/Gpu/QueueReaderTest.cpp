@@ -100,8 +100,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"DeviceOfACpu", false, "/queues/0/engine", "device",
                "'queues[0].engine' is device, but the target has no GPU"},
         Damage{"TwoDevices", true, "/queues/1/engine", "device",
-               "'queues[1].engine' is device, like the engine of queue "
-               "'compute', expected at most one such queue"},
+               "'queues[1].engine' is device, which is already the engine of "
+               "queue 'compute', expected at most one queue with this engine"},
         Damage{"NoQueue", true, TRAIN "0/queue", "discarded",
                "'programs.train.segments[0].commands[0].queue' is missing"},
         Damage{"NoQueueOfACpu", false, TRAIN "0/queue", "discarded",
@@ -128,8 +128,8 @@ INSTANTIATE_TEST_SUITE_P(
                "commands[20].queue' is 'compute', whose engine is device, "
                "expected a queue of engine host"},
         Damage{"BothDirections", true, TRAIN "8/queue", "copy_out",
-               "commands[8].queue' is 'copy_out', which has copies of the "
-               "other direction: expected a queue for each direction"},
+               "commands[8].queue' is 'copy_out', which also executes copies "
+               "in the opposite direction: use one queue for each direction"},
         Damage{"AfterNoQueue",
                true,
                TRAIN "4/after",
@@ -140,8 +140,8 @@ INSTANTIATE_TEST_SUITE_P(
                true,
                TRAIN "8/after",
                {"copy_out"},
-               "commands[8].after[0]' is 'copy_out', whose engine is link: "
-               "only a copy_wait waits for copies"},
+               "commands[8].after[0]' is 'copy_out', whose engine is link: to "
+               "wait for a copy, use a copy_wait"},
         Damage{"AfterNoList", true, TRAIN "8/after", "compute",
                "commands[8].after' is not an array"},
         Damage{"WaitOfNobody", true, TRAIN "7/queues", "discarded",
@@ -158,15 +158,15 @@ INSTANTIATE_TEST_SUITE_P(
                TRAIN "7/queues",
                {"host", "host"},
                "is 'host', which is named twice"},
-        Damage{
-            "WaitAfter",
-            true,
-            TRAIN "7/after",
-            {"compute"},
-            "'programs.train.segments[0].commands[7].after' is given, but no "
-            "queue executes the command"},
+        Damage{"WaitAfter",
+               true,
+               TRAIN "7/after",
+               {"compute"},
+               "'programs.train.segments[0].commands[7].after' is given, but "
+               "no queue executes a loop_begin, loop_end or copy_wait"},
         Damage{"LoopOnAQueue", true, TRAIN "1/queue", "compute",
-               "is given, but no queue executes the command"},
+               "is given, but no queue executes a loop_begin, loop_end or "
+               "copy_wait"},
         Damage{"ManyQueues", true, "/queues",
                Json(Json::array_t(65, Json{{"name", "q"}, {"engine", "link"}})),
                "'queues' has 65 entries, expected at most 64"},
