@@ -78,8 +78,8 @@ Result<InputFile> InputFile::openSibling(const std::string &directory,
                                          const std::string &name) {
   if (!isPlainName(name))
     return Status::badInput("'" + directory + "': file name " + inQuotes(name) +
-                            " is not a plain name; only files in the same "
-                            "directory are read");
+                            " is invalid: expected the name of a file in this "
+                            "directory, without a path");
   // `name` has one path component, so O_NOFOLLOW ensures that the opened file
   // is in `directory`.
   std::string path = directory + "/" + name;
@@ -89,8 +89,8 @@ Result<InputFile> InputFile::openSibling(const std::string &directory,
   std::string blob = blobOfSnapshot(directory, path);
   if (blob.empty())
     return Status::badInput("'" + path +
-                            "' is a symbolic link out of its directory; put "
-                            "the file itself there");
+                            "' is a symbolic link that is not followed; "
+                            "replace the link with the file");
   fd = ::open(blob.c_str(), kOpenFlags | O_NOFOLLOW);
   return adopt(fd, errno, path);
 }

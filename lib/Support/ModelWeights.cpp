@@ -63,7 +63,7 @@ Result<ShardIndex> kiln::support::parseShardIndex(std::string_view text,
   if (!json.ok())
     return json.status();
   if (!json->is_object())
-    return Status::badInput(source + ": expected an object");
+    return Status::badInput(source + ": the index is not a JSON object");
   auto map = json->find("weight_map");
   if (map == json->end() || !map->is_object())
     return Status::badInput(source + ": has no object 'weight_map'");
@@ -77,7 +77,8 @@ Result<ShardIndex> kiln::support::parseShardIndex(std::string_view text,
     if (!isPlainName(file))
       return Status::badInput(source + ": shard " + inQuotes(file) +
                               " of tensor " + inQuotes(name) +
-                              " is not the plain name of a file beside it");
+                              " is invalid: expected the name of a file in the "
+                              "directory of the index, without a path");
     index.shardOf.emplace(name, file);
   }
   auto metadata = json->find("metadata");
@@ -187,7 +188,8 @@ Result<ModelWeights> ModelWeights::open(const std::string &path,
     for (const TensorInfo &tensor : file.tensors()) {
       if (!index->shardOf.count(tensor.name))
         return Status::badInput("'" + file.path() + "': tensor " +
-                                inQuotes(tensor.name) + " is not in " + source);
+                                inQuotes(tensor.name) + " is not listed in " +
+                                source);
       // `total` cannot overflow, because it is at most the sum of the file
       // sizes.
       total += tensor.end - tensor.begin;

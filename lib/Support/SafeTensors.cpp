@@ -59,14 +59,14 @@ Result<SafeTensorsFile> SafeTensorsFile::open(InputFile file,
   if (headerBytes > limits.maxHeaderBytes &&
       (std::memcmp(raw, "PK\3\4", 4) == 0 ||
        std::memcmp(raw, "\x80\2", 2) == 0))
-    return Status::badInput(source + " was written by torch.save, expected a "
-                                     "safetensors file: convert it, as with "
-                                     "safetensors.torch.save_file");
+    return Status::badInput(
+        source + " was written by torch.save, expected a safetensors file: "
+                 "convert it, for example with safetensors.torch.save_file");
   if (headerBytes > limits.maxHeaderBytes)
     return fail(length + " is above the limit of " +
                 std::to_string(limits.maxHeaderBytes));
   if (headerBytes > file.size() - 8)
-    return fail(length + " is beyond the end of the file, which has " +
+    return fail(length + " does not fit into the file, which has " +
                 std::to_string(file.size()) + " bytes");
 
   std::string json(headerBytes, '\0');
@@ -95,8 +95,9 @@ Status SafeTensorsFile::read(std::string_view name, ElementType type,
   if (!expected || *expected != bytes)
     return Status::badInput("'" + path() + "': tensor " + inQuotes(name) +
                             " has shape " + shapeText(tensor->shape) +
-                            ", which does not fill the " +
-                            std::to_string(bytes) + " bytes expected as " +
+                            ", whose size differs from the " +
+                            std::to_string(bytes) +
+                            " bytes that are expected for elements of type " +
                             std::string(infoOf(type).fileName));
   return readElements(*tensor, 0, tensor->elements, type, buffer);
 }

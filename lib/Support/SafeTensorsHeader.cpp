@@ -369,12 +369,14 @@ kiln::support::parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes,
   for (const TensorInfo &tensor : tensors) {
     if (tensor.begin > position)
       return fail(tensor, "data begins at " + std::to_string(tensor.begin) +
-                              ", which leaves a hole from " +
+                              ", which leaves unused bytes from " +
                               std::to_string(position));
     if (tensor.begin < position)
-      return fail(tensor, "data begins at " + std::to_string(tensor.begin) +
-                              " and overlaps another tensor's, which ends at " +
-                              std::to_string(position));
+      return fail(
+          tensor,
+          "data begins at " + std::to_string(tensor.begin) +
+              " and overlaps the data of another tensor, which end at " +
+              std::to_string(position));
     position = tensor.end;
   }
   if (position != dataBytes)

@@ -121,10 +121,12 @@ static Status refuseCopy(const ModelWeights &weights, const Copy &copy,
   return Status::badInput(
       "'" + weights.path() + "': the model has one tensor for " +
       inQuotes(copy.original->name) + " and " + inQuotes(name) +
-      ", which are tied, but the file has two that differ: " + difference +
+      ", which are tied, but the two tensors of the file differ: " +
+      difference +
       "; set tie_word_embeddings to false and compile again to train both, or "
       "pass --init-ignore=" +
-      printable(name) + " to start from " + inQuotes(copy.original->name));
+      printable(name) + " to initialize both from " +
+      inQuotes(copy.original->name));
 }
 
 static Status checkCopy(const ModelWeights &weights, const Copy &copy) {
@@ -186,7 +188,7 @@ kiln::support::checkUnusedTensors(const ModelWeights &weights,
   return Status::badInput(
       "'" + weights.path() + "' holds tensor " + inQuotes(refused.front()) +
       others +
-      ", which the model does not use: it may be the file of another model; if "
-      "not, pass --init-ignore=" +
+      ", which the model does not use: check that the file belongs to this "
+      "model; if it does, pass --init-ignore=" +
       flag);
 }

@@ -35,9 +35,10 @@ static constexpr int kSearches = 20;
 static Status verifyFile(const InputFile &file, const CheckpointFile &expected,
                          VerifyLevel level) {
   if (file.size() != expected.bytes)
-    return Status::badInput(
-        "'" + file.path() + "' has " + std::to_string(file.size()) +
-        " bytes, the manifest says " + std::to_string(expected.bytes));
+    return Status::badInput("'" + file.path() + "' has " +
+                            std::to_string(file.size()) +
+                            " bytes, but its size in the manifest is " +
+                            std::to_string(expected.bytes));
   if (level == VerifyLevel::Sizes)
     return Status();
   StreamHash hash;
@@ -114,8 +115,9 @@ search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
     // If another process replaces the only checkpoint during the listing, the
     // list may contain neither the old nor the new one.
     stale = true;
-    return Status::badInput("'" + path +
-                            "' holds no checkpoint (checkpoint-<step>)");
+    return Status::badInput(
+        "'" + path +
+        "' holds no checkpoint, expected a directory named checkpoint-<step>");
   }
   std::vector<std::string> notes;
   auto passOver = [&](const ListedCheckpoint &entry, const Status &status) {
@@ -173,6 +175,8 @@ Result<ModelWeights> kiln::runtime::openWeights(const std::string &path) {
     return weights;
   return Status::badInput(
       "'" + path +
-      "' is a directory of checkpoints, expected the weights of one: choose '" +
-      list->back().path + "', the newest, or another one");
+      "' is a directory of checkpoints, expected a single checkpoint: choose "
+      "'" +
+      list->back().path +
+      "', which is the newest, or another checkpoint in the directory");
 }

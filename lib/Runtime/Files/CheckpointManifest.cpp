@@ -107,9 +107,9 @@ kiln::runtime::parseManifest(std::string_view text, const std::string &source) {
   std::string_view ending = text.substr(body.size());
   if (ending.substr(0, kHashStart.size()) != kHashStart ||
       ending.substr(tail - kHashEnd.size()) != kHashEnd)
-    return fail("the manifest does not end in its hash");
+    return fail("the manifest does not end with a hash of its content");
   if (ending.substr(kHashStart.size(), kHashDigits) != hashOf(body))
-    return fail("the manifest does not match its hash");
+    return fail("the content of the manifest does not match its hash");
 
   JsonLimits limits;
   limits.maxBytes = kMaxManifestBytes;
@@ -117,13 +117,13 @@ kiln::runtime::parseManifest(std::string_view text, const std::string &source) {
   if (!document.ok())
     return document.status();
   if (!document->is_object())
-    return fail("expected an object");
+    return fail("the manifest is not a JSON object");
   std::optional<int64_t> format = member(*document, "format");
   if (format != kFormat)
     return fail("manifest format " +
                 (format ? std::to_string(*format) : std::string("missing")) +
                 ", expected " + std::to_string(kFormat) +
-                "; use the kiln version that wrote it");
+                "; use the kiln version that wrote the checkpoint");
   std::optional<int64_t> step = member(*document, "step");
   std::optional<int64_t> sequence = member(*document, "sequence");
   if (!step || !sequence)
@@ -143,9 +143,12 @@ kiln::runtime::parseManifest(std::string_view text, const std::string &source) {
     std::optional<int64_t> bytes = member(entry, "bytes");
     std::optional<std::string> hash = stringMember(entry, "xxh3_128");
     if (!name || !bytes || !hash)
-      return fail("an entry of the list of files lacks name, bytes or hash");
+      return fail(
+          "an entry of the list of files lacks 'name', 'bytes' or 'xxh3_128'");
     if (!isPlainName(*name))
-      return fail("file name " + inQuotes(*name) + " is not a plain name");
+      return fail("file name " + inQuotes(*name) +
+                  " is invalid: expected the name of a file in the checkpoint, "
+                  "without a path");
     if (!names.insert(*name).second)
       return fail("file " + inQuotes(*name) + " is listed twice");
     manifest.files.push_back({*name, uint64_t(*bytes), *hash});
@@ -167,8 +170,8 @@ kiln::runtime::readManifest(const std::string &path) {
   std::optional<int64_t> step = parseCheckpointName(baseName(path));
   if (step && *step != manifest->step)
     return Status::badInput(
-        "'" + file + "' is of step " + std::to_string(manifest->step) +
-        ", but its directory is of step " + std::to_string(*step));
+        "'" + file + "' has step " + std::to_string(manifest->step) +
+        ", but the name of its directory has step " + std::to_string(*step));
   return manifest;
 }
 

@@ -95,7 +95,7 @@ Status readNumber(const nlohmann::json &init, const char *key, double &value,
                   const std::string &where) {
   auto it = init.find(key);
   if (it == init.end() || !it->is_number())
-    return Status::badInput(where + ": init has no number '" +
+    return Status::badInput(where + ": init needs a number '" +
                             std::string(key) + "'");
   value = it->get<double>();
   if (!std::isfinite(value))
@@ -113,7 +113,7 @@ kiln::runtime::parseInitialValue(const nlohmann::json &init,
     return Status::badInput(where + ": init is not an object");
   auto kind = init.find("kind");
   if (kind == init.end() || !kind->is_string())
-    return Status::badInput(where + ": init has no string 'kind'");
+    return Status::badInput(where + ": init needs a string 'kind'");
   const std::string &name = kind->get_ref<const std::string &>();
 
   InitialValue result;
@@ -151,7 +151,8 @@ kiln::runtime::parseInitialValue(const nlohmann::json &init,
   auto frequencies = init.find("inv_freq");
   if (frequencies == init.end() || !frequencies->is_array() ||
       frequencies->empty())
-    return Status::badInput(where + ": init has no array 'inv_freq'");
+    return Status::badInput(where +
+                            ": init needs a non-empty array 'inv_freq'");
   for (const nlohmann::json &frequency : *frequencies) {
     if (!frequency.is_number() || !std::isfinite(frequency.get<double>()))
       return Status::badInput(where + ": an element of init 'inv_freq' is not "
@@ -185,14 +186,16 @@ Status kiln::runtime::fillInitialValue(const InitialValue &init, uint64_t seed,
   std::optional<int64_t> elements = checkedElements(shape);
   if (!elements || begin < 0 || begin > end || end > *elements)
     return Status::error(where + ": elements [" + std::to_string(begin) + ", " +
-                         std::to_string(end) + ") are not within shape " +
+                         std::to_string(end) +
+                         ") are not within a tensor of shape " +
                          shapeText(shape));
   bool isRope = init.kind == InitialValue::Kind::RopeCos ||
                 init.kind == InitialValue::Kind::RopeSin;
   if (isRope && (shape.size() != 2 ||
                  shape[1] != int64_t(init.inverseFrequencies.size())))
     return Status::error(
-        where + ": shape " + shapeText(shape) + " does not fit a table of " +
+        where + ": shape " + shapeText(shape) +
+        " is invalid, expected a matrix with one column for each of " +
         std::to_string(init.inverseFrequencies.size()) + " rotary frequencies");
   if (init.zeroRow &&
       (shape.empty() || *init.zeroRow < 0 || *init.zeroRow >= shape.front()))
@@ -212,7 +215,7 @@ Status kiln::runtime::fillInitialValue(const InitialValue &init, uint64_t seed,
     return Status();
   }
   if (!isConvertible(ElementType::F64, type))
-    return Status::error(where + ": an initial value cannot be stored as " +
+    return Status::error(where + ": initial values cannot be converted to " +
                          std::string(infoOf(type).fileName));
 
   Elements values(init, shape, keyedHash(stateName, seed));

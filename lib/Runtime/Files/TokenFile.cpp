@@ -73,16 +73,17 @@ Result<TokenLayout> parseLlmcHeader(std::string_view head, uint64_t fileBytes,
                             std::to_string(version));
   auto tokens = static_cast<int32_t>(littleEndian(bytes + 8, 4));
   if (tokens < 0)
-    return Status::badInput("'" + path + "': the header says " +
-                            std::to_string(tokens) + " tokens");
+    return Status::badInput("'" + path + "': the header has a token count of " +
+                            std::to_string(tokens) + ", expected at least 0");
   // `tokens` is less than 2^31 and bytesPerToken is at most 4, so that the sum
   // does not overflow.
   uint64_t expected = kHeaderBytes + uint64_t(tokens) * bytesPerToken;
   if (expected != fileBytes)
     return Status::badInput(
-        "'" + path + "': the header says " + std::to_string(tokens) +
-        " tokens, which makes " + std::to_string(expected) +
-        " bytes, but the file has " + std::to_string(fileBytes));
+        "'" + path + "': the header has a token count of " +
+        std::to_string(tokens) + ", which requires a file of " +
+        std::to_string(expected) + " bytes, but the file has " +
+        std::to_string(fileBytes));
   return TokenLayout{kHeaderBytes, bytesPerToken, tokens};
 }
 
@@ -94,7 +95,7 @@ Result<TokenLayout> kiln::runtime::parseTokenLayout(std::string_view head,
   if (fileBytes == 0)
     return Status::badInput("'" + path + "' is empty, expected tokens");
   if (fileBytes > uint64_t(INT64_MAX))
-    return Status::badInput("'" + path + "' is too large");
+    return Status::badInput("'" + path + "' has more than 2^63 - 1 bytes");
   if (endsWith(path, ".txt"))
     return TokenLayout{0, 1, int64_t(fileBytes)};
 
@@ -115,9 +116,10 @@ Result<TokenLayout> kiln::runtime::parseTokenLayout(std::string_view head,
                               "expected little-endian");
   }
   if (!endsWith(path, ".bin"))
-    return Status::badInput("'" + path +
-                            "' is neither an llm.c token file nor named .bin "
-                            "(raw 16-bit tokens) or .txt (bytes)");
+    return Status::badInput(
+        "'" + path +
+        "' is not an llm.c token file, and its name ends neither in .bin (raw "
+        "16-bit tokens) nor in .txt (each byte is a token)");
   if (fileBytes % 2 != 0)
     return Status::badInput("'" + path + "' has an odd number of bytes (" +
                             std::to_string(fileBytes) +
@@ -145,12 +147,13 @@ Result<TokenFile> TokenFile::open(const std::string &path, int64_t vocabulary,
   if (vocabulary < 1 || vocabulary > INT32_MAX)
     return Status::badInput("the model's vocabulary of " +
                             std::to_string(vocabulary) +
-                            " tokens is out of range");
+                            " tokens is out of range, expected 1 to 2^31 - 1");
   if (layout->bytesPerToken == 1 && vocabulary < 256)
-    return Status::badInput("'" + path +
-                            "' is read as bytes, which needs a vocabulary of "
-                            "at least 256; the model has " +
-                            std::to_string(vocabulary));
+    return Status::badInput(
+        "'" + path +
+        "' is read as one token per byte, which needs a vocabulary of at least "
+        "256 tokens, but the number of tokens in the model's vocabulary is " +
+        std::to_string(vocabulary));
   return TokenFile(std::move(*file), *layout, vocabulary, shuffleSeed);
 }
 
@@ -190,8 +193,9 @@ Status TokenFile::checkLength(int64_t length) const {
     return Status();
   return Status::badInput(
       "'" + path() + "' has " + std::to_string(layout_.tokens) +
-      " tokens; a sequence of " + std::to_string(length) +
-      " with its targets needs " + std::to_string(length + 1) +
+      " tokens, but a sequence of " + std::to_string(length) +
+      " tokens and the target of its last token need " +
+      std::to_string(length + 1) +
       ": use more data, or compile with a smaller --seq");
 }
 
@@ -224,11 +228,12 @@ Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,
       uint32_t token = littleEndian(buffer_.get() + i * width, width);
       int64_t at = done + i;
       if (token >= uint64_t(vocabulary_))
-        return Status::badInput(
-            "'" + path() + "': token " + std::to_string(firstToken + at) +
-            " has id " + std::to_string(token) +
-            ", but the model's vocabulary has only " +
-            std::to_string(vocabulary_) + ": tokenize for this model");
+        return Status::badInput("'" + path() + "': token " +
+                                std::to_string(firstToken + at) + " has id " +
+                                std::to_string(token) +
+                                ", but the model's vocabulary has only " +
+                                std::to_string(vocabulary_) +
+                                " tokens: tokenize the text for this model");
       if (at < length)
         tokens[at] = token;
       if (at > 0)

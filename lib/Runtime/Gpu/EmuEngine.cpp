@@ -365,7 +365,7 @@ Result<std::unique_ptr<Engine>> kiln::runtime::createEmuEngine(
     return file.status();
   if (file->description.target.kind != TargetKind::CudaEmu)
     return Status::error("the program description is not for cuda-emu, but "
-                         "this executable was linked for it");
+                         "this executable was linked for cuda-emu");
   if (Status status = requireOneRank(file->description); !status.ok())
     return status;
   std::unique_ptr<Engine> engine =

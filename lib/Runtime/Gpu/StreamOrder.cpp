@@ -166,12 +166,13 @@ Status OrderCheck::missingEvent(std::size_t earlier, std::size_t later,
   const char *waiting = streamName(streams_.actions[later].stream);
   return Status::error(
       "missing event: " + describe(earlier) + " " + deed(earlier, place) +
-      ", and " + describe(later) + " " + deed(later, place) + ", at byte " +
+      ", and " + describe(later) + " " + deed(later, place) +
+      ", but no event orders these two accesses to byte " +
       std::to_string(place.offset) + " of the " +
-      (place.arena == ArenaKind::Host ? "host" : "device") +
-      " arena, in no fixed order: " + waiting + " must wait, before commands[" +
+      (place.arena == ArenaKind::Host ? "host" : "device") + " arena: stream " +
+      waiting + " must wait, before commands[" +
       std::to_string(streams_.actions[later].command) +
-      "], for an event that " + recording + " records after commands[" +
+      "], for an event that stream " + recording + " records after commands[" +
       std::to_string(streams_.actions[earlier].command) + "]");
 }
 

@@ -397,7 +397,7 @@ void Driver::warnOfBytes() const {
   if (!what.empty())
     warn("the model's vocabulary has " + std::to_string(vocabulary) +
          " tokens, but each byte of a text is used as one token, because the "
-         "executable has no tokenizer: " +
+         "executable has no tokenizer; this applies to " +
          what);
 }
 

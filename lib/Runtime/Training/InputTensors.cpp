@@ -68,12 +68,12 @@ Status InputTensors::check(const InputInfo &input, const std::string &flag,
     rows = ", one row per sequence of the data";
   }
   if (!tensor)
-    return Status::badInput(file_.path() + ": has no tensor " +
-                            inQuotes(input.name) + ", expected one of shape " +
-                            shapeText(wanted) + rows +
-                            ", because the model declares that input; write "
-                            "it to the file that " +
-                            flag + " names");
+    return Status::badInput(
+        file_.path() + ": has no tensor " + inQuotes(input.name) +
+        ", expected a tensor of shape " + shapeText(wanted) + rows +
+        ", because the model declares an input with this name; write the "
+        "tensor to the file that " +
+        flag + " names");
   if (tensor->shape != wanted)
     return Status::badInput(file_.path() + ": tensor " + inQuotes(input.name) +
                             " has shape " + shapeText(tensor->shape) +
@@ -82,7 +82,7 @@ Status InputTensors::check(const InputInfo &input, const std::string &flag,
     return Status::badInput(file_.path() + ": tensor " + inQuotes(input.name) +
                             " has type " +
                             std::string(infoOf(tensor->type).fileName) +
-                            ", expected numbers that convert to " +
+                            ", expected a type that converts to " +
                             std::string(infoOf(input.type).name));
   if (input.isBatched)
     return Status();

@@ -297,7 +297,7 @@ Status FlagParser::readChanging() {
       for (const std::string &other : known)
         names += (names.empty() ? "" : ", ") + other;
       return usage("--resume-changing: " + inQuotes(name) +
-                   " is unknown, expected some of " + names);
+                   " is unknown, expected one or more of " + names);
     }
     options_.resumeChanging.insert(name);
   }
@@ -308,7 +308,8 @@ Status FlagParser::readChanging() {
 /// kiln-diff requests each step.
 Status FlagParser::checkLockstep() const {
   if (options_.lockstep < 0)
-    return usage("--lockstep is not a file descriptor");
+    return usage(
+        "--lockstep is negative, expected the number of a file descriptor");
   if (options_.steps == 0 && !options_.continues())
     return usage("--lockstep needs --steps of at least 1");
   for (const char *flag :
@@ -384,7 +385,7 @@ static Status checkNames(int argc, const char *const *argv,
   if (!rest.ok() || rest->empty())
     return rest.status();
   return usage("unexpected argument " + inQuotes(rest->front()) +
-               ": everything is a flag with a value, such as --data=FILE");
+               ": every argument is a flag with a value, such as --data=FILE");
 }
 
 Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv,

@@ -17,10 +17,10 @@ namespace kiln::runtime {
 
 static Status mismatch(const ProgramInfo &info, const ValueInfo &value,
                        const std::string &expected) {
-  return Status::error("program " + inQuotes(info.name) + ": " +
-                       inQuotes(value.name) + " has shape " +
-                       shapeText(value.shape) + ", expected " + expected +
-                       "; compile the executable again");
+  return Status::error(
+      "program " + inQuotes(info.name) + ": " + inQuotes(value.name) +
+      " has a wrong type or shape: the shape is " + shapeText(value.shape) +
+      ", expected " + expected + "; compile the executable again");
 }
 
 Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
@@ -122,8 +122,8 @@ Result<ProgramInputs> ProgramInputs::bind(Engine &engine, size_t program) {
   if (inputs.batch_ % inputs.microbatches_ != 0)
     return Status::error(
         "program " + inQuotes(info.name) + ": the batch of " +
-        std::to_string(inputs.batch_) + " does not split into " +
-        std::to_string(inputs.microbatches_) + " micro-batches");
+        std::to_string(inputs.batch_) + " sequences cannot be divided into " +
+        std::to_string(inputs.microbatches_) + " equal micro-batches");
   inputs.sink_.resize(size_t(inputs.length_));
   return inputs;
 }

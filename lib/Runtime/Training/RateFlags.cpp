@@ -26,7 +26,8 @@ Status checkRates(const ScheduleOptions &schedule, double gradClip,
   if (!isRate(schedule.rate) || !isRate(schedule.minRate))
     return usage("--lr and --min-lr must be finite and not negative");
   if (schedule.minRate > schedule.rate)
-    return usage("--min-lr is above --lr: the rate decays from --lr to it");
+    return usage(
+        "--min-lr is above --lr: the rate decays from --lr to --min-lr");
   if (!isRate(gradClip))
     return usage("--grad-clip must be finite and not negative");
   if (has("--lr-gamma") && !(schedule.gamma > 0 && schedule.gamma <= 1))
@@ -49,11 +50,12 @@ Status checkRates(const ScheduleOptions &schedule, double gradClip,
   if (exponential && !has("--lr-gamma"))
     return usage("--lr-schedule=exponential needs --lr-gamma=X");
   if (schedule.warmup == WarmupKind::Constant && !scales)
-    return usage("--warmup=constant holds the rate at the unscaled --lr, so it "
-                 "needs --lr-scaling");
+    return usage("--warmup=constant needs --lr-scaling: the warmup uses the "
+                 "unscaled --lr, and later steps use the scaled rate");
   if (wsd && (schedule.warmupSteps > steps ||
               schedule.cooldownSteps > steps - schedule.warmupSteps))
-    return usage("--warmup-steps and --cooldown-steps are more than --steps");
+    return usage(
+        "the sum of --warmup-steps and --cooldown-steps is more than --steps");
   return Status();
 }
 

@@ -185,7 +185,7 @@ Status adoptChoices(const ResumePoint &point, Options &options,
                  (point.record.isKnown
                       ? " belongs to a run that has not trained yet"
                       : " was saved by an earlier version of kiln, which did "
-                        "not record it"));
+                        "not record --steps"));
   std::vector<const ChoiceFlag *> changed;
   for (const ChoiceFlag &choice : choiceFlags) {
     if (!options.isGiven(choice.flag))

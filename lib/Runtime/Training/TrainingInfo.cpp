@@ -49,7 +49,7 @@ static UpdateRule readUpdate(const Node &node) {
   if (!options.json().is_object())
     options.fail("is not an object");
   else if (options.json().size() > mostEntries)
-    options.fail("has too many members");
+    options.fail("has more than 1000 members");
   else
     for (auto &[name, value] : options.json().items()) {
       if (!value.is_number())

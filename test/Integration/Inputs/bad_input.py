@@ -61,24 +61,24 @@ refuse(
 write("cut.bin", TOKENS[:2000])
 refuse(
     BAD_INPUT,
-    "'cut.bin': the header says 1010 tokens, which makes 3044 bytes, but the file has 2000",
+    "'cut.bin': the header has a token count of 1010, which requires a file of 3044 bytes, but the file has 2000",
     "--data=cut.bin",
 )
 write("large-id.bin", tokens_of([1] * 30 + [211] + [1] * 100))
 refuse(
     BAD_INPUT,
-    "'large-id.bin': token 30 has id 211, but the model's vocabulary has only 211: tokenize for this model",
+    "'large-id.bin': token 30 has id 211, but the model's vocabulary has only 211 tokens: tokenize the text for this model",
     "--data=large-id.bin",
 )
 refuse(
     BAD_INPUT,
-    "'model.safetensors' is neither an llm.c token file nor named .bin (raw 16-bit tokens) or .txt (bytes)",
+    "'model.safetensors' is not an llm.c token file, and its name ends neither in .bin (raw 16-bit tokens) nor in .txt (each byte is a token)",
     "--data=model.safetensors",
 )
 write("words.txt", b"text " * 100)
 refuse(
     BAD_INPUT,
-    "'words.txt' is read as bytes, which needs a vocabulary of at least 256; the model has 211",
+    "'words.txt' is read as one token per byte, which needs a vocabulary of at least 256 tokens, but the number of tokens in the model's vocabulary is 211",
     "--data=words.txt",
 )
 
@@ -98,7 +98,7 @@ refuse(
 write("cut-header.safetensors", WEIGHTS[:1000])
 refuse(
     BAD_INPUT,
-    f"'cut-header.safetensors' is not a valid safetensors file: header length {header} is beyond the end of the file, which has 1000 bytes",
+    f"'cut-header.safetensors' is not a valid safetensors file: header length {header} does not fit into the file, which has 1000 bytes",
     "--init=cut-header.safetensors",
 )
 data = len(WEIGHTS) - 8 - header

@@ -121,7 +121,7 @@ def refuse(code, text, *flags, train=common):
 
 
 refuse(2, "the model declares the inputs 'mask', 'temperature', 'offsets': give a file with their tensors by --inputs=FILE.safetensors")
-refuse(3, "has no tensor 'mask', expected one of shape [13, 8], one row per sequence of the data", f"--inputs={write('a.safetensors', mask=None)}")
+refuse(3, "has no tensor 'mask', expected a tensor of shape [13, 8], one row per sequence of the data", f"--inputs={write('a.safetensors', mask=None)}")
 few = ([ROWS - 1, LENGTH], mask[: (ROWS - 1) * LENGTH])
 refuse(3, "tensor 'mask' has shape [12, 8], expected [13, 8], one row per sequence", f"--inputs={write('b.safetensors', mask=few)}")
 refuse(3, "tensor 'temperature' has shape [1], expected []", f"--inputs={write('c.safetensors', temperature=([1], reals(1)))}")

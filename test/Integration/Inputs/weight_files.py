@@ -80,8 +80,8 @@ write_model("differs", mask, other_head)
 expect(
     train("--init=differs", expect=BAD_INPUT),
     "error: 'differs': the model has one tensor for 'transformer.wte.weight' and 'lm_head.weight', which are tied, but "
-    "the file has two that differ: first in element 77; set tie_word_embeddings to false and compile again to train "
-    "both, or pass --init-ignore=lm_head.weight to start from 'transformer.wte.weight'",
+    "the two tensors of the file differ: first in element 77; set tie_word_embeddings to false and compile again to train "
+    "both, or pass --init-ignore=lm_head.weight to initialize both from 'transformer.wte.weight'",
 )
 expect(train("--init=differs", "--init-ignore=lm_head.weight"), usual)
 
@@ -89,8 +89,8 @@ expect(train("--init=differs", "--init-ignore=lm_head.weight"), usual)
 write_model("further", further, equal_head)
 expect(
     train("--init=further", expect=BAD_INPUT),
-    "error: 'further' holds tensor 'transformer.h.7.ln_1.bias', which the model does not use: it may be the file of "
-    "another model; if not, pass --init-ignore=transformer.h.7.ln_1.bias",
+    "error: 'further' holds tensor 'transformer.h.7.ln_1.bias', which the model does not use: check that the file "
+    "belongs to this model; if it does, pass --init-ignore=transformer.h.7.ln_1.bias",
 )
 expect(train("--init=further", "--init-ignore=transformer.h.7.ln_1.bias,lm_head.weight"), usual)
 done = harness.run([kilnc, "further", "--emit=forward", "-o", "forward.mlir"])
@@ -121,8 +121,8 @@ expect(saved, CONFIG.replace('"dtype" : "bfloat16"', '"dtype" : "float32"'))
 shutil.rmtree("saved/checkpoint-1/")
 expect(
     train("--init=saved", expect=BAD_INPUT),
-    "error: 'saved' is a directory of checkpoints, expected the weights of one: choose 'saved/checkpoint-2', the "
-    "newest, or another one",
+    "error: 'saved' is a directory of checkpoints, expected a single checkpoint: choose 'saved/checkpoint-2', "
+    "which is the newest, or another checkpoint in the directory",
 )
 train("--init=saved/checkpoint-2")
 harness.run([kilnc, "plain", "--batch=2", "--seq=24", "--precision=fp64", "--max-threads=1", "-o", "train"])

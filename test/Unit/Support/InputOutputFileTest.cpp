@@ -88,7 +88,7 @@ TEST(InputFile, SiblingsStayInside) {
   for (const char *name :
        {"../shard", "..", ".", "", "/etc/passwd", "a/b", "a\nb", "..\\shard"})
     expectBadInput(InputFile::openSibling(inner, name).status(),
-                   "is not a plain name");
+                   "is invalid: expected the name of a file in this directory");
   expectBadInput(InputFile::openSibling(inner, "link").status(),
                  "symbolic link");
   expectBadInput(InputFile::openSibling(inner, "none").status(), "No such");

@@ -88,7 +88,7 @@ TEST(SafeTensorsMalformed, S06_HeaderAboveLimit) {
 
 TEST(SafeTensorsMalformed, S07_HeaderBeyondTheFile) {
   expectRejected(littleEndian(3, 8) + "{}",
-                 "header length 3 is beyond the end of the file");
+                 "header length 3 does not fit into the file");
 }
 
 TEST(SafeTensorsMalformed, S08_TruncatedAtEveryByte) {
@@ -98,9 +98,8 @@ TEST(SafeTensorsMalformed, S08_TruncatedAtEveryByte) {
   for (std::size_t length = 0; length < kValid.size(); ++length)
     expectRejected(kValid.substr(0, length),
                    length < 8 ? "is not a valid safetensors file"
-                   : length < kValid.size() - 6
-                       ? "is beyond the end of the file"
-                       : "data ends at ");
+                   : length < kValid.size() - 6 ? "does not fit into the file"
+                                                : "data ends at ");
 }
 
 TEST(SafeTensorsMalformed, S09_InvalidUtf8) {
@@ -267,10 +266,10 @@ TEST(SafeTensorsMalformed, S28_SizeDiffersFromShape) {
 }
 
 TEST(SafeTensorsMalformed, S29_Hole) {
-  expectTensorRejected("U8", "[7]", "[1,8]", "leaves a hole from 0");
+  expectTensorRejected("U8", "[7]", "[1,8]", "leaves unused bytes from 0");
   expectHeaderRejected("{" + entry("a", "U8", "[2]", "[0,2]") + "," +
                            entry("b", "U8", "[4]", "[4,8]") + "}",
-                       "leaves a hole from 2", "abcdefgh");
+                       "leaves unused bytes from 2", "abcdefgh");
 }
 
 TEST(SafeTensorsMalformed, S30_Overlap) {

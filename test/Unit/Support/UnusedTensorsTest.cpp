@@ -91,12 +91,12 @@ TEST_F(UnusedTensors, EqualCopiesAndKnownTensorsPass) {
 TEST_F(UnusedTensors, CopiesThatDiffer) {
   write("model.safetensors", {wte, b, {"head", {1, 2, -0.25}}});
   std::string path = "'" + (directory / "model.safetensors") + "'";
-  expectBadInput(check(), path + ": the model has one tensor for 'wte' and "
-                                 "'head', which are tied, but the file has two "
-                                 "that differ: first in element 2; set "
-                                 "tie_word_embeddings to false and compile "
-                                 "again to train both, or pass "
-                                 "--init-ignore=head to start from 'wte'");
+  expectBadInput(
+      check(),
+      path + ": the model has one tensor for 'wte' and 'head', which are tied, "
+             "but the two tensors of the file differ: first in element 2; set "
+             "tie_word_embeddings to false and compile again to train both, or "
+             "pass --init-ignore=head to initialize both from 'wte'");
   expectOk(check({"head"}));
   write("model.safetensors", {wte, b, {"head", {1, 2}}});
   expectBadInput(check(), "two that differ: shapes [3] and [2];");
@@ -121,10 +121,9 @@ TEST_F(UnusedTensors, CopiesInShards) {
 
 TEST_F(UnusedTensors, Others) {
   write("model.safetensors", {wte, b, {"x", {1}}, {"h.mask", {1}}});
-  expectBadInput(check(),
-                 "holds tensor 'h.mask' and 1 others, which the model does not "
-                 "use: it may be the file of another model; if not, pass "
-                 "--init-ignore=h.mask,x");
+  expectBadInput(check(), "holds tensor 'h.mask' and 1 others, which the model "
+                          "does not use: check that the file belongs to this "
+                          "model; if it does, pass --init-ignore=h.mask,x");
   expectBadInput(check({"x"}), "holds tensor 'h.mask', which the model does");
   expectOk(check({"x", "h.mask"}));
   std::vector<Tensor> many = {wte, b};

@@ -378,7 +378,7 @@ TEST_F(DriverTest, WarnsWhenBytesAreNotTheModelsTokens) {
   EXPECT_EQ(outcome.err,
             "warning: the model's vocabulary has 50257 tokens, but each byte "
             "of a text is used as one token, because the executable has no "
-            "tokenizer: '" +
+            "tokenizer; this applies to '" +
                 path("text.txt") + "', '" + path("text.txt") +
                 "', --prompt, the text of --generate\n");
 }

@@ -143,7 +143,7 @@ TEST_F(ResumeTest, FlagsMustGoWithThoseOfTheCheckpoint) {
   refuse({"--seed=3"}, "--seed=3 contradicts the checkpoint");
   refuse({"--shuffle=3"}, "--shuffle=3 contradicts the checkpoint");
   refuse({"--resume-changing=optimiser"},
-         "--resume-changing: 'optimiser' is unknown, expected some of "
+         "--resume-changing: 'optimiser' is unknown, expected one or more of "
          "optimizer, dropout, lossy, batch, seq, clip, frozen, data");
   refuse({"--resume-changing=data,,batch"}, "'' is unknown");
   EXPECT_EQ(runToy({data(), "--steps=1", "--resume-changing=data"}).exitCode,

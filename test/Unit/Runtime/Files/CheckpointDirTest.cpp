@@ -220,7 +220,7 @@ TEST(CheckpointDir, ARenamedCheckpointIsNoticed) {
   std::filesystem::rename(temporary / "checkpoint-1",
                           temporary / "checkpoint-7");
   expectBadInput(findCheckpoint(temporary / "checkpoint-7").status(),
-                 "is of step 1, but its directory is of step 7");
+                 "has step 1, but the name of its directory has step 7");
   // A directory name that contains no step is allowed.
   std::filesystem::rename(temporary / "checkpoint-7", temporary / "best");
   EXPECT_EQ(stepFound(temporary / "best"), 1);
@@ -342,7 +342,8 @@ TEST(CheckpointManifest, Rejects) {
   for (std::size_t length = 0; length < good.size(); ++length)
     ASSERT_FALSE(parseManifest(good.substr(0, length), "m").ok());
   expectBadInput(parseManifest("", "m").status(), "truncated");
-  expectBadInput(parseManifest(good + " ", "m").status(), "end in its hash");
+  expectBadInput(parseManifest(good + " ", "m").status(),
+                 "end with a hash of its content");
   std::string other = good;
   other[good.find("config")] = 'C';
   expectBadInput(parseManifest(other, "m").status(), "match its hash");
@@ -359,10 +360,11 @@ TEST(OpenWeights, DirectoryOfCheckpoints) {
         [](CheckpointStage &stage) { return stage.addText("a.txt", "a"); },
         nlohmann::json::object(), 0, notes));
   expectBadInput(openWeights(directory / "run").status(),
-                 "run' is a directory of checkpoints, expected the weights of "
-                 "one: choose '" +
+                 "run' is a directory of checkpoints, expected a single "
+                 "checkpoint: choose '" +
                      directory.path() +
-                     "/run/checkpoint-100', the newest, or another one");
+                     "/run/checkpoint-100', which is the newest, or another "
+                     "checkpoint in the directory");
 }
 
 } // namespace

@@ -189,11 +189,13 @@ TEST(InitialValues, RejectsBadSpecs) {
     expectBadInput(parseInitialValue(init, "state 'x'").status(), fragment);
   };
   reject(json::array(), "not an object");
-  reject({{"value", 1}}, "no string 'kind'");
+  reject({{"value", 1}}, "needs a string 'kind'");
   reject({{"kind", "zeros"}}, "unknown kind of init 'zeros'");
-  reject({{"kind", "normal"}, {"mean", 0}}, "no number 'stddev'");
-  reject({{"kind", "uniform"}, {"low", "0"}, {"high", 1}}, "no number 'low'");
-  reject({{"kind", "rope_cos"}, {"scale", 1}}, "no array 'inv_freq'");
+  reject({{"kind", "normal"}, {"mean", 0}}, "needs a number 'stddev'");
+  reject({{"kind", "uniform"}, {"low", "0"}, {"high", 1}},
+         "needs a number 'low'");
+  reject({{"kind", "rope_cos"}, {"scale", 1}},
+         "needs a non-empty array 'inv_freq'");
   reject({{"kind", "rope_cos"}, {"scale", 1}, {"inv_freq", {"a"}}},
          "not a finite number");
 }

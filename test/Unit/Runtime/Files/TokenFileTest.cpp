@@ -100,7 +100,8 @@ TEST(TokenFile, TailRule) {
     int32_t buffer[8];
     if (tokens == 4) {
       expectBadInput(file->checkLength(4),
-                     "has 4 tokens; a sequence of 4 with its targets needs 5");
+                     "has 4 tokens, but a sequence of 4 tokens and the target "
+                     "of its last token need 5");
       expectBadInput(file->readSequence(0, 4, buffer, buffer + 4),
                      "has 4 tokens");
     } else {
@@ -162,7 +163,7 @@ TEST(TokenFile, RejectsBadFiles) {
   std::string two = rawTokens({1, 2});
   expectRejected("t.bin", "", "is empty");
   expectRejected("t.bin", "123", "odd number of bytes (3)");
-  expectRejected("t.npy", two, "nor named .bin");
+  expectRejected("t.npy", two, "its name ends neither in .bin");
   expectRejected("t.txt", "hello", "needs a vocabulary of at least 256", 255);
   expectRejected("t.bin", two, "vocabulary of 0 tokens", 0);
   expectRejected("t.bin", llmcFile(20240520, 1, 2, two).substr(0, 1000),
@@ -172,10 +173,11 @@ TEST(TokenFile, RejectsBadFiles) {
   expectRejected("t.bin", llmcFile(20240801, 1, 1, two),
                  "version 1, expected 7");
   expectRejected("t.bin", llmcFile(20240520, 1, -1, two), "says -1 tokens");
-  expectRejected(
-      "t.bin", llmcFile(20240520, 1, 3, two),
-      "says 3 tokens, which makes 1030 bytes, but the file has 1028");
-  expectRejected("t.bin", llmcFile(20240520, 1, 1, two), "makes 1026 bytes");
+  expectRejected("t.bin", llmcFile(20240520, 1, 3, two),
+                 "has a token count of 3, which requires a file of 1030 bytes, "
+                 "but the file has 1028");
+  expectRejected("t.bin", llmcFile(20240520, 1, 1, two),
+                 "requires a file of 1026 bytes");
   expectRejected("t.bin", llmcFile(__builtin_bswap32(20240520), 1, 2, two),
                  "big-endian");
   expectRejected("t.bin", llmcFile(20240522, 1, 2, two), "an evaluation set");

@@ -144,12 +144,13 @@ TEST(StreamProgramTest, NoWaitIsLeftToTwoCopiesInARow) {
 TEST(StreamOrderTest, NamesBothSidesOfAMissingEvent) {
   Streams streams(thereAndBack());
   streams.streams.actions[2].waits.clear();
-  EXPECT_EQ(streams.check(),
-            "missing event: launch 'make_x' (commands[0]) on the compute "
-            "stream writes 'x', and copy_start 'x' (commands[2]) on the "
-            "copy-out stream reads 'x', at byte 0 of the device arena, in no "
-            "fixed order: copy-out must wait, before commands[2], for an event "
-            "that compute records after commands[0]");
+  EXPECT_EQ(
+      streams.check(),
+      "missing event: launch 'make_x' (commands[0]) on the compute stream "
+      "writes 'x', and copy_start 'x' (commands[2]) on the copy-out stream "
+      "reads 'x', but no event orders these two accesses to byte 0 of the "
+      "device arena: stream copy-out must wait, before commands[2], for an "
+      "event that stream compute records after commands[0]");
   streams.streams.actions[2].waits = {4};
   EXPECT_NE(streams.check().find("waits for event 4, which no earlier action"),
             std::string::npos);
@@ -158,12 +159,13 @@ TEST(StreamOrderTest, NamesBothSidesOfAMissingEvent) {
 TEST(StreamOrderTest, NamesTheScalarThatTheHostStillReads) {
   Streams streams(thereAndBack());
   streams.streams.actions[7].waits.clear();
-  EXPECT_EQ(streams.check(),
-            "missing event: launch 'make_y' (commands[5]) on the host stream "
-            "reads 's', and launch 'again_s' (commands[8]) on the compute "
-            "stream writes 's2', at byte 256 of the device arena, in no fixed "
-            "order: compute must wait, before commands[8], for an event that "
-            "host records after commands[5]");
+  EXPECT_EQ(
+      streams.check(),
+      "missing event: launch 'make_y' (commands[5]) on the host stream reads "
+      "'s', and launch 'again_s' (commands[8]) on the compute stream writes "
+      "'s2', but no event orders these two accesses to byte 256 of the device "
+      "arena: stream compute must wait, before commands[8], for an event that "
+      "stream host records after commands[5]");
 }
 
 /// Removes each wait and returns the number of waits whose absence is detected,

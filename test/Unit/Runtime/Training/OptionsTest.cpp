@@ -222,8 +222,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--steps=1", "--data=d", "--resume-changing=data"},
                  "--resume-changing needs --resume"},
         BadFlags{{"--data=d", "--resume=m", "--resume-changing=batch,speed"},
-                 "'speed' is unknown, expected some of optimizer, dropout, "
-                 "lossy, batch, seq, clip, frozen, data"},
+                 "'speed' is unknown, expected one or more of optimizer, "
+                 "dropout, lossy, batch, seq, clip, frozen, data"},
         BadFlags{{"--steps=1", "--data=d", "--save-every=2"}, "--save"},
         BadFlags{{"--steps=1", "--data=d", "--val-every=2"}, "--val-data"},
         BadFlags{{"--steps=1", "--data=d", "--init=m", "--from-scratch"},
