@@ -11,7 +11,7 @@
 // RUN: not kiln-run %s --entry=f 2>&1 | FileCheck %s --check-prefix=INPUTS
 // INPUTS: error: program 'f' has inputs: give their values with --inputs=FILE.safetensors
 // RUN: not kiln-run %s --entry=f --steps=1 2>&1 | FileCheck %s --check-prefix=FLAG
-// FLAG: error: --steps is a flag of training: give --data=FILE and --steps=N as well, or leave it out to run one program once
+// FLAG: error: --steps is a flag of training: to train, add --data=FILE and --steps=N; to run one program once, omit this flag
 // RUN: not kiln-run %s --entry=f --eval-type=f16 2>&1 | FileCheck %s --check-prefix=EVAL
 // EVAL: error: --eval-type is 'f16', expected f32 or f64
 // RUN: not kiln-run %s --entry=f --seed=x 2>&1 | FileCheck %s --check-prefix=SEED

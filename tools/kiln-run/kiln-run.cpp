@@ -160,8 +160,8 @@ static Status parseOnceFlags(CommandLine &line) {
         return usage("--seed is '" + value.str() + "', expected a number");
     } else {
       return usage(name.str() +
-                   " is a flag of training: give --data=FILE and --steps=N as "
-                   "well, or leave it out to run one program once");
+                   " is a flag of training: to train, add --data=FILE and "
+                   "--steps=N; to run one program once, omit this flag");
     }
   }
   if (!line.hasEntry)

@@ -57,26 +57,27 @@ template <typename T> struct NamedValues : cl::parser<T> {
 };
 
 static cl::opt<EmitStage, false, NamedValues<EmitStage>> emitStage(
-    "emit", cl::cat(category), cl::desc("stop after a stage and write it"),
+    "emit", cl::cat(category),
+    cl::desc("stop after a compilation stage and write its result"),
     cl::init(EmitStage::Executable),
     cl::values(
         clEnumValN(EmitStage::Forward, "forward", "forward graph"),
         clEnumValN(EmitStage::Step, "step",
-                   "training step, evaluation programs"),
+                   "training step and evaluation programs"),
         clEnumValN(EmitStage::Planned, "planned",
                    "training step with fixed numerics and expanded loss"),
         clEnumValN(EmitStage::Dispatch, "dispatch", "ops grouped into kernels"),
         clEnumValN(EmitStage::Schedule, "schedule",
                    "commands over slots of the arena"),
-        clEnumValN(EmitStage::Plan, "plan", "the memory plan, JSON"),
+        clEnumValN(EmitStage::Plan, "plan", "the memory plan as JSON"),
         clEnumValN(EmitStage::Llvm, "llvm", "kernels in the LLVM dialect"),
         clEnumValN(EmitStage::Ptx, "ptx", "GPU kernels as PTX"),
         clEnumValN(EmitStage::Object, "obj", "object file of the kernels"),
         clEnumValN(EmitStage::Executable, "exe", "executable")));
 static cl::opt<std::string>
     batch("batch", cl::cat(category), cl::value_desc("N"),
-          cl::desc("sequences per step (default: one per micro-batch; fixed in "
-                   "a .mlir file)"));
+          cl::desc("sequences per step (default: one per micro-batch; a .mlir "
+                   "file has a fixed number)"));
 static cl::opt<std::string> sequence(
     "seq", cl::cat(category), cl::value_desc("N"),
     cl::desc(
@@ -88,16 +89,15 @@ static cl::opt<std::string>
                           "the fastest number)"));
 static cl::opt<std::string> recompute(
     "recompute", cl::cat(category),
-    cl::desc("what the backward pass recomputes instead of storing it: "
-             "none, full, blocks, sqrt, poor or optimal (default: "
-             "none, or optimal with --memory-budget)"));
+    cl::desc("which forward results the backward pass recomputes, so that they "
+             "are not stored: none, full, blocks, sqrt, poor or optimal "
+             "(default: none, or optimal with --memory-budget)"));
 static cl::opt<std::string> lossy(
     "lossy", cl::cat(category), cl::value_desc("LIST"),
-    cl::desc(
-        "techniques that save memory and change gradients: fewbit:B stores "
-        "an activation's derivative with B bits per element; rmm:RHO stores "
-        "random sums of a layer's input for its weight gradient, which have "
-        "the fraction RHO of its rows"));
+    cl::desc("techniques that save memory and change gradients: fewbit:B "
+             "stores an activation's derivative with B bits per element; "
+             "rmm:RHO stores random sums of the rows of a layer's input for "
+             "the layer's weight gradient, RHO times as many sums as rows"));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
     cl::desc(
@@ -108,10 +108,11 @@ static cl::opt<std::string> hostMemoryBudget(
     cl::desc("maximum size of the host arena for offloaded tensors"));
 static cl::opt<std::string> offload(
     "offload", cl::cat(category), cl::value_desc("LIST"),
-    cl::desc("tensors stored on the host while the device does not need them: "
-             "a comma-separated list of activations, optimizer, parameters; "
-             "none; or auto, the planner's choice (default: auto with "
-             "a budget if the device has its own memory, none otherwise)"));
+    cl::desc(
+        "tensors stored on the host while the device does not need them: a "
+        "comma-separated list of activations, optimizer, parameters; none; or "
+        "auto, the planner's choice (default: auto with --memory-budget if the "
+        "device has its own memory, none otherwise)"));
 static cl::opt<std::string> simulateLink(
     "simulate-link", cl::cat(category), cl::value_desc("RATE"),
     cl::desc("copy between device and host at this rate, such as 120MB/s: "
@@ -140,27 +141,27 @@ static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
                                             "GPU kernels on the CPU"));
 static cl::list<std::string> gpuArchitectures(
     "gpu-arch", cl::cat(category), cl::CommaSeparated, cl::value_desc("LIST"),
-    cl::desc(
-        "GPU architectures, such as sm_100, for which --target=cuda generates "
-        "machine code in addition to sm_80 and sm_90; others compile the PTX "
-        "at start"));
+    cl::desc("GPU architectures, such as sm_100, for which --target=cuda "
+             "generates machine code in addition to sm_80 and sm_90; on other "
+             "GPUs, the executable compiles its PTX at start"));
 static cl::opt<std::string> attention(
     "attention", cl::cat(category), cl::init("generated"),
-    cl::desc("implementation of bf16 attention with --target=cuda: generated "
-             "(kernels of kiln), or cudnn where that library supports it and "
-             "its results agree"));
+    cl::desc(
+        "implementation of bf16 attention with --target=cuda: generated "
+        "(kernels of kiln), or cudnn (the cuDNN library, where it supports the "
+        "attention and its results agree with those of kiln's kernels)"));
 static cl::opt<std::string>
     mcpu("mcpu", cl::cat(category),
          cl::desc("processor to compile for (default: this one)"));
-static cl::opt<std::string>
-    machineName("machine", cl::cat(category), cl::value_desc("FILE"),
-                cl::desc("figures of the machine to plan for: a .json file or "
-                         "the name of one that ships with kiln "
-                         "(default for --target=cuda: h100)"));
-static cl::opt<bool> measure("measure-machine", cl::cat(category),
-                             cl::desc("measure this machine, with "
-                                      "--max-threads, and write the file that "
-                                      "-o names (half a minute)"));
+static cl::opt<std::string> machineName(
+    "machine", cl::cat(category), cl::value_desc("FILE"),
+    cl::desc(
+        "figures of the machine to plan for: a .json file, or the name of a "
+        "machine file that ships with kiln (default for --target=cuda: h100)"));
+static cl::opt<bool> measure(
+    "measure-machine", cl::cat(category),
+    cl::desc("measure this machine with --max-threads threads and write a "
+             "machine file to the path of -o (takes half a minute)"));
 
 enum class Switch { Off, On };
 static auto switchValues() {
@@ -172,7 +173,8 @@ static cl::opt<Switch, false, NamedValues<Switch>>
          cl::desc("compute and clip the gradient norm"));
 static cl::opt<Switch, false, NamedValues<Switch>>
     evaluation("eval", cl::cat(category), cl::init(Switch::On), switchValues(),
-               cl::desc("also compile evaluation and generation"));
+               cl::desc("compile programs for evaluation and generation in "
+                        "addition to training"));
 static cl::opt<Switch, false, NamedValues<Switch>>
     fuse("fuse", cl::cat(category), cl::init(Switch::On), switchValues(),
          cl::desc("fuse ops into kernels (off: one op per kernel)"));
@@ -204,11 +206,13 @@ static cl::opt<bool> listKeys(
     cl::desc("print what kiln does with each key of a config.json, as JSON"));
 static cl::opt<bool> printPipeline(
     "print-pipeline", cl::cat(category),
-    cl::desc("print the passes from the forward graph to the schedule, "
-             "for kiln-opt --pass-pipeline, and write no output"));
-static cl::opt<bool> emitGradients(
-    "emit-gradients", cl::cat(category),
-    cl::desc("keep gradients for --dump-gradients of the executable"));
+    cl::desc(
+        "print the passes that lower the forward graph to the schedule, as the "
+        "value of --pass-pipeline of kiln-opt, and write no output file"));
+static cl::opt<bool>
+    emitGradients("emit-gradients", cl::cat(category),
+                  cl::desc("keep gradients, so that the executable can write "
+                           "them with --dump-gradients"));
 
 /// Removes the options that LLVM's libraries register before main and that are
 /// not flags of kilnc. Only --help, its variants and --version remain.
@@ -341,8 +345,8 @@ static Status readTargetFlags(mlir::MLIRContext &context,
   if (!gpuArchitectures.empty() && !hasImages(backend) && !isPtx)
     return needsTarget("--gpu-arch", hasImages);
   if (isPtx && gpuArchitectures.size() > 1)
-    return usage(
-        "--emit=ptx generates code for one architecture: name one --gpu-arch");
+    return usage("--emit=ptx generates code for one architecture: name only "
+                 "one in --gpu-arch");
   const CodeGenerator &generator = backend.getCodeGenerator();
   if (!isPtx || gpuArchitectures.empty())
     for (StringRef chip : generator.getDefaultChips())

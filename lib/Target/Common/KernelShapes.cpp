@@ -203,8 +203,10 @@ FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
   // read them in the order of the program, so the orders must be equal.
   for (auto [i, number] : llvm::enumerate(rows->immediates))
     if (number != static_cast<int64_t>(i))
-      return kernel.emitOpError("has a row program that uses launch argument ")
-             << number << " as immediate " << i;
+      return kernel.emitOpError(
+                 "has a row program whose immediates are not in the order of "
+                 "the launch arguments: launch argument ")
+             << number << " is immediate " << i;
   if (rows->immediates.size() != kernel.getArgumentTypes().size())
     return kernel.emitOpError("has a row program with ")
            << rows->immediates.size() << " immediates, expected "

@@ -50,7 +50,8 @@ struct PrintRowProgramsPass
       return success();
     auto space = kernel.getSpace();
     if (!space || space->size() != 2)
-      return kernel.emitOpError("needs a space of rows and columns");
+      return kernel.emitOpError(
+          "needs a 'space' with two dimensions, rows and columns");
     os << "// " << (kernel.getEpilogue() ? "epilogue" : "kernel") << " @"
        << kernel.getSymName() << "\n";
     return print(os, kernel,
@@ -93,7 +94,7 @@ struct PrintRowProgramsPass
              << llvm::toString(parsed.takeError());
     if (!(*parsed == *program))
       return op->emitOpError(
-          "has a row program that differs from its parsed printed form");
+          "has a row program that changes when it is printed and parsed");
     return success();
   }
 };

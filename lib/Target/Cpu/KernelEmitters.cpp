@@ -33,8 +33,8 @@ static const KernelEmitter *findEmitter(rt::KernelOp kernel) {
 FailureOr<KernelLaunch> cpu::emitKernel(ModuleOp module, rt::KernelOp kernel) {
   const KernelEmitter *emitter = findEmitter(kernel);
   if (!emitter)
-    return kernel.emitOpError("of family ")
-           << kernel.getKind() << " has no emitter for target cpu";
+    return kernel.emitOpError("of the family '")
+           << kernel.getKind() << "' has no emitter for the target cpu";
   return emitter->emit(module, kernel);
 }
 

@@ -106,8 +106,8 @@ public:
     if (int code = create(&handle, std::size(options), options))
       return llvm::createStringError(
           "nvJitLink " + llvm::Twine(major) + "." + llvm::Twine(minor) +
-          " does not assemble for " + text.chip + " (error " +
-          llvm::Twine(code) + "); a newer CUDA toolkit may");
+          " cannot assemble PTX for " + text.chip + " (error " +
+          llvm::Twine(code) + "); try a newer CUDA toolkit");
     llvm::Expected<Cubin> cubin = assemble(text, handle);
     destroy(&handle);
     return cubin;

@@ -270,7 +270,8 @@ private:
     if (alignment <= declared)
       return llvm::Error::success();
     return refuse(op, "promises an alignment of " + llvm::Twine(alignment) +
-                          " bytes in shared memory that is declared with " +
+                          " bytes, but accesses shared memory that is declared "
+                          "with an alignment of " +
                           llvm::Twine(declared));
   }
 
@@ -338,7 +339,9 @@ private:
     unsigned space =
         cast<LLVM::LLVMPointerType>(address.getType()).getAddressSpace();
     if (space != kGlobalSpace && space != kSharedSpace)
-      return refuse(op, "is neither in global nor in shared memory");
+      return refuse(
+          op,
+          "accesses an address that is neither in global nor in shared memory");
     std::optional<int64_t> bytes = bytesOf(type);
     if (isa<LLVM::LLVMArrayType>(type) || !bytes)
       return refuse(op, "accesses a value that is neither a scalar nor a "

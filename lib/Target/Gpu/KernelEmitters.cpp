@@ -97,18 +97,19 @@ static FailureOr<KernelLaunch> callEmitter(KernelEmitter emit,
   Location place = first ? first.getLoc() : kernel.getLoc();
   StringRef name = getLocationName(place);
   std::string layer = name.empty() ? "" : ("layer '" + name + "': ").str();
-  return emitError(place) << layer << why << "; --target=cpu computes it";
+  return emitError(place) << layer << why << "; --target=cpu supports this op";
 }
 
 FailureOr<KernelLaunch> kiln::gpu::emitKernel(mlir::gpu::GPUModuleOp kernels,
                                               rt::KernelOp kernel) {
   if (kernel.getEpilogue())
-    return kernel.emitOpError("is an epilogue on tiles, which GPUs do not "
-                              "support; the vendor library computes GEMMs");
+    return kernel.emitOpError(
+        "is a GEMM epilogue that runs on tiles, which GPU targets do not "
+        "support, because the vendor library computes the GEMMs");
   const KernelEmitter *emit = findEmitter(kernel);
   if (!emit)
-    return kernel.emitOpError("of family ")
-           << kernel.getKind() << " has no emitter for GPUs";
+    return kernel.emitOpError("of the family '")
+           << kernel.getKind() << "' has no emitter for GPUs";
   FailureOr<KernelLaunch> launch = callEmitter(*emit, kernels, kernel);
   int64_t members = getLargestGroup(kernel);
   if (failed(launch) || members == 0)

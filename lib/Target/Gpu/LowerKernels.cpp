@@ -96,12 +96,14 @@ llvm::Error replaceGpuOp(Operation *op, DeviceOps &device) {
   OpBuilder b(op);
   if (auto thread = dyn_cast<mlir::gpu::ThreadIdOp>(op)) {
     if (thread.getDimension() != mlir::gpu::Dimension::x)
-      return refuse(op, "is not along x; blocks have one dimension");
+      return refuse(op, "is the thread index of dimension y or z, but thread "
+                        "blocks have only dimension x");
     replaceId(op, device.threadId(b, op->getLoc()));
   } else if (auto block = dyn_cast<mlir::gpu::BlockIdOp>(op)) {
     if (block.getDimension() == mlir::gpu::Dimension::z)
-      return refuse(op, "is along z; grids have blocks along x, and members "
-                        "along y");
+      return refuse(
+          op, "is the block index of dimension z, but grids have only the "
+              "dimensions x (blocks) and y (members of a launch group)");
     replaceId(op, block.getDimension() == mlir::gpu::Dimension::x
                       ? device.blockId(b, op->getLoc())
                       : device.memberId(b, op->getLoc()));

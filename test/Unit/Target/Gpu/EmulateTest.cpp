@@ -349,8 +349,8 @@ TEST_F(Emulate, RefusesAlignmentThatSharedMemoryIsNotDeclaredWith) {
                          "(i32, i32, i32, i32)>\n",
               copy = "nvvm.cp.async.shared.global %e, %x, 16, cache = ca : "
                      "!llvm.ptr<3>, !llvm.ptr<1>\n";
-  std::string why = " promises an alignment of 16 bytes in shared memory that "
-                    "is declared with 8";
+  std::string why = " promises an alignment of 16 bytes, but accesses shared "
+                    "memory that is declared with an alignment of 8";
   for (auto [op, body] : {std::pair("llvm.load", load),
                           {"llvm.store", store},
                           {"nvvm.ldmatrix", matrices},
@@ -359,9 +359,9 @@ TEST_F(Emulate, RefusesAlignmentThatSharedMemoryIsNotDeclaredWith) {
               "kernel 'k': '" + std::string(op) + "'" + why);
   }
   // Without an alignment attribute, a global has the alignment of an element.
-  EXPECT_EQ(withBody("", load), "kernel 'k': 'llvm.load' promises an alignment "
-                                "of 16 bytes in shared memory that is declared "
-                                "with 4");
+  EXPECT_EQ(withBody("", load),
+            "kernel 'k': 'llvm.load' promises an alignment of 16 bytes, but "
+            "accesses shared memory that is declared with an alignment of 4");
   // The select makes it unknown to which global the address points, so the
   // lowest alignment applies.
   EXPECT_EQ(withBody(", alignment = 8",
@@ -387,8 +387,8 @@ TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
             "kernel 'k': 'llvm.load' accesses a value that is neither a scalar "
             "nor a vector of whole bytes");
   EXPECT_EQ(withBody("%v = gpu.thread_id y\n"),
-            "kernel 'k': 'gpu.thread_id' is not along x; blocks have one "
-            "dimension");
+            "kernel 'k': 'gpu.thread_id' is the thread index of dimension y or "
+            "z, but thread blocks have only dimension x");
   EXPECT_EQ(withBody("%v = gpu.lane_id\n"),
             "kernel 'k': 'gpu.lane_id' is not supported in a GPU kernel");
   EXPECT_EQ(withBody("nvvm.cp.async.bulk.commit.group\n"),

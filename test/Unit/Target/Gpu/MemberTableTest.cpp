@@ -134,9 +134,10 @@ TEST_F(MemberTableTest, GridsHaveTwoDimensions) {
 )"));
   auto ptx = kiln::gpu::compileToPtx(*module, "sm_90");
   ASSERT_FALSE(!!ptx);
-  EXPECT_EQ(llvm::toString(ptx.takeError()),
-            "kernel 'k': 'gpu.block_id' is along z; grids have blocks along x, "
-            "and members along y");
+  EXPECT_EQ(
+      llvm::toString(ptx.takeError()),
+      "kernel 'k': 'gpu.block_id' is the block index of dimension z, but grids "
+      "have only the dimensions x (blocks) and y (members of a launch group)");
 }
 
 } // namespace
