@@ -170,7 +170,7 @@ static auto switchValues() {
 }
 static cl::opt<Switch, false, NamedValues<Switch>>
     clip("clip", cl::cat(category), cl::init(Switch::On), switchValues(),
-         cl::desc("compute and clip the gradient norm"));
+         cl::desc("compute the gradient norm and clip the gradients"));
 static cl::opt<Switch, false, NamedValues<Switch>>
     evaluation("eval", cl::cat(category), cl::init(Switch::On), switchValues(),
                cl::desc("compile programs for evaluation and generation in "

@@ -31,9 +31,10 @@ int64_t readOffset(const Node &node, int64_t bytes, const ProgramFile &file,
   std::optional<int64_t> end = checkedAdd<int64_t>(offset, bytes);
   if (end && *end <= file.bytesOf(arena))
     return offset;
-  node.fail("ends at byte " + (end ? std::to_string(*end) : "2^63 or more") +
-            ", beyond " + arenaName(arena) + " of " +
-            std::to_string(file.bytesOf(arena)) + " bytes");
+  node.fail("makes the buffer end at byte " +
+            (end ? std::to_string(*end) : "2^63 or more") + ", beyond " +
+            arenaName(arena) + " of " + std::to_string(file.bytesOf(arena)) +
+            " bytes");
   return 0;
 }
 
@@ -181,7 +182,7 @@ void CommandReader::checkGpuArgs(const Node &args,
   for (int64_t index : call.writes)
     if (call.args[std::size_t(index)].arena == ArenaKind::Device)
       args.element(std::size_t(index))
-          .fail("is written by a host kernel, but is in device memory");
+          .fail("is in device memory, which a host kernel cannot write");
 }
 
 void CommandReader::readCall(const Node &node, Command &command) {
@@ -546,7 +547,7 @@ Command CommandReader::read(const Node &node) {
     command.kind = Command::Kind::CopyWait;
     command.token = node.at("token").integer(0);
   } else {
-    op.fail("is " + inQuotes(kind) + ", not a command");
+    op.fail("is " + inQuotes(kind) + ", which is not a command");
   }
   if (!node.failed())
     readQueueUse(node, file_, command);

@@ -100,7 +100,7 @@ Status checkCpuFeatures(const TargetInfo &target, const std::string &cpuinfo) {
   if (missing.empty())
     return Status();
   return Status::error("this CPU (" + model + ") lacks " + missing +
-                       ", which the kernels were compiled for (" + target.cpu +
+                       ", which the kernels use (compiled for " + target.cpu +
                        "); compile again on this machine or with --mcpu=");
 }
 

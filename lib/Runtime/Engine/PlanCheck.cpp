@@ -92,8 +92,9 @@ void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
   bool ok =
       found == highest || (found >= highestButWorkspace && found < highest);
   report(index,
-         kind == ArenaKind::Host ? "end of the highest byte written on the host"
-                                 : "end of the highest byte written",
+         kind == ArenaKind::Host
+             ? "end of the highest byte written in the host arena"
+             : "end of the highest byte written",
          std::to_string(highest), std::to_string(found), ok);
 }
 
@@ -113,8 +114,8 @@ Status PlanCheck::checkPaint(size_t index) {
   expectedResults_ = hashes[0];
   for (ArenaKind kind : arenaKinds)
     reportEnd(index, kind, found[size_t(kind)]);
-  report(index, "results do not depend on what memory held before", "equal",
-         hashes[0] == hashes[1] ? "equal" : "different",
+  report(index, "results for two different initial contents of the memory",
+         "equal", hashes[0] == hashes[1] ? "equal" : "different",
          hashes[0] == hashes[1]);
   return Status();
 }
@@ -294,7 +295,7 @@ Status PlanCheck::checkLifetimes(size_t index, SerialCopier::When copies) {
   }
   report(index,
          "results with " + std::to_string(poisoner.candidates()) +
-             " slots destroyed after their last use" +
+             " slots overwritten after their last use" +
              (copies == SerialCopier::When::Wait
                   ? ", with the copies done at their waits"
                   : ""),

@@ -192,7 +192,7 @@ static void checkMirror(const Node &node, const ProgramFile &file,
   auto found = indexes.find(mirror.of);
   if (found == indexes.end() ||
       file.description.states[found->second].role != StateRole::Parameter)
-    return of.fail("is " + inQuotes(mirror.of) + ", not a parameter");
+    return of.fail("is " + inQuotes(mirror.of) + ", which is not a parameter");
   const StateInfo &parameter = file.description.states[found->second];
   if (parameter.shape != mirror.shape)
     return of.fail(

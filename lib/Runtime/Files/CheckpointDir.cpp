@@ -200,7 +200,7 @@ Status CheckpointDir::checkFreeSpace(uint64_t bytes) const {
       available >= bytes)
     return Status();
   return Status::error("'" + path_ + "' has " + std::to_string(available) +
-                       " bytes free, a checkpoint needs " +
+                       " bytes free, but a checkpoint needs " +
                        std::to_string(bytes) +
                        "; free space or choose another directory");
 }

@@ -340,10 +340,10 @@ Status FlagParser::check() const {
   if (given("--init") && options_.fromScratch)
     return usage("--init and --from-scratch contradict each other");
   if (given("--resume") && (given("--init") || options_.fromScratch))
-    return usage("--resume loads the weights of the checkpoint; it "
+    return usage("--resume, which loads the weights of the checkpoint, "
                  "contradicts --init and --from-scratch");
   if (options_.steps > 0 && !given("--data"))
-    return usage("--steps needs --data=FILE: which tokens should it train on?");
+    return usage("--steps needs --data=FILE, the tokens to train on");
   for (const char *flag : {"--trace", "--dump-gradients"})
     if (given(flag) && options_.steps == 0 && !options_.continues())
       return usage(std::string(flag) + " needs --steps of at least 1");

@@ -167,9 +167,9 @@ Value GpuBuilder::shuffleIdx(Value x, Value lane) {
 }
 
 Value GpuBuilder::callLibrary(StringRef name, Value x) {
-  missing =
-      (name + " of f64, which GPU kernels do not have; cast to f32 before it")
-          .str();
+  missing = (name +
+             " of f64, which GPU kernels do not have; cast its operands to f32")
+                .str();
   return x;
 }
 

@@ -17,9 +17,9 @@ import harness
 # Checks of each program on every target.
 CHECKS = [
     "end of the highest byte written",
-    "results do not depend on what memory held before",
+    "results for two different initial contents of the memory",
     "each command changes only its results",
-    "slots destroyed after their last use",
+    "slots overwritten after their last use",
 ]
 # The emulated GPU may allocate memory, but it checks every access.
 BY_TARGET = {

@@ -38,7 +38,7 @@ TEST(CpuFeaturesTest, NamesWhatIsMissing) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.message(),
             "this CPU (Test CPU) lacks avx512f, amx-tile, which the kernels "
-            "were compiled for (sapphirerapids); compile again on this machine "
+            "use (compiled for sapphirerapids); compile again on this machine "
             "or with --mcpu=");
 }
 

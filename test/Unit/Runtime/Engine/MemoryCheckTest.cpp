@@ -101,7 +101,8 @@ TEST_F(MemoryCheckTest, ReadOfWhatNobodyWrote) {
   commands[0]["bytes"] = 0;
   Outcome outcome = runToy(description, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 1);
-  EXPECT_NE(failures(outcome.out).find("what memory held before"),
+  EXPECT_NE(failures(outcome.out)
+                .find("two different initial contents of the memory"),
             std::string::npos)
       << outcome.out;
 }
@@ -136,20 +137,21 @@ TEST_F(HostMemoryCheckTest, SoundPlanPasses) {
   Outcome outcome = runToy(json_, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
   for (const char *line :
-       {"train: end of the highest byte written on the host",
+       {"train: end of the highest byte written in the host arena",
         "train: results with 6 copies done at their waits instead of their "
         "starts",
-        "slots destroyed after their last use, with the copies done at their "
+        "slots overwritten after their last use, with the copies done at their "
         "waits",
-        "generate: end of the highest byte written on the host"})
+        "generate: end of the highest byte written in the host arena"})
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line;
 }
 
 TEST_F(HostMemoryCheckTest, HighestHostSlotOneByteShort) {
   slot("host_grad_U")["bytes"] = offloadedTableBytes - 1;
   std::string lines = failed();
-  EXPECT_NE(lines.find("train: end of the highest byte written on the host"),
-            std::string::npos)
+  EXPECT_NE(
+      lines.find("train: end of the highest byte written in the host arena"),
+      std::string::npos)
       << lines;
   EXPECT_NE(lines.find("'grad_U' changed byte"), std::string::npos) << lines;
   EXPECT_NE(lines.find("on the host, in no live slot"), std::string::npos);
@@ -187,7 +189,8 @@ TEST_F(HostMemoryCheckTest, ReadOfHostMemoryThatNobodyWrote) {
   // half is read there without having been written.
   toy::commandsOf(json_["programs"]["train"])[14]["bytes"] =
       offloadedTableBytes / 2;
-  EXPECT_NE(failed().find("what memory held before"), std::string::npos);
+  EXPECT_NE(failed().find("two different initial contents of the memory"),
+            std::string::npos);
 }
 
 TEST_F(HostMemoryCheckTest, TouchedHostMemoryCountsAsArena) {

@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {"dtype", "f32"}},
                "is f32, but the slot's 6 bytes are not a whole number of "
                "elements"},
-        Damage{"Op", TRAIN "0/op", "jump", "'jump', not a command"},
+        Damage{"Op", TRAIN "0/op", "jump", "'jump', which is not a command"},
         Damage{"Kernel", TRAIN "2/kernel", 7, "there are 7 kernels"},
         Damage{"NegativeKernel", TRAIN "2/kernel", -1, "kernel"},
         Damage{"Ref", TRAIN "2/args/1", {1}, "[offset, stride]"},

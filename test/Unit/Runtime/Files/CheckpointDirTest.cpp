@@ -297,7 +297,7 @@ TEST(CheckpointDir, ChecksFreeSpace) {
   expectOk(directory.checkFreeSpace(1));
   Status status = directory.checkFreeSpace(uint64_t{1} << 62);
   ASSERT_FALSE(status.ok());
-  EXPECT_NE(status.message().find("bytes free, a checkpoint needs"),
+  EXPECT_NE(status.message().find("bytes free, but a checkpoint needs"),
             std::string::npos);
 }
 

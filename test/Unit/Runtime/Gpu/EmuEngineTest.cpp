@@ -297,7 +297,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"Extent",
                COMMANDS "0/extents",
                {256, 1024},
-               "ends at byte 1280, beyond the arena of 1024 bytes"},
+               "makes the buffer end at byte 1280, beyond the arena of 1024 "
+               "bytes"},
         Damage{"NegativeExtent", COMMANDS "0/extents/1", -1, "at least 0"},
         Damage{"Scratch", COMMANDS "0/scratch", {0, 64}, "a GPU kernel has"},
         Damage{"ScratchOnHost",
@@ -311,7 +312,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"HostWrites",
                COMMANDS "6/writes",
                {1},
-               "is written by a host kernel"},
+               "is in device memory, which a host kernel cannot write"},
         Damage{"Copy", COMMANDS "2/op", "copy", "use copy_start and copy_wait"},
         Damage{"Loop",
                COMMANDS "3",

@@ -208,7 +208,7 @@ TEST(GpuAttention, RefusesWhatDoesNotFit) {
   AttentionGradShape shape;
   EXPECT_EQ(refusal(shape, /*isDouble=*/true),
             "kernel 'kernel' needs exp of f64, which GPU kernels do not have; "
-            "cast to f32 before it");
+            "cast its operands to f32");
   shape.kvTile = 1024;
   EXPECT_EQ(refusal(shape, /*isDouble=*/false),
             "kernel 'kernel': tiles of 1024 keys do not fit into shared "
