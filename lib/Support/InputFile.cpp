@@ -139,10 +139,10 @@ Status InputFile::read(uint64_t offset, void *buffer, uint64_t bytes) const {
     return Status::badInput("'" + path_ +
                             "' was written to while it was in use");
   if (offset > size_ || bytes > size_ - offset)
-    return Status::badInput("'" + path_ + "': cannot read " +
-                            std::to_string(bytes) + " bytes at offset " +
-                            std::to_string(offset) + ", the file has " +
-                            std::to_string(size_));
+    return Status::badInput(
+        "'" + path_ + "': cannot read " + std::to_string(bytes) +
+        " bytes at offset " + std::to_string(offset) +
+        ", because the size of the file is " + std::to_string(size_));
   auto *next = static_cast<char *>(buffer);
   while (bytes > 0) {
     ssize_t count = ::pread(fd_, next, bytes, offset);

@@ -64,7 +64,7 @@ Node Node::element(std::size_t index) const {
 std::size_t Node::size() const {
   if (value_->is_array())
     return value_->size();
-  fail(std::string("is not an array but ") + value_->type_name());
+  fail(std::string("must be an array, got ") + value_->type_name());
   return 0;
 }
 
@@ -73,7 +73,7 @@ int64_t Node::integer(int64_t minimum) const {
               !(value_->is_number_unsigned() &&
                 value_->get<uint64_t>() > uint64_t(INT64_MAX));
   if (!fits) {
-    fail(std::string("is not a 64-bit integer but ") + value_->type_name());
+    fail(std::string("must be a 64-bit integer, got ") + value_->type_name());
     return 0;
   }
   auto result = value_->get<int64_t>();
@@ -87,7 +87,7 @@ int64_t Node::integer(int64_t minimum) const {
 
 double Node::real() const {
   if (!value_->is_number()) {
-    fail(std::string("is not a number but ") + value_->type_name());
+    fail(std::string("must be a number, got ") + value_->type_name());
     return 0.0;
   }
   return value_->get<double>();
@@ -95,7 +95,7 @@ double Node::real() const {
 
 bool Node::boolean() const {
   if (!value_->is_boolean()) {
-    fail(std::string("is not a boolean but ") + value_->type_name());
+    fail(std::string("must be a boolean, got ") + value_->type_name());
     return false;
   }
   return value_->get<bool>();
@@ -103,7 +103,7 @@ bool Node::boolean() const {
 
 std::string Node::text() const {
   if (!value_->is_string()) {
-    fail(std::string("is not a string but ") + value_->type_name());
+    fail(std::string("must be a string, got ") + value_->type_name());
     return "";
   }
   return value_->get<std::string>();

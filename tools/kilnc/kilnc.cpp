@@ -150,9 +150,10 @@ static cl::opt<std::string> attention(
         "implementation of bf16 attention with --target=cuda: generated "
         "(kernels of kiln), or cudnn (the cuDNN library, where it supports the "
         "attention and its results agree with those of kiln's kernels)"));
-static cl::opt<std::string>
-    mcpu("mcpu", cl::cat(category),
-         cl::desc("processor to compile for (default: this one)"));
+static cl::opt<std::string> mcpu(
+    "mcpu", cl::cat(category),
+    cl::desc(
+        "processor to compile for (default: the processor of this machine)"));
 static cl::opt<std::string> machineName(
     "machine", cl::cat(category), cl::value_desc("FILE"),
     cl::desc(

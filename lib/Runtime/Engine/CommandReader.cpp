@@ -243,8 +243,9 @@ void CommandReader::readKernel(const Node &node, Command &command) {
   Node kernel = node.at("kernel");
   command.kernel = kernel.integer(0);
   if (command.kernel >= kernelCount_)
-    kernel.fail("is " + std::to_string(command.kernel) + ", but there are " +
-                std::to_string(kernelCount_) + " kernels");
+    kernel.fail("is " + std::to_string(command.kernel) +
+                ", expected a kernel index below " +
+                std::to_string(kernelCount_) + ", the number of kernels");
   std::optional<Node> scratch = node.find("scratch");
   if (!scratch)
     return;

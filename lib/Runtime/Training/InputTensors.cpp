@@ -47,7 +47,7 @@ declaredInputs(const Description &description,
         return Status::badInput("program " + inQuotes(name) +
                                 " declares the input " + inQuotes(input.name) +
                                 " with another type or shape than an earlier "
-                                "program; give it another name");
+                                "program; rename one of the two inputs");
     }
   }
   return inputs;

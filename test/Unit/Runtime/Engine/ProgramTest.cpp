@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ManyThreads", "/options/max_threads", 1 << 20, "4096"},
         Damage{"ThreadsBeyondInt", "/options/max_threads", (1ll << 32) + 1,
                "'options.max_threads' is 4294967297, expected at most 4096"},
-        Damage{"Clip", "/options/clip", 1, "'options.clip' is not a boolean"},
+        Damage{"Clip", "/options/clip", 1, "'options.clip' must be a boolean"},
         Damage{"Base64", "/model/files/1/base64", "A", "not base64"},
         Damage{"HostArena", "/arena/host_bytes", -1, "'arena.host_bytes'"},
         Damage{"SlotRows",
@@ -117,7 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
                "is f32, but the slot's 6 bytes are not a whole number of "
                "elements"},
         Damage{"Op", TRAIN "0/op", "jump", "'jump', which is not a command"},
-        Damage{"Kernel", TRAIN "2/kernel", 7, "there are 7 kernels"},
+        Damage{"Kernel", TRAIN "2/kernel", 7,
+               "index below 7, the number of kernels"},
         Damage{"NegativeKernel", TRAIN "2/kernel", -1, "kernel"},
         Damage{"Ref", TRAIN "2/args/1", {1}, "[offset, stride]"},
         Damage{"RefArena", TRAIN "2/args/1", {1, 2, 3}, "not \"host\""},

@@ -194,7 +194,7 @@ INSTANTIATE_TEST_SUITE_P(
                "'programs.train.segments' is empty, but a program has at least "
                "one segment"},
         Damage{"SegmentsOfText", "/segments", "step",
-               "'programs.train.segments' is not an array"},
+               "'programs.train.segments' must be an array"},
         Damage{"SegmentName", "/segments/0/name", "discarded",
                "'programs.train.segments[0].name' is missing"},
         Damage{"SameSegment", "/segments/1/name", "update",
@@ -211,7 +211,7 @@ INSTANTIATE_TEST_SUITE_P(
                "'programs.train.order[2]' is 'forward', which is none of the "
                "segments"},
         Damage{"OrderOfNumbers", "/order/2", 1,
-               "'programs.train.order[2]' is not a string"},
+               "'programs.train.order[2]' must be a string"},
         Damage{"SegmentOfNoOrder",
                "/order",
                {"gradients"},

@@ -289,7 +289,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"Shared", COMMANDS "0/shared", 166913, "at most 166912"},
         Damage{"SharedOnHost", COMMANDS "6/shared", 64, "without 'threads'"},
         Damage{"Blocks", COMMANDS "0/units", INT64_MAX, "2^31 - 1 blocks"},
-        Damage{"NoExtents", COMMANDS "0/extents", nullptr, "not an array"},
+        Damage{"NoExtents", COMMANDS "0/extents", nullptr, "must be an array"},
         Damage{"FewExtents",
                COMMANDS "0/extents",
                {256},

@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                "commands[8].after[0]' is 'copy_out', whose engine is link: to "
                "wait for a copy, use a copy_wait"},
         Damage{"AfterNoList", true, TRAIN "8/after", "compute",
-               "commands[8].after' is not an array"},
+               "commands[8].after' must be an array"},
         Damage{"WaitOfNobody", true, TRAIN "7/queues", "discarded",
                "commands[7].queues' is missing"},
         Damage{"WaitOfNone", true, TRAIN "7/queues", Json::array(),
