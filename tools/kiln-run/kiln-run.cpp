@@ -186,9 +186,9 @@ loadModule(mlir::MLIRContext &context, const std::string &path) {
   std::string message;
   auto file = mlir::openInputFile(path, &message);
   if (!file)
-    return Status::badInput(
-        message + "; expected a program in the kiln dialect, such as kilnc "
-                  "--emit=step writes");
+    return Status::badInput(message +
+                            "; expected a program in the kiln dialect, such as "
+                            "the output of kilnc --emit=step");
   if (auto reason = kiln::findUnparsable(file->getBuffer()))
     return Status::badInput(path + ": is not a valid module: " + *reason);
   llvm::SourceMgr sources;

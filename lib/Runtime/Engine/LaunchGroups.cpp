@@ -135,8 +135,8 @@ void GroupCheck::checkGroup(std::size_t first) {
     for (std::size_t j = 0; j < i; ++j)
       if (disturbs(accesses[i], accesses[j], iterations) ||
           disturbs(accesses[j], accesses[i], iterations))
-        return refuse("has a data race (bytes that both access and at least "
-                      "one of them writes) with launch " +
+        return refuse("has a data race (both launches access the same bytes, "
+                      "and at least one launch writes them) with launch " +
                       inQuotes(commands_[first + j].name));
     member.member = int64_t(i);
   }

@@ -157,11 +157,11 @@ INSTANTIATE_TEST_SUITE_P(
                "differs in its number of args or in its immediates"},
         Damage{"/2/args/1", Json::array({outputs + groupedBytes - 4, 0}),
                "commands[2]' is in the group of launch 'add0' but has a data "
-               "race (bytes that both access and at least one of them writes) "
-               "with launch 'add0'"},
+               "race (both launches access the same bytes, and at least one "
+               "launch writes them) with launch 'add0'"},
         Damage{"/2/args/0", Json::array({outputs + groupedBytes, 0}),
-               "but has a data race (bytes that both access and at least one "
-               "of them writes) with launch 'add1'"}));
+               "but has a data race (both launches access the same bytes, and "
+               "at least one launch writes them) with launch 'add1'"}));
 
 TEST(LaunchGroupsTest, EndWithTheirSegment) {
   Json program = groupedProgram("cuda-emu");
