@@ -377,12 +377,13 @@ Status Compilation::checkPrediction() {
   int64_t height = arena.getHeight(), host = arena.getHostHeight();
   if (promised == height && promisedHost == host)
     return Status();
-  return Status::error("internal error: the plan predicts sizes of the device "
-                       "and host arenas of " +
-                       std::to_string(promised) + " and " +
+  return Status::error("internal error: the plan predicts a device arena of " +
+                       std::to_string(promised) +
+                       " bytes and a host arena of " +
                        std::to_string(promisedHost) +
-                       " bytes, but the schedule has sizes of " +
-                       std::to_string(height) + " and " + std::to_string(host));
+                       " bytes, but the schedule has a device arena of " +
+                       std::to_string(height) + " bytes and a host arena of " +
+                       std::to_string(host));
 }
 
 Status Compilation::write(StringRef what) {

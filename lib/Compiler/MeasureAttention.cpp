@@ -129,8 +129,9 @@ static Status sample(Trial &trial, const MeasureOptions &options) {
       trial.backward.push_back(seconds);
   }
   if (trial.product.empty() || trial.forward.empty() || trial.backward.empty())
-    return Status::error("the trace of the attention measurement lacks events "
-                         "of the matmul, of attention or of its gradient");
+    return Status::error(
+        "the trace of the attention measurement lacks events "
+        "of the matmul, of attention, or of the gradient of attention");
   return Status();
 }
 

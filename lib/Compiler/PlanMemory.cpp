@@ -91,8 +91,8 @@ Status PlanMemoryPass::plan() {
       });
   if (trains != 1)
     return Status::badInput("the module has " + std::to_string(trains) +
-                            " programs of kind train, expected exactly one, "
-                            "the program that kiln-plan-memory plans");
+                            " programs of kind train, but kiln-plan-memory "
+                            "needs exactly one");
   Operation *late = nullptr;
   module.walk([&](Operation *op) {
     if (isa<DispatchOp>(op) || op->getName().getDialectNamespace() == "kilnrt")

@@ -276,9 +276,9 @@ void ConfigReader::checkUnread(const std::string &key, const json &value,
   if (value.is_null() || (row && row->use != KeyUse::Honoured))
     return;
   fail(shown(json(path + key)) + " is " + shown(value) +
-       ", a key that kiln does not know for model_type '" + modelType.str() +
-       "' and that may change what the model computes; if it does not, remove "
-       "it or pass --ignore-config-keys=" +
+       ", but kiln does not know this key for model_type '" + modelType.str() +
+       "', and the key may change what the model computes; if it does not, "
+       "remove it or pass --ignore-config-keys=" +
        printable(path + key));
 }
 

@@ -211,7 +211,7 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   const char *source = bytesOf(from);
   Value token = cast<rt::BeginOp>(command.op).getToken();
   if (transfers.contains(token))
-    return command.op->emitOpError("begins a copy whose token belongs to a "
+    return command.op->emitOpError("begins a copy with the token of an earlier "
                                    "copy that is still in progress");
   landed.erase(token);
   // Store the offsets of the source and destination in the current iteration,

@@ -209,8 +209,8 @@ ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
       return success();
     SlotTensor tensor = tensorAt(place);
     if (tensor.overlaps(command.results.front()))
-      return gemm.emitOpError("has a result that overlaps an operand or "
-                              "another result of its library epilogue");
+      return gemm.emitOpError("has a result that overlaps the 'bias' or "
+                              "'aux' of its library epilogue");
     if (isWritten &&
         llvm::any_of(command.operands, [&](const SlotTensor &read) {
           return tensor.overlaps(read);

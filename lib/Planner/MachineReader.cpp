@@ -328,11 +328,10 @@ static void checkGemmOrder(const GemmCurve &curve, Section &file) {
       for (int e = 0; e < 3; ++e)
         name += "[" + std::to_string(next / strides[e] % extents[e]) + "]";
       return file.refuse(name, numberText(curve.flops[next]),
-                         "at most " + numberText(growth) +
-                             " times the rate of the next smaller size, " +
+                         "at most " + numberText(growth) + " times the rate " +
                              numberText(curve.flops[index]) +
-                             ", since a larger GEMM must not take less time "
-                             "than a smaller GEMM");
+                             " of the next smaller size, since a larger GEMM "
+                             "must not take less time than a smaller GEMM");
     }
 }
 
@@ -346,10 +345,11 @@ static void checkOrder(const std::vector<int64_t> &axis,
     if (values[i] > values[i - 1] * growth * (1 + 1e-9))
       return file.refuse(std::string(key) + "[" + std::to_string(i) + "]",
                          numberText(values[i]),
-                         "at most " + numberText(growth) + " times " +
+                         "at most " + numberText(growth) +
+                             " times the preceding entry, " +
                              numberText(values[i - 1]) +
-                             ", the preceding entry, since more work must not "
-                             "take less time than less work");
+                             ", since the time must not decrease if the "
+                             "size increases");
   }
 }
 

@@ -43,21 +43,26 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       *this, "precision",
       llvm::cl::desc("fp32 (keep the element types of the model) or bf16"),
       llvm::cl::init("fp32")};
-  Option<std::string> optimizer{*this, "optimizer",
-                                llvm::cl::desc("as in kilnc --optimizer"),
-                                llvm::cl::init("adamw")};
+  Option<std::string> optimizer{
+      *this, "optimizer",
+      llvm::cl::desc(
+          "name and options of the optimizer, as in kilnc --optimizer"),
+      llvm::cl::init("adamw")};
   Option<bool> clip{*this, "clip",
                     llvm::cl::desc("clip the gradients by their global norm"),
                     llvm::cl::init(true)};
   Option<int64_t> microbatches{*this, "microbatches",
                                llvm::cl::desc("micro-batches per step"),
                                llvm::cl::init(1)};
-  Option<std::string> lossy{*this, "lossy",
-                            llvm::cl::desc("as in kilnc --lossy"),
-                            llvm::cl::init("")};
-  Option<bool> rebuild{*this, "rebuild",
-                       llvm::cl::desc("recompute cheap forward ops"),
-                       llvm::cl::init(true)};
+  Option<std::string> lossy{
+      *this, "lossy",
+      llvm::cl::desc("techniques that save memory and change gradients, as in "
+                     "kilnc --lossy"),
+      llvm::cl::init("")};
+  Option<bool> rebuild{
+      *this, "rebuild",
+      llvm::cl::desc("recompute cheap forward ops in the backward pass"),
+      llvm::cl::init(true)};
   Option<bool> evaluation{*this, "evaluation",
                           llvm::cl::desc("add @evaluate and @generate"),
                           llvm::cl::init(true)};
@@ -91,13 +96,14 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
       llvm::cl::init(16 << 20)};
   Option<std::string> recompute{
       *this, "recompute",
-      llvm::cl::desc("as in kilnc --recompute (default: none without "
+      llvm::cl::desc("which forward results are recomputed, as in kilnc "
+                     "--recompute (default: none without "
                      "a budget, optimal with a budget)"),
       llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",
-      llvm::cl::desc("comma-separated list of activations, optimizer and "
-                     "parameters, or none"),
+      llvm::cl::desc("tensors to offload: none, or some of activations, "
+                     "optimizer, parameters, separated by commas"),
       llvm::cl::init("none")};
   Option<int64_t> budget{
       *this, "budget",

@@ -17,7 +17,7 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 
 kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @evaluate(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{yields a state on the host as a tensor on the device}}
+  // expected-error @below {{reads a state on the host, but the result of the read is on the device}}
   // expected-note @below {{'kiln-place-copies' should have run before}}
   %w = kiln.read @w : tensor<4x4xf32>
   %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

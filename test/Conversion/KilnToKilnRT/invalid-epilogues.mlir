@@ -16,7 +16,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has an epilogue, which needs a batch of 1 and the accumulation overwrite, but the batch is 1 and the accumulation is add}}
+  // expected-error @below {{has an epilogue, which needs a batch of 1 and the accumulation 'overwrite', but the batch is 1 and the accumulation is add}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] epilogue @k(wo %v0)
 }
 

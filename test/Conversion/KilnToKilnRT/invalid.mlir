@@ -35,6 +35,6 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 32 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %b[0] : memref<2x2xf64>
-  // expected-error @below {{multiplies 'f32' by 'f32' into 'f64', expected three equal float types of 16 to 64 bits, or two equal operand types, bf16 or f16, and the result type f32}}
+  // expected-error @below {{multiplies 'f32' by 'f32' into 'f64', expected three equal float types of 16 to 64 bits, bf16 by bf16 into f32, or f16 by f16 into f32}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v1) grid [1, 1]
 }

@@ -54,7 +54,7 @@ kilnrt.program @not_awaited kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{begins a transfer that no kilnrt.wait waits for before the token of the transfer is signaled again or the program ends}}
+  // expected-error @below {{begins a transfer, but no kilnrt.wait waits for its token before the token is signaled again or the program ends}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
 }
 
@@ -69,7 +69,7 @@ kilnrt.program @signaled_again kind<train> {
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   %v2 = kilnrt.view %h[64] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{begins a transfer that no kilnrt.wait waits for before the token of the transfer is signaled again or the program ends}}
+  // expected-error @below {{begins a transfer, but no kilnrt.wait waits for its token before the token is signaled again or the program ends}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v2)
   kilnrt.wait %t on @compute
@@ -87,7 +87,7 @@ kilnrt.program @awaited_after_the_loop kind<train> {
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   kilnrt.loop 2 {
-    // expected-error @below {{begins a transfer that no kilnrt.wait waits for before the token of the transfer is signaled again or the program ends}}
+    // expected-error @below {{begins a transfer, but no kilnrt.wait waits for its token before the token is signaled again or the program ends}}
     kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
   }
   kilnrt.wait %t on @compute

@@ -98,6 +98,6 @@ kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x2xi64>) attributes {kind = #
 
 // -----
 
-// expected-error @+1 {{has 'kiln.encoded' = [{value = "x"}], expected an array of #kiln.encoded as an attribute of the module}}
+// expected-error @+1 {{has 'kiln.encoded' = [{value = "x"}], but the value must be an array of #kiln.encoded, and only a module may have this attribute}}
 module attributes {kiln.encoded = [{value = "x"}]} {
 }

@@ -5,7 +5,7 @@
 // A mirror is a copy of a parameter in another memory or type (C2).
 
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{mirrors @w, whose type is also 'tensor<4xf32>'; expected a mirror with a different element type or memory}}
+// expected-error @below {{mirrors @w, but both states have the type 'tensor<4xf32>'; the element type or the memory of a mirror must differ from that of its parameter}}
 kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
@@ -17,7 +17,7 @@ kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.sp
 // -----
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{mirrors @w, whose type is also 'tensor<4xf32, #kiln.memory<host>>'}}
+// expected-error @below {{mirrors @w, but both states have the type 'tensor<4xf32, #kiln.memory<host>>'}}
 kiln.state @w.device : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<mirror>, init = #kiln.splat<value = 0.0>, of = @w}
 
 // -----
@@ -54,7 +54,7 @@ kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.sp
 // A copy without a wait.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
@@ -64,7 +64,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // What is under way cannot be read.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %y = kiln.relu %f : tensor<4xf32, #kiln.memory<host>>
   kiln.return
@@ -73,7 +73,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %a = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %b = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
@@ -83,7 +83,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %a = kiln.copy_wait %f, %y : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
@@ -94,7 +94,7 @@ kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.p
 // A copy of a copy that is under way.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %g = kiln.copy_in %f : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
   %a = kiln.copy_wait %g, %f : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
@@ -104,7 +104,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %s = kiln.accumulate sliced(%x) count 2 : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%part: tensor<2xf32>, %sum: tensor<4xf32>):
@@ -322,7 +322,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 // -----
 
-// expected-error @below {{tensor has the encoding #kiln.memory<device>, expected none: a tensor without an encoding is on the device}}
+// expected-error @below {{tensor has the encoding #kiln.memory<device>; remove the encoding, because a tensor without an encoding is on the device}}
 kiln.state @w : tensor<4xf32, #kiln.memory<device>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 
 // -----

@@ -459,7 +459,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{the rank of 'x', the rank of 'y' and the number of offsets differ}}
+  // expected-error @+1 {{the rank of 'x', the rank of 'y' and the number of offsets must be equal}}
   %0 = kiln.slice %x [0] : tensor<4x8xf32> to tensor<4xf32>
   kiln.return
 }
@@ -515,7 +515,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %y: tensor<4x7xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{the rank of 'x', the rank of 'y' and the number of entries of 'low' differ}}
+  // expected-error @+1 {{the rank of 'x', the rank of 'y' and the number of entries of 'low' must be equal}}
   %0 = kiln.pad %x low [0] : tensor<4x8xf32> to tensor<4x8xf32>
   kiln.return
 }
@@ -608,7 +608,7 @@ module attributes {kiln.model = 1} {
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has 'kiln.model', which belongs on the module}}
+  // expected-error @+1 {{has 'kiln.model', but only a module may have this attribute}}
   %0 = kiln.neg %x {kiln.model = {}} : tensor<4xf32>
   kiln.return
 }
@@ -814,14 +814,14 @@ kiln.program @f(%a: tensor<f32> {kiln.input = #kiln.input<data, batch_dim = 0>})
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has 'kiln.layer' = "h.1", expected a layer such as #kiln.layer<"h.3", 3> as an attribute of an op in a program}}
+  // expected-error @below {{has 'kiln.layer' = "h.1", but the value must be a layer such as #kiln.layer<"h.3", 3>, and only an op in a program may have this attribute}}
   %y = kiln.relu %x {kiln.layer = "h.1"} : tensor<4xf32>
   kiln.return
 }
 
 // -----
 
-// expected-error @below {{has 'kiln.layer' = #kiln.layer<"h.1", 1>, expected a layer such as #kiln.layer<"h.3", 3> as an attribute of an op in a program}}
+// expected-error @below {{has 'kiln.layer' = #kiln.layer<"h.1", 1>, but the value must be a layer such as #kiln.layer<"h.3", 3>, and only an op in a program may have this attribute}}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>, kiln.layer = #kiln.layer<"h.1", 1>} {
   kiln.return
 }

@@ -22,7 +22,7 @@ module attributes {kiln.plan = #kiln.plan<predicted_peak_bytes = 1, predicted_ho
 
 // -----
 
-// expected-error @+1 {{has 'kiln.plan' = {}, expected a #kiln.plan as an attribute of the module}}
+// expected-error @+1 {{has 'kiln.plan' = {}, but the value must be a #kiln.plan, and only a module may have this attribute}}
 module attributes {kiln.plan = {}} {
 }
 

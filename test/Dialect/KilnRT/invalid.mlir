@@ -248,7 +248,7 @@ kilnrt.program @train kind<train> {
 kilnrt.program @train kind<train> {
   %h = kilnrt.slot "x" class input in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{'x' needs a view with contiguous rows of a slot in device memory}}
+  // expected-error @below {{'x' must have a view of a slot in device memory, and the rows of the view must be contiguous}}
   kilnrt.input "x" at %v0
 }
 
@@ -257,7 +257,7 @@ kilnrt.program @train kind<train> {
 kilnrt.program @train kind<train> {
   %h = kilnrt.slot "y" class output in host offset 0 bytes 64 lifetime [0, 0]
   %v0 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{'y' needs a view with contiguous rows of a slot in device memory}}
+  // expected-error @below {{'y' must have a view of a slot in device memory, and the rows of the view must be contiguous}}
   kilnrt.output "y" at %v0
 }
 

@@ -57,7 +57,7 @@
 "builtin.module"() ({
   "kiln.program"() <{function_type = (tensor<4xf32>) -> (), kind = #kiln.program_kind<train>, sym_name = "train"}> ({
   ^bb0(%x: tensor<4xf32>):
-    // expected-error @below {{must have exactly one user: a kiln.copy_wait in the same block that has the source of this copy as its source}}
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
     %f = "kiln.copy_out"(%x) : (tensor<4xf32>) -> tensor<4xf32, #kiln.memory<host>>
     %h = "kiln.copy_wait"(%f) : (tensor<4xf32, #kiln.memory<host>>) -> tensor<4xf32, #kiln.memory<host>>
     "kiln.return"() : () -> ()

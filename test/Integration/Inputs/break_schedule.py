@@ -148,7 +148,7 @@ missed = 0
 for what, kinds, expected in (
     ("a wait after a command that touches the copy's destination", late_waits(), f"{UNORDERED}|{LIVES}"),
     ("a wait that holds up another queue", other_queue_waits(), UNORDERED),
-    ("a transfer that nothing waits for", unawaited(), f"{UNORDERED}|that no kilnrt.wait waits for"),
+    ("a transfer that nothing waits for", unawaited(), f"{UNORDERED}|no kilnrt.wait waits for"),
     ("a command in no order with another queue's", unordered(), UNORDERED),
     ("a slot where another one lives", moved_slots(), "is live at the same time"),
     ("a slot whose life is a command too short", short_lives(), LIVES),

@@ -45,45 +45,47 @@ void check(const json &base, llvm::ArrayRef<Case> cases,
 }
 
 TEST(ConfigError, Common) {
-  check(gpt2Config(),
-        {{R"({"model_type": "bert"})",
-          "'model_type' is \"bert\", which kiln does not support; supported: "
-          "gpt2, llama, mistral, qwen2"},
-         {R"({"model_type": "REMOVE"})",
-          "'model_type' is missing, which kiln does not support; supported: "
-          "gpt2, llama, mistral, qwen2"},
-         {R"({"model_type": 2})", "'model_type' is 2, expected a string"},
-         {R"({"architectures": ["GPT2ForSequenceClassification"]})",
-          "'architectures' is [\"GPT2ForSequenceClassification\"], which kiln "
-          "does not support; supported: GPT2LMHeadModel, GPT2Model"},
-         {R"({"architectures": "GPT2LMHeadModel"})",
-          "'architectures' is \"GPT2LMHeadModel\", expected an array of "
-          "strings"},
-         {R"({"architectures": [1]})",
-          "'architectures' is [1], expected an array of strings"},
-         {R"({"auto_map": {"AutoModel": "modeling.Own"}})",
-          "'auto_map' is {\"AutoModel\":\"modeling.Own\"}, which kiln does not "
-          "support; supported: none, because code of a model directory is "
-          "never run"},
-         {R"({"quantization_config": {"bits": 4}})",
-          "'quantization_config' is {\"bits\":4}, which kiln does not support; "
-          "supported: weights that are not quantized"},
-         {R"({"is_encoder_decoder": true})",
-          "'is_encoder_decoder' is true, which kiln does not support; "
-          "supported: false"},
-         {R"({"embedding_multiplier": 12.0})",
-          "\"embedding_multiplier\" is 12.0, a key that kiln does not know for "
-          "model_type 'gpt2' and that may change what the model computes; if "
-          "it does not, remove it or pass "
-          "--ignore-config-keys=embedding_multiplier"},
-         {R"({"switched_off": false})",
-          "\"switched_off\" is false, a key that kiln does not know for "
-          "model_type 'gpt2' and that may change what the model computes; if "
-          "it does not, remove it or pass --ignore-config-keys=switched_off"},
-         {R"({"a\nb": 1})",
-          "\"a\\nb\" is 1, a key that kiln does not know for model_type 'gpt2' "
-          "and that may change what the model computes; if it does not, remove "
-          "it or pass --ignore-config-keys=a\\x0ab"}});
+  check(
+      gpt2Config(),
+      {{R"({"model_type": "bert"})",
+        "'model_type' is \"bert\", which kiln does not support; supported: "
+        "gpt2, llama, mistral, qwen2"},
+       {R"({"model_type": "REMOVE"})",
+        "'model_type' is missing, which kiln does not support; supported: "
+        "gpt2, llama, mistral, qwen2"},
+       {R"({"model_type": 2})", "'model_type' is 2, expected a string"},
+       {R"({"architectures": ["GPT2ForSequenceClassification"]})",
+        "'architectures' is [\"GPT2ForSequenceClassification\"], which kiln "
+        "does not support; supported: GPT2LMHeadModel, GPT2Model"},
+       {R"({"architectures": "GPT2LMHeadModel"})",
+        "'architectures' is \"GPT2LMHeadModel\", expected an array of "
+        "strings"},
+       {R"({"architectures": [1]})",
+        "'architectures' is [1], expected an array of strings"},
+       {R"({"auto_map": {"AutoModel": "modeling.Own"}})",
+        "'auto_map' is {\"AutoModel\":\"modeling.Own\"}, which kiln does not "
+        "support; supported: none, because code of a model directory is "
+        "never run"},
+       {R"({"quantization_config": {"bits": 4}})",
+        "'quantization_config' is {\"bits\":4}, which kiln does not support; "
+        "supported: weights that are not quantized"},
+       {R"({"is_encoder_decoder": true})",
+        "'is_encoder_decoder' is true, which kiln does not support; "
+        "supported: false"},
+       {R"({"embedding_multiplier": 12.0})",
+        "\"embedding_multiplier\" is 12.0, but kiln does not know this key for "
+        "model_type 'gpt2', and the key may change what the model computes; if "
+        "it does not, remove it or pass "
+        "--ignore-config-keys=embedding_multiplier"},
+       {R"({"switched_off": false})",
+        "\"switched_off\" is false, but kiln does not know this key for "
+        "model_type 'gpt2', and the key may change what the model computes; if "
+        "it does not, remove it or pass --ignore-config-keys=switched_off"},
+       {R"({"a\nb": 1})", "\"a\\nb\" is 1, but kiln does not know this key for "
+                          "model_type 'gpt2', "
+                          "and the key may change what the model computes; if "
+                          "it does not, remove "
+                          "it or pass --ignore-config-keys=a\\x0ab"}});
 }
 
 TEST(ConfigError, TypesAndRanges) {
@@ -203,13 +205,16 @@ TEST(ConfigError, Llama) {
         "supported: a number larger than low_freq_factor"},
        {R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0,
             "attention_factor": 1.5}})",
-        "\"rope_scaling.attention_factor\" is 1.5, a key that kiln does not "
-        "know for model_type 'llama' and that may change what the model "
+        "\"rope_scaling.attention_factor\" is 1.5, but kiln does not know "
+        "this key for model_type 'llama', and the key may change what the "
+        "model "
         "computes; if it does not, remove it or pass "
         "--ignore-config-keys=rope_scaling.attention_factor"},
        {R"({"rope_parameters": {"rope_type": "default", "truncate": false}})",
-        "\"rope_parameters.truncate\" is false, a key that kiln does not know "
-        "for model_type 'llama' and that may change what the model computes; "
+        "\"rope_parameters.truncate\" is false, but kiln does not know this "
+        "key "
+        "for model_type 'llama', and the key may change what the model "
+        "computes; "
         "if it does not, remove it or pass "
         "--ignore-config-keys=rope_parameters.truncate"},
        {R"({"rope_scaling": {"rope_type": "linear", "factor": 2.0},
@@ -221,8 +226,10 @@ TEST(ConfigError, Llama) {
         "'rope_parameters.rope_theta' is 7.0, which kiln does not support; "
         "supported: the value of rope_theta at the top level of the file"},
        {R"({"sliding_window": 4})",
-        "\"sliding_window\" is 4, a key that kiln does not know for model_type "
-        "'llama' and that may change what the model computes; if it does not, "
+        "\"sliding_window\" is 4, but kiln does not know this key for "
+        "model_type "
+        "'llama', and the key may change what the model computes; if it does "
+        "not, "
         "remove it or pass --ignore-config-keys=sliding_window"},
        {R"({"layer_types": ["full_attention", "sliding_attention"]})",
         "'layer_types' is [\"full_attention\",\"sliding_attention\"], which "

@@ -201,7 +201,7 @@ TEST(MachineFile, AbsurdFigures) {
        "1e+06 to 1e+18"},
       {"/gemm/fp32/flop_per_s/1/0/0", 5e9,
        "'gemm.fp32.flop_per_s[1][0][0]' is 5e+09, expected at most 4 times "
-       "the rate of the next smaller size, 1e+09, since a larger GEMM must not "
+       "the rate 1e+09 of the next smaller size, since a larger GEMM must not "
        "take less time than a smaller GEMM"},
       {"/gemm/fp64/flop_per_s", json::array({1e9, 2e9}),
        "'gemm.fp64.flop_per_s' is an array of 2, expected an array of 1 "
@@ -215,9 +215,9 @@ TEST(MachineFile, AbsurdFigures) {
       {"/attention/forward/0", 17,
        "'attention.forward[0]' is 17, expected a number from 0.001 to 2"},
       {"/attention/backward/0", 0.001,
-       "'attention.backward[1]' is 0.75, expected at most 16 times 0.001, "
-       "the preceding entry, since more work must not take less time than less "
-       "work"},
+       "'attention.backward[1]' is 0.75, expected at most 16 times the "
+       "preceding "
+       "entry, 0.001, since the time must not decrease if the size increases"},
       {"/link/to_host_bytes_per_s", 0,
        "'link.to_host_bytes_per_s' is 0, expected a number from 1000 to "
        "1e+14"},

@@ -157,8 +157,8 @@ TEST_F(FakeTarget, UnknownNamesAreErrors) {
         "module attributes {kiln.target = \"wade\"} {}", &context));
   });
   EXPECT_EQ(error, "'builtin.module' op has 'kiln.target' = \"wade\", "
-                   "expected \"cpu\" or \"wide\" as an attribute of the "
-                   "module");
+                   "but the value must be \"cpu\" or \"wide\", and only a "
+                   "module may have this attribute");
   // This module is built without being verified.
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
   (*module)->setAttr(kTargetAttr, StringAttr::get(&context, "wade"));

@@ -113,9 +113,9 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
   for (StringRef target : known)
     quoted.push_back(("\"" + target + "\"").str());
   return op->emitOpError("has '")
-         << kTargetAttr << "' = " << value << ", expected "
+         << kTargetAttr << "' = " << value << ", but the value must be "
          << (quoted.empty() ? "the name of a target" : joinWithOr(quoted))
-         << " as an attribute of the module";
+         << ", and only a module may have this attribute";
 }
 
 /// Verifies the discardable attributes of the dialect:
@@ -139,12 +139,14 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("has '")
            << kNameAttr << "' = " << attribute.getValue()
-           << ", expected a string as an attribute of a program";
+           << ", but the value must be a string, and only a program may have "
+              "this attribute";
   }
   if (attribute.getName() == "kiln.model") {
     auto model = dyn_cast<DictionaryAttr>(attribute.getValue());
     if (!isa<ModuleOp>(op))
-      return op->emitOpError("has 'kiln.model', which belongs on the module");
+      return op->emitOpError(
+          "has 'kiln.model', but only a module may have this attribute");
     if (!model)
       return op->emitOpError("attribute 'kiln.model' is ")
              << attribute.getValue() << ", expected a dictionary";
@@ -158,7 +160,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("has '")
            << kPlanAttr << "' = " << attribute.getValue()
-           << ", expected a #kiln.plan as an attribute of the module";
+           << ", but the value must be a #kiln.plan, and only a module may "
+              "have this attribute";
   }
   if (attribute.getName() == kOffloadAttr ||
       attribute.getName() == kPrefetchAttr) {
@@ -180,8 +183,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("has '")
            << kLayerAttr << "' = " << attribute.getValue()
-           << ", expected a layer such as #kiln.layer<\"h.3\", 3> as an "
-              "attribute of an op in a program";
+           << ", but the value must be a layer such as #kiln.layer<\"h.3\", "
+              "3>, and only an op in a program may have this attribute";
   }
   if (attribute.getName() == kEncodedAttr) {
     auto list = dyn_cast<ArrayAttr>(attribute.getValue());
@@ -190,8 +193,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("has '")
            << kEncodedAttr << "' = " << attribute.getValue()
-           << ", expected an array of #kiln.encoded as an attribute of the "
-              "module";
+           << ", but the value must be an array of #kiln.encoded, and only a "
+              "module may have this attribute";
   }
   if (attribute.getName() == kTargetAttr)
     return verifyTarget(op, attribute.getValue(),
@@ -203,14 +206,16 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("has '")
            << kMicrobatchesAttr << "' = " << attribute.getValue()
-           << ", expected an i64 larger than 1 as an attribute of a program";
+           << ", but the value must be an i64 larger than 1, and only a "
+              "program may have this attribute";
   }
   if (attribute.getName() == kVendorEpiloguesAttr) {
     if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
     return op->emitOpError("has '")
            << kVendorEpiloguesAttr << "' = " << attribute.getValue()
-           << ", expected a unit attribute of the module";
+           << ", but the value must be a unit attribute, and only a module may "
+              "have this attribute";
   }
   if (attribute.getName() == kAttentionAttr) {
     auto name = dyn_cast<StringAttr>(attribute.getValue());
@@ -218,7 +223,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return op->emitOpError("has '")
            << kAttentionAttr << "' = " << attribute.getValue()
-           << ", expected \"cudnn\" as an attribute of the module";
+           << ", but the value must be \"cudnn\", and only a module may have "
+              "this attribute";
   }
   return op->emitOpError("has an unknown attribute '")
          << attribute.getName().getValue() << "'";

@@ -133,8 +133,9 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
               "element type that converts to the element type of the mirror";
   if (parameter.getType() == getType())
     return emitOpError("mirrors ")
-           << getOfAttr() << ", whose type is also " << getType()
-           << "; expected a mirror with a different element type or memory";
+           << getOfAttr() << ", but both states have the type " << getType()
+           << "; the element type or the memory of a mirror must differ from "
+              "that of its parameter";
   return success();
 }
 
@@ -511,8 +512,8 @@ static LogicalResult checkToken(Operation *copy) {
       wait.getSource() != copy->getOperand(0) ||
       wait->getBlock() != copy->getBlock())
     return copy->emitOpError(
-        "must have exactly one user: a kiln.copy_wait in the same block that "
-        "has the source of this copy as its source");
+        "must have exactly one user, a kiln.copy_wait; both ops must be in the "
+        "same block and have the same source");
   return success();
 }
 

@@ -30,9 +30,10 @@ LogicalResult MemorySpaceAttr::verifyEncoding(
     llvm::function_ref<InFlightDiagnostic()> emitError) const {
   if (getValue() != MemorySpace::Device)
     return success();
-  return emitError() << "tensor has the encoding " << *this
-                     << ", expected none: a tensor without an encoding is on "
-                        "the device";
+  return emitError()
+         << "tensor has the encoding " << *this
+         << "; remove the encoding, because a tensor without an encoding is on "
+            "the device";
 }
 
 //===----------------------------------------------------------------------===//

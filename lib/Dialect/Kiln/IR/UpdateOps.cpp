@@ -28,9 +28,9 @@ LogicalResult kiln::verifyUpdate(Operation *op) {
     if (computeType(elementTypeOf(type)) != computed)
       return op->emitOpError(what)
              << " " << i << " has element type " << type.getElementType()
-             << ", expected a type whose arithmetic is computed in "
+             << ", expected an element type whose arithmetic is computed in "
              << irTypeOf(computed, op->getContext())
-             << ", like that of operand 0, " << wanted;
+             << ", as for operand 0 of type " << wanted;
     return success();
   };
   for (unsigned i = 0; i <= states; ++i)

@@ -143,9 +143,10 @@ LogicalResult ForwardVerifier::checkSizes() {
   if (walk.wasInterrupted())
     return failure();
   if (total > kMostBytes)
-    return program.emitOpError(
-               "needs, for its values and copies of its states, more than ")
-           << kMostBytes << " bytes; make the model smaller";
+    return program.emitOpError("needs more than ")
+           << kMostBytes
+           << " bytes for the values of the program and for copies of the "
+              "states; make the model smaller";
   return success();
 }
 
@@ -204,8 +205,8 @@ LogicalResult ForwardVerifier::checkData(StringRef name, InputAttr fact,
   if (name.empty())
     return program.emitOpError("has an input declared with ")
            << fact
-           << ", but without kiln.name, which must name the tensor that a data "
-              "file has for the input";
+           << ", but without kiln.name; set kiln.name to the name of the "
+              "tensor in the data file from which the input is read";
   if (inputFactOfName(name, program.getContext()))
     return program.emitOpError("has an input named '")
            << name
@@ -313,8 +314,9 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
     return failure();
   if (isa<AccumulateOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
           CopyWaitOp>(op))
-    return op->emitOpError("is not allowed in a model; kilnc creates such ops "
-                           "after the forward level");
+    return op->emitOpError(
+        "is an op that a model must not have, because kilnc itself adds "
+        "such ops after the forward level");
   if (auto dropout = dyn_cast<DropoutOp>(op))
     return checkKey(op, dropout.getKey());
   if (auto attention = dyn_cast<AttentionOp>(op))
@@ -356,8 +358,8 @@ LogicalResult ForwardVerifier::checkSources() {
     if (inserted)
       continue;
     InFlightDiagnostic diagnostic =
-        state.emitOpError("is saved as '")
-        << name << "', as is the state @" << it->second.getSymName()
+        state.emitOpError("is saved under the name '")
+        << name << "', and so is the state @" << it->second.getSymName()
         << "; give the two states different sources";
     diagnostic.attachNote(it->second.getLoc()) << "the other state is here";
     return diagnostic;
@@ -400,13 +402,14 @@ LogicalResult ForwardVerifier::run() {
     if (other != program)
       return other.emitOpError("is of kind ")
              << stringifyProgramKind(other.getKind())
-             << ", which is not allowed in a model; kilnc creates such "
-                "programs after the forward level";
+             << "; a model must not have programs of this kind, because "
+                "kilnc itself adds them after the forward level";
   for (StateOp state : module.getOps<StateOp>())
     if (memoryOf(state.getType()) != MemorySpace::Device ||
         state.getRole() == Role::Mirror)
-      return state.emitOpError("is a mirror or in host memory, which is not "
-                               "allowed in a model; kilnc creates such states");
+      return state.emitOpError(
+          "is a mirror or in host memory; a model must not "
+          "have such states, because kilnc adds them itself");
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
     for (StringRef name : {kOffloadAttr, kPrefetchAttr})
       if (op->hasAttr(name))

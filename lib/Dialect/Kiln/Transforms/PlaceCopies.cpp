@@ -354,8 +354,8 @@ private:
     for (size_t i = 0; i < left.size(); ++i)
       for (Operation *user : left[i]->getUsers()) {
         if (familyOf(user) != Family::View)
-          return read.emitOpError(
-                     "reads a state in host memory that is used by '")
+          return read.emitOpError("reads a state in host memory, but the "
+                                  "result of the read is used by '")
                  << user->getName()
                  << "', expected only uses by commands and by writes in a "
                     "program";

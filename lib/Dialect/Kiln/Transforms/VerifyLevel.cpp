@@ -123,10 +123,11 @@ LogicalResult LevelVerifier::checkDispatched(Block &block) {
     if (auto read = dyn_cast<ReadOp>(op)) {
       auto state = symbols.lookup<StateOp>(read.getState());
       if (memoryOf(state.getType()) != memoryOf(read.getType()))
-        return reject(read,
-                      "yields a state on the host as a tensor on the "
-                      "device",
-                      "kiln-place-copies");
+        return reject(
+            read,
+            "reads a state on the host, but the result of the read is on the "
+            "device",
+            "kiln-place-copies");
     }
     if (auto loop = dyn_cast<AccumulateOp>(op)) {
       if (failed(checkDispatched(loop.getBody().front())))

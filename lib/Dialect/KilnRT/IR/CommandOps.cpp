@@ -261,8 +261,9 @@ static LogicalResult verifyLibrary(GemmOp op) {
     return op.emitOpError("has the library epilogue ")
            << op.getLibraryAttr() << ", which does not exist";
   if (!!op.getBias() != hasBias(library) || !!op.getAux() != hasAux(library))
-    return op.emitOpError("does not have exactly those of the operands 'bias' "
-                          "and 'aux' that its library epilogue needs");
+    return op.emitOpError(
+        "must have each of the operands 'bias' and 'aux' if and "
+        "only if its library epilogue uses this operand");
   if (library == GemmEpilogue::None)
     return success();
   if (op.getBatch() != 1 || op.getAccumulate() != Accumulation::Overwrite ||
@@ -354,14 +355,14 @@ LogicalResult GemmOp::verify() {
     return emitOpError("multiplies ")
            << element << " by " << getMatrix(1).getElementType() << " into "
            << result
-           << ", expected three equal float types of 16 to 64 bits, or two "
-              "equal operand types, bf16 or f16, and the result type f32";
+           << ", expected three equal float types of 16 to 64 bits, bf16 by "
+              "bf16 into f32, or f16 by f16 into f32";
   if (failed(verifyLibrary(*this)))
     return failure();
   if (getEpilogue() &&
       (getBatch() != 1 || getAccumulate() != Accumulation::Overwrite)) // C2
     return emitOpError("has an epilogue, which needs a batch of 1 and the "
-                       "accumulation overwrite, but the batch is ")
+                       "accumulation 'overwrite', but the batch is ")
            << getBatch() << " and the accumulation is "
            << stringifyAccumulation(getAccumulate());
   if (!getEpilogue() && (!getEpilogueReads().empty() ||

@@ -315,7 +315,8 @@ template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
     return success();
   return op.emitOpError("'")
          << op.getName()
-         << "' needs a view with contiguous rows of a slot in device memory";
+         << "' must have a view of a slot in device memory, "
+            "and the rows of the view must be contiguous";
 }
 
 InputAttr InputOp::getInputFact() {

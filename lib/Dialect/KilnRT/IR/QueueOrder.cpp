@@ -96,8 +96,8 @@ private:
                                    size_t index);
   LogicalResult rejectUnawaited(const Signal &signal) {
     return signal.command->emitOpError(
-        "begins a transfer that no kilnrt.wait waits for before the token of "
-        "the transfer is signaled again or the program ends");
+        "begins a transfer, but no kilnrt.wait waits for its token before the "
+        "token is signaled again or the program ends");
   }
   unsigned queueOf(FlatSymbolRefAttr name) {
     return queues.lookup(name.getAttr());

@@ -112,7 +112,7 @@ static LogicalResult checkLives(rt::ProgramOp program,
       return input.emitOpError("'")
              << input.getName()
              << "' has no role, so the caller cannot supply its value: declare "
-                "the input with the fact #kiln.input<data>";
+                "the input with #kiln.input<data>";
   if (commands.empty())
     return success();
   for (InputOp input : block.getOps<InputOp>())

@@ -174,7 +174,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @below {{is not allowed in a model; kilnc creates such ops after the forward level}}
+  // expected-error @below {{is an op that a model must not have, because kilnc itself adds such ops after the forward level}}
   kiln.phase backward
   %m = kiln.reduce mean %h dims [0, 1] : tensor<8x8xf32> to tensor<f32>
   %l = kiln.cast %m : tensor<f32> to tensor<f64>
@@ -197,7 +197,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, source = "x"} // expected-note {{the other state is here}}
-// expected-error @below {{is saved as 'x', as is the state @w; give the two states different sources}}
+// expected-error @below {{is saved under the name 'x', and so is the state @w; give the two states different sources}}
 kiln.state @x : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
@@ -292,7 +292,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tenso
 
 kiln.state @b : tensor<30000000x4000000xf32> {role = #kiln.role<buffer>, init = #kiln.splat<value = 0.0>}
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{needs, for its values and copies of its states, more than 281474976710656 bytes; make the model smaller}}
+// expected-error @below {{needs more than 281474976710656 bytes for the values of the program and for copies of the states; make the model smaller}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>

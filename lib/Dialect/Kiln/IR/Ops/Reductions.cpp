@@ -246,7 +246,7 @@ LogicalResult ReduceCombineOp::verify() {
            << to.getNumElements()
            << " elements, expected the number of elements of 'x' divided by "
            << from.getDimSize(0)
-           << ", the extent of its dimension 0; 'x' has shape "
+           << ", the extent of dimension 0 of 'x'; 'x' has shape "
            << toString(from.getShape());
   if (failed(checkWide(*this, "x", getX(), from.getShape(), getY())))
     return failure();

@@ -355,8 +355,8 @@ static SequenceFact inferResized(Operation *op, const SequenceFact &x,
 LogicalResult SliceOp::verify() {
   auto from = getX().getType().getShape(), to = getY().getType().getShape();
   if (from.size() != to.size() || getOffsets().size() != from.size())
-    return emitOpError(
-        "the rank of 'x', the rank of 'y' and the number of offsets differ");
+    return emitOpError("the rank of 'x', the rank of 'y' and the number of "
+                       "offsets must be equal");
   for (auto [i, offset] : llvm::enumerate(getOffsets()))
     if (offset < 0 || offset > from[i] - to[i]) // Constraint C1.
       return emitOpError("reads [")
@@ -424,7 +424,7 @@ LogicalResult PadOp::verify() {
   auto from = getX().getType().getShape(), to = getY().getType().getShape();
   if (from.size() != to.size() || getLow().size() != from.size())
     return emitOpError("the rank of 'x', the rank of 'y' and the number of "
-                       "entries of 'low' differ");
+                       "entries of 'low' must be equal");
   for (auto [i, low] : llvm::enumerate(getLow()))
     if (low < 0 || low > to[i] - from[i]) // Constraint C1.
       return emitOpError("writes [")

@@ -144,8 +144,9 @@ static LogicalResult checkClasses(Operation *op, const HostTensor &targets,
   for (auto [i, target] : llvm::enumerate(targets.integers))
     if (target != kIgnoreIndex && (target < 0 || target >= classes))
       return op->emitOpError("target ")
-             << i << " is " << target << ", expected a class from 0 to below "
-             << classes << ", or the ignore index " << kIgnoreIndex;
+             << i << " is " << target
+             << ", expected a class of at least 0 and below " << classes
+             << ", or the ignore index " << kIgnoreIndex;
   return success();
 }
 
