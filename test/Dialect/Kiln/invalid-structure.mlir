@@ -142,7 +142,7 @@ kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evalu
 
 // Results in the wrong order.
 kiln.program @f(%x: tensor<4x4xf32>) attributes {kind = #kiln.program_kind<evaluate>} {
-  // expected-error @below {{of the family 'gemm' must yield at least one value, and the result of the matmul only as the last value}}
+  // expected-error @below {{of the family 'gemm' must yield at least one value; only the last value may be the result of the matmul}}
   %y:2 = kiln.dispatch gemm(%x, %x) space [4, 4] : (tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
   ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
     %p = kiln.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -387,7 +387,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{changes the element type}}
+  // expected-error @+1 {{must have equal element types of 'x' and 'y'}}
   %0 = kiln.broadcast %x dims [0] : tensor<4xf32> to tensor<4x8xf64>
   kiln.return
 }

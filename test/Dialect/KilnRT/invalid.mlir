@@ -141,7 +141,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<f64>
   %v1 = kilnrt.view %h[0] : memref<8xf64, #kiln.memory<host>>
   kilnrt.fill on @host (wo %v0)
-  // expected-error @below {{is on @compute, whose engine is device, and accesses host memory: expected only device memory}}
+  // expected-error @below {{is on @compute, whose engine is device, but the command accesses host memory: expected only device memory}}
   kilnrt.fill on @compute (wo %v1)
 }
 

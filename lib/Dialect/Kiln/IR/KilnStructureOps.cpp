@@ -411,8 +411,8 @@ static LogicalResult checkProduct(DispatchOp dispatch) {
   auto yielded = body.getTerminator()->getOperands();
   if (yielded.empty() ||
       llvm::is_contained(yielded.drop_back(), matmul.getResult())) // E4
-    return fail("must yield at least one value, and the result of the matmul "
-                "only as the last value");
+    return fail("must yield at least one value; only the last value may be the "
+                "result of the matmul");
   for (Operation &op : llvm::drop_begin(body.without_terminator())) // E6
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       for (unsigned i = 0; i < op.getNumResults(); ++i)

@@ -56,8 +56,8 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
       rt::memoryOf(op) != MemorySpace::Device)
     return command->emitOpError("is on ")
            << op.getQueueAttr()
-           << ", whose engine is device, and accesses host memory: expected "
-              "only device memory";
+           << ", whose engine is device, but the command accesses host memory: "
+              "expected only device memory";
   if (ArrayAttr after = op.getAfterAttr())
     for (auto other : after.getAsRange<FlatSymbolRefAttr>()) {
       QueueOp queue = find(other);
