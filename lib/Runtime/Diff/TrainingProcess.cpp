@@ -34,8 +34,9 @@ std::string TrainingProcess::title() const {
 }
 
 Status TrainingProcess::nonsense(const std::string &what) const {
-  return Status::error(title() + " sent an invalid reply (" + what +
-                       "); is it an executable of this version of kilnc?");
+  return Status::error(
+      title() + " sent an invalid reply (" + what +
+      "); is it an executable that this version of kilnc compiled?");
 }
 
 /// Executes the program in the forked child. Calls only functions that are safe

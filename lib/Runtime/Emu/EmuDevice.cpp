@@ -49,9 +49,9 @@ Result<MemoryShadow *> EmuDevice::State::require(const void *begin,
                                                  std::string_view what) const {
   if (MemoryShadow *memory = bytes < 0 ? nullptr : find(begin, bytes))
     return memory;
-  return Status::error("cuda-emu: " + printable(what) + ": " +
+  return Status::error("cuda-emu: " + printable(what) + ": the range of " +
                        std::to_string(bytes) +
-                       " bytes are not within the device's memory");
+                       " bytes is not within the device's memory");
 }
 
 Status EmuDevice::State::declareArgument(const EmuLaunch &launch,
@@ -94,8 +94,8 @@ EmuDevice::~EmuDevice() = default;
 
 Status EmuDevice::addMemory(const char *begin, int64_t bytes) {
   if (bytes < 0 || uintptr_t(begin) % memoryAlignment)
-    return Status::error("cuda-emu: memory of the device must begin at a "
-                         "multiple of " +
+    return Status::error("cuda-emu: a memory range of the device must have at "
+                         "least 0 bytes and an address that is a multiple of " +
                          std::to_string(memoryAlignment) + " bytes");
   for (const std::unique_ptr<MemoryShadow> &memory : state_->memories)
     if (begin < memory->begin() + memory->bytes() &&

@@ -84,23 +84,23 @@ void CommandReader::readAttention(const Node &node, Command &command) {
   if (node.failed())
     return;
   if (!suitsVendorLibrary(attention))
-    return library->fail(
-        "has a head_dim, heads, length or strides that cuDNN does not support");
+    return library->fail("has values of 'head_dim', 'heads', 'kv_heads', "
+                         "'length' or 'strides' that cuDNN does not support");
 
   const KernelCall &call = *command.call;
   if (call.extents.size() != attention.arguments() ||
       call.immediates.size() != 2)
     return library->fail(
-        "has an 'op' that does not match the launch, which has " +
+        "has an 'op' that does not match the launch: the launch has " +
         std::to_string(call.extents.size()) + " args and " +
         std::to_string(call.immediates.size()) +
-        " immediates: expected one arg for each tensor of the op, and 2 "
+        " immediates, expected one arg for each tensor of the op and 2 "
         "immediates");
   for (std::size_t i = 0; i < attention.arguments(); ++i)
     if (extentOf(attention, i) != call.extents[i])
       return node.at("extents").element(i).fail(
-          "is not the number of bytes of this argument, which the sizes in "
-          "'library' determine");
+          "is not the number of bytes that this argument has according to the "
+          "sizes in 'library'");
   std::vector<int64_t> results = {3, 4};
   if (attention.isGradient)
     results = {6, 7, 8};

@@ -434,8 +434,8 @@ void CommandReader::readGemm(const Node &node, Command &command) {
   command.gridM = grid.element(0).integer(1);
   command.gridN = grid.element(1).integer(1);
   if (command.gridM > command.m || command.gridN > command.n) {
-    grid.fail(
-        "has more tiles over m than rows, or more tiles over n than columns");
+    grid.fail("has more tiles over m than the result has rows, or more tiles "
+              "over n than the result has columns");
     return;
   }
   readWorkspace(node, command);
@@ -449,7 +449,7 @@ void CommandReader::readGemm(const Node &node, Command &command) {
       trans->fail("is true, but the result of a gemm cannot be transposed");
   command.c = readOperand(c, command.resultType, command.m, command.n, command);
   if (command.batch > 1 && command.c.batchStride == 0)
-    c.fail("has batch_stride 0, but the matrices of a batch must not overlap");
+    c.fail("has batch_stride 0, but the results of a batch must not overlap");
   Node beta = node.at("beta");
   if (beta.json() == "first")
     command.beta = GemmBeta::First;
@@ -462,7 +462,8 @@ void CommandReader::readGemm(const Node &node, Command &command) {
   readLibrary(node, command);
   if (std::optional<Node> epilogue = node.find("epilogue")) {
     if (hasGpu())
-      return epilogue->fail("is given, but the target is a GPU");
+      return epilogue->fail(
+          "is given, but a GPU supports only the epilogues of 'library'");
     command.epilogue = true;
     readKernel(*epilogue, command);
     readCall(*epilogue, command);
@@ -523,7 +524,7 @@ Command CommandReader::read(const Node &node) {
     command.count = count.integer(1);
     if (hasGpu() && command.count > maxUnrolled)
       count.fail("is more than " + std::to_string(maxUnrolled) +
-                 ", the maximum for a GPU, for which loops are unrolled");
+                 ", the maximum for a loop on a GPU");
     if (inLoop_)
       node.fail("begins a loop inside another loop");
     inLoop_ = true;

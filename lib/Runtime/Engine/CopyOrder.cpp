@@ -272,10 +272,10 @@ void CopyOrder::checkLives(std::size_t wait, const Transfer &transfer) const {
   if (what)
     fail(wait, "waits for " + title(transfer.command) + " at " +
                    place(transfer.command) +
-                   " of the previous iteration, but no slot that is live "
-                   "during the whole loop, from " +
+                   " of the previous iteration; a slot that is live during the "
+                   "whole loop, from " +
                    place(loop_.begin) + " to " + place(loop_.end) +
-                   ", contains the bytes that this copy " + what);
+                   ", must contain the bytes that this copy " + what);
 }
 
 void CopyOrder::wait(std::size_t index) {

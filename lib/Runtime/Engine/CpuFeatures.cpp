@@ -99,9 +99,10 @@ Status checkCpuFeatures(const TargetInfo &target, const std::string &cpuinfo) {
   }
   if (missing.empty())
     return Status();
-  return Status::error("this CPU (" + model + ") lacks " + missing +
-                       ", which the kernels use (compiled for " + target.cpu +
-                       "); compile again on this machine or with --mcpu=");
+  return Status::error(
+      "this CPU (" + model + ") lacks " + missing +
+      ", which the kernels use (compiled for " + target.cpu +
+      "); compile again on this machine, or for this CPU with --mcpu=NAME");
 }
 
 } // namespace kiln::runtime

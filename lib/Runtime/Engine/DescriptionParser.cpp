@@ -210,10 +210,10 @@ static void readShard(const Node &node, StateInfo &state) {
     Node offset = shard.element(i);
     int64_t extent = global.element(i).integer(0), begin = offset.integer(0);
     if (!node.failed() && (begin > extent || state.shape[i] > extent - begin))
-      offset.fail("is " + std::to_string(begin) + ", but a shard with " +
+      offset.fail("is " + std::to_string(begin) +
+                  "; at this offset, a shard of " +
                   std::to_string(state.shape[i]) +
-                  " elements in this dimension that begins at this offset "
-                  "exceeds the global size of " +
+                  " elements in this dimension exceeds the global size of " +
                   std::to_string(extent));
     state.globalShape.push_back(extent);
     state.shard.push_back(begin);

@@ -48,9 +48,9 @@ public:
       return Status::badInput(
           file_.path() + ": " + what + " is " + std::to_string(value) +
           ", expected " + std::to_string(expected) +
-          "; --check-trace needs a trace that an executable with the same plan "
-          "wrote: compile both executables with the same flags, for example "
-          "one for cuda and the other for cuda-emu");
+          "; --check-trace needs a trace from an executable with the same plan "
+          "as this one: compile both executables with the same flags, for "
+          "example one for cuda and the other for cuda-emu");
     return status;
   }
   Status begin();

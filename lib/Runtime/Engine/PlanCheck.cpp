@@ -93,8 +93,8 @@ void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
       found == highest || (found >= highestButWorkspace && found < highest);
   report(index,
          kind == ArenaKind::Host
-             ? "end of the highest byte written in the host arena"
-             : "end of the highest byte written",
+             ? "bytes of the host arena up to the last byte written"
+             : "bytes of the arena up to the last byte written",
          std::to_string(highest), std::to_string(found), ok);
 }
 
@@ -162,7 +162,7 @@ Status PlanCheck::checkWrites(size_t index) {
         slot.arena == ArenaKind::Device)
       planned = std::max(planned, slot.offset + slot.bytes);
   if (planned > 0 && all)
-    report(index, "end of the highest workspace byte written",
+    report(index, "bytes of the arena up to the last workspace byte written",
            "at most " + std::to_string(planned),
            std::to_string(watch.workspaceEnd()),
            watch.workspaceEnd() <= planned);

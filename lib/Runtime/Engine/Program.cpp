@@ -66,7 +66,8 @@ static void readRows(const Node &node, Slot &slot) {
       (slot.bytes - slot.rowBytes) % slot.rowPitch != 0)
     node.fail("has rows of " + std::to_string(slot.rowBytes) +
               " bytes with a pitch of " + std::to_string(slot.rowPitch) +
-              " bytes, which do not match the bytes of the slot, " +
+              " bytes, expected a pitch of more than the bytes of a row, and a "
+              "last row that ends at the end of the slot, byte " +
               std::to_string(slot.bytes));
 }
 
@@ -124,7 +125,8 @@ static void readBoundary(const Node &node, InputInfo &input) {
     Node batched = node.at("batched");
     input.isBatched = batched.boolean();
     if (input.isBatched && input.shape.empty())
-      batched.fail("is true, but the input is a scalar");
+      batched.fail("is true, but the input is a scalar, which has no dimension "
+                   "for the batch");
   }
 }
 
@@ -155,9 +157,9 @@ static void checkUnrolled(const Node &node, const ProgramFile &file,
   int64_t actions = 0;
   for (int64_t runs : runsOf(program.commands))
     if (actions += runs; actions > maxActions)
-      return node.fail(
-          "executes more than " + std::to_string(maxActions) +
-          " commands, the maximum for a GPU, for which loops are unrolled");
+      return node.fail("executes more than " + std::to_string(maxActions) +
+                       " commands, the maximum for a GPU; a command in a loop "
+                       "counts once per iteration");
 }
 
 static Program readProgram(const Node &node, ProgramFile &file,

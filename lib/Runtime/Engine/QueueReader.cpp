@@ -144,8 +144,8 @@ static void readAfter(const Node &node, const ProgramFile &file,
 static void refuseQueue(const Node &node) {
   for (const char *key : {"queue", "after"})
     if (std::optional<Node> field = node.find(key))
-      return field->fail("is given, but no queue executes a loop_begin, "
-                         "loop_end or copy_wait");
+      return field->fail("is given, but loop_begin, loop_end and copy_wait do "
+                         "not run on a queue");
 }
 
 void readQueueUse(const Node &node, const ProgramFile &file, Command &command) {

@@ -16,7 +16,7 @@ import harness
 
 # Checks of each program on every target.
 CHECKS = [
-    "end of the highest byte written",
+    "bytes of the arena up to the last byte written",
     "results for two different initial contents of the memory",
     "each command changes only its results",
     "slots overwritten after their last use",

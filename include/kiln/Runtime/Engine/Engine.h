@@ -117,7 +117,7 @@ struct OpResult {
 
 /// One line of the tables of --check-memory and --check-trace.
 struct MemoryCheckLine {
-  /// The checked property, such as "train: highest byte written".
+  /// The checked property, such as "train: allocator calls in a step".
   std::string check;
   std::string expected;
   std::string found;

@@ -444,8 +444,8 @@ TEST_F(AttentionTest, DamagedDescriptions) {
       {"/library/sequences", 0, "sequences"},
       {"/library/sequences", int64_t(1) << 40, "is more than 2^31 - 1"},
       {"/library/length", 5,
-       "is not the number of bytes of this argument, which the sizes in "
-       "'library' determine"},
+       "is not the number of bytes that this argument has according to the "
+       "sizes in 'library'"},
       {"/library/length", 2147483647, "library"},
       {"/library/heads", 3, "library"},
       {"/library/heads", 2147483647, "library"},
@@ -464,8 +464,8 @@ TEST_F(AttentionTest, DamagedDescriptions) {
       {"/library/workspace/1", -1, "workspace"},
       {"/imm",
        {{0, 0}},
-       "has an 'op' that does not match the launch, which has 9 args and 1 "
-       "immediates"},
+       "has an 'op' that does not match the launch: the launch has 9 args and "
+       "1 immediates"},
       {"/imm/1",
        {0, 0},
        "is not [bits, 0], where bits is the encoding of an f64 scale with 0 < "
@@ -478,8 +478,8 @@ TEST_F(AttentionTest, DamagedDescriptions) {
        "are not the indexes of the op's results, expected [3, 4] for attention "
        "or [6, 7, 8] for attention_grad"},
       {"/extents/4", 4,
-       "is not the number of bytes of this argument, which the sizes in "
-       "'library' determine"},
+       "is not the number of bytes that this argument has according to the "
+       "sizes in 'library'"},
       {"/threads", nullptr, "host kernel"},
   };
   EXPECT_EQ(damaged("/name", "other"), "accepted");

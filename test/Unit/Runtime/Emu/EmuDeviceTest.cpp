@@ -284,11 +284,13 @@ TEST(EmuDeviceTest, RefusesLaunchesThatNoGpuTakes) {
   launch.units = 1;
   char host[4];
   launch.arguments = {device.argument(0, 1, true), {host, host + 4, false, ""}};
-  EXPECT_EQ(device.run(launch), "cuda-emu: kernel 'k', argument 1: 4 bytes "
-                                "are not within the device's memory");
+  EXPECT_EQ(device.run(launch),
+            "cuda-emu: kernel 'k', argument 1: the range of 4 "
+            "bytes is not within the device's memory");
   launch.arguments = {device.argument(Device::floats - 1, 2, true)};
-  EXPECT_EQ(device.run(launch), "cuda-emu: kernel 'k', argument 0: 8 bytes "
-                                "are not within the device's memory");
+  EXPECT_EQ(device.run(launch),
+            "cuda-emu: kernel 'k', argument 0: the range of 8 "
+            "bytes is not within the device's memory");
 }
 
 void manyBarriers(char *const *, const int64_t *immediates, int64_t) {

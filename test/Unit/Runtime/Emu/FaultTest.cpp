@@ -295,7 +295,8 @@ TEST(FaultTest, LibraryCallsAndCopiesAreChecked) {
   EXPECT_EQ(check(8, 8), "");
 
   EXPECT_EQ(emu.invalidate(device.at(Device::floats), 4).message(),
-            "cuda-emu: invalidate: 4 bytes are not within the device's memory");
+            "cuda-emu: invalidate: the range of 4 bytes is not within the "
+            "device's memory");
   EXPECT_FALSE(emu.markInitialised(device.at(-1), 8).ok());
   EXPECT_FALSE(emu.copyInitialised(device.at(0), device.at(-1), 8).ok());
   EXPECT_FALSE(emu.addMemory(reinterpret_cast<char *>(device.at(64)), 8).ok());

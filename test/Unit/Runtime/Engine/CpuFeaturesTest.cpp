@@ -38,8 +38,8 @@ TEST(CpuFeaturesTest, NamesWhatIsMissing) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.message(),
             "this CPU (Test CPU) lacks avx512f, amx-tile, which the kernels "
-            "use (compiled for sapphirerapids); compile again on this machine "
-            "or with --mcpu=");
+            "use (compiled for sapphirerapids); compile again on this machine, "
+            "or for this CPU with --mcpu=NAME");
 }
 
 TEST(CpuFeaturesTest, SkipsFeaturesThatAreOffOrNotListedByLinux) {

@@ -47,8 +47,9 @@ TEST_F(MemoryCheckTest, HighestSlotOneByteShort) {
   Outcome outcome = check(options);
   EXPECT_EQ(outcome.exitCode, 1);
   std::string failed = failures(outcome.out);
-  EXPECT_NE(failed.find("train: end of the highest byte written"),
-            std::string::npos)
+  EXPECT_NE(
+      failed.find("train: bytes of the arena up to the last byte written"),
+      std::string::npos)
       << outcome.out;
   EXPECT_NE(failed.find("'d_hidden' changed byte"), std::string::npos)
       << outcome.out;
@@ -137,12 +138,12 @@ TEST_F(HostMemoryCheckTest, SoundPlanPasses) {
   Outcome outcome = runToy(json_, {"--check-memory"});
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
   for (const char *line :
-       {"train: end of the highest byte written in the host arena",
+       {"train: bytes of the host arena up to the last byte written",
         "train: results with 6 copies done at their waits instead of their "
         "starts",
         "slots overwritten after their last use, with the copies done at their "
         "waits",
-        "generate: end of the highest byte written in the host arena"})
+        "generate: bytes of the host arena up to the last byte written"})
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line;
 }
 
@@ -150,7 +151,7 @@ TEST_F(HostMemoryCheckTest, HighestHostSlotOneByteShort) {
   slot("host_grad_U")["bytes"] = offloadedTableBytes - 1;
   std::string lines = failed();
   EXPECT_NE(
-      lines.find("train: end of the highest byte written in the host arena"),
+      lines.find("train: bytes of the host arena up to the last byte written"),
       std::string::npos)
       << lines;
   EXPECT_NE(lines.find("'grad_U' changed byte"), std::string::npos) << lines;

@@ -184,15 +184,13 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ShardNegative", "/states/0/shard/1", -1,
                "'states[0].shard[1]' is -1, expected at least 0"},
         Damage{"ShardOutside", "/states/0/shard/0", 257,
-               "'states[0].shard[0]' is 257, but a shard with 256 elements in "
-               "this dimension that begins at this offset exceeds the global "
-               "size of 512"},
+               "'states[0].shard[0]' is 257; at this offset, a shard of 256 "
+               "elements in this dimension exceeds the global size of 512"},
         Damage{"ShardFarOutside", "/states/0/shard/0", INT64_MAX,
                "exceeds the global size of 512"},
         Damage{"ShardOfASmallerTensor", "/states/1/global_shape/0", 15,
-               "'states[1].shard[0]' is 0, but a shard with 16 elements in "
-               "this dimension that begins at this offset exceeds the global "
-               "size of 15"}),
+               "'states[1].shard[0]' is 0; at this offset, a shard of 16 "
+               "elements in this dimension exceeds the global size of 15"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 } // namespace

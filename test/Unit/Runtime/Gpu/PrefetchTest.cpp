@@ -207,9 +207,9 @@ TEST(PrefetchTest, TheLastCopyIsInFlightAfterTheLoop) {
 
 TEST(PrefetchTest, SlotsLiveAllAroundTheLoop) {
   const char *whole =
-      "waits for copy_start 'next' at commands[10] of the previous iteration, "
-      "but no slot that is live during the whole loop, from commands[7] to "
-      "commands[12], contains the bytes that this copy ";
+      "waits for copy_start 'next' at commands[10] of the previous iteration; "
+      "a slot that is live during the whole loop, from commands[7] to "
+      "commands[12], must contain the bytes that this copy ";
   Json description = prefetch();
   slotOf(description, 1)["last"] = 11;
   refuses(description, std::string(whole) + "writes");

@@ -163,10 +163,10 @@ INSTANTIATE_TEST_SUITE_P(
                TRAIN "7/after",
                {"compute"},
                "'programs.train.segments[0].commands[7].after' is given, but "
-               "no queue executes a loop_begin, loop_end or copy_wait"},
+               "loop_begin, loop_end and copy_wait do not run on a queue"},
         Damage{"LoopOnAQueue", true, TRAIN "1/queue", "compute",
-               "is given, but no queue executes a loop_begin, loop_end or "
-               "copy_wait"},
+               "is given, but loop_begin, loop_end and copy_wait do not run on "
+               "a queue"},
         Damage{"ManyQueues", true, "/queues",
                Json(Json::array_t(65, Json{{"name", "q"}, {"engine", "link"}})),
                "'queues' has 65 entries, expected at most 64"},
