@@ -93,12 +93,11 @@ Status SafeTensorsFile::read(std::string_view name, ElementType type,
   std::optional<uint64_t> expected =
       checkedMul<uint64_t>(tensor->elements, bytesOf(type));
   if (!expected || *expected != bytes)
-    return Status::badInput("'" + path() + "': tensor " + inQuotes(name) +
-                            " has shape " + shapeText(tensor->shape) +
-                            ", whose size differs from the " +
-                            std::to_string(bytes) +
-                            " bytes that are expected for elements of type " +
-                            std::string(infoOf(type).fileName));
+    return Status::badInput(
+        "'" + path() + "': tensor " + inQuotes(name) + " has shape " +
+        shapeText(tensor->shape) + ", expected a shape whose elements have " +
+        std::to_string(bytes) + " bytes in total with the type " +
+        std::string(infoOf(type).fileName));
   return readElements(*tensor, 0, tensor->elements, type, buffer);
 }
 

@@ -369,13 +369,13 @@ kiln::support::parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes,
   for (const TensorInfo &tensor : tensors) {
     if (tensor.begin > position)
       return fail(tensor, "data begins at " + std::to_string(tensor.begin) +
-                              ", which leaves unused bytes from " +
+                              ", after unused bytes that begin at " +
                               std::to_string(position));
     if (tensor.begin < position)
       return fail(
           tensor,
           "data begins at " + std::to_string(tensor.begin) +
-              " and overlaps the data of another tensor, which end at " +
+              " and overlaps the data of another tensor, which ends at " +
               std::to_string(position));
     position = tensor.end;
   }

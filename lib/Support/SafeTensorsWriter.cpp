@@ -116,8 +116,9 @@ SafeTensorsWriter::create(const std::string &path,
 
 Status SafeTensorsWriter::write(const void *data, uint64_t bytes) {
   if (bytes > fileBytes_ - file_.bytesWritten())
-    return Status::error("'" + file_.path() +
-                         "': more data than the declared tensors have");
+    return Status::error(
+        "'" + file_.path() +
+        "': more data is written than the declared tensors have");
   return file_.write(data, bytes);
 }
 

@@ -34,7 +34,7 @@ using namespace kiln;
 static cl::OptionCategory category("kilnc options");
 static cl::opt<std::string>
     model(cl::Positional, cl::cat(category), cl::value_desc("MODEL"),
-          cl::desc("Hugging Face directory, .mlir or .mlirbc"));
+          cl::desc("Hugging Face directory, or .mlir or .mlirbc file"));
 static cl::opt<std::string> output("o", cl::cat(category),
                                    cl::value_desc("FILE"),
                                    cl::desc("output file"));
@@ -134,7 +134,7 @@ static cl::opt<std::string> optimizer("optimizer", cl::cat(category),
                                       cl::desc(optimizerHelp));
 static cl::opt<std::string> precision(
     "precision", cl::cat(category),
-    cl::desc("fp32 (default), fp64, or bf16: bf16 tensors, fp32 states"));
+    cl::desc("fp32 (default), fp64, or bf16 (bf16 tensors and fp32 states)"));
 static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
                                    cl::desc("cpu, cuda (an NVIDIA GPU), or "
                                             "cuda-emu, which runs and checks "
@@ -157,7 +157,8 @@ static cl::opt<std::string> mcpu(
 static cl::opt<std::string> machineName(
     "machine", cl::cat(category), cl::value_desc("FILE"),
     cl::desc(
-        "figures of the machine to plan for: a .json file, or the name of a "
+        "performance figures of the machine to plan for: a .json file, or the "
+        "name of a "
         "machine file that ships with kiln (default for --target=cuda: h100)"));
 static cl::opt<bool> measure(
     "measure-machine", cl::cat(category),

@@ -115,9 +115,9 @@ search(const std::string &path, VerifyLevel level, bool isLast, bool &stale) {
     // If another process replaces the only checkpoint during the listing, the
     // list may contain neither the old nor the new one.
     stale = true;
-    return Status::badInput(
-        "'" + path +
-        "' holds no checkpoint, expected a directory named checkpoint-<step>");
+    return Status::badInput("'" + path +
+                            "' holds no checkpoint, expected a subdirectory "
+                            "named checkpoint-<step>");
   }
   std::vector<std::string> notes;
   auto passOver = [&](const ListedCheckpoint &entry, const Status &status) {

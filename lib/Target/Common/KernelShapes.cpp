@@ -221,9 +221,10 @@ FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
     auto type = tensorTypeOf(value);
     bool dense = stride == getColumnCount(type) || getRowCount(type) == 1;
     if (!dense && getColumnCount(type) != rows->cols)
-      return kernel.emitOpError("has an operand with rows of ")
-             << getColumnCount(type) << " elements at pitch " << stride
-             << ", expected rows of the row program's length, " << rows->cols;
+      return kernel.emitOpError("has an operand or result with rows of ")
+             << getColumnCount(type) << " elements at a pitch of " << stride
+             << "; padded rows must have the length of the row program's rows, "
+             << rows->cols;
     shape.layouts.push_back({dense ? rows->cols : stride});
   }
   shape.program = std::move(*rows);

@@ -344,8 +344,8 @@ private:
           "accesses an address that is neither in global nor in shared memory");
     std::optional<int64_t> bytes = bytesOf(type);
     if (isa<LLVM::LLVMArrayType>(type) || !bytes)
-      return refuse(op, "accesses a value that is neither a scalar nor a "
-                        "vector of whole bytes");
+      return refuse(op, "accesses a value that is not a scalar or vector with "
+                        "a whole number of bytes");
     if (op.getOrdering() != LLVM::AtomicOrdering::not_atomic)
       return refuse(op, "is atomic");
     int64_t alignment = promisedAlignment(op, type);

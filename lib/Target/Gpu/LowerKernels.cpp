@@ -59,7 +59,8 @@ llvm::Error replaceShuffle(mlir::gpu::ShuffleOp op, DeviceOps &device) {
   Type type = op.getValue().getType();
   IntegerType narrow = bitsType(type);
   if (!narrow || narrow.getWidth() > 64)
-    return refuse(op, "moves more than 64 bits at once");
+    return refuse(op, "moves a value with more than 64 bits, or with elements "
+                      "other than integers and floats");
 
   OpBuilder b(op);
   Location loc = op.getLoc();

@@ -266,10 +266,11 @@ TEST(SafeTensorsMalformed, S28_SizeDiffersFromShape) {
 }
 
 TEST(SafeTensorsMalformed, S29_Hole) {
-  expectTensorRejected("U8", "[7]", "[1,8]", "leaves unused bytes from 0");
+  expectTensorRejected("U8", "[7]", "[1,8]",
+                       "after unused bytes that begin at 0");
   expectHeaderRejected("{" + entry("a", "U8", "[2]", "[0,2]") + "," +
                            entry("b", "U8", "[4]", "[4,8]") + "}",
-                       "leaves unused bytes from 2", "abcdefgh");
+                       "after unused bytes that begin at 2", "abcdefgh");
 }
 
 TEST(SafeTensorsMalformed, S30_Overlap) {

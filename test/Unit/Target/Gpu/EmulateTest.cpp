@@ -384,8 +384,8 @@ TEST_F(Emulate, RefusesWhatTheDeviceCannotCheck) {
                      "%v = llvm.load %g : !llvm.ptr -> f32\n"),
             "kernel 'k': 'llvm.addrspacecast' has no emulation");
   EXPECT_EQ(withBody("%v = llvm.load %x : !llvm.ptr<1> -> i1\n"),
-            "kernel 'k': 'llvm.load' accesses a value that is neither a scalar "
-            "nor a vector of whole bytes");
+            "kernel 'k': 'llvm.load' accesses a value that is not a scalar or "
+            "vector with a whole number of bytes");
   EXPECT_EQ(withBody("%v = gpu.thread_id y\n"),
             "kernel 'k': 'gpu.thread_id' is the thread index of dimension y or "
             "z, but thread blocks have only dimension x");
