@@ -50,8 +50,8 @@ Status checkRates(const ScheduleOptions &schedule, double gradClip,
   if (exponential && !has("--lr-gamma"))
     return usage("--lr-schedule=exponential needs --lr-gamma=X");
   if (schedule.warmup == WarmupKind::Constant && !scales)
-    return usage("--warmup=constant needs --lr-scaling: the warmup uses the "
-                 "unscaled --lr, and later steps use the scaled rate");
+    return usage("--warmup=constant needs --lr-scaling: without scaling, the "
+                 "warmup would use the same --lr as later steps");
   if (wsd && (schedule.warmupSteps > steps ||
               schedule.cooldownSteps > steps - schedule.warmupSteps))
     return usage(
