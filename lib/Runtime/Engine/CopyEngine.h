@@ -42,7 +42,7 @@ struct CopyTiming {
 
 class CopyEngine final : public Copier {
 public:
-  /// `copies` is the maximum number of copies of any program.
+  /// `copies` is the largest number of copies that a program starts.
   CopyEngine(const LinkInfo &link, int64_t copies);
   ~CopyEngine() override;
   CopyEngine(const CopyEngine &) = delete;

@@ -152,11 +152,13 @@ private:
   /// Indexed by node: scalars of Scalar and Row nodes and, in a block, the
   /// vectors of other nodes.
   SmallVector<Value> values;
-  /// Indexed by node, per sweep: Scalar and Row values broadcast to all lanes.
+  /// Indexed by node: Scalar and Row values broadcast to all lanes. Computed
+  /// anew for each sweep.
   SmallVector<Value> splats;
-  /// Indexed by node, per sweep: address of the node's row.
+  /// Indexed by node: address of the node's row. Computed anew for each sweep.
   SmallVector<Value> bases;
-  /// Indexed by store, per unit or row: address of the store's row.
+  /// Indexed by store: address of the row that the store writes. Computed anew
+  /// for each unit or row.
   SmallVector<Value> targets;
   /// Keyed by node: the vectors of nodes that are computed for a whole block at
   /// once.

@@ -211,7 +211,7 @@ TEST(EmuDeviceTest, NarrowNeighboursAreNoRace) {
             std::string(64, 'y'));
 }
 
-// Reads shared memory without declaring the access to the device.
+// Reads shared memory, but does not report the read to the emulated device.
 void readPoison(char *const *args, const int64_t *, int64_t) {
   float value;
   std::memcpy(&value, kiln_emu_shared(threadId() * 4), 4);
