@@ -1,0 +1,118 @@
+//===- SegmentOrder.h - Order of the segments of micro-batches --*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A micro-batch has two segments: its forward segment, and its backward
+// segment, which begins with the loss. An order is a sequence that contains
+// both segments of every micro-batch once, the forward segment first. Between
+// its two segments, a micro-batch is *in flight*: its residuals are in memory.
+//
+// Residuals are stored in rings. A ring has one slot per micro-batch that may
+// be in flight. The order determines the slot of a micro-batch: the free slot
+// with the lowest number when its forward segment begins.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_ABI_SEGMENTORDER_H
+#define KILN_ABI_SEGMENTORDER_H
+
+#include "kiln/Support/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace kiln::abi {
+
+enum class Segment : uint8_t { Forward, Backward };
+
+/// The maximum number of micro-batches of a step.
+inline constexpr int64_t maxMicrobatches = int64_t(1) << 20;
+
+/// One execution of a segment.
+struct SegmentRun {
+  Segment segment = Segment::Forward;
+  int64_t microbatch = 0;
+  int64_t slot = 0; ///< Ring slot of the micro-batch.
+  /// True for the first and for the last execution of this segment in the
+  /// order, which need not be those of the first and the last micro-batch.
+  bool isFirst = false, isLast = false;
+
+  /// Returns "F3" for the forward segment of micro-batch 3, "B3" for its
+  /// backward segment.
+  std::string name() const;
+};
+
+class SegmentOrder {
+public:
+  enum class Kind : uint8_t {
+    Alternate,             ///< F0 B0 F1 B1 ...
+    AllForwardFirst,       ///< F0 F1 ... B0 B1 ...
+    OneForwardOneBackward, ///< inFlight forward segments, then B0 F B1 F ...
+    Listed
+  };
+
+  /// The order F0 B0 F1 B1 ...
+  SegmentOrder() = default;
+
+  /// Parses "alternate", "all-forward-first", "one-forward-one-backward:K" with
+  /// positive K, or a list such as "F0 F1 B0 B1", separated by spaces, commas,
+  /// tabs or line ends. Does not check a list, because that needs the number of
+  /// micro-batches.
+  static support::Result<SegmentOrder> parse(std::string_view text);
+
+  Kind kind() const { return kind_; }
+  /// Returns a text from which parse() gets an equal order.
+  std::string text() const;
+
+  /// Returns an error that names a segment and its micro-batch if the order is
+  /// not an order of `count` micro-batches.
+  support::Status check(int64_t count) const;
+
+  // The following functions need an order that passes check(count).
+
+  /// Returns the executions of segments, two for each of `count` micro-batches.
+  std::vector<SegmentRun> runs(int64_t count) const;
+  /// Returns the maximum number of micro-batches in flight, which is the number
+  /// of slots of a ring.
+  int64_t slots(int64_t count) const;
+  /// Returns an order of at most 7 micro-batches, and their number, in which
+  /// every pair of segments that this order executes one after the other occurs
+  /// for the same ring slot if they have the same one in this order, and for
+  /// different ring slots otherwise. A list is returned unchanged.
+  std::pair<SegmentOrder, int64_t> shortened(int64_t count) const;
+  /// Returns true if the backward segments are executed in the order of their
+  /// micro-batches. Sums over micro-batches then have the same bits as with
+  /// any other such order.
+  bool hasAscendingBackward(int64_t count) const;
+
+  bool operator==(const SegmentOrder &other) const {
+    return kind_ == other.kind_ && inFlight_ == other.inFlight_ &&
+           listed_ == other.listed_;
+  }
+  bool operator!=(const SegmentOrder &other) const { return !(*this == other); }
+
+private:
+  struct Entry {
+    Segment segment;
+    int64_t microbatch;
+    bool operator==(const Entry &other) const {
+      return segment == other.segment && microbatch == other.microbatch;
+    }
+  };
+
+  std::vector<Entry> entries(int64_t count) const;
+
+  Kind kind_ = Kind::Alternate;
+  int64_t inFlight_ = 1;      ///< Of OneForwardOneBackward.
+  std::vector<Entry> listed_; ///< Of Listed.
+};
+
+} // namespace kiln::abi
+
+#endif // KILN_ABI_SEGMENTORDER_H
