@@ -13,6 +13,7 @@
 #include "StepCost.h"
 #include "WriteOutput.h"
 
+#include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Compiler/Registration.h"
 #include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
@@ -36,6 +37,7 @@
 #include <charconv>
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 DialectRegistry Compilation::makeRegistry() {
@@ -71,6 +73,11 @@ Status Compilation::checkOptions() {
     return usage("--microbatches is " + std::to_string(options.microbatches) +
                  ", expected a positive number that divides --batch=" +
                  std::to_string(options.batch.value_or(options.microbatches)));
+  auto order = SegmentOrder::parse(options.order);
+  Status legal =
+      order.ok() ? order->check(options.microbatches) : order.status();
+  if (!legal.ok())
+    return usage("--order: " + legal.message());
   if (options.maxThreads < 1 || options.maxThreads > 1024)
     return usage("--max-threads is " + std::to_string(options.maxThreads) +
                  ", expected 1 to 1024");
@@ -343,6 +350,10 @@ void Compilation::choosePipeline() {
   step.rebuild = options.rebuild;
   step.clip = options.clip;
   step.microbatches = options.microbatches;
+  // The value of an option in the text of a pipeline contains no spaces.
+  std::string order = SegmentOrder::parse(options.order)->text();
+  llvm::replace(order, ' ', ',');
+  step.order = order;
   step.evaluation = options.evaluation;
   step.keepGradients = options.emitGradients;
   PlanOptions &plan = pipeline.plan;

@@ -10,6 +10,7 @@
 #include "Compilation.h"
 #include "MemoryPlanner.h"
 
+#include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Import/HuggingFace.h"
 
@@ -17,6 +18,7 @@
 #include <memory>
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 /// Returns true if the device has its own memory, so that offloading can help.
@@ -96,9 +98,10 @@ private:
 std::vector<int64_t> FastestCompilation::counts() const {
   if (!request.autoMicrobatches)
     return {request.microbatches};
+  SegmentOrder order = *SegmentOrder::parse(request.order);
   std::vector<int64_t> counts;
   for (int64_t count = 1; count <= *request.batch; ++count)
-    if (*request.batch % count == 0)
+    if (*request.batch % count == 0 && order.check(count).ok())
       counts.push_back(count);
   return counts;
 }
@@ -202,9 +205,20 @@ Status FastestCompilation::run() {
     return Status(ExitCode::Usage,
                   "--microbatches=auto needs --batch=N and a model directory: "
                   "the shapes in a .mlir file are those of one micro-batch");
+  auto order = SegmentOrder::parse(request.order);
+  if (!order.ok())
+    return Status(ExitCode::Usage, "--order: " + order.status().message());
+  if (request.autoMicrobatches && order->kind() == SegmentOrder::Kind::Listed)
+    return Status(ExitCode::Usage,
+                  "--order lists the segments of a fixed number of "
+                  "micro-batches, which --microbatches=auto does not give");
   if (std::string error; !LossySpec::parse(request.lossy, error))
     return Status(ExitCode::Usage, "--lossy: " + error);
   std::vector<PlanTrial> allowed = candidates();
+  // Every number of micro-batches may be smaller than the order requires.
+  if (allowed.empty())
+    return Status(ExitCode::Usage,
+                  "--order: " + order->check(*request.batch).message());
   bool compares = allowed.size() > 1;
   // True if offloading states can help for this number of micro-batches.
   bool mayGain = true;

@@ -38,7 +38,8 @@ static constexpr double kPruneRatio = 1.03;
 static LiveCurve followProgram(rt::ProgramOp program) {
   SmallVector<Operation *> commands = rt::commandsOf(program);
   LiveCurve curve;
-  curve.live = rt::liveBytes(program);
+  curve.live = rt::liveBytes(program, MemorySpace::Device,
+                             /*oneInFlight=*/true);
   auto module = program->getParentOfType<ModuleOp>();
   SymbolTable symbols(module);
   for (auto [i, op] : llvm::enumerate(commands)) {

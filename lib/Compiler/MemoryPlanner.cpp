@@ -53,6 +53,7 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   ladder.cut = cut;
   ladder.menus = buildStageMenus(stages, machine);
   calibrate(ladder.menus, curve);
+  ladder.menus.multiplyResiduals(inFlight);
   // If the chain cannot be solved, add no ladder. The planner then tries only
   // the named policies.
   if (!verifyChain(ladder.menus.chain).empty()) {
@@ -80,8 +81,11 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
                          report::bytesText(chainBytes));
   proposal.cut = ladder.cut;
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
+  // The chain is only an approximation if several micro-batches are in flight.
   proposal.bound =
-      plain.seconds + std::max(0.0, plan->bound - ladder.keepAllSeconds);
+      inFlight > 1
+          ? plain.seconds
+          : plain.seconds + std::max(0.0, plan->bound - ladder.keepAllSeconds);
   // Neighbouring budgets often give the same schedule. Reuse the measurement of
   // a rung with the same schedule.
   for (auto &[index, rung] : ladder.rungs)
@@ -218,7 +222,9 @@ void MemoryPlanner::forEachProposal(
   llvm::for_each(others, visit);
 }
 
-/// Returns a lower bound on the step time of all plans of the ladder. Let B be
+/// Returns a lower bound on the step time of all plans of the ladder: the time
+/// of the plan that keeps everything if several micro-batches are in flight.
+/// Otherwise, let B be
 /// the budget and r(B) a lower bound on the step time without offloading. The
 /// result is r(B) if offloading is not allowed. Otherwise, let Y be the peak
 /// bytes that a plan stores on the host, and c(Y) the time to copy Y bytes to
@@ -226,6 +232,8 @@ void MemoryPlanner::forEachProposal(
 /// function of Y, c(Y) increases and r(B + Y) decreases, so the maximum is
 /// smallest where c(Y) = r(B + Y). The result is this smallest value.
 double MemoryPlanner::boundOf(const Ladder &ladder) {
+  if (inFlight > 1)
+    return plain.seconds;
   auto repeating = [&](double more) {
     double chain = relaxedTimeBound(
         ladder.menus.chain, request.budget - plain.height + ladder.highest +
@@ -307,6 +315,8 @@ Status MemoryPlanner::choose(const Proposal *&best) {
 
 Status MemoryPlanner::run() {
   StageChain stages(trainProgram(module));
+  for (auto op : trainProgram(module).getBlock().getOps<MicrobatchesOp>())
+    inFlight = op.getSegmentOrder().slots(op.getCount());
   plain.schedule = *namedSchedule("none", stages);
   LiveCurve curve;
   if (Status status = measure(plain, /*keepsAll=*/true, &curve); !status.ok())

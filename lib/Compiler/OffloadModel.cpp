@@ -112,7 +112,7 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     program.getBody().walk([&](Operation *op) {
       if (block || !op->hasAttr(kNumberAttr))
         return;
-      while (!isa<AccumulateOp, ProgramOp>(op->getParentOp()))
+      while (!isa<MicrobatchesOp, ProgramOp>(op->getParentOp()))
         op = op->getParentOp();
       block = op->getBlock();
     });
@@ -141,18 +141,18 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   llvm::EnumeratedArray<Changes, MemorySpace, MemorySpace::Host> changes(
       Changes(commands + 1, 0));
   for (const Buffer &buffer : plan.buffers) {
-    auto bytes = static_cast<int64_t>(
-        llvm::alignTo(buffer.bytes, target->getAlignment(buffer.slotClass)));
+    auto bytes = static_cast<int64_t>(llvm::alignTo(
+        buffer.getTotalBytes(), target->getAlignment(buffer.slotClass)));
     if (buffer.state) {
       (buffer.memory == MemorySpace::Host ? model.hostBytes
                                           : model.stateBytes) += bytes;
       continue;
     }
     Changes &change = changes[buffer.memory];
-    int64_t first = std::max<int64_t>(buffer.first, 0);
-    change[std::min(first, commands)] += bytes;
-    if (buffer.last >= 0)
-      change[buffer.last + 1] -= bytes;
+    auto [first, last] = plan.occupancyOf(buffer);
+    change[std::min(std::max<int64_t>(first, 0), commands)] += bytes;
+    if (last >= 0)
+      change[last + 1] -= bytes;
   }
   int64_t onHost = 0, mostOnHost = 0;
   for (int64_t delta : changes[MemorySpace::Host])
@@ -190,7 +190,7 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     auto gap = findGap(entry.value, order);
     if (bytes * kSmallShare <= largest || !gap || gap->back - gap->left < 2 ||
         buffer.state || buffer.memory == MemorySpace::Host ||
-        buffer.bytes != bytes || place.offset != 0 || place.loopStride != 0)
+        buffer.bytes != bytes || place.offset != 0 || place.stride != 0)
       continue;
     int64_t alignment = target->getAlignment(buffer.slotClass);
     problem.items.push_back(

@@ -32,7 +32,7 @@ struct OffloadChoice {
 };
 
 /// Returns the block of a training program that contains both phases: the body
-/// of the micro-batch loop, or of the program.
+/// of the micro-batches, or of the program.
 mlir::Block &phaseBlock(ProgramOp program);
 
 /// Numbers the ops of the forward pass in program order, starting at 0.

@@ -41,9 +41,10 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   autodiff.microbatches = options.microbatches;
   passes.addPass(createAutodiff(autodiff));
   passes.addPass(createWidenGradients());
-  // Run these passes before BuildStep, because BuildStep adds users of the
-  // weight gradients, and a weight gradient cannot be moved after its users.
-  // Run CompressResiduals before RebuildActivations, so that no op is added to
+  // Run these passes before BuildStep. RebuildActivations moves weight
+  // gradients after other ops of the backward pass; BuildStep adds users of the
+  // weight gradients, and a value cannot be moved after its users. Run
+  // CompressResiduals before RebuildActivations, so that no op is added to
   // recompute a value that is compressed.
   CompressResidualsOptions compress;
   compress.lossy = options.lossy;
@@ -55,6 +56,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.optimizer = options.optimizer;
   step.clip = options.clip;
   step.microbatches = options.microbatches;
+  step.order = options.order;
   step.keepGradients = options.keepGradients;
   passes.addPass(createBuildStep(step));
   // Run last, because this pass erases the forward program that autodiff reads.
@@ -155,6 +157,7 @@ static void addFormPasses(OpPassManager &passes, const PipelineOptions &all) {
 
 static void addCopyPasses(OpPassManager &passes, const PipelineOptions &) {
   passes.addPass(createPlaceCopies());
+  passes.addPass(createDivideMicrobatches());
   addLevelCheck(passes, "dispatched");
 }
 

@@ -47,7 +47,7 @@ PlanChoices::PlanChoices(ProgramOp train, const StageChain &stages,
                          const RecomputeSchedule &schedule,
                          ArrayRef<OffloadChoice> offload,
                          const Machine &machine) {
-  if (auto loop = dyn_cast<AccumulateOp>(phaseBlock(train).getParentOp()))
+  if (auto loop = dyn_cast<MicrobatchesOp>(phaseBlock(train).getParentOp()))
     microbatches = loop.getCount();
   for (int64_t k = 0; k < stages.size(); ++k)
     addStage(stages.stages()[k], schedule[k]);

@@ -118,7 +118,8 @@ private:
   const PlanMemoryOptions &request;
   /// Options of the passes that measure proposals.
   PipelineOptions pipeline;
-  int64_t ops = 0; ///< Number of ops of the training program.
+  int64_t ops = 0;      ///< Number of ops of the training program.
+  int64_t inFlight = 1; ///< Maximum number of micro-batches in flight.
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;

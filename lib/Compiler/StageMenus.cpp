@@ -391,6 +391,15 @@ void StageMenus::calibrate(llvm::ArrayRef<int64_t> forward,
   }
 }
 
+void StageMenus::multiplyResiduals(int64_t inFlight) {
+  for (auto [k, stage] : llvm::enumerate(chain.stages)) {
+    stage.input *= inFlight;
+    if (static_cast<int32_t>(k) + 1 < chain.size())
+      for (StageOption &option : stage.options)
+        option.saved *= inFlight;
+  }
+}
+
 RecomputeSchedule StageMenus::scheduleOf(llvm::ArrayRef<ChainOp> ops) const {
   RecomputeSchedule schedule;
   for (const ChainOp &op : ops) {

@@ -43,6 +43,14 @@ struct StageMenus {
   void calibrate(llvm::ArrayRef<int64_t> forward,
                  llvm::ArrayRef<int64_t> backward);
 
+  /// Multiplies the bytes of residuals by the number of micro-batches in
+  /// flight. The loss saves nothing between segments, because it is computed in
+  /// the backward segment. The chain then approximates the memory: it also
+  /// counts residuals of a micro-batch that its backward segment no longer
+  /// needs `inFlight` - 1 times too seldom, and inputs that the forward segment
+  /// does not keep that many times too often.
+  void multiplyResiduals(int64_t inFlight);
+
   /// Returns the recompute schedule of a sequence of chain operations.
   RecomputeSchedule scheduleOf(llvm::ArrayRef<ChainOp> ops) const;
 };

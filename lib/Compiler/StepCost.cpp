@@ -8,6 +8,7 @@
 #include "StepCost.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 /// Returns the seconds of an op that is not memory-bound, or std::nullopt for
@@ -164,7 +165,7 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
   return 0;
 }
 
-void LinkClock::start(const void *copy, double bytes, LinkDirection direction) {
+void LinkClock::start(Key copy, double bytes, LinkDirection direction) {
   // In half duplex, both directions share the link and wait for each other.
   double &free = machine.link.duplex
                      ? freeFrom[direction == LinkDirection::ToDevice]
@@ -173,27 +174,48 @@ void LinkClock::start(const void *copy, double bytes, LinkDirection direction) {
   doneAt[copy] = free;
 }
 
-void LinkClock::wait(const void *copy) {
-  now = std::max(now, doneAt.lookup(copy));
+void LinkClock::wait(Key copy) { now = std::max(now, doneAt.lookup(copy)); }
+
+/// Executes the commands of a block, except those of micro-batches, for one
+/// micro-batch. `slot` is the ring slot of the micro-batch.
+static void runBlock(Block &block, int64_t slot, const Machine &machine,
+                     KernelSeconds &kernels, LinkClock &clock);
+
+static void runMicrobatches(rt::MicrobatchesOp op, const Machine &machine,
+                            KernelSeconds &kernels, LinkClock &clock) {
+  SegmentOrder order = op.getSegmentOrder();
+  auto count = static_cast<int64_t>(op.getCount());
+  // If at most one micro-batch is in flight, simulate one and assume that every
+  // one takes the same time. This is an approximation: copies of one
+  // micro-batch may delay the copies of the next.
+  bool alternates = order.slots(count) == 1;
+  std::vector<SegmentRun> runs =
+      alternates ? SegmentOrder().runs(1) : order.runs(count);
+  double begin = clock.now;
+  for (const SegmentRun &run : runs) {
+    bool isForward = run.segment == Segment::Forward;
+    runBlock((isForward ? op.getForward() : op.getBackward()).front(), run.slot,
+             machine, kernels, clock);
+  }
+  if (alternates)
+    clock.now += (clock.now - begin) * double(count - 1);
 }
 
-static void runBlock(Block &block, const Machine &machine,
+static void runBlock(Block &block, int64_t slot, const Machine &machine,
                      KernelSeconds &kernels, LinkClock &clock) {
+  auto keyOf = [&](Value token) {
+    bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
+    return LinkClock::Key(token.getAsOpaquePointer(), hasRing ? slot : 0);
+  };
   for (Operation &op : block) {
-    if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      // Simulate the first iteration and assume that every iteration takes the
-      // same time. This is an approximation: copies of one iteration may delay
-      // the copies of the next.
-      double begin = clock.now;
-      runBlock(loop.getBody().front(), machine, kernels, clock);
-      double once = clock.now - begin;
-      clock.now += once * double(loop.getCount() - 1);
+    if (auto microbatches = dyn_cast<rt::MicrobatchesOp>(op)) {
+      runMicrobatches(microbatches, machine, kernels, clock);
     } else if (auto begin = dyn_cast<rt::BeginOp>(op)) {
-      clock.start(
-          begin.getToken().getAsOpaquePointer(), double(begin.getBytes()),
-          begin.isOut() ? LinkDirection::ToHost : LinkDirection::ToDevice);
+      clock.start(keyOf(begin.getToken()), double(begin.getBytes()),
+                  begin.isOut() ? LinkDirection::ToHost
+                                : LinkDirection::ToDevice);
     } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
-      clock.wait(wait.getToken().getAsOpaquePointer());
+      clock.wait(keyOf(wait.getToken()));
     } else {
       clock.now += commandSeconds(&op, machine, kernels);
     }
@@ -203,6 +225,6 @@ static void runBlock(Block &block, const Machine &machine,
 double kiln::programSeconds(rt::ProgramOp program, const Machine &machine) {
   KernelSeconds kernels;
   LinkClock clock(machine);
-  runBlock(program.getBody().front(), machine, kernels, clock);
+  runBlock(program.getBody().front(), /*slot=*/0, machine, kernels, clock);
   return clock.now;
 }

@@ -43,17 +43,20 @@ class LinkClock {
 public:
   explicit LinkClock(const Machine &machine) : machine(machine) {}
 
+  /// The identity of a copy: an object, and the ring slot of the micro-batch.
+  using Key = std::pair<const void *, int64_t>;
+
   /// Starts a copy at the current time.
-  void start(const void *copy, double bytes, LinkDirection direction);
+  void start(Key copy, double bytes, LinkDirection direction);
   /// Advances the current time to the end of a copy.
-  void wait(const void *copy);
+  void wait(Key copy);
 
   double now = 0; ///< Seconds since the program started.
 
 private:
   const Machine &machine;
   double freeFrom[2] = {0, 0};
-  llvm::DenseMap<const void *, double> doneAt;
+  llvm::DenseMap<Key, double> doneAt;
 };
 
 /// Returns the seconds of one run of a scheduled program.

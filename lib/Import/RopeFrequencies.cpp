@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Other rope types, such as yarn and longrope, are rejected, because their
-// formulas depend on the version of the transformers library.
+// Supports the rope types default, linear and llama3. All others, such as yarn
+// and longrope, are rejected, because their formulas depend on the version of
+// the transformers library.
 //
 //===----------------------------------------------------------------------===//
 

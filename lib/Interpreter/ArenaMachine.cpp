@@ -18,6 +18,7 @@
 #include <cstring>
 
 using namespace mlir;
+using namespace kiln::abi;
 
 namespace kiln {
 
@@ -26,34 +27,49 @@ namespace {
 class Machine {
 public:
   Machine(const Interpreter &interpreter, const ScheduledProgram &program,
-          InterpretedArena &arena)
-      : interpreter(interpreter), program(program), arena(arena) {}
+          InterpretedArena &arena);
   LogicalResult run();
 
 private:
+  using Writer = InterpretedArena::Writer;
+
   LogicalResult checkDisjoint();
+  LogicalResult execute(const rt::SegmentExecution &next);
   LogicalResult execute(const ScheduledCommand &command);
-  LogicalResult checkAlive(Operation *op, unsigned slot);
-  LogicalResult checkRead(Operation *op, const SlotTensor &tensor);
-  void markWritten(const SlotTensor &tensor);
-  void forgetIteration(size_t begin, size_t end);
-  void mark(int64_t begin, int64_t end, int32_t writer);
-  void markSlot(rt::SlotOp slot, int32_t writer) {
-    int64_t begin = program.addressOf(slot);
-    mark(begin, begin + static_cast<int64_t>(slot.getBytes()), writer);
+  bool isAlive(unsigned slot, const SegmentRun &owner);
+  LogicalResult checkAlive(Operation *op, unsigned slot,
+                           const SegmentRun &owner);
+  LogicalResult checkRead(Operation *op, const SlotTensor &tensor,
+                          const SegmentRun &owner);
+  void markWritten(const SlotTensor &tensor, const SegmentRun &owner);
+  void mark(int64_t begin, int64_t end, Writer writer);
+  void markSlot(unsigned index) {
+    rt::SlotOp slot = program.slots[index];
+    int64_t begin = program.addressOf(slot, current);
+    mark(begin, begin + static_cast<int64_t>(slot.getBytes()),
+         writerOf(index, current));
   }
   LogicalResult beginCopy(const ScheduledCommand &command);
   LogicalResult endCopy(rt::WaitOp wait);
   /// Calls `body(begin, end)` for the bytes of every row, as arena offsets.
-  void forRows(const SlotTensor &tensor,
+  void forRows(const SlotTensor &tensor, const SegmentRun &owner,
                llvm::function_ref<bool(int64_t, int64_t)> body);
-  int64_t startOf(const SlotTensor &tensor) const {
-    rt::SlotOp slot = program.slots[tensor.slot];
-    return program.addressOf(slot) + tensor.offset +
-           tensor.loopStride * iteration;
+  char *bytesOf(const SlotTensor &tensor, const SegmentRun &owner) {
+    return arena.bytes.data() + program.addressOf(tensor, owner);
   }
-  char *bytesOf(const SlotTensor &tensor) {
-    return arena.bytes.data() + startOf(tensor);
+  char *bytesOf(const SlotTensor &tensor) { return bytesOf(tensor, current); }
+  /// Returns the shadow value of bytes that the micro-batch of `owner` has
+  /// written through a slot.
+  Writer writerOf(unsigned slot, const SegmentRun &owner) const {
+    return {static_cast<int32_t>(slot) + 1,
+            isPrivate[slot] ? static_cast<int32_t>(owner.microbatch) : -1};
+  }
+  /// Begins an error message about the running command.
+  InFlightDiagnostic emitError(Operation *op) {
+    InFlightDiagnostic diagnostic = op->emitOpError("is command ") << index;
+    if (execution.run)
+      diagnostic << " for micro-batch " << current.microbatch;
+    return diagnostic;
   }
 
   /// Returns the end of the range of shadow entries for bytes up to `end`.
@@ -66,22 +82,50 @@ private:
   const Interpreter &interpreter;
   const ScheduledProgram &program;
   InterpretedArena &arena;
-  int64_t index = 0; ///< Index of the running command.
-  int64_t iteration = 0;
+  /// For each slot: true if its lifetime is within a micro-batch, so that no
+  /// micro-batch may read what another one wrote.
+  std::vector<bool> isPrivate;
+  int64_t index = 0;              ///< Index of the running command.
+  rt::SegmentExecution execution; ///< The execution of the running command.
+  SegmentRun current;             ///< The run of `execution`.
+  DenseSet<int64_t> inFlight;     ///< The micro-batches in flight.
   /// A copy in progress. `bytes` contains the bytes of the source at the time
   /// when the copy began.
   struct Transfer {
     SlotTensor from, to;
+    SegmentRun owner; ///< The run that began the copy.
     std::vector<char> bytes;
   };
-  DenseMap<Value, Transfer> transfers; ///< Keyed by token.
-  DenseSet<Value> landed;              ///< Tokens of completed copies.
+  /// A token, and for a token with a ring, the ring slot, otherwise 0.
+  using Token = std::pair<Value, int64_t>;
+  Token tokenOf(Value token) const {
+    bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
+    return {token, hasRing ? current.slot : 0};
+  }
+  DenseMap<Token, Transfer> transfers;
+  DenseSet<Token> landed; ///< Tokens of completed copies.
 };
 
 } // namespace
 
 /// The shadow value of bytes that a copy in progress may write at any time.
-static constexpr int32_t kUnderWay = -1;
+static constexpr InterpretedArena::Writer kUnderWay = {-1, -1};
+
+Machine::Machine(const Interpreter &interpreter,
+                 const ScheduledProgram &program, InterpretedArena &arena)
+    : interpreter(interpreter), program(program), arena(arena) {
+  for (rt::SlotOp slot : program.slots)
+    isPrivate.push_back(program.microbatches && !slot.getState() &&
+                        static_cast<int64_t>(slot.getFirst()) >=
+                            program.microbatches->forward &&
+                        static_cast<int64_t>(slot.getLast()) <
+                            program.microbatches->end);
+  // The caller accesses inputs and outputs before and after all micro-batches,
+  // even if no command does.
+  for (const auto *boundaries : {&program.inputs, &program.outputs})
+    for (const ScheduledProgram::Boundary &boundary : *boundaries)
+      isPrivate[boundary.tensor.slot] = false;
+}
 
 /// Verifies that slots with overlapping lifetimes share no bytes.
 LogicalResult Machine::checkDisjoint() {
@@ -89,25 +133,24 @@ LogicalResult Machine::checkDisjoint() {
   for (unsigned i = 0; i < program.slots.size(); ++i)
     if (rt::SlotOp slot = program.slots[i]; slot.getBytes() > 0)
       order.push_back(i);
-  auto begin = [&](unsigned i) -> int64_t {
-    rt::SlotOp slot = program.slots[i];
-    return program.addressOf(slot);
-  };
+  auto begin = [&](unsigned i) { return program.addressOf(program.slots[i]); };
   llvm::sort(order, [&](unsigned a, unsigned b) {
     return std::pair(begin(a), a) < std::pair(begin(b), b);
   });
   for (size_t i = 0; i < order.size(); ++i) {
     rt::SlotOp a = program.slots[order[i]];
-    int64_t end = program.addressOf(a) + static_cast<int64_t>(a.getBytes());
+    auto [firstA, lastA] = rt::occupancyOf(a, program.microbatches);
+    int64_t end = program.addressOf(a) + a.getTotalBytes();
     for (size_t j = i + 1; j < order.size() && begin(order[j]) < end; ++j) {
       rt::SlotOp b = program.slots[order[j]];
-      if (a.getLast() < b.getFirst() || b.getLast() < a.getFirst())
+      auto [firstB, lastB] = rt::occupancyOf(b, program.microbatches);
+      if (lastA < firstB || lastB < firstA)
         continue;
       InFlightDiagnostic diagnostic =
           b.emitOpError("'")
           << b.getName() << "' (offset " << b.getOffset() << ", size "
-          << b.getBytes() << ") overlaps slot '" << a.getName() << "' (offset "
-          << a.getOffset() << ", size " << a.getBytes()
+          << b.getTotalBytes() << ") overlaps slot '" << a.getName()
+          << "' (offset " << a.getOffset() << ", size " << a.getTotalBytes()
           << "), which is live at the same time";
       diagnostic.attachNote(a.getLoc()) << "the other slot is here";
       return diagnostic;
@@ -116,19 +159,36 @@ LogicalResult Machine::checkDisjoint() {
   return success();
 }
 
-LogicalResult Machine::checkAlive(Operation *op, unsigned slotIndex) {
+/// Returns true if the value of a slot for the micro-batch of `owner` is live
+/// at the running command. This command may be one of another micro-batch, if
+/// it waits for a copy.
+bool Machine::isAlive(unsigned slotIndex, const SegmentRun &owner) {
   rt::SlotOp slot = program.slots[slotIndex];
   int64_t first = slot.getFirst(), last = slot.getLast();
-  if (first <= index && index <= last)
-    return success();
-  return op->emitOpError("is command ")
-         << index << " and accesses slot '" << slot.getName()
-         << "', which is only live from command " << first << " to " << last;
+  if (isPrivate[slotIndex] && execution.run &&
+      current.microbatch != owner.microbatch)
+    return inFlight.contains(owner.microbatch) &&
+           last >= program.microbatches->backward;
+  return first <= index && index <= last;
 }
 
-void Machine::forRows(const SlotTensor &tensor,
+LogicalResult Machine::checkAlive(Operation *op, unsigned slotIndex,
+                                  const SegmentRun &owner) {
+  if (isAlive(slotIndex, owner))
+    return success();
+  rt::SlotOp slot = program.slots[slotIndex];
+  InFlightDiagnostic diagnostic = emitError(op) << " and accesses slot '"
+                                                << slot.getName() << "'";
+  if (owner.microbatch != current.microbatch)
+    diagnostic << " of micro-batch " << owner.microbatch;
+  return diagnostic << ", which is only live from command " << slot.getFirst()
+                    << " to " << slot.getLast();
+}
+
+void Machine::forRows(const SlotTensor &tensor, const SegmentRun &owner,
                       llvm::function_ref<bool(int64_t, int64_t)> body) {
-  int64_t begin = startOf(tensor), width = tensor.elementBytes();
+  int64_t begin = program.addressOf(tensor, owner),
+          width = tensor.elementBytes();
   if (tensor.isDense()) {
     if (tensor.type.getNumElements())
       body(begin, begin + tensor.extent());
@@ -142,27 +202,32 @@ void Machine::forRows(const SlotTensor &tensor,
   }
 }
 
-LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
-  if (failed(checkAlive(op, tensor.slot)))
+/// Checks that a tensor contains what the micro-batch of `owner` has written.
+LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor,
+                                 const SegmentRun &owner) {
+  if (failed(checkAlive(op, tensor.slot, owner)))
     return failure();
-  int32_t expected = static_cast<int32_t>(tensor.slot) + 1;
+  Writer expected = writerOf(tensor.slot, owner);
   LogicalResult result = success();
-  forRows(tensor, [&](int64_t begin, int64_t end) {
+  forRows(tensor, owner, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin / arena.unit; unit < endUnit(end); ++unit) {
-      int32_t writer = arena.writers[unit];
+      Writer writer = arena.writers[unit];
       if (writer == expected)
         continue;
       rt::SlotOp slot = program.slots[tensor.slot];
       InFlightDiagnostic diagnostic =
-          op->emitOpError("is command ")
-          << index << " and reads slot '" << slot.getName() << "' at byte "
-          << unit * arena.unit - program.addressOf(slot) << ", ";
-      if (writer == 0) {
+          emitError(op) << " and reads slot '" << slot.getName() << "' at byte "
+                        << unit * arena.unit - program.addressOf(slot, owner)
+                        << ", ";
+      if (writer.slot == 0) {
         diagnostic << "which was not written";
       } else if (writer == kUnderWay) {
         diagnostic << "where a copy is in progress";
+      } else if (writer.slot == expected.slot) {
+        diagnostic << "where micro-batch " << writer.microbatch
+                   << " was the last to write";
       } else {
-        rt::SlotOp other = program.slots[writer - 1];
+        rt::SlotOp other = program.slots[writer.slot - 1];
         diagnostic << "where slot '" << other.getName()
                    << "' was the last to write";
         diagnostic.attachNote(other.getLoc()) << "the other slot is here";
@@ -175,54 +240,33 @@ LogicalResult Machine::checkRead(Operation *op, const SlotTensor &tensor) {
   return result;
 }
 
-void Machine::mark(int64_t begin, int64_t end, int32_t writer) {
+void Machine::mark(int64_t begin, int64_t end, Writer writer) {
   std::fill(arena.writers.begin() + begin / arena.unit,
             arena.writers.begin() + endUnit(end), writer);
 }
 
-void Machine::markWritten(const SlotTensor &tensor) {
-  forRows(tensor, [&](int64_t begin, int64_t end) {
-    mark(begin, end, static_cast<int32_t>(tensor.slot) + 1);
+void Machine::markWritten(const SlotTensor &tensor, const SegmentRun &owner) {
+  forRows(tensor, owner, [&](int64_t begin, int64_t end) {
+    mark(begin, end, writerOf(tensor.slot, owner));
     return true;
   });
-}
-
-/// Marks slots whose lifetime is within one iteration as unwritten, because the
-/// next iteration must write them again.
-void Machine::forgetIteration(size_t begin, size_t end) {
-  for (size_t i = 0; i < program.slots.size(); ++i) {
-    rt::SlotOp slot = program.slots[i];
-    if (slot.getFirst() <= begin || slot.getLast() >= end)
-      continue;
-    int64_t begin = program.addressOf(slot),
-            last = endUnit(begin + static_cast<int64_t>(slot.getBytes()));
-    for (int64_t unit = begin / arena.unit; unit < last; ++unit)
-      if (arena.writers[unit] == static_cast<int32_t>(i) + 1)
-        arena.writers[unit] = 0;
-  }
 }
 
 LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   const SlotTensor &from = command.operands.front(),
                    &to = command.results.front();
-  if (failed(checkRead(command.op, from)) ||
-      failed(checkAlive(command.op, to.slot)))
+  if (failed(checkRead(command.op, from, current)) ||
+      failed(checkAlive(command.op, to.slot, current)))
     return failure();
   const char *source = bytesOf(from);
-  Value token = cast<rt::BeginOp>(command.op).getToken();
+  Token token = tokenOf(cast<rt::BeginOp>(command.op).getToken());
   if (transfers.contains(token))
     return command.op->emitOpError("begins a copy with the token of an earlier "
                                    "copy that is still in progress");
   landed.erase(token);
-  // Store the offsets of the source and destination in the current iteration,
-  // because the command that waits for the copy may run in the next iteration.
-  SlotTensor places[] = {from, to};
-  for (SlotTensor &place : places) {
-    place.offset += place.loopStride * iteration;
-    place.loopStride = 0;
-  }
-  transfers[token] = {places[0], places[1], {source, source + from.extent()}};
-  mark(startOf(to), startOf(to) + to.extent(), kUnderWay);
+  transfers[token] = {from, to, current, {source, source + from.extent()}};
+  int64_t begin = program.addressOf(to, current);
+  mark(begin, begin + to.extent(), kUnderWay);
   return success();
 }
 
@@ -231,28 +275,31 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
 LogicalResult Machine::endCopy(rt::WaitOp wait) {
   // An earlier wait of another queue for this token may have completed the
   // copy.
-  if (landed.contains(wait.getToken()))
+  Token token = tokenOf(wait.getToken());
+  if (landed.contains(token))
     return success();
-  auto found = transfers.find(wait.getToken());
+  auto found = transfers.find(token);
   if (found == transfers.end())
     return wait.emitOpError(
         "waits for a token that no copy in progress signals");
-  const auto &[from, to, bytes] = found->second;
-  if (failed(checkRead(wait, from)))
+  const auto &[from, to, owner, bytes] = found->second;
+  if (failed(checkRead(wait, from, owner)) ||
+      failed(checkAlive(wait, to.slot, owner)))
     return failure();
-  if (std::memcmp(bytesOf(from), bytes.data(), bytes.size()) != 0)
+  if (std::memcmp(bytesOf(from, owner), bytes.data(), bytes.size()) != 0)
     return wait.emitOpError("waits for a copy whose source '")
            << rt::SlotOp(program.slots[from.slot]).getName()
            << "' changed while the copy was in progress";
   auto units = llvm::ArrayRef(arena.writers)
-                   .slice(startOf(to) / arena.unit, endUnit(to.extent()));
-  if (llvm::any_of(units, [](int32_t writer) { return writer != kUnderWay; }))
+                   .slice(program.addressOf(to, owner) / arena.unit,
+                          endUnit(to.extent()));
+  if (llvm::any_of(units, [](Writer writer) { return writer != kUnderWay; }))
     return wait.emitOpError("waits for a copy whose destination '")
            << rt::SlotOp(program.slots[to.slot]).getName()
            << "' was written while the copy was in progress";
-  std::memcpy(bytesOf(to), bytes.data(), bytes.size());
-  markWritten(to);
-  landed.insert(found->first);
+  std::memcpy(bytesOf(to, owner), bytes.data(), bytes.size());
+  markWritten(to, owner);
+  landed.insert(token);
   transfers.erase(found);
   return success();
 }
@@ -263,19 +310,18 @@ LogicalResult Machine::execute(const ScheduledCommand &command) {
     return beginCopy(command);
   if (auto wait = dyn_cast<rt::WaitOp>(op))
     return endCopy(wait);
-  bool readsSum = readsAccumulated(command, iteration);
+  bool readsSum = readsAccumulated(command, current);
   for (auto [i, operand] : llvm::enumerate(command.operands))
     if (static_cast<int>(i) != command.accumulated || readsSum)
-      if (failed(checkRead(op, operand)))
+      if (failed(checkRead(op, operand, current)))
         return failure();
   for (const SlotTensor &result : command.results)
-    if (failed(checkAlive(op, result.slot)))
+    if (failed(checkAlive(op, result.slot, current)))
       return failure();
   if (command.scratch >= 0) {
-    rt::SlotOp slot = program.slots[command.scratch];
-    if (failed(checkAlive(op, command.scratch)))
+    if (failed(checkAlive(op, command.scratch, current)))
       return failure();
-    markSlot(slot, command.scratch + 1);
+    markSlot(command.scratch);
   }
   if (command.kind == ScheduledCommand::Kind::Fill) {
     const SlotTensor &to = command.results.front();
@@ -298,56 +344,53 @@ LogicalResult Machine::execute(const ScheduledCommand &command) {
       storeTensor(place, *value, bytesOf(place));
   }
   for (const SlotTensor &result : command.results)
-    markWritten(result);
+    markWritten(result, current);
+  return success();
+}
+
+LogicalResult Machine::execute(const rt::SegmentExecution &next) {
+  execution = next;
+  current = runOf(execution);
+  if (execution.run)
+    inFlight.insert(current.microbatch);
+  for (index = execution.begin; index < execution.end; ++index)
+    if (failed(execute(program.commands[index])))
+      return failure();
+  if (execution.run && current.segment == Segment::Backward)
+    inFlight.erase(current.microbatch);
   return success();
 }
 
 LogicalResult Machine::run() {
   if (failed(checkDisjoint()))
     return failure();
-  llvm::fill(arena.writers, 0);
-  for (size_t i = 0; i < program.slots.size(); ++i) {
-    rt::SlotOp slot = program.slots[i];
-    if (slot.getState())
-      markSlot(slot, i + 1);
-  }
+  llvm::fill(arena.writers, Writer());
+  for (unsigned i = 0; i < program.slots.size(); ++i)
+    if (rt::SlotOp slot = program.slots[i]; slot.getState())
+      markSlot(i);
   for (const ScheduledProgram::Boundary &input : program.inputs)
-    markWritten(input.tensor);
+    markWritten(input.tensor, current);
 
-  int64_t loopBegin = 0, count = 0, commands = program.commands.size();
-  for (index = 0; index < commands; ++index) {
-    const ScheduledCommand &command = program.commands[index];
-    if (command.kind == ScheduledCommand::Kind::LoopBegin) {
-      loopBegin = index;
-      count = command.count;
-    } else if (command.kind == ScheduledCommand::Kind::LoopEnd) {
-      if (++iteration < count) {
-        forgetIteration(loopBegin, index);
-        index = loopBegin;
-      } else {
-        iteration = 0;
-      }
-    } else if (failed(execute(command))) {
+  for (const rt::SegmentExecution &next : program.executions)
+    if (failed(execute(next)))
       return failure();
-    }
-  }
   if (!transfers.empty())
     return rt::ProgramOp(program.op)
         .emitOpError("has a copy that is still in progress at the end, because "
                      "no kilnrt.wait waits for it");
+  auto commands = static_cast<int64_t>(program.commands.size());
   index = std::max<int64_t>(commands - 1, 0);
   for (const ScheduledProgram::Boundary &output : program.outputs)
-    if (failed(checkRead(program.op, output.tensor)))
+    if (failed(checkRead(program.op, output.tensor, current)))
       return failure();
-  for (size_t i = 0; i < program.slots.size(); ++i) {
+  for (unsigned i = 0; i < program.slots.size(); ++i) {
     rt::SlotOp slot = program.slots[i];
     if (!slot.getState())
       continue;
     int64_t units = slot.getBytes() / arena.unit;
     auto type = RankedTensorType::get(
         {units}, IntegerType::get(slot.getContext(), 8 * arena.unit));
-    if (failed(checkRead(program.op,
-                         {static_cast<unsigned>(i), 0, 0, units, type})))
+    if (failed(checkRead(program.op, {i, 0, 0, units, type}, current)))
       return failure();
   }
   return success();

@@ -16,8 +16,11 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <utility>
+
 using namespace mlir;
 using namespace kiln;
+using namespace kiln::abi;
 
 using Handles = SmallVector<TensorHandle>;
 
@@ -39,7 +42,7 @@ private:
   LogicalResult runOp(Operation &op);
   LogicalResult evaluate(ReferenceOpInterface op);
   LogicalResult read(ReadOp op);
-  LogicalResult accumulate(AccumulateOp op);
+  LogicalResult runMicrobatches(MicrobatchesOp op);
   LogicalResult runIsolated(Operation &op);
 
   Handles valuesOf(ValueRange range) const {
@@ -55,6 +58,12 @@ private:
   /// Returns the values of a block, grouped by the op of the block that uses
   /// them last.
   const Deaths &deathsIn(Block &block);
+  /// Releases the values that `op` uses last.
+  void release(const Deaths &deaths, Operation &op) {
+    if (auto found = deaths.find(&op); found != deaths.end())
+      for (Value value : found->second)
+        values.erase(value);
+  }
 
   const Interpreter &interpreter;
   const Interpreter::Observer &observer;
@@ -94,11 +103,12 @@ FailureOr<Handles> Run::runBlock(Block &block,
   for (Operation &op : block.without_terminator()) {
     if (failed(runOp(op)))
       return failure();
-    if (auto found = dying.find(&op); found != dying.end())
-      for (Value value : found->second)
-        values.erase(value);
+    release(dying, op);
   }
-  return valuesOf(block.getTerminator()->getOperands());
+  Operation *terminator = block.getTerminator();
+  Handles yielded = valuesOf(terminator->getOperands());
+  release(dying, *terminator);
+  return yielded;
 }
 
 LogicalResult Run::runOp(Operation &op) {
@@ -109,7 +119,7 @@ LogicalResult Run::runOp(Operation &op) {
         writes.emplace_back(op.getState(), values.at(op.getValue()));
         return success();
       })
-      .Case([&](AccumulateOp op) { return accumulate(op); })
+      .Case([&](MicrobatchesOp op) { return runMicrobatches(op); })
       .Case([](PhaseOp) { return success(); })
       .Case<RecomputeOp, DispatchOp>([&](auto op) { return runIsolated(*op); })
       .Default([](Operation *op) {
@@ -162,22 +172,35 @@ static TensorHandle slicePart(const HostTensor &tensor, int64_t index,
   return std::make_shared<const HostTensor>(std::move(part));
 }
 
-LogicalResult Run::accumulate(AccumulateOp op) {
+/// Executes the segments in their order. An op that is not divided has no
+/// forward segment: its region runs in the place of the backward segment.
+LogicalResult Run::runMicrobatches(MicrobatchesOp op) {
+  SegmentOrder order = op.getSegmentOrder();
+  auto count = static_cast<int64_t>(op.getCount());
   Handles whole = valuesOf(op.getSliced());
   Handles sums = llvm::map_to_vector(op.getResultTypes(), [&](Type type) {
     return std::make_shared<const HostTensor>(interpreter.evaluationType(type));
   });
-  int64_t count = op.getCount();
-  for (int64_t i = 0; i < count; ++i) {
+  // The residuals of the micro-batches in flight, indexed by ring slot.
+  std::vector<Handles> residuals(order.slots(count));
+  for (const SegmentRun &run : order.runs(count)) {
+    bool isForward = run.segment == Segment::Forward;
+    if (isForward && !op.isDivided())
+      continue;
     Handles arguments =
         llvm::map_to_vector(whole, [&](const TensorHandle &all) {
-          return slicePart(*all, i, count);
+          return slicePart(*all, run.microbatch, count);
         });
-    arguments.append(std::move(sums));
-    auto yielded = runBlock(op.getBody().front(), arguments);
+    Handles &inFlight = residuals[run.slot];
+    if (!isForward) {
+      arguments.append(std::exchange(inFlight, {}));
+      arguments.append(sums);
+    }
+    auto yielded =
+        runBlock(isForward ? op.getForward() : op.getBackward(), arguments);
     if (failed(yielded))
       return failure();
-    sums = std::move(*yielded);
+    (isForward ? inFlight : sums) = std::move(*yielded);
   }
   setResults(*op, sums);
   return success();

@@ -11,6 +11,8 @@
 
 #include "kiln/Interpreter/MemoryNeeded.h"
 
+#include "kiln/Interpreter/ScheduledEngine.h"
+
 #include "llvm/Support/MathExtras.h"
 
 #include <unistd.h>
@@ -32,6 +34,28 @@ static uint64_t valueBytes(TypeRange types) {
   return bytes;
 }
 
+static uint64_t peakOf(Block &block);
+
+/// Returns the peak bytes of the segments of micro-batches. While a segment
+/// runs, copies of its slices, the sums and the residuals of all micro-batches
+/// in flight are in memory. A forward segment computes the residuals of its own
+/// micro-batch.
+static uint64_t peakOf(MicrobatchesOp op) {
+  auto inFlight =
+      static_cast<uint64_t>(op.getSegmentOrder().slots(op.getCount()));
+  uint64_t residuals = valueBytes(op.getResiduals().getTypes());
+  uint64_t peak = llvm::SaturatingMultiplyAdd(inFlight, residuals,
+                                              peakOf(op.getBackward()));
+  if (op.isDivided())
+    peak = std::max(peak, llvm::SaturatingMultiplyAdd(inFlight - 1, residuals,
+                                                      peakOf(op.getForward())));
+  Block::BlockArgListType arguments = op.getBackward().getArguments();
+  uint64_t parts = valueBytes(
+      ValueRange(arguments.take_front(op.getSliced().size())).getTypes());
+  uint64_t sums = valueBytes(op.getResultTypes());
+  return llvm::SaturatingAdd(peak, parts, sums);
+}
+
 /// Returns the peak bytes of the results of a block's ops. Each result is
 /// released after its last reader.
 static uint64_t peakOf(Block &block) {
@@ -40,15 +64,11 @@ static uint64_t peakOf(Block &block) {
   for (Operation &op : block) {
     live = llvm::SaturatingAdd(live, valueBytes(op.getResultTypes()));
     uint64_t inner = 0;
-    for (Region &region : op.getRegions()) {
-      Block &body = region.front();
-      inner = peakOf(body);
-      // The body of a micro-batch loop receives copies as arguments: slices of
-      // the batch, and sums. Isolated bodies receive their operands without a
-      // copy.
-      if (isa<AccumulateOp>(op))
-        inner = llvm::SaturatingAdd(inner, valueBytes(body.getArgumentTypes()));
-    }
+    if (auto microbatches = dyn_cast<MicrobatchesOp>(op))
+      inner = peakOf(microbatches);
+    else if (op.getNumRegions() > 0)
+      // Isolated bodies receive their operands without a copy.
+      inner = peakOf(op.getRegion(0).front());
     peak = std::max(peak, llvm::SaturatingAdd(live, inner));
     for (Value result : op.getResults()) {
       Operation *last = &op;
@@ -117,8 +137,11 @@ Status kiln::checkMemoryNeeded(ModuleOp module) {
                                      valueBytes(program.getArgumentTypes())),
                  program);
   }
+  // Every unit of an arena has shadow memory. Assume units of 2 bytes: units of
+  // 1 byte are rare, and need less than twice as much.
+  constexpr uint64_t perByte = 1 + sizeof(InterpretedArena::Writer) / 2;
   for (rt::ArenaOp arena : module.getOps<rt::ArenaOp>())
-    add(2 * (arena.getHeight() + arena.getHostHeight()));
+    add(perByte * (arena.getHeight() + arena.getHostHeight()));
   module.walk(
       [&](rt::OutputOp output) { add(valueBytes(output.getTensorType())); });
   if (Need kernels = needOfKernels(module); kernels.place)

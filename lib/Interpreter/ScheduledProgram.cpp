@@ -33,7 +33,7 @@ bool SlotTensor::overlaps(const SlotTensor &other) const {
   // ranges from their first to their last element do.
   int64_t row = rowStride * width;
   if (row != other.rowStride * otherWidth || row == 0 ||
-      loopStride != other.loopStride)
+      microbatchStride != other.microbatchStride)
     return true;
   int64_t from = offset % row, otherFrom = other.offset % row;
   int64_t to = from + getColumnCount(type) * width,
@@ -48,6 +48,7 @@ public:
 
 private:
   LogicalResult addSlot(rt::SlotOp slot);
+  LogicalResult checkRing(rt::SlotOp slot);
   LogicalResult addCommand(Operation &op);
   LogicalResult addLaunch(rt::LaunchOp launch);
   LogicalResult addGemm(rt::GemmOp gemm);
@@ -55,7 +56,7 @@ private:
   void addCopy(Operation *copy, rt::ViewOp from, rt::ViewOp to,
                ScheduledCommand::Kind kind);
   LogicalResult addTransfer(rt::BeginOp begin);
-  LogicalResult addLoop(rt::LoopOp loop);
+  LogicalResult addMicrobatches(rt::MicrobatchesOp microbatches);
   template <typename Op>
   void addBoundary(Op op, std::vector<ScheduledProgram::Boundary> &to);
   ScheduledCommand &append(ScheduledCommand::Kind kind, Operation *op) {
@@ -94,7 +95,7 @@ static RankedTensorType bytesType(MLIRContext *context, int64_t bytes) {
 }
 
 LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
-  int64_t offset = slot.getOffset(), bytes = slot.getBytes();
+  int64_t offset = slot.getOffset(), bytes = slot.getTotalBytes();
   int64_t arenaBytes =
       slot.getMemory() == MemorySpace::Host ? hostBytes : deviceBytes;
   // An encoded tensor may have any number of bytes, but its offset must be a
@@ -106,8 +107,34 @@ LogicalResult ScheduledProgramBuilder::addSlot(rt::SlotOp slot) {
            << ", expected an offset that is a multiple of 4, and offset + size "
               "<= "
            << arenaBytes;
+  if (slot.getRing() && failed(checkRing(slot)))
+    return failure();
   slotIndex[slot.getSlot()] = program.slots.size();
   program.slots.push_back(slot);
+  return success();
+}
+
+/// Checks that a slot with a ring is live only in micro-batches, and that each
+/// micro-batch in flight has an instance.
+LogicalResult ScheduledProgramBuilder::checkRing(rt::SlotOp slot) {
+  std::optional<rt::MicrobatchCommands> &microbatches = program.microbatches;
+  int64_t first = slot.getFirst(), last = slot.getLast();
+  if (!microbatches || slot.getState() || first < microbatches->forward ||
+      last >= microbatches->end)
+    return slot.emitOpError("'")
+           << slot.getName()
+           << "' has a ring, expected a slot that is live only in the segments "
+              "of micro-batches";
+  rt::MicrobatchesOp op = microbatches->op;
+  int64_t inFlight = op.getSegmentOrder().slots(op.getCount());
+  if (slot.getInstances() < inFlight)
+    return slot.emitOpError("'")
+           << slot.getName() << "' has a ring of " << slot.getInstances()
+           << " instances, but " << inFlight << " micro-batches are in flight";
+  if (slot.getRingStride() % 4)
+    return slot.emitOpError("'")
+           << slot.getName() << "' has a ring with a stride of "
+           << slot.getRingStride() << " bytes, expected a multiple of 4";
   return success();
 }
 
@@ -124,7 +151,7 @@ LogicalResult ScheduledProgramBuilder::checkView(rt::ViewOp view) {
     return view.emitOpError("begins at byte ")
            << view.getOffset() << " of slot '" << view.getSlotOp().getName()
            << "' with stride " << view.getStride()
-           << " per iteration, expected both to be multiples of " << unit;
+           << " per micro-batch, expected both to be multiples of " << unit;
   if (unit == 1 && (!isMultipleOf(2) || !view.isDense()))
     program.unit = 1;
   return success();
@@ -133,7 +160,6 @@ LogicalResult ScheduledProgramBuilder::checkView(rt::ViewOp view) {
 LogicalResult ScheduledProgramBuilder::addLaunch(rt::LaunchOp launch) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<rt::KernelOp>(
       program.op, launch.getKernelAttr());
-  Block &block = kernel.getBody().front();
   ScheduledCommand &command = append(ScheduledCommand::Kind::Launch, launch);
   for (Value place : launch.getReads())
     command.operands.push_back(tensorAt(place));
@@ -323,13 +349,13 @@ LogicalResult ScheduledProgramBuilder::addTransfer(rt::BeginOp begin) {
   return success();
 }
 
-LogicalResult ScheduledProgramBuilder::addLoop(rt::LoopOp loop) {
-  int64_t count = loop.getCount();
-  append(ScheduledCommand::Kind::LoopBegin, loop).count = count;
-  for (Operation &op : loop.getBody().front())
-    if (failed(addCommand(op)))
-      return failure();
-  append(ScheduledCommand::Kind::LoopEnd, loop);
+LogicalResult
+ScheduledProgramBuilder::addMicrobatches(rt::MicrobatchesOp microbatches) {
+  for (Region *segment :
+       {&microbatches.getForward(), &microbatches.getBackward()})
+    for (Operation &op : segment->front())
+      if (failed(addCommand(op)))
+        return failure();
   return success();
 }
 
@@ -368,7 +394,7 @@ LogicalResult ScheduledProgramBuilder::addCommand(Operation &op) {
       .Case([&](rt::WaitOp op) {
         return always([&] { append(ScheduledCommand::Kind::Wait, op); });
       })
-      .Case([&](rt::LoopOp op) { return addLoop(op); })
+      .Case([&](rt::MicrobatchesOp op) { return addMicrobatches(op); })
       .Default([](Operation *op) {
         return op->emitOpError("is not a command of a scheduled program");
       });
@@ -382,6 +408,8 @@ FailureOr<ScheduledProgram> ScheduledProgramBuilder::run() {
   deviceBytes = (*arenas.begin()).getHeight();
   hostBytes = (*arenas.begin()).getHostHeight();
   program.hostBegin = llvm::alignTo(deviceBytes, abi::slotAlignment);
+  program.microbatches = rt::microbatchesOf(program.op);
+  program.executions = rt::executionsOf(program.op);
   for (Operation &op : program.op.getBody().front())
     if (failed(addCommand(op)))
       return failure();
@@ -392,7 +420,15 @@ FailureOr<ScheduledProgram> ScheduledProgram::build(rt::ProgramOp program) {
   return ScheduledProgramBuilder(program).run();
 }
 
-bool readsAccumulated(const ScheduledCommand &command, int64_t iteration) {
+SegmentRun runOf(const rt::SegmentExecution &execution) {
+  if (execution.run)
+    return *execution.run;
+  SegmentRun run;
+  run.isFirst = run.isLast = true;
+  return run;
+}
+
+bool readsAccumulated(const ScheduledCommand &command, const SegmentRun &run) {
   if (command.accumulated < 0)
     return false;
   auto gemm = dyn_cast<rt::GemmOp>(command.op);
@@ -400,7 +436,7 @@ bool readsAccumulated(const ScheduledCommand &command, int64_t iteration) {
       gemm ? gemm.getAccumulate()
            : cast<rt::LaunchOp>(command.op).getAccumulate();
   return accumulate == rt::Accumulation::Add ||
-         (accumulate == rt::Accumulation::AddAfterFirst && iteration > 0);
+         (accumulate == rt::Accumulation::AddAfterFirst && !run.isFirst);
 }
 
 FailureOr<SmallVector<TensorHandle>>

@@ -17,6 +17,7 @@
 #include <map>
 
 using namespace mlir;
+using namespace kiln::abi;
 
 namespace kiln {
 
@@ -87,14 +88,16 @@ public:
 
 private:
   Status checkProgram();
+  Status findRun(const ScheduledProgram &program, uint64_t index,
+                 SegmentRun &run);
   Status checkRecord(const ScheduledProgram &program, uint64_t index,
                      Image &image);
   Status applyWrites(const ScheduledProgram &program,
-                     const ScheduledCommand &command, int64_t iteration,
+                     const ScheduledCommand &command, const SegmentRun &run,
                      Image &image);
   SmallVector<HostTensor> operandsOf(const ScheduledProgram &program,
                                      const ScheduledCommand &command,
-                                     int64_t iteration, StringRef image);
+                                     const SegmentRun &run, StringRef image);
   void note(const ScheduledProgram &program, const ScheduledCommand &command,
             size_t result, const Deviation &deviation);
   void print(llvm::raw_ostream &out);
@@ -102,6 +105,9 @@ private:
   ModuleOp module;
   TraceReader reader;
   OpComparison comparison;
+  /// Index in ScheduledProgram::executions of the execution that contains the
+  /// latest record.
+  size_t execution = 0;
   std::map<std::string, KindSummary> kinds;
   /// Description of the first write outside of a command's results.
   std::string trespass;
@@ -159,34 +165,32 @@ void TraceChecker::note(const ScheduledProgram &program,
 }
 
 static HostTensor load(const ScheduledProgram &program, const SlotTensor &place,
-                       int64_t iteration, StringRef image) {
-  rt::SlotOp slot = program.slots[place.slot];
-  return loadTensor(place, image.data() + program.addressOf(slot) +
-                               place.offset + place.loopStride * iteration);
+                       const SegmentRun &run, StringRef image) {
+  return loadTensor(place, image.data() + program.addressOf(place, run));
 }
 
 SmallVector<HostTensor>
 TraceChecker::operandsOf(const ScheduledProgram &program,
-                         const ScheduledCommand &command, int64_t iteration,
+                         const ScheduledCommand &command, const SegmentRun &run,
                          StringRef image) {
   SmallVector<HostTensor> operands;
-  bool readsSum = readsAccumulated(command, iteration);
+  bool readsSum = readsAccumulated(command, run);
   for (auto [i, place] : llvm::enumerate(command.operands)) {
     bool zeros = static_cast<int>(i) == command.accumulated && !readsSum;
     operands.push_back(zeros ? HostTensor(place.type)
-                             : load(program, place, iteration, image));
+                             : load(program, place, run, image));
   }
   return operands;
 }
 
-/// Marks the bytes of a slot that a command may write.
+/// Marks the bytes of a slot's instance that a command may write.
 static void markResults(const ScheduledCommand &command, unsigned slot,
-                        int64_t iteration, std::vector<bool> &mayChange) {
+                        int64_t microbatch, std::vector<bool> &mayChange) {
   for (const SlotTensor &place : command.results) {
     if (place.slot != slot)
       continue;
     int64_t width = place.elementBytes();
-    int64_t at = place.offset + place.loopStride * iteration;
+    int64_t at = place.offset + place.microbatchStride * microbatch;
     for (int64_t row = 0; row < getRowCount(place.type); ++row) {
       auto first = mayChange.begin() + at + row * place.rowStride * width;
       std::fill(first, first + getColumnCount(place.type) * width, true);
@@ -196,7 +200,7 @@ static void markResults(const ScheduledCommand &command, unsigned slot,
 
 Status TraceChecker::applyWrites(const ScheduledProgram &program,
                                  const ScheduledCommand &command,
-                                 int64_t iteration, Image &image) {
+                                 const SegmentRun &run, Image &image) {
   uint64_t count = 0;
   if (Status status = reader.number(count); !status.ok())
     return status;
@@ -212,9 +216,9 @@ Status TraceChecker::applyWrites(const ScheduledProgram &program,
     if (Status status = reader.take(slot.getBytes(), bytes); !status.ok())
       return status;
     std::vector<bool> mayChange(bytes.size(), false);
-    markResults(command, index, iteration, mayChange);
+    markResults(command, index, run.microbatch, mayChange);
     for (auto [byte, got] : llvm::enumerate(bytes)) {
-      size_t at = program.addressOf(slot) + byte;
+      size_t at = program.addressOf(slot, run) + byte;
       if (!mayChange[byte] && image.known[at] && image.bytes[at] != got &&
           trespass.empty())
         trespass = (nameOf(program, command) + " changes byte " +
@@ -228,40 +232,44 @@ Status TraceChecker::applyWrites(const ScheduledProgram &program,
   return {};
 }
 
+/// Reads the number of a micro-batch and finds the run in which a command is
+/// executed for it. Records are in the order of execution.
+Status TraceChecker::findRun(const ScheduledProgram &program, uint64_t index,
+                             SegmentRun &run) {
+  uint64_t microbatch = 0;
+  if (Status status = reader.number(microbatch); !status.ok())
+    return status;
+  for (; execution < program.executions.size(); ++execution) {
+    const rt::SegmentExecution &next = program.executions[execution];
+    run = runOf(next);
+    if (static_cast<uint64_t>(next.begin) <= index &&
+        index < static_cast<uint64_t>(next.end) &&
+        static_cast<uint64_t>(run.microbatch) == microbatch)
+      return {};
+  }
+  return reader.wrong("has command " + std::to_string(index) +
+                      " for micro-batch " + std::to_string(microbatch) +
+                      ", which the module does not execute at this place");
+}
+
 Status TraceChecker::checkRecord(const ScheduledProgram &program,
                                  uint64_t index, Image &image) {
-  uint64_t iteration = 0;
-  if (Status status = reader.number(iteration); !status.ok())
+  SegmentRun run;
+  if (Status status = findRun(program, index, run); !status.ok())
     return status;
-  int64_t iterations = 1;
-  for (uint64_t i = 0; i < index && i < program.commands.size(); ++i) {
-    const ScheduledCommand &before = program.commands[i];
-    if (before.kind == ScheduledCommand::Kind::LoopBegin)
-      iterations = before.count;
-    else if (before.kind == ScheduledCommand::Kind::LoopEnd)
-      iterations = 1;
-  }
-  if (index >= program.commands.size() ||
-      iteration >= static_cast<uint64_t>(iterations))
-    return reader.wrong("has command " + std::to_string(index) +
-                        ", iteration " + std::to_string(iteration) +
-                        ", which the module does not have");
   const ScheduledCommand &command = program.commands[index];
-  if (command.kind == ScheduledCommand::Kind::LoopBegin ||
-      command.kind == ScheduledCommand::Kind::LoopEnd ||
-      command.kind == ScheduledCommand::Kind::Wait)
-    return reader.wrong("has writes of a loop or a wait");
+  if (command.kind == ScheduledCommand::Kind::Wait)
+    return reader.wrong("has writes of a wait");
   SmallVector<HostTensor> operands =
-      operandsOf(program, command, iteration, image.bytes);
+      operandsOf(program, command, run, image.bytes);
   if (command.scratch >= 0) {
     rt::SlotOp slot = program.slots[command.scratch];
-    image.forget(program.addressOf(slot), slot.getBytes());
+    image.forget(program.addressOf(slot, run), slot.getBytes());
   }
-  if (Status status = applyWrites(program, command, iteration, image);
-      !status.ok())
+  if (Status status = applyWrites(program, command, run, image); !status.ok())
     return status;
   auto results = llvm::map_to_vector(command.results, [&](auto &place) {
-    return load(program, place, iteration, image.bytes);
+    return load(program, place, run, image.bytes);
   });
   if (!command.body) {
     HostTensor zeros(results.front().type);
@@ -313,6 +321,7 @@ Status TraceChecker::checkProgram() {
                         " bytes, the module has one of " +
                         std::to_string(expected));
   Image image(bytes);
+  execution = 0;
   while (true) {
     uint64_t index = 0;
     if (Status status = reader.number(index); !status.ok())

@@ -56,6 +56,7 @@ add_library(KilnEngine OBJECT
   Engine/GemmTiles.cpp
   Engine/LaunchGroups.cpp
   Engine/LowPrecisionGemm.cpp
+  Engine/MemoryBlocks.cpp
   Engine/OpRepeat.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp
@@ -63,9 +64,11 @@ add_library(KilnEngine OBJECT
   Engine/Processors.cpp
   Engine/Program.cpp
   Engine/QueueReader.cpp
+  Engine/RefReader.cpp
   Engine/ResultDistance.cpp
   Engine/Roles.cpp
   Engine/SegmentReader.cpp
+  Engine/SlotReader.cpp
   Engine/ThreadTeam.cpp
   Engine/TileEpilogue.cpp
   Engine/WaitPolicy.cpp

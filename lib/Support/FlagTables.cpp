@@ -40,6 +40,7 @@ const FlagTable &compilerFlags() {
       {"o", "FILE"},
       {"offload", "LIST"},
       {"optimizer", "NAME"},
+      {"order", "NAME|FILE"},
       {"precision", "TYPE"},
       {"print-pipeline", ""},
       {"rebuild", "on|off"},

@@ -1,10 +1,10 @@
-// Copies that are under way across the iterations of a loop, or for which several
-// queues wait, have landed after the first wait.
+// Copies that are under way across micro-batches, or for which several queues
+// wait, have landed after the first wait.
 
 // RUN: kiln-opt %s --kiln-verify-schedule -o %t.mlir
 // RUN: kiln-run %t.mlir | FileCheck %s
 
-// Each iteration adds what the one before it prefetched: 1 in all four of them.
+// Each micro-batch adds what the one before it prefetched: 1 in all four of them.
 // CHECK: sum [2] = 4, 4
 // CHECK: back [2] = 2, 2
 
@@ -20,11 +20,11 @@ kilnrt.queue @host engine host
 kilnrt.queue @copy_in engine link
 kilnrt.queue @copy_out engine link
 kilnrt.program @train kind<train> {
-  %w.slot = kilnrt.slot "w" class parameter in host offset 0 bytes 8 lifetime [0, 17] state @w
-  %a.slot = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 17]
-  %sum.slot = kilnrt.slot "sum" class output offset 64 bytes 8 lifetime [0, 17]
-  %h.slot = kilnrt.slot "h" class activation in host offset 64 bytes 8 lifetime [8, 17]
-  %back.slot = kilnrt.slot "back" class output offset 128 bytes 8 lifetime [0, 17]
+  %w.slot = kilnrt.slot "w" class parameter in host offset 0 bytes 8 lifetime [0, 12] state @w
+  %a.slot = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 12]
+  %sum.slot = kilnrt.slot "sum" class output offset 64 bytes 8 lifetime [0, 12]
+  %h.slot = kilnrt.slot "h" class activation in host offset 64 bytes 8 lifetime [6, 12]
+  %back.slot = kilnrt.slot "back" class output offset 128 bytes 8 lifetime [0, 12]
   %prefetch = kilnrt.token
   %out = kilnrt.token
   %in = kilnrt.token
@@ -37,9 +37,10 @@ kilnrt.program @train kind<train> {
   kilnrt.output "back" at %back
   kilnrt.fill on @compute (wo %sum)
   kilnrt.begin copy %prefetch on @copy_in after [@compute] (ro %w, wo %a)
-  kilnrt.loop 4 {
+  kilnrt.microbatches 4 forward {
     kilnrt.wait %prefetch on @compute
     kilnrt.launch @add on @compute (ro %sum, ro %a, wo %sum)
+  } backward {
     kilnrt.begin copy %prefetch on @copy_in after [@compute] (ro %w, wo %a)
   }
   kilnrt.wait %prefetch on @compute

@@ -42,7 +42,7 @@ module attributes {kiln.model = {name = "bigram", type = "test", vocab_size = 25
       -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<train>} {
     %e = kiln.read @embedding : tensor<256x6xf32>
     %h = kiln.read @head : tensor<256x6xf32>
-    %sum:3 = kiln.accumulate sliced(%tokens, %targets, %rng) count 2
+    %sum:3 = kiln.microbatches sliced(%tokens, %targets, %rng) count 2
         : (tensor<4x8xi32>, tensor<4x8xi32>, tensor<2x3xi64>) -> (tensor<f64>, tensor<256x6xf32>, tensor<256x6xf32>) {
     ^bb0(%some: tensor<2x8xi32>, %their: tensor<2x8xi32>, %r: tensor<1x3xi64>,
          %loss0: tensor<f64>, %de0: tensor<256x6xf32>, %dh0: tensor<256x6xf32>):

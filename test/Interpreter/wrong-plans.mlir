@@ -18,6 +18,13 @@
 // RUN: not kiln-run %t/ended.mlir 2>&1 | FileCheck %s --check-prefix=ENDED
 // RUN: not kiln-run %t/host.mlir 2>&1 | FileCheck %s --check-prefix=HOST
 // RUN: not kiln-run %t/host-state.mlir 2>&1 | FileCheck %s --check-prefix=HOMELESS
+// RUN: not kiln-run %t/no-ring.mlir 2>&1 | FileCheck %s --check-prefix=NO-RING
+// RUN: not kiln-run %t/first-only.mlir 2>&1 | FileCheck %s --check-prefix=FIRST-ONLY
+// RUN: not kiln-run %t/ring-overlap.mlir 2>&1 | FileCheck %s --check-prefix=RING-OVERLAP
+// RUN: not kiln-run %t/short-ring.mlir 2>&1 | FileCheck %s --check-prefix=SHORT-RING
+// RUN: not kiln-run %t/long-ring.mlir 2>&1 | FileCheck %s --check-prefix=LONG-RING
+// RUN: not kiln-run %t/odd-ring.mlir 2>&1 | FileCheck %s --check-prefix=ODD-RING
+// RUN: not kiln-run %t/late-wait.mlir 2>&1 | FileCheck %s --check-prefix=LATE-WAIT
 
 // RIGHT: y [2] = 4, 4
 // OVERLAP: op 'b' (offset 12, size 8) overlaps slot 'a' (offset 8, size 8), which is live at the same time
@@ -36,6 +43,13 @@
 // ENDED: is command 2 and accesses slot 'a', which is only live from command 0 to 1
 // HOST: has the offset 0 and the size 8, expected an offset that is a multiple of 4, and offset + size <= 4
 // HOMELESS: is a slot of the state @w, but its offset differs from that of another slot of this state
+// NO-RING: is command 1 for micro-batch 0 and reads slot 'a' at byte 0, where micro-batch 1 was the last to write
+// FIRST-ONLY: is command 1 for micro-batch 1 and reads slot 'a' at byte 8, which was not written
+// RING-OVERLAP: op 'b' (offset 64, size 8) overlaps slot 'a' (offset 0, size 72), which is live at the same time
+// SHORT-RING: op 'a' has a ring of 1 instances, but 2 micro-batches are in flight
+// LONG-RING: op 'a' has a ring, expected a slot that is live only in the segments of micro-batches
+// ODD-RING: op 'a' has a ring with a stride of 10 bytes, expected a multiple of 4
+// LATE-WAIT: is command 2 for micro-batch 1 and accesses slot 'a' of micro-batch 0, which is only live from command 2 to 4
 
 //--- right.mlir
 kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
@@ -290,4 +304,121 @@ kilnrt.program @train kind<train> {
 }
 kilnrt.program @evaluate kind<evaluate> {
   %w = kilnrt.slot "w" class parameter offset 0 bytes 8 lifetime [0, 0] state @w
+}
+
+//--- no-ring.mlir
+kilnrt.arena states 0 height 256
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 8 lifetime [1, 1]
+  kilnrt.microbatches 2 order #kiln.order<"F0 F1 B0 B1"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<2xf32>
+    %v2 = kilnrt.view %b[0] : memref<2xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v2)
+  }
+}
+
+//--- first-only.mlir
+kilnrt.arena states 0 height 256
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 8 lifetime [1, 1]
+  %v0 = kilnrt.view %a[0] : memref<2xf32>
+  kilnrt.microbatches 2 forward {
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0 + 8 * microbatch] : memref<2xf32>
+    %v2 = kilnrt.view %b[0] : memref<2xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v2)
+  }
+}
+
+//--- ring-overlap.mlir
+kilnrt.arena states 0 height 256
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 0] ring [64, 2]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 8 lifetime [1, 1]
+  kilnrt.microbatches 2 order #kiln.order<"F0 F1 B0 B1"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %b[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v1)
+  }
+}
+
+//--- short-ring.mlir
+kilnrt.arena states 0 height 256
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 0] ring [64, 1]
+  %b = kilnrt.slot "b" class activation offset 128 bytes 8 lifetime [1, 1]
+  kilnrt.microbatches 2 order #kiln.order<"F0 F1 B0 B1"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %b[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v1)
+  }
+}
+
+//--- long-ring.mlir
+kilnrt.arena states 0 height 256
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 2] ring [64, 2]
+  %b = kilnrt.slot "b" class activation offset 128 bytes 8 lifetime [1, 2]
+  kilnrt.microbatches 2 order #kiln.order<"F0 F1 B0 B1"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %b[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v1)
+  }
+  %v2 = kilnrt.view %b[0] : memref<2xf32>
+  kilnrt.fill on @compute (wo %v2)
+}
+
+//--- odd-ring.mlir
+kilnrt.arena states 0 height 256
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [0, 0] ring [10, 2]
+  %b = kilnrt.slot "b" class activation offset 128 bytes 8 lifetime [1, 1]
+  kilnrt.microbatches 2 order #kiln.order<"F0 F1 B0 B1"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %b[0] : memref<2xf32>
+    kilnrt.fill on @compute (wo %v1)
+  }
+}
+
+//--- late-wait.mlir
+kilnrt.arena states 0 height 128 host states 0 height 8
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 8 lifetime [2, 4]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 8 lifetime [0, 5]
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 8 lifetime [0, 5]
+  %v0 = kilnrt.view %b[0] : memref<2xf32>
+  %v1 = kilnrt.view %h[0] : memref<2xf32, #kiln.memory<host>>
+  kilnrt.fill on @compute (wo %v0)
+  kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
+  kilnrt.microbatches 2 forward {
+    %v2 = kilnrt.view %a[0] : memref<2xf32>
+    kilnrt.wait %t on @compute
+    kilnrt.fill on @compute (wo %v2)
+    kilnrt.begin copy %t on @copy_out after [@compute] (ro %v2, wo %v1)
+  } backward {
+  }
+  kilnrt.wait %t on @compute
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Compiler/ByteSize.h"
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/MeasureMachine.h"
@@ -12,6 +13,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Support/Flags.h"
+#include "kiln/Support/InputFile.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/Process.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
@@ -87,6 +89,14 @@ static cl::opt<std::string>
                  cl::value_desc("N|auto"),
                  cl::desc("micro-batches per step, a divisor of --batch (auto: "
                           "the fastest number)"));
+static cl::opt<std::string>
+    order("order", cl::cat(category), cl::init("alternate"),
+          cl::value_desc("NAME|FILE"),
+          cl::desc("order of the forward (F) and backward (B) segments of "
+                   "micro-batches: alternate (F0 B0 F1 B1 ...), "
+                   "all-forward-first, one-forward-one-backward:K with K "
+                   "micro-batches in flight, or a file with a list such as "
+                   "F0 F1 B0 B1"));
 static cl::opt<std::string> recompute(
     "recompute", cl::cat(category),
     cl::desc("which forward results the backward pass recomputes, so that they "
@@ -362,6 +372,34 @@ static Status readTargetFlags(mlir::MLIRContext &context,
   return Status();
 }
 
+/// Sets `text` to the order that --order names, or to the contents of the file
+/// that it names. The name of an order is not the name of a file.
+static Status readOrder(std::string &text) {
+  // At most two entries such as F1048575 per micro-batch.
+  constexpr uint64_t maxOrderBytes = 20 * abi::maxMicrobatches;
+  text = order;
+  auto named = abi::SegmentOrder::parse(text);
+  if (named.ok() && named->kind() != abi::SegmentOrder::Kind::Listed)
+    return Status();
+  if (!llvm::sys::fs::exists(text)) {
+    if (text.rfind("one-forward-one-backward:", 0) == 0)
+      return Status(ExitCode::Usage, "--order: " + named.status().message());
+    return Status(ExitCode::Usage,
+                  "--order is " + inQuotes(text) +
+                      ", expected alternate, all-forward-first, "
+                      "one-forward-one-backward:K or an existing file");
+  }
+  auto contents = readSmallFile(text, maxOrderBytes);
+  if (!contents.ok())
+    return contents.status();
+  auto listed = abi::SegmentOrder::parse(*contents);
+  if (!listed.ok())
+    return Status(listed.status().code(),
+                  "'" + text + "': " + listed.status().message());
+  text = listed->text();
+  return Status();
+}
+
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   // Make a full disk, a closed pipe and a file size limit cause write errors
@@ -445,6 +483,8 @@ int main(int argc, char **argv) {
     return static_cast<int>(
         fail(Status(ExitCode::Usage, "--microbatches is '" + microbatches +
                                          "', expected a number or auto")));
+  if (Status status = readOrder(options.order); !status.ok())
+    return static_cast<int>(fail(status));
   options.recompute = recompute;
   auto readSize = [](const cl::opt<std::string> &flag, int64_t &size) {
     if (flag.getNumOccurrences() == 0)

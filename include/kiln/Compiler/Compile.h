@@ -55,6 +55,8 @@ struct CompileOptions {
   int64_t microbatches = 1;
   /// Chooses the number of micro-batches that gives the fastest step.
   bool autoMicrobatches = false;
+  /// The order of the segments of micro-batches, as in SegmentOrder::parse.
+  std::string order = "alternate";
   /// Maximum size of the arena in bytes; 0: no limit.
   int64_t memoryBudget = 0;
   /// Name of a recomputation policy, see Recompute.h. Empty: the planner

@@ -54,6 +54,12 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<int64_t> microbatches{*this, "microbatches",
                                llvm::cl::desc("micro-batches per step"),
                                llvm::cl::init(1)};
+  Option<std::string> order{
+      *this, "order",
+      llvm::cl::desc("order of the segments of micro-batches: alternate, "
+                     "all-forward-first, one-forward-one-backward:K or a list "
+                     "such as F0,F1,B0,B1"),
+      llvm::cl::init("alternate")};
   Option<std::string> lossy{
       *this, "lossy",
       llvm::cl::desc("techniques that save memory and change gradients, as in "

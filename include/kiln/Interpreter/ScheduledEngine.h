@@ -8,14 +8,14 @@
 // Runs scheduled programs command by command in one arena of bytes. Values are
 // stored in the types of the program, and ops are evaluated by their reference
 // semantics. Shadow memory stores, for each unit of bytes of the arena, the
-// slot through which the unit was last written. The following faults of a plan
-// are errors:
+// slot through which the unit was last written and the micro-batch that wrote
+// it. The following faults of a plan are errors:
 //
 //   - two slots that share bytes while both are live
 //   - a command that accesses a slot outside of its lifetime
 //   - a read of bytes that were not written, or that were overwritten through
-//     another slot; a slot whose lifetime is within an iteration of a loop
-//     counts as unwritten at the start of each iteration
+//     another slot; of a slot whose lifetime is within a micro-batch, also a
+//     read of bytes that another micro-batch wrote
 //   - a state whose bytes were overwritten through another slot
 //   - a race with a copy between device and host: before the wait for the copy,
 //     the destination must not be accessed and the source must not change
@@ -37,10 +37,22 @@ struct InterpretedArena {
   /// The number of bytes per element of `writers`: the minimum of
   /// ScheduledProgram::unit over all programs.
   int64_t unit = 2;
-  /// For each unit: 1 + the index of the slot of the running program through
-  /// which the unit was last written, 0 if the unit was not written, or -1 if a
-  /// copy to the unit is in progress.
-  std::vector<int32_t> writers;
+  /// The last write of a unit.
+  struct Writer {
+    /// 1 + the index of the slot of the running program through which the unit
+    /// was written, 0 if it was not written, or -1 if a copy to it is in
+    /// progress.
+    int32_t slot = 0;
+    /// The micro-batch that wrote the unit if the lifetime of the slot is
+    /// within a micro-batch, otherwise -1.
+    int32_t microbatch = -1;
+
+    bool operator==(const Writer &other) const {
+      return slot == other.slot && microbatch == other.microbatch;
+    }
+    bool operator!=(const Writer &other) const { return !(*this == other); }
+  };
+  std::vector<Writer> writers; ///< Indexed by unit.
 };
 
 /// Runs a program in `arena`, which contains the states and inputs of the
@@ -49,8 +61,8 @@ mlir::LogicalResult runScheduled(const Interpreter &interpreter,
                                  const ScheduledProgram &program,
                                  InterpretedArena &arena);
 
-/// Load and store a tensor of a slot. `bytes` points to the tensor in iteration
-/// 0.
+/// Load and store a tensor of a slot. `bytes` points to the tensor's first
+/// element for the micro-batch.
 HostTensor loadTensor(const SlotTensor &tensor, const char *bytes);
 void storeTensor(const SlotTensor &tensor, const HostTensor &value,
                  char *bytes);

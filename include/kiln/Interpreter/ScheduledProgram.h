@@ -8,7 +8,9 @@
 // Represents the commands of a scheduled program and evaluates single commands.
 // A command reads and writes tensors that are stored in slots with a row pitch.
 // A launch is evaluated on a copy of the ops of its kernel. The attributes of
-// the copied ops have the values that the launch passes as arguments.
+// the copied ops have the values that the launch passes as arguments. Commands
+// of micro-batches are represented once; `executions` has the order in which
+// their segments run.
 // ArenaMachine runs whole programs in an arena; TraceCheck evaluates single
 // commands of a compiled run.
 //
@@ -17,18 +19,22 @@
 #ifndef KILN_INTERPRETER_SCHEDULEDPROGRAM_H
 #define KILN_INTERPRETER_SCHEDULEDPROGRAM_H
 
+#include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Interpreter/Interpreter.h"
 
 #include <memory>
+#include <optional>
 
 namespace kiln {
 
 /// The location of a tensor. Matrices of a batch may have padding between them.
 struct SlotTensor {
   unsigned slot = 0; ///< Index in ScheduledProgram::slots.
-  /// Offset in the slot in loop iteration i: offset + i * loopStride bytes.
-  int64_t offset = 0, loopStride = 0;
+  /// The offset in the slot, or in its instance for the micro-batch, in bytes.
+  int64_t offset = 0;
+  /// Bytes that are added to the offset per micro-batch.
+  int64_t microbatchStride = 0;
   int64_t rowStride = 0; ///< Row pitch in elements.
   mlir::RankedTensorType type;
 
@@ -36,8 +42,8 @@ struct SlotTensor {
   bool isDense() const {
     return rowStride == getColumnCount(type) || getRowCount(type) == 1;
   }
-  /// Returns true if both tensors have bytes of one slot in common in the same
-  /// iteration.
+  /// Returns true if both tensors have bytes of one slot in common for the same
+  /// micro-batch.
   bool overlaps(const SlotTensor &other) const;
   /// Returns the number of bytes from the first element to the end of the last
   /// one.
@@ -49,27 +55,16 @@ struct SlotTensor {
   }
 };
 
-/// A command. A loop is represented by its begin and its end.
 struct ScheduledCommand {
-  enum class Kind {
-    Launch,
-    Gemm,
-    Fill,
-    Copy,
-    CopyStart,
-    Wait,
-    LoopBegin,
-    LoopEnd
-  };
+  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, Wait };
   Kind kind;
   mlir::Operation *op;
   llvm::SmallVector<SlotTensor, 4> operands, results;
   int scratch = -1; ///< Index of the slot for scratch memory, or -1.
-  /// Index of the operand to which a result is added, or -1. In iterations in
+  /// Index of the operand to which a result is added, or -1. In executions in
   /// which the command does not read this operand (see readsAccumulated()),
   /// zeros replace the operand.
   int accumulated = -1;
-  int64_t count = 0; ///< Number of iterations of the loop that begins.
   /// The ops to evaluate; null for fills and copies.
   mlir::Block *body = nullptr;
 };
@@ -86,18 +81,31 @@ public:
 
   rt::ProgramOp op;
   llvm::SmallVector<rt::SlotOp> slots;
+  /// The commands in the order of rt::commandsOf(), and their executions.
   std::vector<ScheduledCommand> commands;
+  std::vector<rt::SegmentExecution> executions;
+  std::optional<rt::MicrobatchCommands> microbatches;
   struct Boundary {
     std::string name;
     SlotTensor tensor;
   };
   std::vector<Boundary> inputs, outputs;
 
-  /// Returns the address of a slot in an arena in which the host arena follows
-  /// the device arena, as in the interpreter.
+  /// Returns the address of a slot, or of its first instance, in an arena in
+  /// which the host arena follows the device arena, as in the interpreter.
   int64_t addressOf(rt::SlotOp slot) const {
     return static_cast<int64_t>(slot.getOffset()) +
            (slot.getMemory() == MemorySpace::Host ? hostBegin : 0);
+  }
+  /// Return the address of a slot's instance for the micro-batch of `run`, and
+  /// of a tensor in this instance.
+  int64_t addressOf(rt::SlotOp slot, const abi::SegmentRun &run) const {
+    return addressOf(slot) + slot.getRingStride() * run.slot;
+  }
+  int64_t addressOf(const SlotTensor &tensor,
+                    const abi::SegmentRun &run) const {
+    return addressOf(slots[tensor.slot], run) + tensor.offset +
+           tensor.microbatchStride * run.microbatch;
   }
   int64_t hostBegin = 0;
   /// Granularity in bytes of the accesses of commands: 1 if a view of one-byte
@@ -112,8 +120,13 @@ private:
   std::vector<std::unique_ptr<mlir::Region>> bodies;
 };
 
-/// Returns true if the command reads operand `accumulated` in this iteration.
-bool readsAccumulated(const ScheduledCommand &command, int64_t iteration);
+/// Returns the run of a segment. Commands outside of micro-batches are executed
+/// once, so their run is both the first and the last one.
+abi::SegmentRun runOf(const rt::SegmentExecution &execution);
+
+/// Returns true if the command reads operand `accumulated` in this run.
+bool readsAccumulated(const ScheduledCommand &command,
+                      const abi::SegmentRun &run);
 
 /// Evaluates a launch or GEMM on `operands`, which have evaluation types of
 /// `interpreter`, and returns the results of the command.

@@ -35,9 +35,9 @@
 // The memory of an operation is the sum of the sizes of all values that are
 // present when the operation starts, of its result and of its workspace. A
 // workspace may be negative, for example if delta_i overwrites delta_{i+1}.
-// However, the memory of an operation is never less than the sum of the sizes
-// of all values that are present before or after the operation. Sizes are in
-// bytes, times in seconds.
+// However, the memory of an operation is at least the sum of the sizes of the
+// values that are present before it, and at least the sum of the sizes of those
+// that are present after it. Sizes are in bytes, times in seconds.
 //
 //===----------------------------------------------------------------------===//
 

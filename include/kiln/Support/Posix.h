@@ -56,8 +56,9 @@ int syncDirectory(const std::string &path);
 std::string parentPath(std::string_view path);
 std::string_view baseName(std::string_view path);
 
-/// Returns true if the untrusted `name` is not empty, ".", or "..", contains no
-/// slashes, backslashes or control characters, and has at most 255 bytes.
+/// Returns true if the untrusted `name` is neither empty nor "." nor "..",
+/// contains no slashes, backslashes or control characters, and has at most 255
+/// bytes.
 bool isPlainName(std::string_view name);
 
 } // namespace kiln::support

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Assigns a Place, which is a location in a buffer, to each value of a program:
-// results of ops, views, operands of concats, and sums of loops. BufferPlan.h
-// describes the rules.
+// results of ops, views, operands of concats, and sums over micro-batches.
+// BufferPlan.h describes the rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,7 @@ bool PlanBuilder::coversBuffer(const Place &place, Type type) {
   const Buffer &buffer = plan.buffers[place.buffer];
   auto tensor = cast<RankedTensorType>(type);
   int64_t columns = getColumnCount(tensor);
-  if (place.offset != 0 || place.loopStride != 0)
+  if (place.offset != 0 || place.stride != 0)
     return false;
   if (hasPaddedRows(place))
     return buffer.rowBytes == elementBytes(tensor, columns);
@@ -133,6 +133,9 @@ void PlanBuilder::preplace(Value value, Place place) {
   auto result = dyn_cast<OpResult>(value);
   if (!result)
     return;
+  // A residual is not stored in the location of a value of the backward
+  // segment: if several micro-batches are in flight, only the residual has a
+  // ring.
   Value tied = getTiedOperand(result);
   if (tied && tied.getDefiningOp() && !isa<ReadOp>(tied.getDefiningOp()) &&
       tied.getParentBlock() == value.getParentBlock() && tied.hasOneUse() &&
@@ -173,33 +176,35 @@ void PlanBuilder::placeConcats(Block &block) {
       Value stored = getStoredOperand(concat, input);
       if (stored != input)
         place.rowStride = getColumnCount(tensorTypeOf(stored));
-      preplace(stored, place);
+      preplace(yieldedResidual(stored), place);
     }
   }
 }
 
-/// Assigns one location to each sum of a loop, to the block argument of the
-/// sum, and to the value that the body yields for the sum.
-void PlanBuilder::placeYields(AccumulateOp loop) {
-  Block &body = loop.getBody().front();
-  Operation *yield = body.getTerminator();
-  unsigned slices = loop.getSliced().size();
-  for (auto [i, sum] : llvm::enumerate(loop.getSums())) {
+/// Assigns one location to each sum over micro-batches, to the block argument
+/// of the sum, and to the value that the backward segment yields for the sum.
+void PlanBuilder::placeSums(MicrobatchesOp op) {
+  for (auto [sum, argument, yielded] : llvm::zip_equal(
+           op.getSums(), op.getSumArguments(), op.getYieldedSums())) {
     if (!places.contains(sum)) {
-      // If the body yields a block argument, the yielded value has no defining
-      // op.
-      Operation *maker = yield->getOperand(i).getDefiningOp();
+      // If the segment yields a block argument, the yielded value has no
+      // defining op.
+      Operation *maker = yielded.getDefiningOp();
       int32_t buffer =
-          newBuffer(describeOp(maker ? maker : loop), rt::SlotClass::Gradient,
+          newBuffer(describeOp(maker ? maker : op), rt::SlotClass::Gradient,
                     sum.getType(), "sum over micro-batches");
       setPlace(sum, densePlace(buffer, sum.getType()));
     }
     Place place = places.lookup(sum);
-    setPlace(body.getArgument(slices + i), place);
-    if (!places.contains(yield->getOperand(i)) &&
-        yield->getOperand(i).getParentBlock() == &body &&
-        yield->getOperand(i).getDefiningOp())
-      preplace(yield->getOperand(i), place);
+    setPlace(argument, place);
+    // The operands of a concat may be residuals, which cannot be stored in the
+    // buffer of a sum if several micro-batches are in flight.
+    Operation *def = yielded.getDefiningOp();
+    bool hasRings = op.getSegmentOrder().slots(op.getCount()) > 1;
+    if (!places.contains(yielded) && def &&
+        yielded.getParentBlock() == &op.getBackward() &&
+        !(hasRings && isa<ConcatOp>(def)))
+      preplace(yielded, place);
   }
 }
 

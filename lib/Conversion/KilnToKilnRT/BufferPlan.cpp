@@ -8,6 +8,7 @@
 #include "PlanBuilder.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -43,25 +44,33 @@ rt::SlotClass kiln::slotClassOf(StateOp state) {
 void PlanBuilder::numberOps(Block &block) {
   for (Operation &op : block) {
     order[&op] = next++;
-    if (auto loop = dyn_cast<AccumulateOp>(op)) {
-      numberOps(loop.getBody().front());
-      loopEnd[&op] = next++;
+    if (auto microbatches = dyn_cast<MicrobatchesOp>(op)) {
+      numberOps(microbatches.getForward());
+      numberOps(microbatches.getBackward());
+      endOf[&op] = next++;
     }
   }
 }
 
 /// Returns the program order of the last op that reads a value, directly or
-/// through views and concats. If a loop reads a value from outside of the loop,
-/// the end of the loop counts as the reader.
+/// through views, concats and residuals. If micro-batches read a value that is
+/// defined outside of them, their end counts as the reader.
 int64_t PlanBuilder::lastUse(Value value) {
   Block *home = value.getParentBlock();
   int64_t last = -1;
-  for (Operation *user : value.getUsers()) {
-    Operation *outer = user;
+  for (OpOperand &use : value.getUses()) {
+    // A forward segment may also yield a value that is defined outside of the
+    // micro-batches; the end of the micro-batches then counts as its reader.
+    BlockArgument residual = residualArgumentOf(use);
+    if (residual && use.getOwner()->getBlock() == home) {
+      last = std::max(last, lastUse(residual));
+      continue;
+    }
+    Operation *user = use.getOwner(), *outer = user;
     while (outer->getBlock() != home)
       outer = outer->getParentOp();
     if (outer != user) {
-      last = std::max(last, loopEnd.lookup(outer));
+      last = std::max(last, endOf.lookup(outer));
       continue;
     }
     Family family = familyOf(user);
@@ -71,8 +80,8 @@ int64_t PlanBuilder::lastUse(Value value) {
       last = std::max(last, lastUse(user->getResult(0)));
     else if (isa<ReturnOp, WriteOp>(user))
       last = next;
-    else if (isa<AccumulateOp>(user))
-      last = std::max(last, loopEnd.lookup(user));
+    else if (isa<MicrobatchesOp>(user))
+      last = std::max(last, endOf.lookup(user));
     else
       last = std::max(last, order.lookup(user));
   }
@@ -196,15 +205,14 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   classifyGradients(op);
   Command command;
   command.op = op;
-  auto loop = dyn_cast<AccumulateOp>(op->getParentOp());
-  // A command that accumulates onto the sum of a loop has beta 2: the command
-  // overwrites the sum in the first iteration and adds to the sum in the
-  // others.
+  auto microbatches = dyn_cast<MicrobatchesOp>(op->getParentOp());
+  // A command that accumulates onto a sum over micro-batches has beta 2: its
+  // first execution overwrites the sum, and the others add to the sum.
   auto betaFor = [&](Value accumulate) -> int64_t {
     if (!accumulate)
       return 0;
-    auto argument = dyn_cast<BlockArgument>(accumulate);
-    return loop && argument && argument.getOwner() == &loop.getBody().front()
+    return microbatches && llvm::is_contained(microbatches.getSumArguments(),
+                                              accumulate)
                ? 2
                : 1;
   };
@@ -238,19 +246,22 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   return success();
 }
 
-LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
-  placeYields(loop);
-  Block &body = loop.getBody().front();
-  unsigned slices = loop.getSliced().size();
-  for (auto [i, value] : llvm::enumerate(loop.getSliced())) {
-    Place place = places.lookup(value);
-    place.loopStride = bytesOf(body.getArgument(i).getType());
-    setPlace(body.getArgument(i), place);
-  }
-  // Fill a sum with zeros before the loop unless all users of the sum overwrite
-  // it in the first iteration.
-  for (unsigned i = 0; i < loop.getNumResults(); ++i) {
-    BlockArgument sum = body.getArgument(slices + i);
+LogicalResult PlanBuilder::visitMicrobatches(MicrobatchesOp op) {
+  if (plan.microbatches.op)
+    return op.emitOpError("is the second kiln.microbatches of its program, "
+                          "expected at most one");
+  placeSums(op);
+  Block &forward = op.getForward(), &backward = op.getBackward();
+  for (auto [i, value] : llvm::enumerate(op.getSliced()))
+    for (Block *block : {&forward, &backward}) {
+      Place place = places.lookup(value);
+      place.stride = bytesOf(block->getArgument(i).getType());
+      setPlace(block->getArgument(i), place);
+    }
+  // Fill a sum with zeros before the micro-batches unless all users of the sum
+  // overwrite it in their first execution.
+  for (auto [sum, result] :
+       llvm::zip_equal(op.getSumArguments(), op.getSums())) {
     bool started = llvm::all_of(sum.getUses(), [&](OpOperand &use) {
       Operation *user = use.getOwner();
       if (auto gemm = dyn_cast<GemmOpInterface>(user))
@@ -263,7 +274,7 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
       return getTiedOperand(dispatch->getResult(0)) == sum &&
              dispatch.getBody().getArgument(use.getOperandNumber()).hasOneUse();
     });
-    if (started)
+    if (started && !result.use_empty())
       continue;
     Command fill;
     fill.kind = Command::Kind::Fill;
@@ -271,23 +282,29 @@ LogicalResult PlanBuilder::visitLoop(AccumulateOp loop) {
     fill.type = sum.getType();
     plan.commands.push_back(std::move(fill));
   }
-  Command begin;
-  begin.kind = Command::Kind::LoopBegin;
-  begin.count = loop.getCount();
-  plan.commands.push_back(begin);
-  placeConcats(body);
-  for (Operation &op : body)
-    if (failed(visit(&op)))
+  auto nextCommand = [&] { return static_cast<int64_t>(plan.commands.size()); };
+  plan.microbatches.op = op;
+  plan.microbatches.forward = nextCommand();
+  // A concat may contain residuals, whose places must be known in the forward
+  // segment.
+  placeConcats(backward);
+  placeConcats(forward);
+  for (Operation &inner : forward)
+    if (failed(visit(&inner)))
       return failure();
-  Operation *yield = body.getTerminator();
-  for (auto [i, value] : llvm::enumerate(yield->getOperands())) {
-    Place from = places.lookup(value), to = places.lookup(loop.getSums()[i]);
+  for (auto [argument, value] :
+       llvm::zip_equal(op.getResidualArguments(), op.getResiduals()))
+    setPlace(argument, places.lookup(value));
+  plan.microbatches.backward = nextCommand();
+  for (Operation &inner : backward)
+    if (failed(visit(&inner)))
+      return failure();
+  for (auto [value, sum] : llvm::zip_equal(op.getYieldedSums(), op.getSums())) {
+    Place from = places.lookup(value), to = places.lookup(sum);
     if (from.buffer != to.buffer || from.offset != to.offset)
       emitCopy(from, to, value.getType());
   }
-  Command end;
-  end.kind = Command::Kind::LoopEnd;
-  plan.commands.push_back(end);
+  plan.microbatches.end = nextCommand();
   return success();
 }
 
@@ -318,7 +335,9 @@ LogicalResult PlanBuilder::visitCopy(Operation *copy) {
   if (from.rowStride != getColumnCount(type) && getRowCount(type) > 1)
     return copy->emitOpError("copies a tensor with padded rows, expected "
                              "contiguous rows");
-  auto wait = cast<CopyWaitOp>(*token.user_begin());
+  CopyWaitOp wait;
+  forEachUse(token,
+             [&](OpOperand &use) { wait = cast<CopyWaitOp>(use.getOwner()); });
   auto write =
       wait->hasOneUse() ? dyn_cast<WriteOp>(*wait->user_begin()) : WriteOp();
   if (write && !isReadAfter(write.getStateAttr().getAttr(), copy)) {
@@ -345,7 +364,7 @@ void PlanBuilder::visitWait(CopyWaitOp wait) {
   setPlace(wait.getResult(), to);
   Command command;
   command.kind = Command::Kind::CopyWait;
-  command.op = wait.getToken().getDefiningOp();
+  command.op = yieldedResidual(wait.getToken()).getDefiningOp();
   command.places = {places.lookup(wait.getSource()), to};
   plan.commands.push_back(std::move(command));
 }
@@ -403,8 +422,8 @@ LogicalResult PlanBuilder::visit(Operation *op) {
                         read.getType()));
     return success();
   }
-  if (auto loop = dyn_cast<AccumulateOp>(op))
-    return visitLoop(loop);
+  if (auto microbatches = dyn_cast<MicrobatchesOp>(op))
+    return visitMicrobatches(microbatches);
   if (auto write = dyn_cast<WriteOp>(op)) {
     visitWrite(write);
     return success();
@@ -433,10 +452,57 @@ LogicalResult PlanBuilder::visit(Operation *op) {
                          "moves it into a dispatch");
 }
 
+/// Extends the lifetime of each buffer that is accessed both in and outside of
+/// micro-batches to both segments. If several micro-batches may be in flight,
+/// gives each buffer that is accessed in both segments, but only in them, an
+/// instance per ring slot. Reports an error if a residual needs instances, but
+/// is also accessed outside of micro-batches.
+LogicalResult PlanBuilder::spanMicrobatches() {
+  MicrobatchesOp op = plan.microbatches.op;
+  auto [unused, begin, backward, end] = plan.microbatches;
+  int64_t slots = op.getSegmentOrder().slots(op.getCount());
+  // The caller writes inputs before the first command and reads outputs after
+  // the last one, and all micro-batches add to the same sums.
+  llvm::SmallDenseSet<int32_t> inputs, shared;
+  for (const Boundary &input : plan.inputs)
+    inputs.insert(input.place.buffer);
+  for (const Boundary &output : plan.outputs)
+    shared.insert(output.place.buffer);
+  for (Value sum : op.getSums())
+    shared.insert(places.lookup(sum).buffer);
+  llvm::DenseSet<int32_t> inBackward;
+  for (const Command &command :
+       ArrayRef(plan.commands).slice(backward, end - backward))
+    for (const Place &place : command.places)
+      inBackward.insert(place.buffer);
+  for (auto [i, buffer] : llvm::enumerate(plan.buffers)) {
+    auto index = static_cast<int32_t>(i);
+    if (buffer.state || buffer.last < begin || buffer.first >= end)
+      continue;
+    bool isResidual = buffer.first >= begin && buffer.first < backward &&
+                      inBackward.contains(index) && !inputs.contains(index);
+    if (buffer.first < begin || buffer.last >= end || shared.contains(index) ||
+        inputs.contains(index)) {
+      if (isResidual && slots > 1)
+        return op.emitOpError("stores the residual '")
+               << buffer.name
+               << "' in memory that is also accessed outside of micro-batches, "
+                  "but the order has "
+               << slots << " micro-batches in flight";
+      buffer.first = std::min(buffer.first, begin);
+      buffer.last = std::max(buffer.last, end - 1);
+    } else if (isResidual && slots > 1) {
+      buffer.instances = slots;
+      buffer.ringStride = static_cast<int64_t>(
+          llvm::alignTo(buffer.bytes, target.getAlignment(buffer.slotClass)));
+    }
+  }
+  return success();
+}
+
 /// Computes the lifetime of each buffer, from the first to the last command
-/// that accesses it. A buffer that is accessed both inside and outside of a
-/// loop is live for the whole loop.
-void PlanBuilder::computeLifetimes() {
+/// that accesses it.
+LogicalResult PlanBuilder::computeLifetimes() {
   auto touch = [&](int32_t buffer, int64_t command) {
     Buffer &b = plan.buffers[buffer];
     b.first = std::min(b.first, command);
@@ -453,34 +519,26 @@ void PlanBuilder::computeLifetimes() {
     touch(input.place.buffer, 0);
   for (const Boundary &output : plan.outputs)
     touch(output.place.buffer, std::max<int64_t>(end, 0));
-  int64_t begin = -1;
-  for (auto [i, command] : llvm::enumerate(plan.commands)) {
-    if (command.kind == Command::Kind::LoopBegin)
-      begin = i;
-    if (command.kind != Command::Kind::LoopEnd)
-      continue;
-    int64_t last = i;
-    for (Buffer &buffer : plan.buffers) {
-      bool crosses = buffer.first < begin || buffer.last > last;
-      bool inside = buffer.first < last && buffer.last > begin;
-      if (crosses && inside) {
-        buffer.first = std::min(buffer.first, begin);
-        buffer.last = std::max(buffer.last, last);
-      }
-    }
-  }
+  if (plan.microbatches.op && failed(spanMicrobatches()))
+    return failure();
   for (size_t i = 0; i < states.size(); ++i) {
     plan.buffers[i].first = 0;
     plan.buffers[i].last = std::max<int64_t>(end, 0);
   }
+  return success();
 }
 
 FailureOr<ProgramPlan> PlanBuilder::run() {
   ProgramOp program = plan.program;
   Block &block = program.getBlock();
   delayUpdates(block);
-  for (AccumulateOp loop : block.getOps<AccumulateOp>())
-    delayUpdates(loop.getBody().front());
+  for (auto microbatches : block.getOps<MicrobatchesOp>()) {
+    if (!microbatches.isDivided())
+      return microbatches.emitOpError("is not divided into segments; run "
+                                      "kiln-divide-microbatches");
+    delayUpdates(microbatches.getForward());
+    delayUpdates(microbatches.getBackward());
+  }
   numberOps(block);
 
   for (StateOp state : states) {
@@ -513,7 +571,8 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
     plan.outputs.push_back(
         {program.getOutputName(i).str(), place, value.getType(), {}});
   }
-  computeLifetimes();
+  if (failed(computeLifetimes()))
+    return failure();
   return std::move(plan);
 }
 

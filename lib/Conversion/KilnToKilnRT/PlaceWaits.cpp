@@ -53,12 +53,12 @@ private:
 
 } // namespace
 
-/// Returns the byte range of the slot of an access. rt::verifyQueueOrder uses
-/// the same range.
+/// Returns the byte range of the slot of an access, with all instances of a
+/// slot with a ring.
 static ByteRange rangeOf(const rt::MemoryAccess &access) {
   rt::SlotOp slot = rt::slotOf(access.slot);
   auto begin = static_cast<int64_t>(slot.getOffset());
-  return {begin, begin + static_cast<int64_t>(slot.getBytes())};
+  return {begin, begin + slot.getTotalBytes()};
 }
 
 static bool isOnDevice(const rt::MemoryAccess &access) {
@@ -104,27 +104,23 @@ void WaitPlacer::run() {
         scalars.push_back({rangeOf(access)});
   }
   ArrayAttr executing = queues.getExecuting();
-  // Process the body of a loop twice, because its commands also depend on the
-  // commands of the previous iteration.
-  for (size_t i = 0, loopBegin = 0; i < commands.size(); ++i) {
-    if (auto loop = dyn_cast<rt::LoopOp>(commands[i])) {
-      bool ends = loopBegin != 0;
-      if (ends && !scalars.empty())
-        for (size_t j = loopBegin; j < i; ++j)
-          if (!isa<rt::BeginOp, rt::WaitOp>(commands[j]))
-            order(cast<rt::CommandOpInterface>(commands[j]));
-      loopBegin = ends ? 0 : i + 1;
-      continue;
-    }
-    if (auto begin = dyn_cast<rt::BeginOp>(commands[i]))
+  for (Operation *op : commands) {
+    if (auto begin = dyn_cast<rt::BeginOp>(op)) {
       begin.setAfterAttr(executing);
-    else if (auto wait = dyn_cast<rt::WaitOp>(commands[i])) {
+    } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
       if (executing.size() > 1)
         wait.setTooAttr(ArrayAttr::get(wait.getContext(),
                                        executing.getValue().drop_front()));
-    } else if (!scalars.empty())
-      order(cast<rt::CommandOpInterface>(commands[i]));
+    }
   }
+  if (scalars.empty())
+    return;
+  // Commands also depend on commands of earlier executions of the segments.
+  for (const rt::SegmentExecution &execution :
+       rt::executionsOf(program, /*shortened=*/true))
+    for (int64_t i = execution.begin; i < execution.end; ++i)
+      if (!isa<rt::BeginOp, rt::WaitOp>(commands[i]))
+        order(cast<rt::CommandOpInterface>(commands[i]));
 }
 
 void kiln::placeWaits(rt::ProgramOp program, QueueTable &queues) {

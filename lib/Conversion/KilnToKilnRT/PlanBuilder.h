@@ -35,7 +35,7 @@ private:
   int64_t lastUse(mlir::Value value);
   void delayUpdates(mlir::Block &block);
   void placeConcats(mlir::Block &block);
-  void placeYields(AccumulateOp loop);
+  void placeSums(MicrobatchesOp op);
   void preplace(mlir::Value value, Place place);
   int32_t newBuffer(std::string name, rt::SlotClass slotClass, int64_t bytes,
                     std::string why);
@@ -54,7 +54,7 @@ private:
   }
   llvm::LogicalResult visit(mlir::Operation *op);
   llvm::LogicalResult visitWork(mlir::Operation *op);
-  llvm::LogicalResult visitLoop(AccumulateOp loop);
+  llvm::LogicalResult visitMicrobatches(MicrobatchesOp op);
   void visitWrite(WriteOp write);
   llvm::LogicalResult visitCopy(mlir::Operation *copy);
   void visitWait(CopyWaitOp wait);
@@ -66,7 +66,8 @@ private:
   void emitCopy(Place from, Place to, mlir::Type type);
   void keepReturnedStates();
   void writeStates();
-  void computeLifetimes();
+  llvm::LogicalResult computeLifetimes();
+  llvm::LogicalResult spanMicrobatches();
 
   llvm::ArrayRef<StateOp> states;
   ScratchBytes scratchBytes;
@@ -76,7 +77,8 @@ private:
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;
   llvm::DenseMap<mlir::Operation *, int64_t> order;
-  llvm::DenseMap<mlir::Operation *, int64_t> loopEnd;
+  /// Position in program order of the end of each kiln.microbatches.
+  llvm::DenseMap<mlir::Operation *, int64_t> endOf;
   int64_t next = 0;
   struct StateCopy {
     Place from, to;

@@ -58,7 +58,8 @@ private:
   void placeStates();
   int64_t assignArena(ProgramPlan &plan, MemorySpace memory);
   void emit(ProgramPlan &plan);
-  void emitCommands(ProgramPlan &plan);
+  void emitProgram(ProgramPlan &plan);
+  void emitCommands(ArrayRef<Command> commands);
   void emitLaunch(const Command &command);
   void emitGemm(const Command &command);
   Value viewOf(const Place &place, RankedTensorType type);
@@ -83,10 +84,9 @@ private:
   BytesOfMemory stateBytes = BytesOfMemory(0);
   // State of the program that is being emitted.
   ProgramPlan *plan = nullptr;
-  SmallVector<Value> slots; ///< The slot of each buffer, indexed by buffer.
-  /// The token of each kiln.copy_out and kiln.copy_in.
-  DenseMap<Operation *, Value> tokens;
-  /// Views in the current block, keyed by slot, offset, loop stride and type.
+  SmallVector<Value> slots;            ///< Indexed by buffer.
+  DenseMap<Operation *, Value> tokens; ///< Keyed by kiln.copy_out or copy_in.
+  /// Views in the current block, keyed by slot, offset, stride and type.
   using ViewKey = std::tuple<Value, int64_t, int64_t, Type>;
   DenseMap<ViewKey, Value> views;
 };
@@ -123,13 +123,14 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
       continue;
     }
     ArenaBuffer request;
-    request.size = buffer.bytes;
+    request.size = buffer.getTotalBytes();
     request.alignment = target.getAlignment(buffer.slotClass);
     // A buffer that no command accesses still gets an offset.
     if (buffer.last < 0)
       buffer.first = buffer.last = 0;
-    request.lower = static_cast<int32_t>(buffer.first);
-    request.upper = static_cast<int32_t>(buffer.last) + 1;
+    auto [first, last] = plan.occupancyOf(buffer);
+    request.lower = static_cast<int32_t>(first);
+    request.upper = static_cast<int32_t>(last) + 1;
     requests.push_back(request);
     buffers.push_back(&buffer);
   }
@@ -145,10 +146,10 @@ Value Scheduler::viewOf(const Place &place, RankedTensorType type) {
   MemRefType viewed =
       rt::viewType(type, place.rowStride, plan->buffers[place.buffer].memory);
   Value slot = slots[place.buffer];
-  Value &view = views[{slot, place.offset, place.loopStride, viewed}];
+  Value &view = views[{slot, place.offset, place.stride, viewed}];
   if (!view)
     view = rt::ViewOp::create(builder, slot.getLoc(), slot, place.offset,
-                              place.loopStride, viewed);
+                              place.stride, viewed);
   return view;
 }
 
@@ -258,10 +259,36 @@ void Scheduler::emitGemm(const Command &command) {
                      epilogue, reads, writes, arguments, scratchOf(command));
 }
 
-void Scheduler::emitCommands(ProgramPlan &plan) {
-  Location loc = plan.program.getLoc();
-  DenseMap<ViewKey, Value> around;
-  for (const Command &command : plan.commands) {
+/// Emits the commands of a program, in which the commands of micro-batches are
+/// in the regions of a kilnrt.microbatches.
+void Scheduler::emitProgram(ProgramPlan &plan) {
+  ArrayRef<Command> commands = plan.commands;
+  auto [op, forward, backward, end] = plan.microbatches;
+  if (!op)
+    return emitCommands(commands);
+  emitCommands(commands.take_front(forward));
+  int64_t slots = op.getSegmentOrder().slots(op.getCount());
+  auto microbatches = rt::MicrobatchesOp::create(
+      builder, op.getLoc(), op.getCountAttr(), op.getOrderAttr(),
+      builder.getI64IntegerAttr(slots));
+  DenseMap<ViewKey, Value> around = std::move(views);
+  for (auto [region, part] :
+       {std::pair(&microbatches.getForward(),
+                  commands.slice(forward, backward - forward)),
+        std::pair(&microbatches.getBackward(),
+                  commands.slice(backward, end - backward))}) {
+    views.clear();
+    builder.createBlock(region);
+    emitCommands(part);
+  }
+  views = std::move(around);
+  builder.setInsertionPointAfter(microbatches);
+  emitCommands(commands.drop_front(end));
+}
+
+void Scheduler::emitCommands(ArrayRef<Command> commands) {
+  Location loc = plan->program.getLoc();
+  for (const Command &command : commands) {
     auto view = [&](unsigned i) {
       return viewOf(command.places[i], command.type);
     };
@@ -295,20 +322,23 @@ void Scheduler::emitCommands(ProgramPlan &plan) {
                          queues.executing(MemorySpace::Device).getValue(),
                          /*too=*/ArrayAttr());
       break;
-    case Command::Kind::LoopBegin: {
-      auto loop = rt::LoopOp::create(builder, loc, command.count);
-      builder.createBlock(&loop.getBody());
-      std::swap(views, around);
-      break;
-    }
-    case Command::Kind::LoopEnd:
-      builder.setInsertionPointAfter(
-          builder.getInsertionBlock()->getParentOp());
-      views = std::move(around);
-      around.clear();
-      break;
     }
   }
+}
+
+/// Returns true if several copies that command `start` starts may be in
+/// progress at the same time: the backward segment waits for a copy that the
+/// forward segment starts, and several micro-batches may be in flight.
+static bool hasRingToken(const ProgramPlan &plan, int64_t start) {
+  auto [op, forward, backward, end] = plan.microbatches;
+  if (!op || start < forward || start >= backward ||
+      op.getSegmentOrder().slots(op.getCount()) == 1)
+    return false;
+  auto wait = llvm::find_if(plan.commands, [&](const Command &command) {
+    return command.kind == Command::Kind::CopyWait &&
+           command.op == plan.commands[start].op;
+  });
+  return wait - plan.commands.begin() >= backward;
 }
 
 void Scheduler::emit(ProgramPlan &emitted) {
@@ -335,13 +365,17 @@ void Scheduler::emit(ProgramPlan &emitted) {
         builder.getI64IntegerAttr(buffer.last),
         buffer.state ? FlatSymbolRefAttr::get(buffer.state.getSymNameAttr())
                      : FlatSymbolRefAttr(),
+        buffer.instances > 1 ? builder.getDenseI64ArrayAttr(
+                                   {buffer.ringStride, buffer.instances})
+                             : DenseI64ArrayAttr(),
         buffer.rowPitch
             ? builder.getDenseI64ArrayAttr({buffer.rowBytes, buffer.rowPitch})
             : DenseI64ArrayAttr(),
         builder.getStringAttr(buffer.why)));
-  for (const Command &command : plan->commands)
+  for (auto [i, command] : llvm::enumerate(plan->commands))
     if (command.kind == Command::Kind::CopyStart)
-      tokens[command.op] = rt::TokenOp::create(builder, loc);
+      tokens[command.op] =
+          rt::TokenOp::create(builder, loc, hasRingToken(*plan, i));
   for (const Boundary &input : plan->inputs) {
     Value view = viewOf(input.place, input.type);
     rt::InputOp::create(builder, loc, input.name, view, input.fact);
@@ -350,7 +384,7 @@ void Scheduler::emit(ProgramPlan &emitted) {
     Value view = viewOf(output.place, output.type);
     rt::OutputOp::create(builder, loc, output.name, view);
   }
-  emitCommands(*plan);
+  emitProgram(*plan);
   placeWaits(program, queues);
 }
 

@@ -65,7 +65,7 @@ void CudaProgram::layOutStaging() {
     if (action.stream != Stream::Host)
       continue;
     for (const MemoryAccess &access : accessesOf(commandOf(action))) {
-      Place place = access.ref.at(action.iteration);
+      Place place = access.ref.at(action.run);
       if (place.arena == ArenaKind::Device &&
           !inputAt(i, {place.arena, place.offset, place.offset + access.bytes}))
         prepared_[i].reads.push_back(
@@ -97,13 +97,13 @@ std::optional<std::size_t> CudaProgram::inputAt(std::size_t index,
 void CudaProgram::prepareHost(std::size_t index) {
   const StreamAction &action = streams_.actions[index];
   const Command &command = commandOf(action);
-  int64_t iteration = action.iteration;
+  const abi::SegmentRun &run = action.run;
   HostWork &work = prepared_[index].hostWork;
   work.team = resources_->team;
   if (!command.call) {
-    work.to = host(command.to.at(iteration));
+    work.to = host(command.to.at(run));
     if (command.kind == Command::Kind::Copy)
-      work.from = host(command.from.at(iteration));
+      work.from = host(command.from.at(run));
     work.bytes = command.size;
     return;
   }
@@ -114,7 +114,7 @@ void CudaProgram::prepareHost(std::size_t index) {
   const KernelCall &call = *command.call;
   work.units = call.units;
   for (std::size_t i = 0; i < call.args.size(); ++i) {
-    Place place = call.args[i].at(iteration);
+    Place place = call.args[i].at(run);
     ByteRange range = {place.arena, place.offset,
                        place.offset + call.extents[i]};
     if (place.arena == ArenaKind::Host)
@@ -127,18 +127,18 @@ void CudaProgram::prepareHost(std::size_t index) {
                           prepared_[index].reads[nextRead++].staging);
   }
   for (const Immediate &immediate : call.immediates)
-    work.immediates.push_back(immediate.value + immediate.stride * iteration);
+    work.immediates.push_back(immediate.at(run));
 }
 
 MatmulPlaces CudaProgram::placesOf(const StreamAction &action) const {
   const Command &command = commandOf(action);
   auto beside = [&](const EpilogueOperand &place) {
-    return place.bytes > 0 ? device(place.ref.at(action.iteration))
+    return place.bytes > 0 ? device(place.ref.at(action.run))
                            : DevicePointer(0);
   };
-  return {device(command.a.ref.at(action.iteration)),
-          device(command.b.ref.at(action.iteration)),
-          device(command.c.ref.at(action.iteration)),
+  return {device(command.a.ref.at(action.run)),
+          device(command.b.ref.at(action.run)),
+          device(command.c.ref.at(action.run)),
           device({command.workspace.offset}),
           beside(command.bias),
           beside(command.aux)};
@@ -149,7 +149,7 @@ std::vector<DevicePointer>
 CudaProgram::argumentsOf(const StreamAction &action) const {
   std::vector<DevicePointer> places;
   for (const Ref &ref : commandOf(action).call->args)
-    places.push_back(device(ref.at(action.iteration)));
+    places.push_back(device(ref.at(action.run)));
   return places;
 }
 
@@ -196,9 +196,9 @@ Status CudaProgram::inAction(const Status &status, std::size_t index) const {
   if (status.ok())
     return status;
   const StreamAction &action = streams_.actions[index];
-  return Status(status.code(),
-                status.message() + "; in program " + inQuotes(info_.name) +
-                    ", " + names_.title(action.command, action.iteration));
+  return Status(status.code(), status.message() + "; in program " +
+                                   inQuotes(info_.name) + ", " +
+                                   names_.title(action.command, action.run));
 }
 
 Status CudaProgram::copyInputs() const {
@@ -251,13 +251,11 @@ Status CudaProgram::queueLaunch(const StreamAction &action,
   for (std::size_t i = 0; i < std::size_t(members); ++i) {
     const Command &member = program_.commands[action.command + i];
     for (std::size_t j = 0; j < args; ++j)
-      addresses[i * args + j] =
-          device(member.call->args[j].at(action.iteration));
+      addresses[i * args + j] = device(member.call->args[j].at(action.run));
   }
   std::vector<uint64_t> values;
   for (const Immediate &immediate : call.immediates)
-    values.push_back(
-        uint64_t(immediate.value + immediate.stride * action.iteration));
+    values.push_back(uint64_t(immediate.at(action.run)));
   values.push_back(uint64_t(call.units));
   std::vector<void *> parameters;
   if (command.tableMembers > 0)
@@ -294,16 +292,14 @@ Status CudaProgram::queueHost(std::size_t index) const {
 
 Status CudaProgram::queueGemm(std::size_t index) const {
   const StreamAction &action = streams_.actions[index];
-  return resources_->products->run(
-      prepared_[index].choice, placesOf(action),
-      accumulates(commandOf(action), action.iteration),
-      resources_->stream(Stream::Compute));
+  return resources_->products->run(prepared_[index].choice, placesOf(action),
+                                   accumulates(commandOf(action), action.run),
+                                   resources_->stream(Stream::Compute));
 }
 
 Status CudaProgram::queueCopy(const StreamAction &action) const {
   const Command &command = commandOf(action);
-  Place from = command.from.at(action.iteration),
-        to = command.to.at(action.iteration);
+  Place from = command.from.at(action.run), to = command.to.at(action.run);
   auto bytes = std::size_t(command.size);
   StreamHandle stream = resources_->stream(action.stream);
   if (from.arena == ArenaKind::Host)
@@ -340,11 +336,11 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
     Status fill() {
       if (command.size == 0)
         return Status();
-      return program.driver().call(
-          program.api().cuMemsetD8Async,
-          program.device(command.to.at(action.iteration)),
-          static_cast<unsigned char>(0), std::size_t(command.size),
-          program.resources_->stream(Stream::Compute));
+      return program.driver().call(program.api().cuMemsetD8Async,
+                                   program.device(command.to.at(action.run)),
+                                   static_cast<unsigned char>(0),
+                                   std::size_t(command.size),
+                                   program.resources_->stream(Stream::Compute));
     }
     Status copy() {
       return command.size == 0 ? Status() : program.queueCopy(action);

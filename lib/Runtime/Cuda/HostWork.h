@@ -23,7 +23,7 @@
 
 namespace kiln::runtime::cuda {
 
-/// One command in one iteration, with all references resolved.
+/// One execution of a command, with all references resolved.
 struct HostWork {
   ThreadTeam *team = nullptr;
   // The members of a launch. For a copy or a fill, `kernel` is null.

@@ -37,7 +37,7 @@ Status kiln::runtime::cuda::copyToHost(const CudaResources &resources,
 
 Status WatchedRun::before(std::size_t index) {
   const StreamAction &action = program_.streams().actions[index];
-  observer_.before(action.command, action.iteration);
+  observer_.before(action.command, action.run);
   return Status();
 }
 
@@ -49,10 +49,10 @@ Status WatchedRun::after(std::size_t index) {
   for (std::size_t slot : writtenSlots(program_.program(), action.command)) {
     const Slot &written = program_.program().slots[slot];
     if (status.ok())
-      status = copyToHost(resources_, copies_, {written.offset, written.arena},
+      status = copyToHost(resources_, copies_, written.at(action.run),
                           written.bytes);
   }
   if (status.ok())
-    observer_.after(action.command, action.iteration);
+    observer_.after(action.command, action.run);
   return status;
 }

@@ -40,8 +40,8 @@ using Index = std::map<Key, Values>;
 /// Returns the keys and hashes of the values that an op wrote.
 static std::vector<std::pair<Key, std::string>> valuesOf(const OpRecord &op) {
   std::vector<std::pair<Key, std::string>> values = {
-      {{op.buffer, op.bytes * op.iterations}, op.all}};
-  if (op.iterations > 1)
+      {{op.buffer, op.bytes * op.executions}, op.all}};
+  if (op.executions > 1)
     values.push_back({{op.buffer, op.bytes}, op.last});
   return values;
 }

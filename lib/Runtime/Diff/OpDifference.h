@@ -11,12 +11,13 @@
 // are therefore matched only where the match is certain:
 //
 //  - Every value has a key: the name of its buffer and its size in bytes. If a
-//    command in a loop over micro-batches writes a result, this result yields
-//    two values: the concatenation of the results of all iterations, and the
-//    result of the last iteration. If each iteration computes some rows of the
-//    batch, the concatenation can be compared with the result of a plan without
-//    the loop. If the iterations accumulate a sum, the result of the last
-//    iteration can be compared with the result of such a plan.
+//    command is executed once for each micro-batch, its result yields two
+//    values: the concatenation of the results of all executions, in their
+//    order, and the result of the last execution. If each execution computes
+//    some rows of the batch, in the order of the rows, the concatenation can be
+//    compared with the result of a plan without micro-batches. If the
+//    executions accumulate a sum, the result of the last execution can be
+//    compared with the result of such a plan.
 //  - The values under a key are compared only if A and B have the same number
 //    of distinct values under that key. In that case the n-th distinct value of
 //    A corresponds to the n-th distinct value of B.
@@ -45,10 +46,10 @@ struct OpRecord {
   std::string kind; ///< The kind of the command, such as "gemm".
   std::string name;
   std::string buffer;
-  int64_t bytes = 0; ///< Bytes that one iteration writes.
-  int64_t iterations = 1;
-  std::string all;  ///< Hash of the concatenated values of all iterations.
-  std::string last; ///< Hash of the value of the last iteration.
+  int64_t bytes = 0; ///< Bytes that one execution writes.
+  int64_t executions = 1;
+  std::string all;  ///< Hash of the concatenated values of all executions.
+  std::string last; ///< Hash of the value of the last execution.
 };
 
 struct OpDifference {

@@ -109,7 +109,7 @@ void CommandReader::readAttention(const Node &node, Command &command) {
         "are not the indexes of the op's results, expected [3, 4] for "
         "attention or [6, 7, 8] for attention_grad");
   double scale = scaleOfBits(call.immediates[1].value);
-  if (call.immediates[1].stride != 0 || !(scale > 0 && scale < 1e6))
+  if (call.immediates[1].afterFirst != 0 || !(scale > 0 && scale < 1e6))
     return node.at("imm").element(1).fail(
         "is not [bits, 0], where bits is the encoding of an f64 scale with 0 < "
         "scale < 1e6");

@@ -17,10 +17,6 @@ const char *commandKindName(Command::Kind kind) {
     return "launch";
   case Command::Kind::Gemm:
     return "gemm";
-  case Command::Kind::LoopBegin:
-    return "loop_begin";
-  case Command::Kind::LoopEnd:
-    return "loop_end";
   case Command::Kind::Fill:
     return "fill";
   case Command::Kind::Copy:
@@ -95,8 +91,6 @@ std::vector<MemoryAccess> accessesOf(const Command &command) {
     break;
   case Command::Kind::Launch:
   case Command::Kind::CopyWait:
-  case Command::Kind::LoopBegin:
-  case Command::Kind::LoopEnd:
     break;
   }
   if (command.workspace.bytes > 0)
@@ -115,14 +109,6 @@ std::vector<MemoryAccess> resultsOf(const Command &command) {
                             }),
              list.end());
   return list;
-}
-
-bool beginsLoop(const Command &command) {
-  return command.kind == Command::Kind::LoopBegin;
-}
-
-bool endsLoop(const Command &command) {
-  return command.kind == Command::Kind::LoopEnd;
 }
 
 bool startsCopy(const Command &command) {

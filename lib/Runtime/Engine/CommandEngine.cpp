@@ -110,16 +110,16 @@ private:
   std::vector<std::optional<CopyCounts>> copyCounts_;
 };
 
-/// Records a trace event for every command.
+/// Records a trace event for every execution of a command.
 class TraceObserver final : public CommandObserver {
 public:
   TraceObserver(const Program &program, std::vector<TraceEvent> &events)
       : program_(program), events_(events), start_(monotonicNanoseconds()) {}
 
-  void before(size_t command, int64_t iteration) override {
+  void before(size_t command, const abi::SegmentRun &run) override {
     before_ = microseconds(monotonicNanoseconds());
   }
-  void after(size_t index, int64_t iteration) override;
+  void after(size_t index, const abi::SegmentRun &run) override;
   /// Adds a trace event for every copy of a completed run.
   void addCopies(const TimedCopier &copies);
 
@@ -127,6 +127,13 @@ private:
   double microseconds(int64_t time) const {
     return double(time - start_) * 1e-3;
   }
+  /// Returns true if the memory of a slot is in use at a command. All instances
+  /// of a slot in a ring count as in use during all micro-batches.
+  bool isOccupied(const Slot &slot, size_t command) const {
+    return slot.ring > 0 ? program_.microbatches.contains(int64_t(command))
+                         : program_.lifetimeOf(slot).contains(int64_t(command));
+  }
+
   const Program &program_;
   std::vector<TraceEvent> &events_;
   int64_t start_;
@@ -135,10 +142,8 @@ private:
 
 } // namespace
 
-void TraceObserver::after(size_t index, int64_t iteration) {
+void TraceObserver::after(size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
-  if (endsLoop(command))
-    return;
   TraceEvent event;
   event.name = command.name;
   event.category = commandKindName(command.kind);
@@ -147,16 +152,17 @@ void TraceObserver::after(size_t index, int64_t iteration) {
   event.flops = command.flops;
   event.bytes = command.bytes;
   for (const Slot &slot : program_.slots) {
-    if (int64_t(index) < slot.first || int64_t(index) > slot.last ||
-        slot.arena != ArenaKind::Device)
+    if (slot.arena != ArenaKind::Device || !isOccupied(slot, index))
       continue;
+    int64_t bytes =
+        slot.ring > 0 ? slot.bytes * program_.microbatches.slots : slot.bytes;
     const char *name = slotClassName(slot.slotClass);
     auto entry = std::find_if(event.liveBytes.begin(), event.liveBytes.end(),
                               [&](auto &pair) { return pair.first == name; });
     if (entry == event.liveBytes.end())
-      event.liveBytes.emplace_back(name, slot.bytes);
+      event.liveBytes.emplace_back(name, bytes);
     else
-      entry->second += slot.bytes;
+      entry->second += bytes;
   }
   events_.push_back(std::move(event));
 }

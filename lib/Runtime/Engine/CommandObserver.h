@@ -19,21 +19,18 @@
 #include "kiln/Support/Status.h"
 
 #include <cstddef>
-#include <cstdint>
 
 namespace kiln::runtime {
 
-/// Receives a call at the start of a run, and before and after each command.
-/// `iteration` is the iteration of the enclosing loop, or 0 outside of loops. A
-/// loop_begin is not reported, and a loop_end is reported once, after the last
-/// iteration. On a GPU, only stream actions are reported, so that loop_end and
-/// copy_wait are missing.
+/// Receives a call at the start of a run, and before and after each execution
+/// of a command. `run` is the execution of the command's segment. On a GPU,
+/// only stream actions are reported, so that copy_wait is missing.
 class CommandObserver {
 public:
   virtual ~CommandObserver() = default;
   virtual void begin() {}
-  virtual void before(std::size_t command, int64_t iteration) {}
-  virtual void after(std::size_t command, int64_t iteration) {}
+  virtual void before(std::size_t command, const abi::SegmentRun &run) {}
+  virtual void after(std::size_t command, const abi::SegmentRun &run) {}
 };
 
 /// Runs the commands of programs one after another.

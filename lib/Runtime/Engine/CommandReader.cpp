@@ -21,71 +21,6 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-static const char *arenaName(ArenaKind arena) {
-  return arena == ArenaKind::Host ? "the host arena" : "the arena";
-}
-
-int64_t readOffset(const Node &node, int64_t bytes, const ProgramFile &file,
-                   ArenaKind arena) {
-  int64_t offset = node.integer(0);
-  std::optional<int64_t> end = checkedAdd<int64_t>(offset, bytes);
-  if (end && *end <= file.bytesOf(arena))
-    return offset;
-  node.fail("makes the buffer end at byte " +
-            (end ? std::to_string(*end) : "2^63 or more") + ", beyond " +
-            arenaName(arena) + " of " + std::to_string(file.bytesOf(arena)) +
-            " bytes");
-  return 0;
-}
-
-ArenaKind readArena(const Node &node) {
-  std::optional<Node> arena = node.find("arena");
-  if (!arena)
-    return ArenaKind::Device;
-  std::string name = arena->text();
-  if (name == "host")
-    return ArenaKind::Host;
-  if (name != "device")
-    arena->fail("is " + inQuotes(name) + ", expected device or host");
-  return ArenaKind::Device;
-}
-
-/// Reads a reference to a range of `bytes` bytes. The range must be within the
-/// arena in every iteration.
-Ref CommandReader::readRef(const Node &node, int64_t bytes) {
-  Ref ref;
-  std::size_t size = node.size();
-  if (size != 2 && size != 3) {
-    node.fail("is not [offset, stride] or [offset, stride, \"host\"]");
-    return ref;
-  }
-  if (size == 3) {
-    Node arena = node.element(2);
-    if (arena.json() != "host") {
-      arena.fail("is not \"host\"");
-      return ref;
-    }
-    ref.arena = ArenaKind::Host;
-  }
-  ref.offset = readOffset(node.element(0), bytes, file_, ref.arena);
-  Node stride = node.element(1);
-  ref.stride = stride.integer();
-  std::optional<int64_t> advance =
-      checkedMul<int64_t>(ref.stride, iterations_ - 1);
-  std::optional<int64_t> last =
-      advance ? checkedAdd<int64_t>(ref.offset, *advance) : std::nullopt;
-  std::optional<int64_t> end =
-      last ? checkedAdd<int64_t>(*last, bytes) : std::nullopt;
-  if (!end || *last < 0 || *end > file_.bytesOf(ref.arena))
-    stride.fail("moves the reference outside the arena in the last iteration "
-                "of the loop");
-  return ref;
-}
-
-/// Maximum number of iterations of a loop for a GPU, because such a loop is
-/// unrolled into stream actions.
-static constexpr int64_t maxUnrolled = 65536;
-
 /// Limits that all supported GPUs meet: threads per block, bytes of shared
 /// memory per block, and blocks per grid.
 static constexpr int64_t maxThreads = 1024, maxSharedBytes = 163 * 1024,
@@ -212,16 +147,13 @@ void CommandReader::readCall(const Node &node, Command &command) {
   for (std::size_t i = 0; i < immediates.size(); ++i) {
     Node entry = immediates.element(i);
     if (entry.size() != 2) {
-      entry.fail("is not [value, stride]");
+      entry.fail("is not [value, after_first]");
       return;
     }
     Immediate immediate = {entry.element(0).integer(),
                            entry.element(1).integer()};
-    std::optional<int64_t> advance =
-        checkedMul<int64_t>(immediate.stride, iterations_ - 1);
-    if (!advance || !checkedAdd<int64_t>(immediate.value, *advance))
-      entry.fail(
-          "has a value that exceeds 64 bits in the last iteration of the loop");
+    if (!checkedAdd<int64_t>(immediate.value, immediate.afterFirst))
+      entry.fail("has a sum that exceeds 64 bits");
     call.immediates.push_back(immediate);
   }
 }
@@ -405,7 +337,8 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
       return library->fail("has an aux of more than 2^63 - 1 bytes");
     Node aux = read("aux", *bytes, command.aux);
     if (command.aux.ref.offset % auxAlignment ||
-        command.aux.ref.stride % auxAlignment)
+        command.aux.ref.stride % auxAlignment ||
+        command.aux.ref.ring % auxAlignment)
       aux.fail("does not begin at a multiple of " +
                std::to_string(auxAlignment) + " bytes");
   }
@@ -457,13 +390,14 @@ void CommandReader::readGemm(const Node &node, Command &command) {
     command.beta = GemmBeta::One;
   else if (beta.json() != 0)
     beta.fail("is not 0, 1 or \"first\"");
-  if (command.beta == GemmBeta::First && !inLoop_)
-    beta.fail("is \"first\" outside of a loop");
+  if (command.beta == GemmBeta::First && segment_.microbatches == 0)
+    beta.fail("is \"first\" in a segment that is none of the micro-batches");
   readLibrary(node, command);
   if (std::optional<Node> epilogue = node.find("epilogue")) {
     if (hasGpu())
       return epilogue->fail(
-          "is given, but a GPU supports only the epilogues of 'library'");
+          "is given, but a program for a GPU has no epilogue kernels; the key "
+          "'library' of the command gives its epilogue");
     command.epilogue = true;
     readKernel(*epilogue, command);
     readCall(*epilogue, command);
@@ -490,6 +424,20 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
               "use copy_start and copy_wait for such a copy");
 }
 
+When CommandReader::readWhen(const Node &node) const {
+  if (!segment_.isBackward) {
+    node.fail("is given, but only a command of a backward segment may have a "
+              "'when'");
+    return When::Always;
+  }
+  std::string when = node.text();
+  if (when == "first")
+    return When::First;
+  if (when != "last")
+    node.fail("is " + inQuotes(when) + ", expected first or last");
+  return When::Last;
+}
+
 Command CommandReader::read(const Node &node) {
   Command command;
   Node op = node.at("op");
@@ -504,6 +452,8 @@ Command CommandReader::read(const Node &node) {
   // traffic.
   if (std::optional<Node> bytes = node.find("bytes"))
     command.bytes = bytes->integer(0);
+  if (std::optional<Node> when = node.find("when"))
+    command.when = readWhen(*when);
 
   if (kind == "launch") {
     command.kind = Command::Kind::Launch;
@@ -518,23 +468,6 @@ Command CommandReader::read(const Node &node) {
   } else if (kind == "gemm") {
     command.kind = Command::Kind::Gemm;
     readGemm(node, command);
-  } else if (kind == "loop_begin") {
-    command.kind = Command::Kind::LoopBegin;
-    Node count = node.at("count");
-    command.count = count.integer(1);
-    if (hasGpu() && command.count > maxUnrolled)
-      count.fail("is more than " + std::to_string(maxUnrolled) +
-                 ", the maximum for a loop on a GPU");
-    if (inLoop_)
-      node.fail("begins a loop inside another loop");
-    inLoop_ = true;
-    iterations_ = std::max<int64_t>(command.count, 1);
-  } else if (kind == "loop_end") {
-    command.kind = Command::Kind::LoopEnd;
-    if (!inLoop_)
-      node.fail("ends a loop that has not begun");
-    inLoop_ = false;
-    iterations_ = 1;
   } else if (kind == "fill") {
     command.kind = Command::Kind::Fill;
     readTransfer(node, command);
@@ -544,10 +477,10 @@ Command CommandReader::read(const Node &node) {
   } else if (kind == "copy_start") {
     command.kind = Command::Kind::CopyStart;
     readTransfer(node, command);
-    command.token = node.at("token").integer(0);
+    command.token = readToken(node.at("token"));
   } else if (kind == "copy_wait") {
     command.kind = Command::Kind::CopyWait;
-    command.token = node.at("token").integer(0);
+    command.token = readToken(node.at("token"));
   } else {
     op.fail("is " + inQuotes(kind) + ", which is not a command");
   }

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the commands of a program, and checks each command against the arenas,
-// the kernel table, the queues and the enclosing loop. Checks that involve
-// several commands are in CopyOrder.h (asynchronous copies) and LaunchGroups.h
-// (launch groups).
+// Reads the commands of a segment, and checks each command against the arenas,
+// the kernel table, the queues and the executions of the segment. CopyOrder.h
+// contains the checks that involve several commands, those of the order of
+// asynchronous copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,15 +28,22 @@ int64_t readOffset(const support::Node &node, int64_t bytes,
 /// Reads "arena" of a state or slot; the default is "device".
 ArenaKind readArena(const support::Node &node);
 
-/// Reads commands in order, and tracks the enclosing loop.
+/// The properties of a segment that its commands are checked against.
+struct SegmentContext {
+  /// The number of micro-batches that execute the segment; 0: the segment is
+  /// none of the micro-batches.
+  int64_t microbatches = 0;
+  int64_t slots = 1; ///< The number of slots of every ring.
+  bool isBackward = false;
+};
+
 class CommandReader {
 public:
-  CommandReader(const ProgramFile &file, int64_t kernelCount)
-      : file_(file), kernelCount_(kernelCount) {}
+  CommandReader(const ProgramFile &file, int64_t kernelCount,
+                const SegmentContext &segment)
+      : file_(file), kernelCount_(kernelCount), segment_(segment) {}
 
   Command read(const support::Node &node);
-  /// Returns true after a loop_begin whose loop_end has not been read yet.
-  bool inLoop() const { return inLoop_; }
 
 private:
   void readKernel(const support::Node &node, Command &command);
@@ -56,6 +63,10 @@ private:
                           int64_t rows, int64_t columns,
                           const Command &command);
   Ref readRef(const support::Node &node, int64_t bytes);
+  void checkExecutions(const support::Node &node, const Ref &ref,
+                       int64_t bytes) const;
+  Token readToken(const support::Node &node) const;
+  When readWhen(const support::Node &node) const;
 
   bool hasGpu() const {
     return file_.description.target.kind != TargetKind::Cpu;
@@ -63,8 +74,7 @@ private:
 
   const ProgramFile &file_;
   int64_t kernelCount_;
-  bool inLoop_ = false;
-  int64_t iterations_ = 1;
+  SegmentContext segment_;
 };
 
 } // namespace kiln::runtime

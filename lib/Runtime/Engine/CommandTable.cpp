@@ -18,11 +18,12 @@ namespace kiln::runtime {
 /// Bytes per chunk of a fill or a copy. Each chunk is processed by one thread.
 static constexpr int64_t transferChunkBytes = 256 * 1024;
 
-static bool isStrided(const KernelCall &call) {
+/// Returns true if a reference or an immediate differs between executions.
+static bool varies(const KernelCall &call) {
   return std::any_of(call.args.begin(), call.args.end(),
-                     [](const Ref &ref) { return ref.stride != 0; }) ||
+                     [](const Ref &ref) { return !ref.isFixed(); }) ||
          std::any_of(call.immediates.begin(), call.immediates.end(),
-                     [](const Immediate &imm) { return imm.stride != 0; });
+                     [](const Immediate &imm) { return imm.afterFirst != 0; });
 }
 
 CommandTable::CommandTable(const Program &program, const Arenas &arenas,
@@ -42,7 +43,7 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
     if (command.call) {
       const KernelCall &call = *command.call;
       step.chunks = (call.units + command.grain - 1) / command.grain;
-      step.strided = isStrided(call);
+      step.varies = varies(call);
       args_.resize(args_.size() + call.args.size());
       immediates_.resize(immediates_.size() + call.immediates.size());
       if (command.epilogue)
@@ -50,7 +51,7 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
             std::max(epilogueImmediates_, call.immediates.size() + 2);
     }
     steps_.push_back(step);
-    resolve(step, 0);
+    resolve(step, outsideMicrobatches());
   }
   // Pad the entries of each thread, so that no two threads write to the same
   // cache line.
@@ -58,15 +59,15 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
   threadImmediates_.resize(epilogueImmediates_ * std::size_t(team.size()));
 }
 
-void CommandTable::resolve(const Step &step, int64_t iteration) {
+void CommandTable::resolve(const Step &step, const abi::SegmentRun &run) {
   if (!step.command->call)
     return;
   char **args = args_.data() + step.firstArg;
   int64_t *immediates = immediates_.data() + step.firstImmediate;
   for (const Ref &ref : step.command->call->args)
-    *args++ = at(ref, iteration);
+    *args++ = at(ref, run);
   for (const Immediate &immediate : step.command->call->immediates)
-    *immediates++ = immediate.value + immediate.stride * iteration;
+    *immediates++ = immediate.at(run);
 }
 
 void CommandTable::run(CommandObserver *observer, Copier *chosen) {
@@ -75,53 +76,50 @@ void CommandTable::run(CommandObserver *observer, Copier *chosen) {
   copier.begin();
   if (observer)
     observer->begin();
-  for (CommandWalk walk(program_.commands); walk.next();) {
+  for (CommandWalk walk(program_); walk.next();) {
     std::size_t command = walk.command();
-    if (!endsLoop(program_.commands[command])) {
-      if (observer)
-        observer->before(command, walk.iteration());
-      copier.between();
-      execute(command, walk.iteration(), copier);
-    }
     if (observer)
-      observer->after(command, walk.iteration());
+      observer->before(command, walk.run());
+    copier.between();
+    execute(command, walk.run(), copier);
+    if (observer)
+      observer->after(command, walk.run());
   }
 }
 
-void CommandTable::startCopy(std::size_t index, int64_t iteration,
+void CommandTable::startCopy(std::size_t index, const abi::SegmentRun &run,
                              Copier &copier) {
   const Command &command = *steps_[index].command;
   CopyJob job;
-  job.from = at(command.from, iteration);
-  job.to = at(command.to, iteration);
+  job.from = at(command.from, run);
+  job.to = at(command.to, run);
   job.bytes = command.size;
   job.direction = copyDirection(command);
-  job.token = command.token;
+  job.token = command.token.at(run);
   job.command = index;
   copier.start(job);
 }
 
-void CommandTable::execute(std::size_t index, int64_t iteration,
+void CommandTable::execute(std::size_t index, const abi::SegmentRun &run,
                            Copier &copier) {
   const Step &step = steps_[index];
-  if (step.strided)
-    resolve(step, iteration);
+  if (step.varies)
+    resolve(step, run);
   struct Executor {
     CommandTable &table;
     const Step &step;
     std::size_t index;
-    int64_t iteration;
+    const abi::SegmentRun &run;
     Copier &copier;
 
     void launch() { table.launch(step); }
-    void gemm() { table.gemm(step, iteration); }
-    void fill() { table.fill(step, iteration); }
-    void copy() { table.copy(step, iteration); }
-    void startCopy() { table.startCopy(index, iteration, copier); }
-    void waitForCopy() { copier.wait(step.command->token); }
+    void gemm() { table.gemm(step, run); }
+    void fill() { table.fill(step, run); }
+    void copy() { table.copy(step, run); }
+    void startCopy() { table.startCopy(index, run, copier); }
+    void waitForCopy() { copier.wait(step.command->token.at(run)); }
   };
-  runtime::execute(*step.command,
-                   Executor{*this, step, index, iteration, copier});
+  runtime::execute(*step.command, Executor{*this, step, index, run, copier});
 }
 
 void CommandTable::launch(const Step &step) {
@@ -136,12 +134,11 @@ void CommandTable::launch(const Step &step) {
   });
 }
 
-void CommandTable::gemm(const Step &step, int64_t iteration) {
+void CommandTable::gemm(const Step &step, const abi::SegmentRun &run) {
   const Command &command = *step.command;
-  GemmPlaces places = {at(command.a.ref, iteration),
-                       at(command.b.ref, iteration),
-                       at(command.c.ref, iteration)};
-  bool accumulate = accumulates(command, iteration);
+  GemmPlaces places = {at(command.a.ref, run), at(command.b.ref, run),
+                       at(command.c.ref, run)};
+  bool accumulate = accumulates(command, run);
   char *workspace = deviceAt(command.workspace.offset);
   int64_t scratchBytes = tileScratchBytes(command);
 
@@ -171,8 +168,8 @@ void CommandTable::gemm(const Step &step, int64_t iteration) {
                     });
 }
 
-void CommandTable::fill(const Step &step, int64_t iteration) {
-  char *to = at(step.command->to, iteration);
+void CommandTable::fill(const Step &step, const abi::SegmentRun &run) {
+  char *to = at(step.command->to, run);
   int64_t size = step.command->size;
   team_.forEachPart((size + transferChunkBytes - 1) / transferChunkBytes,
                     [=](int64_t begin, int64_t end, int) {
@@ -182,9 +179,9 @@ void CommandTable::fill(const Step &step, int64_t iteration) {
                     });
 }
 
-void CommandTable::copy(const Step &step, int64_t iteration) {
-  const char *from = at(step.command->from, iteration);
-  char *to = at(step.command->to, iteration);
+void CommandTable::copy(const Step &step, const abi::SegmentRun &run) {
+  const char *from = at(step.command->from, run);
+  char *to = at(step.command->to, run);
   int64_t size = step.command->size;
   team_.forEachPart((size + transferChunkBytes - 1) / transferChunkBytes,
                     [=](int64_t begin, int64_t end, int) {

@@ -7,8 +7,8 @@
 //
 // A table of the commands of a program, in which references are resolved to
 // pointers, and the function that executes the commands. The table is built
-// once, and executing it allocates no memory. References and immediates with a
-// stride are resolved again in each iteration of their loop.
+// once, and executing it allocates no memory. References and immediates that
+// differ between executions of a command are resolved again in each execution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,21 +45,22 @@ private:
     std::size_t firstArg = 0;       ///< Index in args_.
     std::size_t firstImmediate = 0; ///< Index in immediates_.
     int64_t chunks = 0;
-    bool strided = false; ///< True if a reference or immediate has a stride.
+    /// True if a reference or an immediate differs between executions.
+    bool varies = false;
   };
 
-  void resolve(const Step &step, int64_t iteration);
-  void execute(std::size_t index, int64_t iteration, Copier &copier);
-  void startCopy(std::size_t index, int64_t iteration, Copier &copier);
+  void resolve(const Step &step, const abi::SegmentRun &run);
+  void execute(std::size_t index, const abi::SegmentRun &run, Copier &copier);
+  void startCopy(std::size_t index, const abi::SegmentRun &run, Copier &copier);
   void launch(const Step &step);
-  void gemm(const Step &step, int64_t iteration);
-  void fill(const Step &step, int64_t iteration);
-  void copy(const Step &step, int64_t iteration);
+  void gemm(const Step &step, const abi::SegmentRun &run);
+  void fill(const Step &step, const abi::SegmentRun &run);
+  void copy(const Step &step, const abi::SegmentRun &run);
   char *deviceAt(int64_t offset) const {
     return bases_[std::size_t(ArenaKind::Device)] + offset;
   }
-  char *at(const Ref &ref, int64_t iteration) const {
-    return bases_[std::size_t(ref.arena)] + ref.offset + ref.stride * iteration;
+  char *at(const Ref &ref, const abi::SegmentRun &run) const {
+    return bases_[std::size_t(ref.arena)] + ref.at(run).offset;
   }
 
   const Program &program_;

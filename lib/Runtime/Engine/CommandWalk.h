@@ -5,56 +5,41 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The loops of a program, and an iterator over its commands in execution order.
-// Loops do not nest.
+// An iterator over the executions of a program's commands, in the order in
+// which the commands are executed.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_LIB_RUNTIME_ENGINE_COMMANDWALK_H
 #define KILN_LIB_RUNTIME_ENGINE_COMMANDWALK_H
 
-#include "kiln/Runtime/Engine/Command.h"
+#include "kiln/Runtime/Engine/Program.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <vector>
 
 namespace kiln::runtime {
 
-/// A loop: the commands between the loop_begin at index `begin` and the
-/// loop_end at index `end`, executed `count` times.
-struct ProgramLoop {
-  std::size_t begin, end;
-  int64_t count;
-};
-
-std::vector<ProgramLoop> loopsOf(const std::vector<Command> &commands);
-
-/// Returns, for each command, how often it is executed.
-std::vector<int64_t> runsOf(const std::vector<Command> &commands);
-
-/// Visits commands in execution order. A loop_begin is skipped; a loop_end is
-/// visited once, after the last iteration.
+/// Visits the commands of a program in execution order. A command of the
+/// micro-batches is visited once for each execution.
 ///
-///   for (CommandWalk walk(program.commands); walk.next();)
-///     visit(walk.command(), walk.iteration());
+///   for (CommandWalk walk(program); walk.next();)
+///     visit(walk.command(), walk.run());
 class CommandWalk {
 public:
-  /// `commands` must outlive this object, which allocates no memory.
-  explicit CommandWalk(const std::vector<Command> &commands)
-      : commands_(commands) {}
+  /// `program` must outlive this object, which allocates no memory.
+  explicit CommandWalk(const Program &program) : program_(program) {}
 
   /// Advances to the next command. Returns false if there is no next command.
   bool next();
+  /// Returns the index of the command in Program::commands.
   std::size_t command() const { return next_ - 1; }
-  /// Returns the iteration of the enclosing loop, or 0 outside of loops.
-  int64_t iteration() const { return iteration_; }
+  const abi::SegmentRun &run() const { return program_.runs[nextRun_ - 1].run; }
 
 private:
-  const std::vector<Command> &commands_;
-  std::size_t next_ = 0;
-  std::size_t loopBegin_ = 0;
-  int64_t iteration_ = 0;
+  const Program &program_;
+  /// The rest of the current segment: commands [next_, end_).
+  std::size_t next_ = 0, end_ = 0;
+  std::size_t nextRun_ = 0;
 };
 
 } // namespace kiln::runtime

@@ -7,7 +7,7 @@
 
 #include "CopyOrder.h"
 
-#include "CommandWalk.h"
+#include "MemoryBlocks.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
@@ -19,341 +19,344 @@ namespace kiln::runtime {
 
 namespace {
 
+/// A range of bytes in an arena.
+struct Bytes {
+  Place begin;
+  int64_t size;
+
+  bool overlaps(const Bytes &other) const {
+    return begin.arena == other.begin.arena && size > 0 && other.size > 0 &&
+           begin.offset < other.begin.offset + other.size &&
+           other.begin.offset < begin.offset + size;
+  }
+};
+
 /// An asynchronous copy that is in flight.
 struct Transfer {
   std::size_t command;
+  abi::SegmentRun run;
   int64_t token;
-  /// The source and destination. The copy was started in iteration i - lag,
-  /// where i is the current iteration.
-  Ref from, to;
-  int64_t lag = 0;
-  /// Indexes in blocks_. `fromBlocks` are the slots and states that contain the
-  /// first byte of the source, and `toBlocks` those that contain the first byte
-  /// of the destination.
-  std::vector<std::size_t> fromBlocks, toBlocks;
+  Bytes from, to;
+  /// The blocks that contain the first byte of the source, and those that
+  /// contain the first byte of the destination.
+  std::vector<MemoryBlocks::Block> fromBlocks, toBlocks;
 };
 
-/// The loop iterations from `first` to `last`, inclusive.
-struct Iterations {
-  int64_t first = 0, last = 0;
+/// Maximum number of comparisons of accesses with copies in flight, which
+/// limits the time to check a small description of a long program.
+constexpr int64_t maxComparisons = int64_t(1) << 34;
+
+/// An access of a command.
+struct KnownAccess {
+  MemoryAccess access;
+  /// The blocks that may contain the first byte of the access, if its size is
+  /// unknown or if it is the source or destination of an asynchronous copy.
+  /// Otherwise empty.
+  MemoryBlocks::Candidates candidates;
 };
 
 class CopyOrder {
 public:
   CopyOrder(const SegmentReader &segments, const ProgramFile &file,
-            const Program &program);
+            const Program &program)
+      : segments_(segments), program_(program), blocks_(file, program),
+        accesses_(program.commands.size()),
+        started_(std::size_t(program.copies)),
+        isBackwardDone_(std::size_t(program.microbatches.count)) {}
   void check();
 
 private:
-  void walkLoop(const ProgramLoop &loop);
-  void visit(std::size_t command);
-  void moveTo(std::size_t command);
-  void start(std::size_t command);
-  void wait(std::size_t command);
-  void checkAccesses(std::size_t command) const;
-  void checkAccess(std::size_t command, const MemoryAccess &access,
-                   const Transfer &transfer) const;
-  bool disturbs(const MemoryAccess &access, int64_t runs,
-                const Transfer &transfer, const Ref &ref,
-                const std::vector<std::size_t> &around) const;
-  bool livesAroundLoop(const std::vector<std::size_t> &blocks) const;
-  void checkLives(std::size_t wait, const Transfer &transfer) const;
-  bool isOfLoop(const Transfer &transfer) const {
-    return loop_.begin < transfer.command && transfer.command < loop_.end;
+  void visit(std::size_t command, const abi::SegmentRun &run);
+  void start(std::size_t command, const abi::SegmentRun &run);
+  void wait(std::size_t command, const abi::SegmentRun &run);
+  void checkAccesses(std::size_t command, const abi::SegmentRun &run);
+  const std::vector<KnownAccess> &accessesAt(std::size_t command);
+  void checkAccess(std::size_t command, const abi::SegmentRun &run,
+                   const KnownAccess &access);
+  Bytes bytesOf(std::size_t command, const abi::SegmentRun &run,
+                const MemoryAccess &access,
+                const std::vector<MemoryBlocks::Block> &around,
+                const std::vector<MemoryBlocks::Block> &ofTransfer) const;
+  bool staysLive(const Transfer &transfer,
+                 const std::vector<MemoryBlocks::Block> &blocks,
+                 std::size_t wait, const abi::SegmentRun &run) const;
+  void checkLives(const Transfer &transfer, std::size_t wait,
+                  const abi::SegmentRun &run) const;
+  bool isSameRun(const Transfer &transfer, std::size_t command,
+                 const abi::SegmentRun &run) const {
+    return &program_.segmentOf(transfer.command) ==
+               &program_.segmentOf(command) &&
+           transfer.run.microbatch == run.microbatch;
   }
   std::vector<Transfer>::iterator findTransfer(int64_t token) {
     return std::find_if(
         transfers_.begin(), transfers_.end(),
         [=](const Transfer &entry) { return entry.token == token; });
   }
-  std::vector<std::size_t> around(const Ref &ref) const;
   void fail(std::size_t command, const std::string &problem) const {
     segments_.fail(command, problem);
   }
-  std::string title(std::size_t command) const {
+  /// Formats an execution of a command, such as "launch 'loss' for micro-batch
+  /// 1".
+  std::string title(std::size_t command, const abi::SegmentRun &run) const {
     const Command &info = program_.commands[command];
-    return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name);
+    return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name) +
+           program_.ofMicrobatch(command, run);
   }
-  std::string place(std::size_t command) const {
-    return "commands[" + std::to_string(command) + "]";
+  std::string titleAndPlace(const Transfer &transfer) const {
+    return title(transfer.command, transfer.run) + " at commands[" +
+           std::to_string(transfer.command) + "]";
   }
-
-  /// The memory and the lifetime of a slot or a state.
-  struct Block {
-    ArenaKind arena;
-    int64_t begin, end;
-    /// The slot or state is live from command `first` to command `last`.
-    int64_t first, last;
-  };
 
   const SegmentReader &segments_;
   const Program &program_;
-  std::vector<Block> blocks_; ///< Sorted by `first`.
-  /// Index of the first block with Block::first after the current command.
-  std::size_t nextBlock_ = 0;
-  /// Indexes of the blocks that are live at the current command.
-  std::vector<std::size_t> alive_;
+  MemoryBlocks blocks_;
+  /// Indexed by command: the accesses of a command, once they have been needed.
+  std::vector<std::optional<std::vector<KnownAccess>>> accesses_;
   /// Indexed by token: true if a copy has been started with the token.
   std::vector<bool> started_;
+  /// Indexed by micro-batch: true if its backward segment has been executed.
+  std::vector<bool> isBackwardDone_;
   std::vector<Transfer> transfers_;
-  std::vector<int64_t> runs_; ///< Indexed by command: number of executions.
-  /// The current loop. Outside of loops, an empty loop.
-  ProgramLoop loop_ = {0, 0, 1};
-  /// The iterations that the current pass over the loop represents.
-  Iterations iterations_;
+  /// Comparisons of accesses with transfers so far.
+  int64_t comparisons_ = 0;
 };
 
 } // namespace
 
-CopyOrder::CopyOrder(const SegmentReader &segments, const ProgramFile &file,
-                     const Program &program)
-    : segments_(segments), program_(program),
-      started_(std::size_t(program.copies)), runs_(runsOf(program.commands)) {
-  for (std::size_t i = 0; i < file.statePlaces.size(); ++i) {
-    const Place &place = file.statePlaces[i];
-    blocks_.push_back({place.arena, place.offset,
-                       place.offset + file.description.states[i].bytes(),
-                       INT64_MIN, INT64_MAX});
+/// Returns the accesses of a command.
+const std::vector<KnownAccess> &CopyOrder::accessesAt(std::size_t command) {
+  std::optional<std::vector<KnownAccess>> &accesses = accesses_[command];
+  if (accesses)
+    return *accesses;
+  accesses.emplace();
+  for (const MemoryAccess &access : accessesOf(program_.commands[command])) {
+    KnownAccess known = {access, {}};
+    if (access.bytes == unknownBytes || startsCopy(program_.commands[command]))
+      known.candidates = blocks_.candidates(command, access.ref);
+    accesses->push_back(std::move(known));
   }
-  for (const Slot &slot : program.slots)
-    blocks_.push_back({slot.arena, slot.offset, slot.offset + slot.bytes,
-                       slot.first, slot.last});
-  std::sort(blocks_.begin(), blocks_.end(),
-            [](const Block &a, const Block &b) { return a.first < b.first; });
+  return *accesses;
 }
 
-/// Advances alive_ to the blocks that are live at `command`.
-void CopyOrder::moveTo(std::size_t command) {
-  auto index = int64_t(command);
-  for (; nextBlock_ < blocks_.size() && blocks_[nextBlock_].first <= index;
-       ++nextBlock_)
-    alive_.push_back(nextBlock_);
-  alive_.erase(
-      std::remove_if(alive_.begin(), alive_.end(),
-                     [&](std::size_t i) { return blocks_[i].last < index; }),
-      alive_.end());
-}
-
-/// Returns the indexes of the live blocks that contain the first byte of `ref`.
-std::vector<std::size_t> CopyOrder::around(const Ref &ref) const {
-  std::vector<std::size_t> found;
-  for (std::size_t i : alive_)
-    if (blocks_[i].arena == ref.arena && blocks_[i].begin <= ref.offset &&
-        ref.offset < blocks_[i].end)
-      found.push_back(i);
-  return found;
-}
-
-/// Let x(i) = x.offset + x.stride * i. Returns true if
-/// [a(i), a(i) + aBytes) overlaps [b(i - lag), b(i - lag) + bBytes)
-/// for any i in `iterations`.
-static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
-                    int64_t lag, const Iterations &iterations) {
-  using Wide = __int128; // Sums of offsets and sizes can exceed 64 bits.
-  if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
-    return false;
-  // The ranges overlap if low < b - a < high. b - a grows by `step` per
-  // iteration.
-  Wide step = Wide(b.stride) - a.stride;
-  Wide distance = Wide(b.offset) - Wide(b.stride) * lag - a.offset +
-                  step * iterations.first;
-  Wide low = -Wide(bBytes), high = aBytes;
-  if (step < 0) {
-    distance = -distance;
-    step = -step;
-    low = -Wide(aBytes);
-    high = bBytes;
-  }
-  if (distance <= low) {
-    if (step == 0)
-      return false;
-    Wide iteration = (low - distance) / step + 1;
-    if (iteration > iterations.last - iterations.first)
-      return false;
-    distance += iteration * step;
-  }
-  return distance < high;
-}
-
-/// Returns true if `access` overlaps `ref` in any iteration of `iterations_`.
-/// `ref` is the source or the destination of `transfer`, and `around` are the
-/// blocks that contain the first byte of `ref`. `runs` is the number of
-/// executions of the command that makes the access.
-bool CopyOrder::disturbs(const MemoryAccess &access, int64_t runs,
-                         const Transfer &transfer, const Ref &ref,
-                         const std::vector<std::size_t> &around) const {
-  if (access.ref.arena != ref.arena)
-    return false;
-  int64_t bytes = access.bytes;
-  if (bytes == unknownBytes) {
-    bytes = 1;
-    for (std::size_t i : this->around(access.ref)) {
-      if (std::find(around.begin(), around.end(), i) != around.end()) {
-        bytes = 1;
-        break;
-      }
-      bytes = std::max(bytes, blocks_[i].end - access.ref.offset);
+/// Returns the bytes of an access, for the comparison with the source or the
+/// destination of a copy. `around` are the blocks that contain the first byte
+/// of the access, if its size is unknown, and `ofTransfer` those that contain
+/// the first byte of the source or destination.
+Bytes CopyOrder::bytesOf(
+    std::size_t command, const abi::SegmentRun &run, const MemoryAccess &access,
+    const std::vector<MemoryBlocks::Block> &around,
+    const std::vector<MemoryBlocks::Block> &ofTransfer) const {
+  Bytes bytes = {access.ref.at(run), access.bytes};
+  if (access.bytes != unknownBytes)
+    return bytes;
+  bytes.size = 1;
+  for (const MemoryBlocks::Block &block : around) {
+    if (std::find(ofTransfer.begin(), ofTransfer.end(), block) !=
+        ofTransfer.end()) {
+      bytes.size = 1;
+      break;
     }
-    // If an argument has a stride, assume that each iteration accesses at most
-    // |stride| bytes of it.
-    if (runs > 1 && access.ref.stride != 0)
-      bytes = std::min(bytes, std::abs(access.ref.stride));
+    bytes.size = std::max(bytes.size, block.end - bytes.begin.offset);
   }
-  return overlap(access.ref, bytes, ref,
-                 program_.commands[transfer.command].size, transfer.lag,
-                 iterations_);
+  // If an argument has a stride, assume that each micro-batch accesses at most
+  // |stride| bytes of it.
+  if (program_.executionsOf(command) > 1 && access.ref.stride != 0)
+    bytes.size = std::min(bytes.size, std::abs(access.ref.stride));
+  return bytes;
 }
 
-void CopyOrder::checkAccess(std::size_t command, const MemoryAccess &access,
-                            const Transfer &transfer) const {
-  const char *does = access.writes() ? "writes" : "reads";
-  const char *what = nullptr;
-  int64_t runs = runs_[command];
-  if (disturbs(access, runs, transfer, transfer.to, transfer.toBlocks))
-    what = "the destination";
-  else if (access.writes() &&
-           disturbs(access, runs, transfer, transfer.from, transfer.fromBlocks))
-    what = "the source";
-  if (what)
-    fail(command, "(" + title(command) + ") " + does + " " + what + " of " +
-                      title(transfer.command) + " at " +
-                      place(transfer.command) +
+void CopyOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
+                            const KnownAccess &known) {
+  const MemoryAccess &access = known.access;
+  std::vector<MemoryBlocks::Block> around;
+  if (access.bytes == unknownBytes)
+    around = blocks_.around(known.candidates, access.ref, run);
+  for (const Transfer &transfer : transfers_) {
+    auto disturbs = [&](const Bytes &bytes,
+                        const std::vector<MemoryBlocks::Block> &blocks) {
+      return access.ref.arena == bytes.begin.arena &&
+             bytesOf(command, run, access, around, blocks).overlaps(bytes);
+    };
+    const char *what = nullptr;
+    if (disturbs(transfer.to, transfer.toBlocks))
+      what = "the destination";
+    else if (access.writes() && disturbs(transfer.from, transfer.fromBlocks))
+      what = "the source";
+    if (what)
+      return fail(command,
+                  "(" + title(command, run) + ") " +
+                      (access.writes() ? "writes " : "reads ") + what + " of " +
+                      titleAndPlace(transfer) +
                       " while that copy is in flight; the copy_wait of that "
                       "copy must come before this command");
+  }
 }
 
-void CopyOrder::checkAccesses(std::size_t command) const {
+void CopyOrder::checkAccesses(std::size_t command, const abi::SegmentRun &run) {
   if (transfers_.empty())
     return;
-  for (const MemoryAccess &access : accessesOf(program_.commands[command]))
-    for (const Transfer &transfer : transfers_)
-      checkAccess(command, access, transfer);
+  const std::vector<KnownAccess> &accesses = accessesAt(command);
+  comparisons_ += int64_t((accesses.size() + 1) * transfers_.size());
+  if (comparisons_ > maxComparisons)
+    return fail(command, "is executed while " +
+                             std::to_string(transfers_.size()) +
+                             " copies are in flight; checking the program "
+                             "would take more than " +
+                             std::to_string(maxComparisons) +
+                             " comparisons of accesses with copies");
+  for (const KnownAccess &access : accesses)
+    checkAccess(command, run, access);
 }
 
-void CopyOrder::start(std::size_t index) {
+void CopyOrder::start(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
-  if (command.token >= program_.copies)
-    return fail(index, "has token " + std::to_string(command.token) +
-                           ", expected a token below " +
-                           std::to_string(program_.copies) +
-                           ", the number of copies that the program starts");
-  if (auto other = findTransfer(command.token); other != transfers_.end())
+  int64_t token = command.token.at(run);
+  if (auto other = findTransfer(token); other != transfers_.end())
     return fail(index,
-                "uses token " + std::to_string(command.token) + " while " +
-                    title(other->command) + " at " + place(other->command) +
+                "(" + title(index, run) + ") uses token " +
+                    std::to_string(token) + " while " + titleAndPlace(*other) +
                     ", which has the same token, is in flight; the copy_wait "
                     "of that copy must come before this command");
-  started_[std::size_t(command.token)] = true;
-  Transfer transfer = {
-      index, command.token,        command.from,      command.to,
-      0,     around(command.from), around(command.to)};
-  // Outside of loops, a stride is ignored.
-  if (!isOfLoop(transfer))
-    transfer.from.stride = transfer.to.stride = 0;
-  transfers_.push_back(std::move(transfer));
+  started_[std::size_t(token)] = true;
+  // A copy has two accesses, its source and its destination.
+  const std::vector<KnownAccess> &accesses = accessesAt(index);
+  auto around = [&](const KnownAccess &known) {
+    return blocks_.around(known.candidates, known.access.ref, run);
+  };
+  transfers_.push_back({index,
+                        run,
+                        token,
+                        {command.from.at(run), command.size},
+                        {command.to.at(run), command.size},
+                        around(accesses.front()),
+                        around(accesses.back())});
 }
 
-bool CopyOrder::livesAroundLoop(const std::vector<std::size_t> &blocks) const {
-  return std::any_of(blocks.begin(), blocks.end(), [&](std::size_t i) {
-    return blocks_[i].first <= int64_t(loop_.begin) &&
-           int64_t(loop_.end) <= blocks_[i].last;
-  });
+/// Returns true if one of the blocks is live from the start of a copy to a wait
+/// for it in another execution of a segment.
+bool CopyOrder::staysLive(const Transfer &transfer,
+                          const std::vector<MemoryBlocks::Block> &blocks,
+                          std::size_t wait, const abi::SegmentRun &run) const {
+  auto isLive = [&](const MemoryBlocks::Block &block) {
+    if (!block.perMicrobatch)
+      return block.life.contains(int64_t(wait));
+    if (program_.microbatches.contains(int64_t(wait)) &&
+        run.microbatch == transfer.run.microbatch)
+      return block.life.contains(int64_t(wait));
+    // Another execution: the block is live if the micro-batch that uses it is
+    // in flight.
+    return block.life.last >= int64_t(program_.microbatches.backward) &&
+           !isBackwardDone_[std::size_t(transfer.run.microbatch)];
+  };
+  return std::any_of(blocks.begin(), blocks.end(), isLive);
 }
 
-/// Checks a copy that was started in the previous iteration: its source and its
-/// destination must each be in a slot or state that is live during the whole
-/// loop.
-void CopyOrder::checkLives(std::size_t wait, const Transfer &transfer) const {
+/// Checks a copy whose start and wait are in different executions of segments.
+void CopyOrder::checkLives(const Transfer &transfer, std::size_t wait,
+                           const abi::SegmentRun &run) const {
   const char *what = nullptr;
-  if (!livesAroundLoop(transfer.fromBlocks))
+  if (!staysLive(transfer, transfer.fromBlocks, wait, run))
     what = "reads";
-  else if (!livesAroundLoop(transfer.toBlocks))
+  else if (!staysLive(transfer, transfer.toBlocks, wait, run))
     what = "writes";
   if (what)
-    fail(wait, "waits for " + title(transfer.command) + " at " +
-                   place(transfer.command) +
-                   " of the previous iteration; a slot that is live during the "
-                   "whole loop, from " +
-                   place(loop_.begin) + " to " + place(loop_.end) +
-                   ", must contain the bytes that this copy " + what);
+    fail(wait, "(" + title(wait, run) + ") waits for " +
+                   titleAndPlace(transfer) +
+                   ", but no slot that is live from the start to the end of "
+                   "this copy contains the bytes that it " +
+                   what);
 }
 
-void CopyOrder::wait(std::size_t index) {
-  int64_t token = program_.commands[index].token;
+void CopyOrder::wait(std::size_t index, const abi::SegmentRun &run) {
+  int64_t token = program_.commands[index].token.at(run);
   if (token >= program_.copies || !started_[std::size_t(token)])
-    return fail(index, "waits for token " + std::to_string(token) +
+    return fail(index, "(" + title(index, run) + ") waits for token " +
+                           std::to_string(token) +
                            ", but no earlier copy_start has this token");
   auto transfer = findTransfer(token);
   // An earlier wait may have completed the copy. In that case this wait is only
   // a synchronization between queues.
   if (transfer == transfers_.end())
     return;
-  if (isOfLoop(*transfer) && transfer->command > index)
-    checkLives(index, *transfer);
+  if (!isSameRun(*transfer, index, run))
+    checkLives(*transfer, index, run);
   transfers_.erase(transfer);
 }
 
-void CopyOrder::visit(std::size_t index) {
+void CopyOrder::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
-  moveTo(index);
-  checkAccesses(index);
+  checkAccesses(index, run);
+  if (segments_.failed())
+    return;
   if (startsCopy(command))
-    start(index);
+    start(index, run);
   if (waitsForCopy(command))
-    wait(index);
-}
-
-void CopyOrder::walkLoop(const ProgramLoop &loop) {
-  loop_ = loop;
-  moveTo(loop.begin);
-  const std::vector<std::size_t> aliveBefore = alive_;
-  const std::size_t nextBefore = nextBlock_;
-  int64_t walks = std::min<int64_t>(loop.count, 2);
-  for (int64_t walk = 0; walk < walks; ++walk) {
-    alive_ = aliveBefore;
-    nextBlock_ = nextBefore;
-    iterations_ = walk == 0 ? Iterations{0, 0} : Iterations{1, loop.count - 1};
-    for (std::size_t i = loop.begin + 1; i < loop.end; ++i)
-      if (!segments_.failed())
-        visit(i);
-    // In the next pass, the unfinished copies of this pass belong to the
-    // previous iteration. After the last pass, they belong to the last
-    // iteration.
-    for (Transfer &transfer : transfers_) {
-      if (!isOfLoop(transfer))
-        continue;
-      transfer.lag = walk + 1 < walks ? 1 : 0;
-      if (transfer.lag == 0)
-        for (Ref *ref : {&transfer.from, &transfer.to})
-          *ref = {ref->at(loop.count - 1).offset, 0, ref->arena};
-    }
-  }
-  loop_ = {0, 0, 1};
-  iterations_ = {};
+    wait(index, run);
 }
 
 void CopyOrder::check() {
-  std::vector<ProgramLoop> loops = loopsOf(program_.commands);
-  auto loop = loops.begin();
-  for (std::size_t i = 0; i < program_.commands.size() && !segments_.failed();
-       ++i) {
-    if (!beginsLoop(program_.commands[i])) {
-      visit(i);
-      continue;
-    }
-    walkLoop(*loop);
-    i = loop++->end;
+  for (const ProgramRun &entry : program_.runs) {
+    const ProgramSegment &segment = program_.segments[entry.segment];
+    for (std::size_t i = segment.begin; i < segment.end && !segments_.failed();
+         ++i)
+      if (isExecuted(program_.commands[i], entry.run))
+        visit(i, entry.run);
+    if (entry.run.segment == abi::Segment::Backward)
+      isBackwardDone_[std::size_t(entry.run.microbatch)] = true;
   }
-  if (!transfers_.empty())
-    fail(transfers_.front().command,
-         "(" + title(transfers_.front().command) + ") has no copy_wait");
+  if (!transfers_.empty() && !segments_.failed()) {
+    const Transfer &first = transfers_.front();
+    fail(first.command,
+         "(" + title(first.command, first.run) + ") has no copy_wait");
+  }
+}
+
+/// Maximum number of tokens of a program.
+static constexpr int64_t maxTokens = int64_t(1) << 24;
+
+/// Returns the number of tokens of a program. Every number below it must be a
+/// token of some copy_start.
+static int64_t countTokens(const SegmentReader &segments,
+                           const Program &program) {
+  // The first token of a copy_start, and the index of the command.
+  std::vector<std::pair<int64_t, std::size_t>> firsts;
+  for (std::size_t i = 0; i < program.commands.size(); ++i)
+    if (startsCopy(program.commands[i]))
+      firsts.emplace_back(program.commands[i].token.number, i);
+  std::sort(firsts.begin(), firsts.end());
+  int64_t count = 0;
+  for (auto [first, command] : firsts) {
+    if (first > count) {
+      segments.fail(command, "has token " + std::to_string(first) +
+                                 ", but no copy_start has token " +
+                                 std::to_string(count) +
+                                 "; the tokens are the numbers from 0");
+      return 0;
+    }
+    int64_t ring = program.commands[command].token.ring;
+    count =
+        std::max(count, first + ring * (program.microbatches.slots - 1) + 1);
+    if (count > maxTokens) {
+      segments.fail(command, "needs token " + std::to_string(count - 1) +
+                                 ", expected a token below " +
+                                 std::to_string(maxTokens));
+      return 0;
+    }
+  }
+  return count;
 }
 
 void checkCopies(const SegmentReader &segments, const ProgramFile &file,
                  Program &program) {
-  program.copies = std::count_if(program.commands.begin(),
-                                 program.commands.end(), startsCopy);
-  CopyOrder(segments, file, program).check();
+  program.copies = countTokens(segments, program);
+  if (segments.failed())
+    return;
+  if (std::any_of(program.commands.begin(), program.commands.end(),
+                  [](const Command &command) {
+                    return startsCopy(command) || waitsForCopy(command);
+                  }))
+    CopyOrder(segments, file, program).check();
 }
 
 } // namespace kiln::runtime

@@ -11,12 +11,11 @@
 // copy is in flight, no other command may write the source of the copy, and no
 // other command may read or write the destination of the copy.
 //
-// A copy that one iteration of a loop starts may be waited for in the next
-// iteration. In that case its source and destination must be in slots or states
-// that are live during the whole loop. Two passes over a loop are sufficient:
-// the first pass represents the first iteration, and the second pass represents
-// all others. All iterations after the first are alike because every iteration
-// ends with the same copies in flight.
+// A copy may be in flight when a segment ends, also from one micro-batch to
+// another. In that case its source and destination must be in slots or states
+// that are live from its start to its wait. The check visits every execution of
+// every command, with the addresses of that execution. The memory that a ring
+// slot of a micro-batch provides to the next one is therefore covered too.
 //
 // For a target with a GPU, the description of a launch contains the size of
 // each argument. For a CPU it does not, and an argument is assumed to extend to

@@ -139,7 +139,7 @@ static void readLink(const Node &node, LinkInfo &link) {
 }
 
 /// The version of the description format that this reader supports.
-static constexpr int64_t formatNumber = 2;
+static constexpr int64_t formatNumber = 3;
 
 void readDescription(const Node &root, Description &description) {
   Node format = root.at("format");

@@ -65,9 +65,9 @@ void computeTile(const Command &command, const GemmTile &tile,
 void computeBiasGrad(const Command &command, const GemmPlaces &places);
 
 /// Returns true if the command adds to the previous value of c.
-inline bool accumulates(const Command &command, int64_t iteration) {
+inline bool accumulates(const Command &command, const abi::SegmentRun &run) {
   return command.beta == GemmBeta::One ||
-         (command.beta == GemmBeta::First && iteration > 0);
+         (command.beta == GemmBeta::First && !run.isFirst);
 }
 
 } // namespace kiln::runtime

@@ -12,7 +12,6 @@
 
 #include "LaunchGroups.h"
 
-#include "CommandWalk.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
@@ -29,20 +28,18 @@ using Accesses = std::vector<MemoryAccess>;
 class GroupCheck {
 public:
   GroupCheck(const SegmentReader &segments, Program &program)
-      : segments_(segments), program_(program), commands_(program.commands),
-        runs_(runsOf(commands_)) {}
+      : segments_(segments), program_(program), commands_(program.commands) {}
   void run();
 
 private:
   void checkGroup(std::size_t first);
   const char *differsFrom(const Command &first, const Command &member) const;
   static bool disturbs(const Accesses &one, const Accesses &other,
-                       int64_t iterations);
+                       const Microbatches &executions);
 
   const SegmentReader &segments_;
   const Program &program_;
   std::vector<Command> &commands_;
-  std::vector<int64_t> runs_; ///< Indexed by command: number of executions.
 };
 
 /// The properties of a kernel's parameters, which must be equal in all launches
@@ -60,30 +57,58 @@ struct Parameters {
 
 } // namespace
 
-/// Let range(x) be the smallest byte range that contains the bytes of x in all
-/// iterations. Returns true if range(a) and range(b) overlap. The sums do not
-/// overflow, because both ranges are within their arenas.
+namespace {
+
+/// The bytes [begin, end).
+struct Range {
+  int64_t begin, end;
+};
+
+} // namespace
+
+/// Returns the smallest range that contains the bytes of all micro-batches in
+/// ring slot 0. The sums do not overflow, because they are within the arena.
+static Range rangeOf(const Ref &ref, int64_t bytes,
+                     const Microbatches &executions) {
+  int64_t last =
+      ref.offset + ref.stride * std::max<int64_t>(executions.count - 1, 0);
+  return {std::min(ref.offset, last), std::max(ref.offset, last) + bytes};
+}
+
+/// Returns true if rangeOf(a) in some ring slot overlaps rangeOf(b) in some
+/// ring slot.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
-                    int64_t iterations) {
-  auto begin = [&](const Ref &ref) {
-    return std::min(ref.offset, ref.at(iterations - 1).offset);
+                    const Microbatches &executions) {
+  if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
+    return false;
+  Range one = rangeOf(a, aBytes, executions),
+        other = rangeOf(b, bBytes, executions);
+  int64_t most = executions.slots - 1;
+  if (a.ring != b.ring || a.ring == 0) {
+    one.end += a.ring * most;
+    other.end += b.ring * most;
+    return one.begin < other.end && other.begin < one.end;
+  }
+  // The ranges overlap in slots with the difference d if
+  // one.begin - other.end < d * ring < one.end - other.begin.
+  int64_t low = one.begin - other.end, high = one.end - other.begin;
+  auto floorDiv = [&](int64_t value) {
+    return value / a.ring - (value % a.ring < 0 ? 1 : 0);
   };
-  auto end = [&](const Ref &ref, int64_t bytes) {
-    return std::max(ref.offset, ref.at(iterations - 1).offset) + bytes;
-  };
-  return a.arena == b.arena && aBytes > 0 && bBytes > 0 &&
-         begin(a) < end(b, bBytes) && begin(b) < end(a, aBytes);
+  int64_t first = std::max(floorDiv(low) + 1, -most),
+          last = std::min(-floorDiv(-high) - 1, most);
+  return first <= last;
 }
 
 /// Returns true if `one` writes an argument that overlaps an argument of
 /// `other`. Attention workspaces are ignored: only cuDNN uses them, and a group
 /// never runs with cuDNN.
 bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
-                          int64_t iterations) {
+                          const Microbatches &executions) {
   for (const MemoryAccess &a : one)
     for (const MemoryAccess &b : other)
       if (a.writes() && !a.isTemporary() && !b.isTemporary() &&
-          overlap(a.ref, a.bytes, b.ref, b.bytes, iterations))
+          overlap(a.ref, a.bytes, b.ref, b.bytes, executions))
         return true;
   return false;
 }
@@ -98,13 +123,15 @@ const char *GroupCheck::differsFrom(const Command &first,
     return "begins a group itself";
   if (!member.after.empty())
     return "has an 'after', which only the first launch of a group may have";
+  if (member.when != first.when)
+    return "differs in 'when'";
   const KernelCall &a = *first.call, &b = *member.call;
   if (a.units != b.units || first.grain != member.grain ||
       first.threads != member.threads ||
       first.sharedBytes != member.sharedBytes)
     return "differs in 'units', 'grain', 'threads' or 'shared'";
   auto same = [](const Immediate &x, const Immediate &y) {
-    return x.value == y.value && x.stride == y.stride;
+    return x.value == y.value && x.afterFirst == y.afterFirst;
   };
   if (a.args.size() != b.args.size() ||
       !std::equal(a.immediates.begin(), a.immediates.end(),
@@ -121,7 +148,9 @@ void GroupCheck::checkGroup(std::size_t first) {
     return segments_.command(first).at("group").fail(
         "is " + std::to_string(count) + ", but the segment has only " +
         std::to_string(left) + " commands from this launch on");
-  int64_t iterations = runs_[first];
+  // Launches outside of the micro-batches can be compared for the same
+  // executions, because their references have neither a stride nor a ring.
+  const Microbatches &executions = program_.microbatches;
   std::vector<Accesses> accesses = {accessesOf(head)};
   for (std::size_t i = 1; i < count; ++i) {
     Command &member = commands_[first + i];
@@ -133,11 +162,12 @@ void GroupCheck::checkGroup(std::size_t first) {
       return refuse(why);
     accesses.push_back(accessesOf(member));
     for (std::size_t j = 0; j < i; ++j)
-      if (disturbs(accesses[i], accesses[j], iterations) ||
-          disturbs(accesses[j], accesses[i], iterations))
-        return refuse("has a data race (both launches access the same bytes, "
-                      "and at least one launch writes them) with launch " +
-                      inQuotes(commands_[first + j].name));
+      if (disturbs(accesses[i], accesses[j], executions) ||
+          disturbs(accesses[j], accesses[i], executions))
+        return refuse("has a data race with launch " +
+                      inQuotes(commands_[first + j].name) +
+                      ": both access the same bytes, and at least one of them "
+                      "writes the bytes");
     member.member = int64_t(i);
   }
 }

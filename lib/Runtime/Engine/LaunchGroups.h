@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The launches of a group run concurrently. All of them launch the same kernel
-// with the same sizes and the same immediates. If one launch of a group writes
-// a byte in any iteration of the loop, no other launch of the group reads or
-// writes that byte in any iteration.
+// with the same grid and the same immediates. If one launch of a group writes a
+// byte in any execution, no other launch of the group reads or writes that byte
+// in any execution.
 //
 //===----------------------------------------------------------------------===//
 

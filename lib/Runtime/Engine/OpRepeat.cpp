@@ -71,10 +71,10 @@ public:
       : info_(info), program_(program), arenas_(arenas), trace_(trace),
         lines_(lines) {}
 
-  void before(size_t command, int64_t iteration) override;
-  void after(size_t command, int64_t iteration) override {
-    if (status_.ok() && !hasNoRecord(program_.commands[command]))
-      status_ = repeat(command, iteration);
+  void before(size_t command, const abi::SegmentRun &run) override;
+  void after(size_t command, const abi::SegmentRun &run) override {
+    if (status_.ok() && !waitsForCopy(program_.commands[command]))
+      status_ = repeat(command, run);
   }
   /// Adds one line per kind of command to lines_.
   Status finish();
@@ -87,11 +87,11 @@ private:
     std::string worstAt;
   };
 
-  Status repeat(size_t command, int64_t iteration);
-  ResultDistance compare(const Command &command, int64_t iteration,
+  Status repeat(size_t command, const abi::SegmentRun &run);
+  ResultDistance compare(const Command &command, const abi::SegmentRun &run,
                          const Slot &slot,
                          const std::vector<char> &before) const;
-  void count(size_t command, int64_t iteration, const Slot &slot,
+  void count(size_t command, const abi::SegmentRun &run, const Slot &slot,
              const ResultDistance &distance);
 
   const ProgramInfo &info_;
@@ -129,11 +129,11 @@ Status TraceReader::end() const {
                           "executable, expected none");
 }
 
-void OpRepeater::before(size_t command, int64_t) {
+void OpRepeater::before(size_t command, const abi::SegmentRun &run) {
   before_.clear();
   for (size_t index : writtenSlots(program_, command)) {
     const Slot &slot = program_.slots[index];
-    const char *bytes = arenas_.at({slot.offset, slot.arena});
+    const char *bytes = arenas_.at(slot.at(run));
     before_.emplace_back(bytes, bytes + slot.bytes);
   }
 }
@@ -142,11 +142,12 @@ void OpRepeater::before(size_t command, int64_t) {
 /// start of the slot. Omits arguments of unknown size, and the c operand of a
 /// gemm, whose rows may be padded.
 static std::vector<std::pair<int64_t, int64_t>>
-writtenRanges(const Command &command, int64_t iteration, const Slot &slot) {
+writtenRanges(const Command &command, const abi::SegmentRun &run,
+              const Slot &slot) {
   std::vector<std::pair<int64_t, int64_t>> ranges;
   for (const MemoryAccess &result : resultsOf(command)) {
-    Place place = result.ref.at(iteration);
-    int64_t begin = place.offset - slot.offset;
+    Place place = result.ref.at(run);
+    int64_t begin = place.offset - slot.at(run).offset;
     if (result.use != AccessUse::Matrix && result.bytes != unknownBytes &&
         place.arena == slot.arena && begin >= 0 && begin < slot.bytes)
       ranges.push_back({begin, std::min(begin + result.bytes, slot.bytes)});
@@ -173,18 +174,18 @@ static void copyGaps(const Slot &slot, const char *from, char *to) {
                 size_t(slot.rowPitch - slot.rowBytes));
 }
 
-ResultDistance OpRepeater::compare(const Command &command, int64_t iteration,
-                                   const Slot &slot,
+ResultDistance OpRepeater::compare(const Command &command,
+                                   const abi::SegmentRun &run, const Slot &slot,
                                    const std::vector<char> &before) const {
-  const char *own = arenas_.at({slot.offset, slot.arena});
+  const char *own = arenas_.at(slot.at(run));
   if (std::memcmp(own, other_.data(), size_t(slot.bytes)) == 0)
     return {};
   bool ofMatmul = isMatmul(command);
-  auto ranges = writtenRanges(command, iteration, slot);
+  auto ranges = writtenRanges(command, run, slot);
   // Of the results of a matmul (matrix, bias gradient, aux), writtenRanges()
   // omits only the matrix. Therefore a slot without ranges contains the matrix.
   if (ofMatmul && !command.epilogue && ranges.empty())
-    return gemmDistance(command, iteration, arenas_, slot, other_.data());
+    return gemmDistance(command, run, arenas_, slot, other_.data());
   if (ranges.empty())
     ranges.push_back({0, slot.bytes});
   double longestSum = ofMatmul ? double(command.k) : 64;
@@ -208,8 +209,8 @@ static std::string shareText(const ResultDistance &distance) {
   return text;
 }
 
-void OpRepeater::count(size_t index, int64_t iteration, const Slot &slot,
-                       const ResultDistance &distance) {
+void OpRepeater::count(size_t index, const abi::SegmentRun &run,
+                       const Slot &slot, const ResultDistance &distance) {
   const Command &command = program_.commands[index];
   Tally &tally = tallies_[commandKindName(command.kind)];
   ++tally.results;
@@ -217,9 +218,8 @@ void OpRepeater::count(size_t index, int64_t iteration, const Slot &slot,
   tally.flushed += distance.sameButSubnormals();
   std::string at =
       std::string(commandKindName(command.kind)) + " " +
-      inQuotes(command.name) + " (commands[" + std::to_string(index) + "])" +
-      (iteration ? ", iteration " + std::to_string(iteration) : std::string()) +
-      ", result " + inQuotes(slot.name) +
+      inQuotes(command.name) + " (commands[" + std::to_string(index) + "]" +
+      program_.ofMicrobatch(index, run) + "), result " + inQuotes(slot.name) +
       (distance.raw ? " of unknown type, which must be bitwise equal" : "");
   if (!distance.same && distance.share() >= tally.worst.share()) {
     tally.worst = distance;
@@ -233,7 +233,7 @@ void OpRepeater::count(size_t index, int64_t iteration, const Slot &slot,
                       shareText(distance), false});
 }
 
-Status OpRepeater::repeat(size_t index, int64_t iteration) {
+Status OpRepeater::repeat(size_t index, const abi::SegmentRun &run) {
   auto what = [&](const char *number) {
     return "in program " + inQuotes(info_.name) + ", the " + number +
            " in the record of commands[" + std::to_string(index) + "]";
@@ -241,7 +241,7 @@ Status OpRepeater::repeat(size_t index, int64_t iteration) {
   std::vector<size_t> slots = writtenSlots(program_, index);
   Status status = trace_.expect(index, what("index"));
   if (status.ok())
-    status = trace_.expect(uint64_t(iteration), what("iteration"));
+    status = trace_.expect(uint64_t(run.microbatch), what("micro-batch"));
   if (status.ok())
     status = trace_.expect(slots.size(), what("number of buffers"));
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -253,11 +253,10 @@ Status OpRepeater::repeat(size_t index, int64_t iteration) {
       status = trace_.bytes(other_.data(), slot.bytes);
     if (!status.ok())
       return status;
-    copyGaps(slot, arenas_.at({slot.offset, slot.arena}), other_.data());
-    count(index, iteration, slot,
-          compare(program_.commands[index], iteration, slot, before_[i]));
-    std::memcpy(arenas_.at({slot.offset, slot.arena}), other_.data(),
-                other_.size());
+    copyGaps(slot, arenas_.at(slot.at(run)), other_.data());
+    count(index, run, slot,
+          compare(program_.commands[index], run, slot, before_[i]));
+    std::memcpy(arenas_.at(slot.at(run)), other_.data(), other_.size());
   }
   return status;
 }

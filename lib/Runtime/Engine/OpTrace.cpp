@@ -7,7 +7,6 @@
 
 #include "OpTrace.h"
 
-#include "CommandWalk.h"
 #include "kiln/Support/OutputFile.h"
 
 #include <algorithm>
@@ -19,12 +18,8 @@ namespace kiln::runtime {
 /// Maximum size of a trace in bytes.
 static constexpr int64_t largestTrace = int64_t(256) << 20;
 
-bool hasNoRecord(const Command &command) {
-  return endsLoop(command) || waitsForCopy(command);
-}
-
 /// Returns true if `slot` is live at command `index` and contains the first
-/// byte of `ref`.
+/// byte of `ref`. Compares the offsets for micro-batch 0 and ring slot 0.
 static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
   return slot.arena == ref.arena && slot.first <= int64_t(index) &&
          int64_t(index) <= slot.last && slot.offset <= ref.offset &&
@@ -51,14 +46,14 @@ int64_t traceHostBegin(const ProgramFile &file) {
 /// Returns the approximate size of the trace of one program.
 static int64_t traceBytes(const ProgramFile &file, const Program &program) {
   int64_t bytes = traceHostBegin(file) + file.hostArenaBytes;
-  std::vector<int64_t> runs = runsOf(program.commands);
   for (size_t i = 0; i < program.commands.size(); ++i) {
     int64_t written = 0;
     for (size_t slot : writtenSlots(program, i))
       written += program.slots[slot].bytes;
-    if (written > largestTrace / runs[i])
+    int64_t executions = program.executionsOf(i);
+    if (written > largestTrace / executions)
       return largestTrace + 1;
-    bytes += written * runs[i];
+    bytes += written * executions;
     if (bytes > largestTrace)
       return bytes;
   }
@@ -72,17 +67,17 @@ public:
   TraceWriter(const Program &program, const Arenas &arenas, OutputFile &out)
       : program_(program), arenas_(arenas), out_(out) {}
 
-  void after(size_t command, int64_t iteration) override {
-    if (hasNoRecord(program_.commands[command]))
+  void after(size_t command, const abi::SegmentRun &run) override {
+    if (waitsForCopy(program_.commands[command]))
       return;
     std::vector<size_t> slots = writtenSlots(program_, command);
     number(command);
-    number(uint64_t(iteration));
+    number(uint64_t(run.microbatch));
     number(slots.size());
     for (size_t index : slots) {
       const Slot &slot = program_.slots[index];
       number(index);
-      bytes(arenas_.at({slot.offset, slot.arena}), slot.bytes);
+      bytes(arenas_.at(slot.at(run)), slot.bytes);
     }
   }
   void number(uint64_t value) { bytes(&value, sizeof(value)); }
@@ -109,7 +104,7 @@ class OpWatcher final : public CommandObserver {
 public:
   OpWatcher(const Program &program, const Arenas &arenas,
             const std::function<void(const OpResult &)> &observe);
-  void after(size_t command, int64_t iteration) override;
+  void after(size_t command, const abi::SegmentRun &run) override;
 
 private:
   const Program &program_;
@@ -133,20 +128,21 @@ OpWatcher::OpWatcher(const Program &program, const Arenas &arenas,
       for (size_t slot : slots_.back())
         if (liesIn(program.slots[slot], result.ref, i) &&
             (result.ref.offset != program.slots[slot].offset ||
-             result.ref.stride != 0))
+             result.ref.stride != 0 ||
+             result.ref.ring != program.slots[slot].ring))
           whole_[slot] = false;
   }
 }
 
-void OpWatcher::after(size_t command, int64_t iteration) {
+void OpWatcher::after(size_t command, const abi::SegmentRun &run) {
   const Command &info = program_.commands[command];
-  if (hasNoRecord(info))
+  if (waitsForCopy(info))
     return;
   for (size_t index : slots_[command]) {
     const Slot &slot = program_.slots[index];
-    observe_({command, commandKindName(info.kind), info.name, iteration,
-              slot.name, arenas_.at({slot.offset, slot.arena}), slot.bytes,
-              slot.rowBytes, slot.rowPitch, whole_[index]});
+    observe_({command, commandKindName(info.kind), info.name, run.microbatch,
+              slot.name, arenas_.at(slot.at(run)), slot.bytes, slot.rowBytes,
+              slot.rowPitch, whole_[index]});
   }
 }
 

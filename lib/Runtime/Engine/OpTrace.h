@@ -33,11 +33,8 @@ inline constexpr char opTraceMagic[] = "KILNOPS1";
 /// The number that marks the end of one program's part of the trace.
 inline constexpr uint64_t opTraceEnd = UINT64_MAX;
 
-/// Returns true if the trace has no entry for the command, because the command
-/// writes no memory.
-bool hasNoRecord(const Command &command);
-
-/// Returns the indexes of the slots that a command writes.
+/// Returns the indexes of the slots that a command writes. Of a slot in a ring,
+/// an execution of the command writes the instance Slot::at().
 std::vector<size_t> writtenSlots(const Program &program, size_t command);
 
 /// Returns the offset of the host arena in a trace: the size of the device

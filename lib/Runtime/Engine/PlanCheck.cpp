@@ -77,14 +77,19 @@ int64_t PlanCheck::highestChanged(ArenaKind kind, unsigned char pattern) const {
 void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
   if (!arenas_.of(kind).data())
     return;
+  const Program &program = file_.programs[index];
   int64_t highest = file_.stateBytesOf(kind), highestButWorkspace = highest;
-  for (const Slot &slot : file_.programs[index].slots) {
+  // The order of the micro-batches may need fewer ring slots than are planned.
+  int64_t lastUsed = 0;
+  for (const ProgramRun &entry : program.runs)
+    lastUsed = std::max(lastUsed, entry.run.slot);
+  for (const Slot &slot : program.slots) {
     if (slot.arena != kind)
       continue;
-    highest = std::max(highest, slot.offset + slot.bytes);
+    int64_t end = slot.offset + slot.ring * lastUsed + slot.bytes;
+    highest = std::max(highest, end);
     if (slot.slotClass != SlotClass::Workspace)
-      highestButWorkspace =
-          std::max(highestButWorkspace, slot.offset + slot.bytes);
+      highestButWorkspace = std::max(highestButWorkspace, end);
   }
   // If the highest slot is a workspace, its last bytes may be unchanged,
   // because the vendor library and idle threads need not write all of a
@@ -138,11 +143,12 @@ Status PlanCheck::checkCopies(size_t index) {
 
 Status PlanCheck::checkWrites(size_t index) {
   const Program &program = file_.programs[index];
-  int64_t runs = 1;
-  for (const Command &command : program.commands)
-    runs += std::max<int64_t>(command.count, 1);
-  int64_t bytes = std::min(compareBudgetBytes / runs, copyBudgetBytes);
-  WriteWatch watch(file_, program, arenas_, bytes / WriteWatch::pageBytes);
+  int64_t executions = 1;
+  for (size_t i = 0; i < program.commands.size(); ++i)
+    executions += program.executionsOf(i);
+  int64_t bytes = std::min(compareBudgetBytes / executions, copyBudgetBytes);
+  WriteWatch watch(file_, program, arenas_,
+                   std::max<int64_t>(bytes / WriteWatch::pageBytes, 1));
   Status status = runPainted(index, nanPattern, &watch);
   if (!status.ok())
     return status;
@@ -171,30 +177,41 @@ Status PlanCheck::checkWrites(size_t index) {
 
 namespace {
 
-/// Fills slots with NaN after their last use.
+/// Fills slots with NaN after their last use. A slot with a lifetime for each
+/// micro-batch is filled in each of them, and any other slot is filled once.
 class Poisoner final : public CommandObserver {
 public:
   Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas);
 
-  size_t candidates() const { return slots_.size(); }
-  const Slot &candidate(size_t i) const { return *slots_[i]; }
-  /// Selects the candidates with indexes in [begin, end). Only selected
-  /// candidates are filled.
+  size_t candidates() const { return ends_.size(); }
+  const Slot &candidate(size_t i) const { return *ends_[i].slot; }
+  /// Selects candidates [begin, end) for poisoning.
   void choose(size_t begin, size_t end) {
     begin_ = begin;
     end_ = end;
   }
-  void after(size_t command, int64_t iteration) override;
+  void after(size_t command, const abi::SegmentRun &run) override;
 
 private:
-  void poison(const Slot &slot);
+  /// The end of a slot's lifetime.
+  struct End {
+    int64_t command; ///< The last command of the lifetime.
+    const Slot *slot;
+
+    bool operator<(const End &other) const {
+      return std::tie(command, slot) < std::tie(other.command, other.slot);
+    }
+  };
+
+  int64_t endOf(const Slot &slot) const;
+  void poison(const End &end, const abi::SegmentRun &run);
   bool isIntegerInput(const Slot &slot) const;
 
   const ProgramFile &file_;
   size_t index_;
   const Program &program_;
   const Arenas &arenas_;
-  std::vector<const Slot *> slots_; ///< Sorted by last use.
+  std::vector<End> ends_; ///< In ascending order.
   size_t begin_ = 0, end_ = 0;
 };
 
@@ -207,11 +224,26 @@ Poisoner::Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas)
     if (slot.offset >= file.stateBytesOf(slot.arena) && slot.bytes > 0 &&
         slot.slotClass != SlotClass::Output && slot.last >= 0 &&
         slot.last < int64_t(program_.commands.size()))
-      slots_.push_back(&slot);
-  std::sort(slots_.begin(), slots_.end(), [](const Slot *a, const Slot *b) {
-    return std::tie(a->last, a) < std::tie(b->last, b);
-  });
-  end_ = slots_.size();
+      ends_.push_back({endOf(slot), &slot});
+  std::sort(ends_.begin(), ends_.end());
+  end_ = ends_.size();
+}
+
+/// Returns the last command of the slot's lifetime. If a slot that is live
+/// during all micro-batches is not used after them, this is the last command
+/// that the last execution of the backward segment executes. If that execution
+/// has no commands, returns the maximum number, so that the slot is not filled.
+int64_t Poisoner::endOf(const Slot &slot) const {
+  int64_t end = program_.lifetimeOf(slot).last;
+  if (program_.livesPerMicrobatch(slot) || !program_.microbatches.contains(end))
+    return end;
+  auto backward = int64_t(program_.microbatches.backward);
+  // With one micro-batch, the last execution is also the first one.
+  bool skipsFirst = program_.microbatches.count > 1;
+  while (skipsFirst && end >= backward &&
+         program_.commands[size_t(end)].when == When::First)
+    --end;
+  return end >= backward ? end : INT64_MAX;
 }
 
 /// Returns true if the slot is an integer input. Such slots are filled with
@@ -227,40 +259,45 @@ bool Poisoner::isIntegerInput(const Slot &slot) const {
   return false;
 }
 
-void Poisoner::poison(const Slot &slot) {
+void Poisoner::poison(const End &end, const abi::SegmentRun &run) {
+  const Slot &slot = *end.slot;
   int pattern = isIntegerInput(slot) ? 0 : nanPattern;
   // Skip the bytes that also belong to a slot that is live at the last use of
   // this slot and after it.
   std::vector<const Slot *> heirs;
   for (const Slot &other : program_.slots)
     if (&other != &slot && other.arena == slot.arena &&
-        other.first <= slot.last &&
-        (other.last > slot.last || other.slotClass == SlotClass::Output) &&
-        other.offset < slot.offset + slot.bytes &&
-        slot.offset < other.offset + other.bytes)
+        other.first <= end.command &&
+        (endOf(other) > end.command || other.slotClass == SlotClass::Output) &&
+        other.at(run).offset < slot.at(run).offset + slot.bytes &&
+        slot.at(run).offset < other.at(run).offset + other.bytes)
       heirs.push_back(&other);
-  std::sort(heirs.begin(), heirs.end(),
-            [](const Slot *a, const Slot *b) { return a->offset < b->offset; });
+  std::sort(heirs.begin(), heirs.end(), [&](const Slot *a, const Slot *b) {
+    return a->at(run).offset < b->at(run).offset;
+  });
   char *arena = arenas_.of(slot.arena).data();
-  int64_t begin = slot.offset, end = slot.offset + slot.bytes;
+  int64_t begin = slot.at(run).offset, last = begin + slot.bytes;
   for (const Slot *heir : heirs) {
-    if (heir->offset > begin)
-      std::memset(arena + begin, pattern, size_t(heir->offset - begin));
-    begin = std::max(begin, heir->offset + heir->bytes);
+    int64_t next = heir->at(run).offset;
+    if (next > begin)
+      std::memset(arena + begin, pattern, size_t(next - begin));
+    begin = std::max(begin, next + heir->bytes);
   }
-  if (begin < end)
-    std::memset(arena + begin, pattern, size_t(end - begin));
+  if (begin < last)
+    std::memset(arena + begin, pattern, size_t(last - begin));
 }
 
-void Poisoner::after(size_t command, int64_t) {
+void Poisoner::after(size_t command, const abi::SegmentRun &run) {
   auto first = std::lower_bound(
-      slots_.begin(), slots_.end(), int64_t(command),
-      [](const Slot *slot, int64_t value) { return slot->last < value; });
-  for (auto it = first; it != slots_.end() && (*it)->last == int64_t(command);
+      ends_.begin(), ends_.end(), int64_t(command),
+      [](const End &end, int64_t value) { return end.command < value; });
+  for (auto it = first; it != ends_.end() && it->command == int64_t(command);
        ++it) {
-    auto i = size_t(it - slots_.begin());
-    if (begin_ <= i && i < end_)
-      poison(**it);
+    auto i = size_t(it - ends_.begin());
+    // The last execution in an order is that of a backward segment.
+    if (begin_ <= i && i < end_ &&
+        (run.isLast || program_.livesPerMicrobatch(*it->slot)))
+      poison(*it, run);
   }
 }
 

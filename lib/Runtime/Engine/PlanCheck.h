@@ -19,8 +19,10 @@
 //  * writes: A command must change only the slots and states that contain its
 //    results, and its temporary memory. Copies are executed at their starts.
 //  * lifetimes: Every slot is filled with NaN immediately after its last use
-//    according to the plan. Outputs and states must not change, neither with
-//    copies executed at their starts nor with copies executed at their waits.
+//    according to the plan: after the last use in each micro-batch, if it has a
+//    lifetime for each micro-batch. Outputs and states must not change, neither
+//    with copies executed at their starts nor with copies executed at their
+//    waits.
 //
 //===----------------------------------------------------------------------===//
 

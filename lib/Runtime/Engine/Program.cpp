@@ -8,108 +8,54 @@
 #include "kiln/Runtime/Engine/Program.h"
 
 #include "CommandReader.h"
-#include "CommandWalk.h"
 #include "CopyOrder.h"
 #include "DescriptionParser.h"
 #include "LaunchGroups.h"
 #include "QueueReader.h"
 #include "Roles.h"
 #include "SegmentReader.h"
+#include "SlotReader.h"
 #include "WrittenStates.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Json.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 using namespace kiln::support;
 
 namespace kiln::runtime {
 
-static constexpr std::array<std::pair<const char *, SlotClass>, 9> slotClasses =
-    {{{"parameter", SlotClass::Parameter},
-      {"optimizer", SlotClass::Optimizer},
-      {"gradient", SlotClass::Gradient},
-      {"activation", SlotClass::Activation},
-      {"workspace", SlotClass::Workspace},
-      {"communication", SlotClass::Communication},
-      {"input", SlotClass::Input},
-      {"output", SlotClass::Output},
-      {"constant", SlotClass::Constant}}};
-
-const char *slotClassName(SlotClass slotClass) {
-  for (auto &[name, value] : slotClasses)
-    if (value == slotClass)
-      return name;
-  return "unknown";
-}
-
-const SegmentRun &Program::segmentOf(std::size_t command) const {
+const ProgramSegment &Program::segmentOf(std::size_t command) const {
   auto after = std::partition_point(
       segments.begin(), segments.end(),
-      [=](const SegmentRun &run) { return run.end <= command; });
+      [=](const ProgramSegment &segment) { return segment.end <= command; });
   return *after;
 }
 
-/// Reads Slot::rowBytes and Slot::rowPitch.
-static void readRows(const Node &node, Slot &slot) {
-  if (node.size() != 2)
-    return node.fail("has " + std::to_string(node.size()) +
-                     " entries, expected [bytes of a row, pitch in bytes]");
-  slot.rowBytes = node.element(0).integer(1);
-  slot.rowPitch = node.element(1).integer(1);
-  if (node.failed())
-    return;
-  if (slot.rowPitch <= slot.rowBytes || slot.bytes < slot.rowBytes ||
-      (slot.bytes - slot.rowBytes) % slot.rowPitch != 0)
-    node.fail("has rows of " + std::to_string(slot.rowBytes) +
-              " bytes with a pitch of " + std::to_string(slot.rowPitch) +
-              " bytes, expected a pitch of more than the bytes of a row, and a "
-              "last row that ends at the end of the slot, byte " +
-              std::to_string(slot.bytes));
+int64_t Program::executionsOf(std::size_t command) const {
+  bool isRepeated = microbatches.contains(int64_t(command)) &&
+                    commands[command].when == When::Always;
+  return isRepeated ? microbatches.count : 1;
 }
 
-/// Reads Slot::type.
-static void readSlotType(const Node &node, Slot &slot) {
-  std::string name = node.text();
-  slot.type = elementTypeNamed(name);
-  if (node.failed())
-    return;
-  if (!slot.type)
-    return node.fail("is " + inQuotes(name) + ", which is not an element type");
-  int64_t width = bytesOf(*slot.type);
-  if (slot.bytes % width != 0)
-    node.fail("is " + name + ", but the slot's " + std::to_string(slot.bytes) +
-              " bytes are not a whole number of elements");
+Lifetime Program::lifetimeOf(const Slot &slot) const {
+  Lifetime life = {slot.first, slot.last};
+  if (livesPerMicrobatch(slot))
+    return life;
+  if (microbatches.contains(life.first))
+    life.first = int64_t(microbatches.forward);
+  if (microbatches.contains(life.last))
+    life.last = int64_t(microbatches.end) - 1;
+  return life;
 }
 
-static Slot readSlot(const Node &node, const ProgramFile &file) {
-  Slot slot;
-  slot.name = node.at("name").text();
-  Node slotClass = node.at("class");
-  std::string className = slotClass.text();
-  bool known = false;
-  for (auto &[name, value] : slotClasses) {
-    if (className == name) {
-      slot.slotClass = value;
-      known = true;
-    }
-  }
-  if (!known)
-    slotClass.fail("is " + inQuotes(className) +
-                   ", which is not a class of slots");
-  slot.bytes = node.at("bytes").integer(0);
-  slot.arena = readArena(node);
-  slot.offset = readOffset(node.at("offset"), slot.bytes, file, slot.arena);
-  slot.first = node.at("first").integer();
-  slot.last = node.at("last").integer();
-  if (std::optional<Node> dtype = node.find("dtype"))
-    readSlotType(*dtype, slot);
-  if (std::optional<Node> rows = node.find("rows"))
-    readRows(*rows, slot);
-  return slot;
+std::string Program::ofMicrobatch(std::size_t command,
+                                  const abi::SegmentRun &run) const {
+  return microbatches.contains(int64_t(command))
+             ? " for micro-batch " + std::to_string(run.microbatch)
+             : "";
 }
 
 static void readBoundary(const Node &node, ValueInfo &value) {
@@ -146,22 +92,6 @@ static void readValues(const Node &node, const ProgramFile &file,
   }
 }
 
-/// Maximum number of stream actions of a program for a GPU, after its loops
-/// have been unrolled.
-static constexpr int64_t maxActions = int64_t(1) << 22;
-
-static void checkUnrolled(const Node &node, const ProgramFile &file,
-                          const Program &program) {
-  if (file.description.target.kind == TargetKind::Cpu)
-    return;
-  int64_t actions = 0;
-  for (int64_t runs : runsOf(program.commands))
-    if (actions += runs; actions > maxActions)
-      return node.fail("executes more than " + std::to_string(maxActions) +
-                       " commands, the maximum for a GPU; a command in a loop "
-                       "counts once per iteration");
-}
-
 static Program readProgram(const Node &node, ProgramFile &file,
                            int64_t kernelCount, ProgramInfo &info) {
   Program program;
@@ -172,9 +102,7 @@ static Program readProgram(const Node &node, ProgramFile &file,
   segments.read(file, kernelCount, program);
   if (std::optional<Node> slots = node.find("slots"))
     for (std::size_t i = 0; i < slots->size() && !node.failed(); ++i)
-      program.slots.push_back(readSlot(slots->element(i), file));
-  if (!node.failed())
-    checkUnrolled(node, file, program);
+      program.slots.push_back(readSlot(slots->element(i), file, program));
   if (!node.failed())
     checkGroups(segments, file, program);
   if (!node.failed())

@@ -139,18 +139,15 @@ static void readAfter(const Node &node, const ProgramFile &file,
   }
 }
 
-/// Checks that the node of a command that runs on no queue has neither 'queue'
+/// Checks that the node of a command that no queue executes has neither 'queue'
 /// nor 'after'.
 static void refuseQueue(const Node &node) {
   for (const char *key : {"queue", "after"})
     if (std::optional<Node> field = node.find(key))
-      return field->fail("is given, but loop_begin, loop_end and copy_wait do "
-                         "not run on a queue");
+      return field->fail("is given, but a copy_wait does not run on a queue");
 }
 
 void readQueueUse(const Node &node, const ProgramFile &file, Command &command) {
-  if (beginsLoop(command) || endsLoop(command))
-    return refuseQueue(node);
   if (waitsForCopy(command)) {
     refuseQueue(node);
     return readHeldQueues(node, file, command);

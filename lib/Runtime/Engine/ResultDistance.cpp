@@ -109,23 +109,23 @@ static void forEachElement(const GemmOperand &operand, int64_t batch,
 }
 
 static double normOf(const GemmOperand &operand, const Command &command,
-                     int64_t iteration, const Arenas &arenas, int64_t rows,
-                     int64_t columns) {
+                     const abi::SegmentRun &run, const Arenas &arenas,
+                     int64_t rows, int64_t columns) {
   if (operand.trans)
     std::swap(rows, columns);
   Squares squares(command.type);
-  const char *begin = arenas.at(operand.ref.at(iteration));
+  const char *begin = arenas.at(operand.ref.at(run));
   forEachElement(operand, command.batch, rows, columns,
                  int64_t(squares.bytes()),
                  [&](int64_t offset) { squares.add(begin + offset); });
   return squares.size();
 }
 
-ResultDistance gemmDistance(const Command &command, int64_t iteration,
+ResultDistance gemmDistance(const Command &command, const abi::SegmentRun &run,
                             const Arenas &arenas, const Slot &slot,
                             const char *other) {
-  const char *own = arenas.at({slot.offset, slot.arena});
-  int64_t begin = command.c.ref.at(iteration).offset - slot.offset;
+  const char *own = arenas.at(slot.at(run));
+  int64_t begin = command.c.ref.at(run).offset - slot.at(run).offset;
   Squares squares(command.resultType);
   auto width = int64_t(squares.bytes());
   bool same = true;
@@ -137,10 +137,9 @@ ResultDistance gemmDistance(const Command &command, int64_t iteration,
                    same &= std::memcmp(a, b, std::size_t(width)) == 0;
                  });
   double inner = double(std::max<int64_t>(command.k, 1));
-  double terms =
-      normOf(command.a, command, iteration, arenas, command.m, command.k) *
-      normOf(command.b, command, iteration, arenas, command.k, command.n) /
-      std::sqrt(inner);
+  double terms = normOf(command.a, command, run, arenas, command.m, command.k) *
+                 normOf(command.b, command, run, arenas, command.k, command.n) /
+                 std::sqrt(inner);
   ResultDistance distance;
   distance.same = same;
   distance.error = squares.difference();

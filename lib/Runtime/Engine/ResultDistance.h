@@ -58,10 +58,11 @@ ResultDistance tensorDistance(ElementType type, const char *before,
 /// Compares two results whose type is unknown. Their bytes must be equal.
 ResultDistance rawDistance(const char *own, const char *other, int64_t bytes);
 
-/// Compares two results of a GEMM: the contents of `slot` in the arenas, and
-/// `other`, which has the layout of `slot`. The operands must still be in the
-/// arenas. Bytes of the slot outside the result matrices are ignored.
-ResultDistance gemmDistance(const Command &command, int64_t iteration,
+/// Compares two results of an execution of a GEMM: the contents of `slot` in
+/// the arenas, and `other`, which has the layout of `slot`. The operands must
+/// still be in the arenas. Bytes of the slot outside the result matrices are
+/// ignored.
+ResultDistance gemmDistance(const Command &command, const abi::SegmentRun &run,
                             const Arenas &arenas, const Slot &slot,
                             const char *other);
 

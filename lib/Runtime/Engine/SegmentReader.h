@@ -6,21 +6,25 @@
 //===----------------------------------------------------------------------===//
 //
 // A program description contains a table of segments and an order. A segment is
-// a list of commands. The order is a list of segment names. Each segment is
-// read once. The Program in memory is the list of all commands in execution
-// order. The reader stores where each of these commands is in the description,
-// so that later checks of the whole list can report the location of an error.
+// a list of commands. An entry of the order is the name of a segment, or the
+// micro-batches, which execute a forward and a backward segment several times.
+// Each segment is read once. The Program in memory has a list of the commands
+// of all entries. The reader stores where each of these commands is in the
+// description, so that later checks of the whole list can report the location
+// of an error.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_LIB_RUNTIME_ENGINE_SEGMENTREADER_H
 #define KILN_LIB_RUNTIME_ENGINE_SEGMENTREADER_H
 
+#include "CommandReader.h"
 #include "kiln/Runtime/Engine/Program.h"
 #include "kiln/Support/JsonReader.h"
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,35 +39,50 @@ public:
   SegmentReader(const SegmentReader &) = delete;
   SegmentReader &operator=(const SegmentReader &) = delete;
 
-  /// Reads the commands and segments of `program`.
+  /// Reads the commands, segments and runs of `program`.
   void read(const ProgramFile &file, int64_t kernelCount, Program &program);
 
-  /// Returns the node of command `index` in execution order.
+  /// Returns the node of the command with this index in Program::commands.
   support::Node command(std::size_t index) const;
-  /// Reports an error of command `index` in execution order.
+  /// Reports an error of the command with this index in Program::commands.
   void fail(std::size_t index, const std::string &problem) const;
   bool failed() const { return segments_.failed(); }
 
 private:
-  /// One run of a segment. `begin` is the index in execution order of the run's
-  /// first command.
-  struct Run {
-    std::size_t segment, begin;
+  /// A segment of the description.
+  struct Entry {
+    explicit Entry(const support::Node &segment)
+        : node(segment), commands(node.at("commands")) {}
+
+    support::Node node, commands;
+    std::size_t uses = 0; ///< How often 'order' contains the segment.
+    SegmentContext context;
+    std::vector<Command> list;
+  };
+  /// One occurrence of a segment in Program::commands. `begin` is the index of
+  /// its first command.
+  struct Place {
+    std::size_t entry, begin;
   };
 
-  std::vector<std::vector<Command>> readTable(const ProgramFile &file,
-                                              int64_t kernelCount);
-  std::size_t findSegment(const support::Node &entry) const;
-  const Run &runOf(std::size_t command) const;
+  void readNames();
+  void readOrder();
+  void readMicrobatches(const support::Node &node);
+  void addPlace(const support::Node &name, const SegmentContext &context);
+  void readCommands(const ProgramFile &file, int64_t kernelCount);
+  void checkSize(const ProgramFile &file) const;
+  void layOut(Program &program);
+  void addRuns(Program &program) const;
 
   support::Node segments_, order_;
-  /// Indexed by segment. entries_ and commands_ must not reallocate, because
-  /// each node contains a pointer to its parent.
-  std::vector<support::Node> entries_;
-  /// For each segment, its member "commands".
-  std::vector<support::Node> commands_;
-  std::map<std::string, std::size_t> indexes_; ///< Segment indexes by name.
-  std::vector<Run> runs_;                      ///< In execution order.
+  /// The vector must not reallocate, because each node contains a pointer to
+  /// its parent.
+  std::vector<Entry> entries_;
+  std::map<std::string, std::size_t> indexes_; ///< Indexes in entries_ by name.
+  /// In the order of Program::commands. Indexed like Program::segments.
+  std::vector<Place> places_;
+  /// The order of the micro-batches, if there are any.
+  std::optional<abi::SegmentOrder> microbatchOrder_;
 };
 
 } // namespace kiln::runtime

@@ -35,9 +35,13 @@ WriteWatch::WriteWatch(const ProgramFile &file, const Program &program,
   if (totalPages_ > pageBudget) {
     stride = (totalPages_ + pageBudget - 1) / pageBudget;
     for (const Slot &slot : program.slots) {
-      pages_.push_back(
-          {slot.arena, std::max<int64_t>(slot.offset - 1, 0) / pageBytes});
-      pages_.push_back({slot.arena, (slot.offset + slot.bytes) / pageBytes});
+      int64_t instances = slot.ring > 0 ? program.microbatches.slots : 1;
+      for (int64_t i = 0; i < instances; ++i) {
+        int64_t begin = slot.offset + i * slot.ring;
+        pages_.push_back(
+            {slot.arena, std::max<int64_t>(begin - 1, 0) / pageBytes});
+        pages_.push_back({slot.arena, (begin + slot.bytes) / pageBytes});
+      }
     }
   }
   for (ArenaKind kind : arenaKinds)
@@ -54,15 +58,26 @@ void WriteWatch::begin() {
                 size_t(pageBytes));
 }
 
+/// Returns true if `slot` is live at the command, and the instance that an
+/// execution uses contains `place`.
+static bool liesIn(const Slot &slot, size_t command, const abi::SegmentRun &run,
+                   const Place &place) {
+  int64_t begin = slot.at(run).offset;
+  return slot.arena == place.arena && slot.first <= int64_t(command) &&
+         int64_t(command) <= slot.last && begin <= place.offset &&
+         place.offset < begin + slot.bytes;
+}
+
 /// Adds the live slots and the states that contain `place` to `allowed`.
 /// `place` is the first byte of a result of the command.
-void WriteWatch::allowAt(size_t command, const Place &place,
+void WriteWatch::allowAt(size_t command, const abi::SegmentRun &run,
+                         const Place &place,
                          std::vector<Range> &allowed) const {
   for (const Slot &slot : program_.slots)
-    if (slot.arena == place.arena && slot.first <= int64_t(command) &&
-        int64_t(command) <= slot.last && slot.offset <= place.offset &&
-        place.offset < slot.offset + slot.bytes)
-      allowed.push_back({slot.arena, slot.offset, slot.offset + slot.bytes});
+    if (liesIn(slot, command, run, place)) {
+      int64_t begin = slot.at(run).offset;
+      allowed.push_back({slot.arena, begin, begin + slot.bytes});
+    }
   if (place.offset >= file_.stateBytesOf(place.arena))
     return;
   for (size_t i = 0; i < file_.statePlaces.size(); ++i) {
@@ -75,15 +90,15 @@ void WriteWatch::allowAt(size_t command, const Place &place,
 }
 
 std::vector<WriteWatch::Range>
-WriteWatch::allowedWrites(size_t index, int64_t iteration) const {
+WriteWatch::allowedWrites(size_t index, const abi::SegmentRun &run) const {
   std::vector<Range> allowed;
   for (const MemoryAccess &access : accessesOf(program_.commands[index])) {
-    Place place = access.ref.at(iteration);
+    Place place = access.ref.at(run);
     if (access.isTemporary())
       allowed.push_back(
           {place.arena, place.offset, place.offset + access.bytes});
     else if (access.writes())
-      allowAt(index, place, allowed);
+      allowAt(index, run, place, allowed);
   }
   std::sort(allowed.begin(), allowed.end(), [](const Range &a, const Range &b) {
     return std::tie(a.arena, a.begin) < std::tie(b.arena, b.begin);
@@ -91,7 +106,8 @@ WriteWatch::allowedWrites(size_t index, int64_t iteration) const {
   return allowed;
 }
 
-std::string WriteWatch::describeByte(size_t command, const Place &place) const {
+std::string WriteWatch::describeByte(size_t command, const abi::SegmentRun &run,
+                                     const Place &place) const {
   int64_t offset = place.offset;
   std::string text = "byte " + std::to_string(offset) +
                      (place.arena == ArenaKind::Host ? " on the host" : "");
@@ -102,14 +118,22 @@ std::string WriteWatch::describeByte(size_t command, const Place &place) const {
       return text + " of state " + inQuotes(file_.description.states[i].name);
   }
   for (const Slot &slot : program_.slots)
-    if (slot.arena == place.arena && slot.first <= int64_t(command) &&
-        int64_t(command) <= slot.last && slot.offset <= offset &&
-        offset < slot.offset + slot.bytes)
+    if (liesIn(slot, command, run, place))
       return text + " of live slot " + inQuotes(slot.name);
+  for (const Slot &slot : program_.slots) {
+    int64_t distance = offset - slot.offset;
+    if (slot.ring > 0 && slot.arena == place.arena && distance >= 0 &&
+        distance / slot.ring < program_.microbatches.slots &&
+        distance % slot.ring < slot.bytes &&
+        program_.microbatches.contains(int64_t(command)))
+      return text + " of slot " + inQuotes(slot.name) +
+             " of another micro-batch";
+  }
   return text + ", in no live slot";
 }
 
-void WriteWatch::comparePage(size_t index, size_t command, int64_t iteration,
+void WriteWatch::comparePage(size_t index, size_t command,
+                             const abi::SegmentRun &run,
                              const std::vector<Range> &allowed) {
   const Page &page = pages_[index];
   int64_t begin = page.begin();
@@ -133,8 +157,9 @@ void WriteWatch::comparePage(size_t index, size_t command, int64_t iteration,
       continue;
     if (violation_.empty())
       violation_ = "command " + std::to_string(command) + " " +
-                   inQuotes(program_.commands[command].name) + " changed " +
-                   describeByte(command, {offset, page.arena});
+                   inQuotes(program_.commands[command].name) +
+                   program_.ofMicrobatch(command, run) + " changed " +
+                   describeByte(command, run, {offset, page.arena});
     break;
   }
   for (const Slot *slot : workspaces_) {
@@ -151,12 +176,10 @@ void WriteWatch::comparePage(size_t index, size_t command, int64_t iteration,
   std::memcpy(before, now, size_t(pageBytes));
 }
 
-void WriteWatch::after(size_t command, int64_t iteration) {
-  if (endsLoop(program_.commands[command]))
-    return;
-  std::vector<Range> allowed = allowedWrites(command, iteration);
+void WriteWatch::after(size_t command, const abi::SegmentRun &run) {
+  std::vector<Range> allowed = allowedWrites(command, run);
   for (size_t page = 0; page < pages_.size(); ++page)
-    comparePage(page, command, iteration, allowed);
+    comparePage(page, command, run, allowed);
 }
 
 } // namespace kiln::runtime

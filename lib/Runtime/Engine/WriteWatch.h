@@ -39,7 +39,7 @@ public:
 
   /// Copies the selected pages.
   void begin() override;
-  void after(size_t command, int64_t iteration) override;
+  void after(size_t command, const abi::SegmentRun &run) override;
 
   int64_t watchedPages() const { return int64_t(pages_.size()); }
   int64_t totalPages() const { return totalPages_; }
@@ -69,12 +69,14 @@ private:
   const char *dataOf(const Page &page) const {
     return arenas_.at({page.begin(), page.arena});
   }
-  std::vector<Range> allowedWrites(size_t command, int64_t iteration) const;
-  void allowAt(size_t command, const Place &place,
+  std::vector<Range> allowedWrites(size_t command,
+                                   const abi::SegmentRun &run) const;
+  void allowAt(size_t command, const abi::SegmentRun &run, const Place &place,
                std::vector<Range> &allowed) const;
-  void comparePage(size_t page, size_t command, int64_t iteration,
+  void comparePage(size_t page, size_t command, const abi::SegmentRun &run,
                    const std::vector<Range> &allowed);
-  std::string describeByte(size_t command, const Place &place) const;
+  std::string describeByte(size_t command, const abi::SegmentRun &run,
+                           const Place &place) const;
 
   const ProgramFile &file_;
   const Program &program_;

@@ -41,7 +41,7 @@ void markWrittenStates(ProgramFile &file) {
   for (const Program &program : file.programs)
     for (const Command &command : program.commands)
       for (const MemoryAccess &result : resultsOf(command))
-        mark(result.ref.at(0));
+        mark(result.ref.at(outsideMicrobatches()));
 }
 
 } // namespace kiln::runtime

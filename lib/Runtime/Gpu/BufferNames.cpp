@@ -26,8 +26,9 @@ BufferNames::BufferNames(const ProgramFile &file, const Program &program)
   }
 }
 
-std::string_view BufferNames::nameAt(std::size_t command, const Place &place,
-                                     bool writes) const {
+std::string_view BufferNames::nameAt(std::size_t command,
+                                     const abi::SegmentRun &run,
+                                     const Place &place, bool writes) const {
   auto holds = [&](const Place &begin, int64_t bytes) {
     return begin.arena == place.arena && begin.offset <= place.offset &&
            place.offset < begin.offset + bytes;
@@ -38,7 +39,7 @@ std::string_view BufferNames::nameAt(std::size_t command, const Place &place,
   const Slot *found = nullptr;
   for (std::size_t index : living_[command]) {
     const Slot &slot = program_.slots[index];
-    if (!holds({slot.offset, slot.arena}, slot.bytes))
+    if (!holds(slot.at(run), slot.bytes))
       continue;
     if (!found ||
         (writes ? slot.first > found->first : slot.first < found->first))
@@ -47,12 +48,10 @@ std::string_view BufferNames::nameAt(std::size_t command, const Place &place,
   return found ? std::string_view(found->name) : std::string_view();
 }
 
-std::string BufferNames::title(std::size_t command, int64_t iteration) const {
+std::string BufferNames::title(std::size_t command,
+                               const abi::SegmentRun &run) const {
   const Command &info = program_.commands[command];
-  std::string text = std::string(commandKindName(info.kind)) + " " +
-                     inQuotes(info.name) + " (commands[" +
-                     std::to_string(command) + "]";
-  if (iteration > 0)
-    text += " in iteration " + std::to_string(iteration);
-  return text + ")";
+  return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name) +
+         " (commands[" + std::to_string(command) + "]" +
+         program_.ofMicrobatch(command, run) + ")";
 }

@@ -27,16 +27,16 @@ public:
   const std::vector<std::size_t> &living(std::size_t command) const {
     return living_[command];
   }
-  /// Returns the name of the slot or state that contains the byte at `place`
-  /// when the command is executed, or an empty string if no slot or state does.
+  /// Returns the name of the slot or state that contains the byte at `place` in
+  /// an execution of the command, or an empty string if no slot or state does.
   /// If a result is stored in the memory of an operand, the slots of both
   /// contain the byte. In that case, returns the name of the result if `writes`
   /// is true, and otherwise the name of the operand.
-  std::string_view nameAt(std::size_t command, const Place &place,
-                          bool writes) const;
-  /// Formats a command and its iteration, such as "launch 'h.0.ln_1'
-  /// (commands[12])".
-  std::string title(std::size_t command, int64_t iteration) const;
+  std::string_view nameAt(std::size_t command, const abi::SegmentRun &run,
+                          const Place &place, bool writes) const;
+  /// Formats an execution of a command, such as "launch 'h.0.ln_1'
+  /// (commands[12] for micro-batch 3)".
+  std::string title(std::size_t command, const abi::SegmentRun &run) const;
 
 private:
   const ProgramFile &file_;

@@ -142,7 +142,7 @@ public:
   Status run();
 
 private:
-  Status visit(std::size_t command);
+  Status visit(std::size_t command, const abi::SegmentRun &run);
   Status finishCopy(int64_t token);
 
   const EmuProgram &program_;
@@ -183,7 +183,8 @@ Status OrderedRun::finishCopy(int64_t token) {
   const std::vector<Command> &commands = program_.program.commands;
   auto awaited =
       std::find_if(pending_.begin(), pending_.end(), [&](std::size_t action) {
-        return commands[actions[action].command].token == token;
+        return commands[actions[action].command].token.at(
+                   actions[action].run) == token;
       });
   if (awaited == pending_.end())
     return Status();
@@ -202,10 +203,10 @@ Status OrderedRun::finishCopy(int64_t token) {
   return Status();
 }
 
-Status OrderedRun::visit(std::size_t index) {
+Status OrderedRun::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.program.commands[index];
   if (waitsForCopy(command))
-    return finishCopy(command.token);
+    return finishCopy(command.token.at(run));
   std::size_t action = next_++;
   assert(program_.streams.actions[action].command == index &&
          "actions are in the order of the commands");
@@ -216,20 +217,17 @@ Status OrderedRun::visit(std::size_t index) {
 }
 
 Status OrderedRun::run() {
-  const std::vector<Command> &commands = program_.program.commands;
   if (observer_)
     observer_->begin();
-  for (CommandWalk walk(commands); walk.next();) {
+  for (CommandWalk walk(program_.program); walk.next();) {
     std::size_t command = walk.command();
-    if (!endsLoop(commands[command])) {
-      if (observer_)
-        observer_->before(command, walk.iteration());
-      Status status = visit(command);
-      if (!status.ok())
-        return status;
-    }
     if (observer_)
-      observer_->after(command, walk.iteration());
+      observer_->before(command, walk.run());
+    Status status = visit(command, walk.run());
+    if (!status.ok())
+      return status;
+    if (observer_)
+      observer_->after(command, walk.run());
   }
   return Status();
 }

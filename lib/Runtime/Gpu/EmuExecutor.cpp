@@ -18,10 +18,10 @@ using namespace kiln::support;
 using namespace kiln;
 
 static std::vector<int64_t> immediatesOf(const KernelCall &call,
-                                         int64_t iteration) {
+                                         const abi::SegmentRun &run) {
   std::vector<int64_t> values;
   for (const Immediate &immediate : call.immediates)
-    values.push_back(immediate.value + immediate.stride * iteration);
+    values.push_back(immediate.at(run));
   return values;
 }
 
@@ -73,17 +73,17 @@ Status EmuExecutor::executeActions(const EmuProgram &program, std::size_t index,
   }
   const StreamAction &action = actions[index];
   Work work = {program, action.command,
-               program.program.commands[action.command], action.iteration};
+               program.program.commands[action.command], action.run};
   Status status = count > 1 ? launch(work, count) : execute(work);
   if (status.ok())
     return status;
   std::string others =
       count > 1 ? " and " + std::to_string(count - 1) + " more of its group"
                 : "";
-  return Status(
-      status.code(),
-      status.message() + "; in program " + inQuotes(program.info.name) + ", " +
-          program.names.title(action.command, action.iteration) + others);
+  return Status(status.code(),
+                status.message() + "; in program " +
+                    inQuotes(program.info.name) + ", " +
+                    program.names.title(action.command, action.run) + others);
 }
 
 Status EmuExecutor::executeGroup(const EmuProgram &program, std::size_t index) {
@@ -117,11 +117,11 @@ void EmuExecutor::addArguments(const Work &work, EmuLaunch &launch) const {
   const KernelCall &call = *work.command.call;
   for (std::size_t i = 0; i < call.args.size(); ++i) {
     EmuArgument argument;
-    argument.begin = at(call.args[i], work.iteration);
+    argument.begin = at(call.args[i], work.run);
     argument.end = argument.begin + call.extents[i];
     argument.isWritten = call.isWritten(i);
     argument.name = work.program.names.nameAt(
-        work.index, call.args[i].at(work.iteration), argument.isWritten);
+        work.index, work.run, call.args[i].at(work.run), argument.isWritten);
     launch.arguments.push_back(argument);
   }
 }
@@ -138,10 +138,10 @@ Status EmuExecutor::launch(const Work &work, int64_t members) {
   for (int64_t i = 1; i < members; ++i) {
     std::size_t index = work.index + std::size_t(i);
     const Command &member = work.program.program.commands[index];
-    addArguments({work.program, index, member, work.iteration}, launch);
+    addArguments({work.program, index, member, work.run}, launch);
     launch.members.push_back(member.name);
   }
-  launch.immediates = immediatesOf(*command.call, work.iteration);
+  launch.immediates = immediatesOf(*command.call, work.run);
   launch.units = command.call->units;
   launch.unitsPerBlock = command.grain;
   launch.threads = command.threads;
@@ -157,8 +157,8 @@ Status EmuExecutor::launch(const Work &work, int64_t members) {
 Status EmuExecutor::checkRead(const Work &work, const Ref &ref,
                               int64_t bytes) const {
   std::string_view name = work.program.names.nameAt(
-      work.index, ref.at(work.iteration), /*writes=*/false);
-  return device_.checkInitialised(at(ref, work.iteration), bytes,
+      work.index, work.run, ref.at(work.run), /*writes=*/false);
+  return device_.checkInitialised(at(ref, work.run), bytes,
                                   inQuotes(work.command.name, 60) +
                                       ", operand " + inQuotes(name, 60) + ",");
 }
@@ -167,7 +167,7 @@ Status EmuExecutor::launchOnHost(const Work &work) {
   const KernelCall &call = *work.command.call;
   std::vector<char *> args;
   for (std::size_t i = 0; i < call.args.size(); ++i) {
-    args.push_back(at(call.args[i], work.iteration));
+    args.push_back(at(call.args[i], work.run));
     if (call.isWritten(i))
       continue;
     Status status = checkRead(work, call.args[i], call.extents[i]);
@@ -176,7 +176,7 @@ Status EmuExecutor::launchOnHost(const Work &work) {
   }
   auto kernel = reinterpret_cast<KernelFunction>(
       const_cast<void *>(kernels_[work.command.kernel]));
-  std::vector<int64_t> immediates = immediatesOf(call, work.iteration);
+  std::vector<int64_t> immediates = immediatesOf(call, work.run);
   kernel(args.data(), immediates.data(), 0, call.units, nullptr);
   for (int64_t i : call.writes) {
     Status status = device_.markInitialised(args[std::size_t(i)],
@@ -231,7 +231,7 @@ void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
 
 Status EmuExecutor::gemm(const Work &work) {
   const Command &command = work.command;
-  bool accumulate = accumulates(command, work.iteration);
+  bool accumulate = accumulates(command, work.run);
   auto check = [&](const GemmOperand &operand, ElementType type, int64_t rows,
                    int64_t columns) {
     return forEachRow(command, operand, type, rows, columns,
@@ -254,11 +254,10 @@ Status EmuExecutor::gemm(const Work &work) {
     return status;
 
   auto beside = [&](const EpilogueOperand &place) {
-    return place.bytes > 0 ? at(place.ref, work.iteration) : nullptr;
+    return place.bytes > 0 ? at(place.ref, work.run) : nullptr;
   };
-  GemmPlaces places = {at(command.a.ref, work.iteration),
-                       at(command.b.ref, work.iteration),
-                       at(command.c.ref, work.iteration), beside(command.bias),
+  GemmPlaces places = {at(command.a.ref, work.run), at(command.b.ref, work.run),
+                       at(command.c.ref, work.run), beside(command.bias),
                        beside(command.aux)};
   multiply(work, places, accumulate);
   if (writesBias(command.library)) {
@@ -276,14 +275,14 @@ Status EmuExecutor::gemm(const Work &work) {
 }
 
 Status EmuExecutor::fill(const Work &work) {
-  char *to = at(work.command.to, work.iteration);
+  char *to = at(work.command.to, work.run);
   std::memset(to, 0, std::size_t(work.command.size));
   return device_.markInitialised(to, work.command.size);
 }
 
 Status EmuExecutor::copy(const Work &work) {
-  const char *from = at(work.command.from, work.iteration);
-  char *to = at(work.command.to, work.iteration);
+  const char *from = at(work.command.from, work.run);
+  char *to = at(work.command.to, work.run);
   std::memcpy(to, from, std::size_t(work.command.size));
   return device_.copyInitialised(to, from, work.command.size);
 }

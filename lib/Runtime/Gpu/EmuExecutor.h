@@ -66,13 +66,12 @@ public:
   const SectorCounts &sectors() const { return sectors_; }
 
 private:
-  /// One execution of a command, in iteration `iteration` of the enclosing
-  /// loop.
+  /// One execution of a command.
   struct Work {
     const EmuProgram &program;
     std::size_t index;
     const Command &command;
-    int64_t iteration;
+    const abi::SegmentRun &run;
   };
   /// Executes `count` consecutive actions. If `count` exceeds 1, they are the
   /// members of a launch group.
@@ -89,8 +88,8 @@ private:
   Status fill(const Work &work);
   Status copy(const Work &work);
   Status checkRead(const Work &work, const Ref &ref, int64_t bytes) const;
-  char *at(const Ref &ref, int64_t iteration) const {
-    return arenas_.at(ref.at(iteration));
+  char *at(const Ref &ref, const abi::SegmentRun &run) const {
+    return arenas_.at(ref.at(run));
   }
 
   const ProgramFile &file_;

@@ -7,8 +7,6 @@
 
 #include "FirstTouches.h"
 
-#include "CommandWalk.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -36,15 +34,10 @@ private:
   std::map<int64_t, int64_t> spans_;
 };
 
-/// The current lifetime of a slot.
+/// The current lifetime of an instance of a slot.
 struct Life {
-  /// True if each loop iteration begins a new lifetime of the slot.
-  bool isRepeated = false;
-  /// True if the lifetime begins during the run. False for inputs and states,
-  /// which are initialised before the run.
-  bool startsWithin = false;
-  int64_t number = 0; ///< The loop iteration of the current lifetime, or 0.
-  SpanSet touched;    ///< The bytes accessed so far in the current lifetime.
+  int64_t microbatch = 0;
+  SpanSet touched; ///< The bytes accessed so far in the current lifetime.
 };
 
 class FirstTouches {
@@ -54,14 +47,17 @@ public:
   std::vector<ByteRange> visit(const StreamAction &action);
 
 private:
-  void findRepeated();
-  Life &lifeAt(std::size_t slot, int64_t iteration);
+  SpanSet &touchedBy(std::size_t slot, const abi::SegmentRun &run);
   std::vector<Span> untouched(const StreamAction &action, std::size_t slot,
                               Span part);
 
   const Program &program_;
   const BufferNames &names_;
-  std::vector<Life> lives_; ///< Indexed by slot.
+  /// Indexed by slot: true if its lifetimes begin during the run. False for
+  /// inputs and states, which are initialised before the run.
+  std::vector<bool> startsWithin_;
+  /// The key is a slot and the index of its instance.
+  std::map<std::pair<std::size_t, int64_t>, Life> lives_;
 };
 
 } // namespace
@@ -96,33 +92,30 @@ std::vector<Span> SpanSet::missing(Span span) const {
 
 FirstTouches::FirstTouches(const ProgramFile &file, const Program &program,
                            const BufferNames &names)
-    : program_(program), names_(names), lives_(program.slots.size()) {
-  for (std::size_t i = 0; i < program.slots.size(); ++i) {
-    const Slot &slot = program.slots[i];
-    lives_[i].startsWithin = slot.slotClass != SlotClass::Input &&
-                             slot.offset >= file.stateBytesOf(slot.arena);
-    if (!lives_[i].startsWithin)
-      lives_[i].touched.add({slot.offset, slot.offset + slot.bytes});
+    : program_(program), names_(names) {
+  for (const Slot &slot : program.slots)
+    startsWithin_.push_back(slot.slotClass != SlotClass::Input &&
+                            slot.offset >= file.stateBytesOf(slot.arena));
+}
+
+/// Returns the bytes accessed so far in the lifetime of the instance of a slot
+/// that an execution uses.
+SpanSet &FirstTouches::touchedBy(std::size_t index,
+                                 const abi::SegmentRun &run) {
+  const Slot &slot = program_.slots[index];
+  auto [place, isNew] =
+      lives_.try_emplace({index, slot.ring > 0 ? run.slot : 0});
+  Life &life = place->second;
+  if (!startsWithin_[index]) {
+    if (isNew)
+      life.touched.add({slot.offset, slot.offset + slot.bytes});
+    return life.touched;
   }
-  findRepeated();
-}
-
-void FirstTouches::findRepeated() {
-  for (const ProgramLoop &loop : loopsOf(program_.commands))
-    for (std::size_t slot = 0; slot < lives_.size(); ++slot)
-      if (lives_[slot].startsWithin &&
-          program_.slots[slot].first > int64_t(loop.begin) &&
-          program_.slots[slot].last < int64_t(loop.end))
-        lives_[slot].isRepeated = true;
-}
-
-Life &FirstTouches::lifeAt(std::size_t slot, int64_t iteration) {
-  Life &life = lives_[slot];
-  if (life.isRepeated && life.number != iteration) {
-    life.number = iteration;
+  if (program_.livesPerMicrobatch(slot) && life.microbatch != run.microbatch) {
+    life.microbatch = run.microbatch;
     life.touched.clear();
   }
-  return life;
+  return life.touched;
 }
 
 /// Returns the subranges of `part` that have been accessed neither through this
@@ -130,8 +123,7 @@ Life &FirstTouches::lifeAt(std::size_t slot, int64_t iteration) {
 /// have common offsets if a result is stored in the memory of an operand.
 std::vector<Span> FirstTouches::untouched(const StreamAction &action,
                                           std::size_t slot, Span part) {
-  std::vector<Span> spans =
-      lifeAt(slot, action.iteration).touched.missing(part);
+  std::vector<Span> spans = touchedBy(slot, action.run).missing(part);
   for (std::size_t other : names_.living(action.command)) {
     if (spans.empty())
       break;
@@ -139,8 +131,7 @@ std::vector<Span> FirstTouches::untouched(const StreamAction &action,
       continue;
     std::vector<Span> rest;
     for (const Span &span : spans) {
-      std::vector<Span> missing =
-          lifeAt(other, action.iteration).touched.missing(span);
+      std::vector<Span> missing = touchedBy(other, action.run).missing(span);
       rest.insert(rest.end(), missing.begin(), missing.end());
     }
     spans = std::move(rest);
@@ -154,12 +145,13 @@ std::vector<ByteRange> FirstTouches::visit(const StreamAction &action) {
   for (const ByteAccess &access : action.accesses) {
     for (std::size_t index : names_.living(action.command)) {
       const Slot &slot = program_.slots[index];
-      Span part = {std::max(access.begin, slot.offset),
-                   std::min(access.end, slot.offset + slot.bytes)};
+      int64_t begin = slot.at(action.run).offset;
+      Span part = {std::max(access.begin, begin),
+                   std::min(access.end, begin + slot.bytes)};
       if (slot.arena != access.arena || part.begin >= part.end)
         continue;
       touched.emplace_back(index, part);
-      if (lives_[index].startsWithin)
+      if (startsWithin_[index])
         for (const Span &span : untouched(action, index, part))
           first.push_back({slot.arena, span.begin, span.end});
     }
@@ -167,7 +159,7 @@ std::vector<ByteRange> FirstTouches::visit(const StreamAction &action) {
   // Record the accesses only after all of them have been visited, because an
   // operand and a result of one action may be in the same slot.
   for (auto &[index, part] : touched)
-    lifeAt(index, action.iteration).touched.add(part);
+    touchedBy(index, action.run).add(part);
   return first;
 }
 

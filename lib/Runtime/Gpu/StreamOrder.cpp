@@ -145,7 +145,7 @@ Status OrderCheck::access(std::size_t index, const ByteAccess &access) {
 
 std::string OrderCheck::describe(std::size_t index) const {
   const StreamAction &action = streams_.actions[index];
-  return names_.title(action.command, action.iteration) + " on the " +
+  return names_.title(action.command, action.run) + " on the " +
          streamName(action.stream) + " stream";
 }
 
@@ -157,7 +157,7 @@ std::string OrderCheck::deed(std::size_t index, const Place &place) const {
                               return access.writes && access.overlaps(byte);
                             });
   return std::string(writes ? "writes " : "reads ") +
-         inQuotes(names_.nameAt(action.command, place, writes));
+         inQuotes(names_.nameAt(action.command, action.run, place, writes));
 }
 
 Status OrderCheck::missingEvent(std::size_t earlier, std::size_t later,

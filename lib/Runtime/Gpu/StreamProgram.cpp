@@ -53,13 +53,13 @@ static std::optional<Stream> streamOf(const Queue &queue) {
                                                 : Stream::CopyIn;
 }
 
-/// Returns the byte ranges that a command accesses in the given iteration,
-/// except empty ranges.
+/// Returns the byte ranges that a command accesses in one execution, except
+/// empty ranges.
 static std::vector<ByteAccess> bytesOf(const Command &command,
-                                       int64_t iteration) {
+                                       const abi::SegmentRun &run) {
   std::vector<ByteAccess> accesses;
   for (const MemoryAccess &access : accessesOf(command)) {
-    Place place = access.ref.at(iteration);
+    Place place = access.ref.at(run);
     if (access.bytes > 0)
       accesses.push_back(
           {{place.arena, place.offset, place.offset + access.bytes},
@@ -91,8 +91,8 @@ private:
     StreamNumbers mustKnow = {}; ///< The clock that the next action requires.
   };
 
-  void visit(std::size_t command, int64_t iteration);
-  void issue(std::size_t command, int64_t iteration);
+  void visit(std::size_t command, const abi::SegmentRun &run);
+  void issue(std::size_t command, const abi::SegmentRun &run);
   void requireAll(Stream stream, Stream other);
   void addWaits(StreamAction &action);
   int64_t eventAfter(const Position &position);
@@ -166,15 +166,15 @@ void Builder::requireAll(Stream stream, Stream other) {
     require(stream, {Stream(i), lane(other).mustKnow[i]});
 }
 
-void Builder::issue(std::size_t index, int64_t iteration) {
+void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
   StreamAction action;
   action.command = index;
-  action.iteration = iteration;
+  action.run = run;
   // A link queue without copies has no stream. A queue that executes a command
   // always has one.
   action.stream = *streamOfQueue(command.queue);
-  action.accesses = bytesOf(command, iteration);
+  action.accesses = bytesOf(command, run);
   // Only the first launch of a group can have an `after` list, because it may
   // run the whole group. An `after` list contains no link queues, so that each
   // of its queues has a stream.
@@ -187,25 +187,24 @@ void Builder::issue(std::size_t index, int64_t iteration) {
   of(own.knows, action.stream) = issued(action.stream);
   own.clocks.push_back(own.knows);
   if (startsCopy(command))
-    copies_[std::size_t(command.token)] = {action.stream,
-                                           issued(action.stream)};
+    copies_[std::size_t(command.token.at(run))] = {action.stream,
+                                                   issued(action.stream)};
   result_.actions.push_back(std::move(action));
 }
 
-void Builder::visit(std::size_t index, int64_t iteration) {
+void Builder::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
   if (!waitsForCopy(command))
-    return issue(index, iteration);
+    return issue(index, run);
   for (int64_t queue : command.heldQueues)
     if (std::optional<Stream> stream = streamOfQueue(queue))
-      require(*stream, copies_[std::size_t(command.token)]);
+      require(*stream, copies_[std::size_t(command.token.at(run))]);
 }
 
 StreamProgram Builder::build() {
   copies_.resize(std::size_t(program_.copies));
-  for (CommandWalk walk(program_.commands); walk.next();)
-    if (!endsLoop(program_.commands[walk.command()]))
-      visit(walk.command(), walk.iteration());
+  for (CommandWalk walk(program_); walk.next();)
+    visit(walk.command(), walk.run());
   return std::move(result_);
 }
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Converts the commands of a program to actions on four streams, with loops
-// unrolled. A stream executes its actions in order. An action may wait for an
-// event, which an action of another stream records when it completes.
+// Converts the executions of a program's commands to actions on four streams. A
+// stream executes its actions in order. An action may wait for an event, which
+// an action of another stream records when it completes.
 //
 //   compute   the commands of the device queue
 //   host      the commands of the host queue
@@ -74,8 +74,7 @@ struct ByteAccess : ByteRange {
 
 struct StreamAction {
   std::size_t command = 0; ///< Index in Program::commands.
-  /// Iteration of the enclosing loop, or 0 outside of loops.
-  int64_t iteration = 0;
+  abi::SegmentRun run;     ///< The execution of the command's segment.
   Stream stream = Stream::Compute;
   std::vector<int64_t> waits; ///< The events that the action waits for.
   /// The event that the action records, or -1 if the action records no event.

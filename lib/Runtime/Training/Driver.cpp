@@ -183,8 +183,9 @@ Status Driver::checkNothingIsReplaced() const {
                     "step is done; choose another directory");
 }
 
-/// Determines the trajectory record for the checkpoints of this run. If the run
-/// resumes, checks that it follows the trajectory of the checkpoint.
+/// Determines the options and the properties of the data (see Trajectory) that
+/// the checkpoints of this run record. If the run resumes from a checkpoint,
+/// checks that they agree with those that the checkpoint records.
 Status Driver::settleTrajectory() {
   if (trains()) {
     Result<DataIdentity> data = files_.data->identity();

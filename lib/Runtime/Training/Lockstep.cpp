@@ -43,16 +43,17 @@ private:
     std::string name;
     std::string buffer;
     int64_t bytes;
-    int64_t iterations = 0;
-    StreamHash all;   ///< Hash of the values of all iterations, in order.
-    std::string last; ///< Hash of the value of the last iteration.
+    int64_t executions = 0;
+    StreamHash all;   ///< Hash of the values of all executions, in order.
+    std::string last; ///< Hash of the value of the last execution.
   };
 
   const StepTensors &tensors_;
   std::vector<Entry> entries_; ///< In the order of their first write.
-  std::map<std::pair<size_t, const char *>, size_t> index_;
-  /// For each tensor, the sequence number of its last write, or -1 if the
-  /// tensor has not been written.
+  /// Indexes in entries_. The key is a command and the name of a buffer, whose
+  /// address identifies the buffer.
+  std::map<std::pair<size_t, const std::string *>, size_t> index_;
+  /// For each tensor, the sequence number of its last write, or -1.
   std::vector<int64_t> order_;
   int64_t writes_ = 0;
 };
@@ -95,7 +96,7 @@ void OpRecorder::operator()(const OpResult &result) {
   if (!result.whole)
     return;
   auto [place, isNew] =
-      index_.try_emplace({result.command, result.data}, entries_.size());
+      index_.try_emplace({result.command, &result.buffer}, entries_.size());
   if (isNew)
     entries_.push_back({result.kind,
                         result.name,
@@ -111,7 +112,7 @@ void OpRecorder::operator()(const OpResult &result) {
     });
   };
   addTo(entry.all);
-  if (entry.iterations++ > 0) {
+  if (entry.executions++ > 0) {
     StreamHash last;
     addTo(last);
     entry.last = last.hex();
@@ -126,9 +127,9 @@ void OpRecorder::describe(Json &reply) const {
                    {"name", entry.name},
                    {"buffer", entry.buffer},
                    {"bytes", entry.bytes},
-                   {"iterations", entry.iterations},
+                   {"iterations", entry.executions},
                    {"all", all},
-                   {"last", entry.iterations > 1 ? entry.last : all}});
+                   {"last", entry.executions > 1 ? entry.last : all}});
   }
   reply["ops"] = std::move(ops);
   reply["order"] = order_;

@@ -35,9 +35,8 @@ constexpr size_t kLongestRun = 1024;
 
 namespace {
 
-/// A byte range of a slot that contains all bytes that a launch accesses
-/// through one view. If the launch is in a loop, the range covers all
-/// iterations.
+/// A range of a slot, or of an instance of a slot with a ring. It contains all
+/// bytes that a launch accesses for any micro-batch.
 struct SlotAccess {
   rt::SlotOp slot;
   int64_t begin, end; ///< Arena offsets.
@@ -56,8 +55,8 @@ public:
   void run();
 
 private:
-  void findRuns(Block &block, int64_t iterations);
-  SmallVector<SlotAccess> accessesOf(rt::LaunchOp launch, int64_t iterations);
+  void findRuns(Block &block, int64_t microbatches);
+  SmallVector<SlotAccess> accessesOf(rt::LaunchOp launch, int64_t microbatches);
   void finish(Run &run);
   void markGroups(ArrayRef<rt::LaunchOp> equal);
   void moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first);
@@ -69,13 +68,13 @@ private:
 } // namespace
 
 SmallVector<SlotAccess> Grouping::accessesOf(rt::LaunchOp launch,
-                                             int64_t iterations) {
+                                             int64_t microbatches) {
   SmallVector<SlotAccess> accesses;
   for (const rt::MemoryAccess &access : launch.getAccesses()) {
     rt::ViewOp view = rt::viewOf(access.view);
     int64_t first = view.getAddress();
     int64_t last =
-        first + static_cast<int64_t>(view.getStride()) * (iterations - 1);
+        first + static_cast<int64_t>(view.getStride()) * (microbatches - 1);
     accesses.push_back(
         {view.getSlotOp(), first, last + view.getExtent(), access.writes()});
   }
@@ -87,8 +86,8 @@ static bool conflict(const SlotAccess &a, const SlotAccess &b) {
   rt::SlotOp slot = a.slot, other = b.slot;
   if (slot != other)
     return slot.getMemory() == other.getMemory() &&
-           slot.getOffset() < other.getOffset() + other.getBytes() &&
-           other.getOffset() < slot.getOffset() + slot.getBytes();
+           slot.getOffset() < other.getOffset() + other.getTotalBytes() &&
+           other.getOffset() < slot.getOffset() + slot.getTotalBytes();
   return (a.writes || b.writes) && a.begin < b.end && b.begin < a.end;
 }
 
@@ -97,6 +96,8 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
   auto last = first + static_cast<int64_t>(launches.size()) - 1;
   auto inRun = [&](int64_t index) { return first <= index && index <= last; };
   llvm::MapVector<rt::SlotOp, std::pair<int64_t, int64_t>> uses;
+  std::optional<rt::MicrobatchCommands> microbatches =
+      rt::microbatchesOf(program);
   int64_t index = first;
   for (rt::LaunchOp launch : launches) {
     for (mlir::Value place : launch.getPlaces()) {
@@ -120,7 +121,15 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
     bool isInput = boundary([](Operation *op) { return isa<rt::InputOp>(op); });
     bool isOutput =
         boundary([](Operation *op) { return isa<rt::OutputOp>(op); });
-    if (place.getState())
+    // A slot that is used both in and outside of micro-batches stays live in
+    // both segments.
+    bool spans =
+        microbatches && first >= microbatches->forward &&
+        first < microbatches->end &&
+        (isInput || isOutput ||
+         static_cast<int64_t>(place.getFirst()) < microbatches->forward ||
+         static_cast<int64_t>(place.getLast()) >= microbatches->end);
+    if (place.getState() || spans)
       continue;
     if (!isInput && inRun(place.getFirst()))
       place.setFirst(use.first);
@@ -171,7 +180,7 @@ void Grouping::finish(Run &run) {
   run = Run();
 }
 
-void Grouping::findRuns(Block &block, int64_t iterations) {
+void Grouping::findRuns(Block &block, int64_t microbatches) {
   Run run;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (isa<rt::ViewOp>(op))
@@ -180,11 +189,12 @@ void Grouping::findRuns(Block &block, int64_t iterations) {
     if (!launch || rt::memoryOf(launch) != MemorySpace::Device ||
         launch.getScratch() || launch.getAfterAttr()) {
       finish(run);
-      if (auto loop = dyn_cast<rt::LoopOp>(op))
-        findRuns(loop.getBody().front(), loop.getCount());
+      if (auto inner = dyn_cast<rt::MicrobatchesOp>(op))
+        for (Region *region : {&inner.getForward(), &inner.getBackward()})
+          findRuns(region->front(), inner.getCount());
       continue;
     }
-    SmallVector<SlotAccess> own = accessesOf(launch, iterations);
+    SmallVector<SlotAccess> own = accessesOf(launch, microbatches);
     bool stays = llvm::any_of(own, [&](const SlotAccess &access) {
       return llvm::any_of(run.accesses, [&](const SlotAccess &other) {
         return conflict(access, other);

@@ -15,6 +15,7 @@ using namespace mlir;
 using namespace kiln;
 using llvm::json::Array;
 using llvm::json::Object;
+using JsonValue = llvm::json::Value;
 
 Object kiln::slotObject(rt::SlotOp slot, const TargetBackend &target) {
   Object object{{"name", slot.getName()},
@@ -27,6 +28,8 @@ Object kiln::slotObject(rt::SlotOp slot, const TargetBackend &target) {
                 {"why", slot.getWhy().value_or("")}};
   if (slot.getMemory() == MemorySpace::Host)
     object["arena"] = "host";
+  if (slot.getRing())
+    object["ring"] = slot.getRingStride();
   if (auto rows = slot.getRows())
     object["rows"] = Array{(*rows)[0], (*rows)[1]};
   return object;
@@ -75,19 +78,26 @@ static Array writeCompressed(ModuleOp module) {
   return values;
 }
 
-/// Returns the names of the commands in the order of command indices. A loop
-/// appears twice, at its begin and at its end.
+/// Returns the names of the commands in the order of command indices.
 static Array writeCommandNames(rt::ProgramOp program) {
   Array names;
-  bool inside = false;
-  for (Operation *command : rt::commandsOf(program)) {
-    bool loop = isa<rt::LoopOp>(command);
-    inside ^= loop;
-    names.push_back(!loop    ? rt::nameOf(command)
-                    : inside ? "first micro-batch"
-                             : "last micro-batch");
-  }
+  for (Operation *command : rt::commandsOf(program))
+    names.push_back(rt::nameOf(command));
   return names;
+}
+
+/// Writes the micro-batches of a program: their order, and the first and last
+/// command of each segment.
+static JsonValue writeMicrobatches(rt::ProgramOp program) {
+  std::optional<rt::MicrobatchCommands> commands = rt::microbatchesOf(program);
+  if (!commands)
+    return nullptr;
+  auto slots = static_cast<int64_t>(commands->op.getSlots());
+  return Object{{"count", static_cast<int64_t>(commands->op.getCount())},
+                {"order", commands->op.getSegmentOrder().text()},
+                {"ring_slots", slots},
+                {"forward", Array{commands->forward, commands->backward - 1}},
+                {"backward", Array{commands->backward, commands->end - 1}}};
 }
 
 namespace {
@@ -99,19 +109,17 @@ struct CopiedBytes {
 
 } // namespace
 
-/// Counts the bytes copied by one execution of `block`.
-static CopiedBytes countCopies(Block &block) {
+/// Counts the bytes that one execution of a program copies.
+static CopiedBytes countCopies(rt::ProgramOp program) {
   CopiedBytes copied;
-  for (Operation &op : block) {
-    if (auto begin = dyn_cast<rt::BeginOp>(op);
-        begin && begin.getKind() == rt::TransferKind::Copy)
-      (begin.isOut() ? copied.out : copied.in) += begin.getBytes();
-    if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      auto [out, in] = countCopies(loop.getBody().front());
-      copied.out += out * static_cast<int64_t>(loop.getCount());
-      copied.in += in * static_cast<int64_t>(loop.getCount());
-    }
-  }
+  program.walk([&](rt::BeginOp begin) {
+    if (begin.getKind() != rt::TransferKind::Copy)
+      return;
+    auto microbatches = dyn_cast<rt::MicrobatchesOp>(begin->getParentOp());
+    int64_t runs =
+        microbatches ? static_cast<int64_t>(microbatches.getCount()) : 1;
+    (begin.isOut() ? copied.out : copied.in) += begin.getBytes() * runs;
+  });
   return copied;
 }
 
@@ -124,20 +132,23 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
   auto arena = *module.getOps<rt::ArenaOp>().begin();
   Object byClass, declared, programs;
   Array buffers, commandNames;
+  JsonValue segments = nullptr;
   std::string worstName;
   int64_t worst = -1;
   CopiedBytes copied;
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
     if (program.getKind() == ProgramKind::Train)
-      copied = countCopies(program.getBody().front());
+      copied = countCopies(program);
     auto slots = program.getBody().front().getOps<rt::SlotOp>();
     int64_t height = arena.getStates(), hostHeight = arena.getHostStates();
     for (rt::SlotOp slot : slots) {
       int64_t &side =
           slot.getMemory() == MemorySpace::Host ? hostHeight : height;
-      side = std::max<int64_t>(side, slot.getOffset() + slot.getBytes());
+      side = std::max<int64_t>(side, slot.getOffset() + slot.getTotalBytes());
     }
     std::vector<int64_t> live = rt::liveBytes(program);
+    std::optional<rt::MicrobatchCommands> microbatches =
+        rt::microbatchesOf(program);
     int64_t at = live.empty() ? 0 : llvm::max_element(live) - live.begin();
     int64_t most = live.empty() ? 0 : live[at];
     programs[getProgramName(program)] = Object{{"height", height},
@@ -150,6 +161,7 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
     worst = height;
     worstName = getProgramName(program).str();
     commandNames = writeCommandNames(program);
+    segments = writeMicrobatches(program);
     llvm::MapVector<StringRef, std::pair<int64_t, int64_t>> classes;
     for (StringRef name : {"parameter", "gradient", "optimizer", "activation",
                            "workspace", "communication"})
@@ -161,10 +173,10 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
         continue;
       auto &[atPeak, total] =
           classes[rt::stringifySlotClass(slot.getSlotClass())];
-      total += slot.getBytes();
-      if (slot.getState() || (static_cast<int64_t>(slot.getFirst()) <= at &&
-                              at <= static_cast<int64_t>(slot.getLast())))
-        atPeak += slot.getBytes();
+      total += slot.getTotalBytes();
+      auto [first, last] = rt::occupancyOf(slot, microbatches);
+      if (slot.getState() || (first <= at && at <= last))
+        atPeak += slot.getTotalBytes();
     }
     static const std::pair<StringRef, StringRef> names[] = {
         {"parameter", "parameters"},
@@ -198,6 +210,7 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
               {"choices", writeChoices(module)},
               {"program", worstName},
               {"command_names", std::move(commandNames)},
+              {"segments", std::move(segments)},
               {"buffers", std::move(buffers)}};
   if (copied.out + copied.in > 0)
     plan["link"] =

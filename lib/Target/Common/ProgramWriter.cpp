@@ -48,28 +48,33 @@ public:
 
 private:
   static Array ref(rt::ViewOp view) {
+    rt::SlotOp slot = view.getSlotOp();
     Array ref{view.getAddress(), static_cast<int64_t>(view.getStride())};
-    if (view.getSlotOp().getMemory() == MemorySpace::Host)
+    if (slot.getRing())
+      ref.push_back(slot.getRingStride());
+    if (slot.getMemory() == MemorySpace::Host)
       ref.push_back("host");
     return ref;
   }
   static Array ref(mlir::Value place) { return ref(rt::viewOf(place)); }
-  void writeCommands(Block &block, Array &commands);
+  template <typename Range> Array writeCommands(Range &&ops);
+  void writeSegments(Block &block, Array &segments, Array &order);
   Object writeLaunch(rt::LaunchOp launch);
   Object writeGemm(rt::GemmOp gemm);
   Object writeCopy(rt::CopyOp copy);
   Object writeTransfer(rt::BeginOp begin);
   Object writeWait(rt::WaitOp wait);
   Object writeEpilogue(rt::GemmOp gemm);
-  int64_t numberOf(mlir::Value token) {
-    return tokens.try_emplace(token, tokens.size()).first->second;
-  }
+  JsonValue tokenNumber(mlir::Value token);
 
   ModuleOp module;
   const TargetBackend &target;
   const KernelIndex &kernels;
   /// The number of each async token in the program file.
   DenseMap<mlir::Value, int64_t> tokens;
+
+  int64_t nextToken = 0;
+  int64_t ringSlots = 1; ///< Of the program.
 };
 
 } // namespace
@@ -136,7 +141,7 @@ static Object writeAttention(const VendorAttention &attention,
 static Array writeImmediates(ArrayRef<LaunchImmediate> immediates) {
   Array array;
   for (const LaunchImmediate &immediate : immediates)
-    array.push_back(Array{immediate.value, immediate.stride});
+    array.push_back(Array{immediate.value, immediate.afterFirst});
   return array;
 }
 
@@ -273,7 +278,7 @@ Object ProgramWriter::writeTransfer(rt::BeginOp begin) {
   return Object{
       {"op", "copy_start"},           {"name", rt::nameOf(begin)},
       {"from", ref(begin.getFrom())}, {"to", ref(begin.getTo())},
-      {"bytes", begin.getBytes()},    {"token", numberOf(begin.getToken())}};
+      {"bytes", begin.getBytes()},    {"token", tokenNumber(begin.getToken())}};
 }
 
 Object ProgramWriter::writeWait(rt::WaitOp wait) {
@@ -282,8 +287,21 @@ Object ProgramWriter::writeWait(rt::WaitOp wait) {
     queues.push_back(queue.getValue());
   return Object{{"op", "copy_wait"},
                 {"name", rt::nameOf(wait)},
-                {"token", numberOf(wait.getToken())},
+                {"token", tokenNumber(wait.getToken())},
                 {"queues", std::move(queues)}};
+}
+
+/// Returns the number of a token. A token with a ring has one number per ring
+/// slot, and is written as its first number and the difference between two
+/// numbers.
+JsonValue ProgramWriter::tokenNumber(mlir::Value token) {
+  bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
+  auto [found, isNew] = tokens.try_emplace(token, nextToken);
+  if (isNew)
+    nextToken += hasRing ? ringSlots : 1;
+  if (hasRing)
+    return Array{found->second, 1};
+  return found->second;
 }
 
 /// Writes the queue of a command and the queues that it waits for.
@@ -298,8 +316,10 @@ static void addQueues(rt::CommandOpInterface command, Object &object) {
   object["after"] = std::move(names);
 }
 
-void ProgramWriter::writeCommands(Block &block, Array &commands) {
-  for (Operation &op : block) {
+/// Writes the commands of `ops`, a range of the ops of a block.
+template <typename Range> Array ProgramWriter::writeCommands(Range &&ops) {
+  Array commands;
+  for (Operation &op : ops) {
     if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
       commands.push_back(writeLaunch(launch));
     } else if (auto gemm = dyn_cast<rt::GemmOp>(op)) {
@@ -315,22 +335,50 @@ void ProgramWriter::writeCommands(Block &block, Array &commands) {
       commands.push_back(writeTransfer(begin));
     } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
       commands.push_back(writeWait(wait));
-    } else if (auto loop = dyn_cast<rt::LoopOp>(op)) {
-      commands.push_back(
-          Object{{"op", "loop_begin"},
-                 {"count", static_cast<int64_t>(loop.getCount())}});
-      writeCommands(loop.getBody().front(), commands);
-      commands.push_back(Object{{"op", "loop_end"}});
     }
     if (auto command = dyn_cast<rt::CommandOpInterface>(op);
         command && !command.getAwaitedToken())
       addQueues(command, *commands.back().getAsObject());
   }
+  return commands;
+}
+
+/// Writes the segments of a program and their order: a segment `step`, or
+/// `begin`, `forward`, `backward` and `end` if it has micro-batches.
+void ProgramWriter::writeSegments(Block &block, Array &segments, Array &order) {
+  auto addSegment = [&](StringRef name, Array commands) {
+    segments.push_back(
+        Object{{"name", name}, {"commands", std::move(commands)}});
+  };
+  auto all = block.getOps<rt::MicrobatchesOp>();
+  if (all.empty()) {
+    addSegment("step", writeCommands(block));
+    order.push_back("step");
+    return;
+  }
+  rt::MicrobatchesOp microbatches = *all.begin();
+  auto slots = static_cast<int64_t>(microbatches.getSlots());
+  ringSlots = slots;
+  Block::iterator at(microbatches);
+  addSegment("begin", writeCommands(llvm::make_range(block.begin(), at)));
+  addSegment("forward", writeCommands(microbatches.getForward().front()));
+  addSegment("backward", writeCommands(microbatches.getBackward().front()));
+  addSegment("end",
+             writeCommands(llvm::make_range(std::next(at), block.end())));
+  order.push_back("begin");
+  order.push_back(
+      Object{{"forward", "forward"},
+             {"backward", "backward"},
+             {"microbatches", static_cast<int64_t>(microbatches.getCount())},
+             {"slots", slots},
+             {"order", microbatches.getSegmentOrder().text()}});
+  order.push_back("end");
 }
 
 Object ProgramWriter::write(rt::ProgramOp program) {
-  Array inputs, outputs, slots, commands;
+  Array inputs, outputs, slots, segments, order;
   tokens.clear();
+  nextToken = 0;
   Block &block = program.getBody().front();
   auto boundary = [&](auto op) {
     RankedTensorType type = op.getTensorType();
@@ -353,12 +401,11 @@ Object ProgramWriter::write(rt::ProgramOp program) {
     else if (auto slot = dyn_cast<rt::SlotOp>(op))
       slots.push_back(writeSlot(slot, target));
   }
-  writeCommands(block, commands);
-  Object step{{"name", "step"}, {"commands", std::move(commands)}};
+  writeSegments(block, segments, order);
   return Object{
       {"roles", Array{mainRole}},      {"inputs", std::move(inputs)},
-      {"outputs", std::move(outputs)}, {"segments", Array{std::move(step)}},
-      {"order", Array{"step"}},        {"slots", std::move(slots)}};
+      {"outputs", std::move(outputs)}, {"segments", std::move(segments)},
+      {"order", std::move(order)},     {"slots", std::move(slots)}};
 }
 
 static Object writeInit(Attribute init) {
@@ -503,7 +550,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
   plan.erase("command_names");
 
   Object program{
-      {"format", 2},
+      {"format", 3},
       {"kiln", record.version},
       {"model", std::move(model)},
       {"options", Object{{"optimizer", record.optimizer},

@@ -417,8 +417,9 @@ void PermuteEmitter::rows(Value src, Value dst, Value low, Value high) {
 }
 
 void PermuteEmitter::squares(Value src, Value dst, Value low, Value high) {
-  // Transposes `rows` vectors. Vector r contains the `columns` source elements
-  // that start at index i of dimension `inner`, at index j + r of `across`.
+  // Transposes `rows` vectors of `columns` elements. Vector r contains the
+  // source elements with an index in [i, i + columns) in dimension `inner` and
+  // the index j + r in dimension `across`.
   auto square = [&](Value i, int64_t columns, Value j, int64_t rows) {
     Value first = plus(plus(src, i, inner.src), j, across.src);
     Value target = plus(plus(dst, i, inner.dst), j, across.dst);

@@ -101,8 +101,9 @@ void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
   };
   Value randomKey = emitRandomKey(k, state(0), opKey), step = state(1);
   Value globalSequence = k.add(state(2), currentSequence);
-  // Key 64 b + 16 w + j uses word w of counter 16 b + j. A thread computes
-  // eight values of j, which give four bytes of the mask.
+  // Key 64 b + 16 w + j, with w < 4 and j < 16, uses word w of the Philox
+  // output for counter 16 b + j. A thread evaluates the counters of eight
+  // consecutive j, which give 8 bits for each w: four bytes of the mask.
   Value block = times(k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys)),
                       kRandomKeys / words);
   auto make = [&](int64_t firstItem) {

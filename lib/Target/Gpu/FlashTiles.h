@@ -184,9 +184,9 @@ public:
   void makeMask(Value firstQuery, int64_t count, Value firstKey, Value to);
   static int64_t maskBytes(int64_t queries) { return queries * 8; }
   /// Returns, for each of the lane's columns of scores, an i1 that is true if
-  /// own row `row` drops the key of the column. Column i of a tile is at index
-  /// tile * 2 + i. The scores have `count` keys (16, 32 or 64) starting at
-  /// `firstKey`. `mask` is the mask of the own queries.
+  /// row `row` of the lane's rows drops the key of the column. Column i of a
+  /// tile is at index tile * 2 + i. The scores have `count` keys (16, 32 or 64)
+  /// starting at `firstKey`. `mask` is the dropout mask of the lane's queries.
   Values droppedBy(Value mask, int64_t row, int64_t groups, Value firstKey,
                    int64_t count);
   /// Returns, for each own key `row` of the lane and each i in {0, 1}, an i1

@@ -13,8 +13,9 @@
 //       sum += sign(t) * x[sequence * length + t][columns];
 //     y[sequence * kept + first][columns] = sum;
 //
-// Launch: one unit per thread, 256 threads per block, no shared memory; units =
-// sequences * kept * columns / (width * accesses).
+// Launch: one unit per thread, 256 threads per block, no shared memory. A unit
+// computes `accesses` vectors of `width` columns in a row of y, so there are
+// sequences * kept * (columns of y) / (width * accesses) units.
 // Bytes: x is read once and y is written once.
 //
 // Every thread computes the signs that it needs, and one sign costs about as

@@ -1,4 +1,4 @@
-// RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule -split-input-file | FileCheck %s
+// RUN: kiln-opt %s --kiln-form-dispatches --kiln-divide-microbatches --kiln-schedule -split-input-file | FileCheck %s
 
 // The matmul writes into the slot of the epilogue's result. The residual dies
 // here but keeps its slot: the matmul writes before the residual is read.
@@ -76,12 +76,13 @@ kiln.program @concat(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.in
 // CHECK-LABEL: kilnrt.program @sum
 // CHECK: [[S:%.+]] = kilnrt.slot {{.*}} why "sum over micro-batches"
 // CHECK: [[P:%.+]] = kilnrt.slot {{.*}} why "matmul of which only the results of the epilogue are kept"
-// CHECK: kilnrt.loop 2
+// CHECK: kilnrt.microbatches 2 forward {
+// CHECK: backward {
 // CHECK: [[PV:%.+]] = kilnrt.view [[P]][0]
 // CHECK: [[SV:%.+]] = kilnrt.view [[S]][0]
 // CHECK: kilnrt.gemm on @compute ({{.*}}, wo [[PV]]) grid [1, 1] epilogue @{{.+}} (ro [[SV]], wo [[SV]])
 kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<evaluate>} {
-  %s = kiln.accumulate sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
+  %s = kiln.microbatches sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<4x4xf32>, %sum: tensor<4x4xf32>):
     %m = kiln.matmul %part, %part {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     %g = kiln.relu %m : tensor<4x4xf32>

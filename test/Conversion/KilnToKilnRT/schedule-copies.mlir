@@ -1,4 +1,4 @@
-// RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule -split-input-file | FileCheck %s
+// RUN: kiln-opt %s --kiln-form-dispatches --kiln-divide-microbatches --kiln-schedule -split-input-file | FileCheck %s
 
 // Source and copy live from the beginning of the copy to its wait; what comes
 // back has a slot of its own. The host has an arena of its own.
@@ -139,8 +139,8 @@ kiln.program @train(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 // CHECK: [[X:%.+]] = kilnrt.slot "x"
 // CHECK: [[ROWS:%.+]] = kilnrt.view [[X]][64] : memref<4x4xf32>
 // CHECK: kilnrt.begin copy {{%.+}} on @copy_out after [@compute] (ro [[ROWS]],
-// CHECK: kilnrt.loop 2
-// CHECK-NEXT: [[PART:%.+]] = kilnrt.view [[X]][0 + 64 * iteration] : memref<4x4xf32>
+// CHECK: kilnrt.microbatches 2 forward {
+// CHECK-NEXT: [[PART:%.+]] = kilnrt.view [[X]][0 + 64 * microbatch] : memref<4x4xf32>
 // CHECK: kilnrt.begin copy [[T:%.+]] on @copy_out after [@compute] (ro [[PART]],
 // CHECK: kilnrt.wait [[T]] on @compute
 kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32> {kiln.name = "y"}) attributes {kind = #kiln.program_kind<train>} {
@@ -149,7 +149,7 @@ kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
   %h = kiln.copy_wait %f, %s : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
   %g = kiln.copy_in %h : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
   %d = kiln.copy_wait %g, %h : tensor<4x4xf32, #kiln.memory<host>> to tensor<4x4xf32>
-  %sum = kiln.accumulate sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
+  %sum = kiln.microbatches sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<4x4xf32>, %before: tensor<4x4xf32>):
     %k = kiln.copy_out %part : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
     %l = kiln.copy_wait %k, %part : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
@@ -163,17 +163,18 @@ kiln.program @parts(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln.inp
 
 // -----
 
-// A copy may be under way during a loop: its slots live all through it.
-// CHECK-LABEL: kilnrt.program @across_a_loop
-// CHECK: kilnrt.slot "x" {{.*}} lifetime [0, 4]
-// CHECK: kilnrt.slot "copy_out" class input in host {{.*}} lifetime [0, 4]
+// A copy may be in progress during micro-batches: its slots are live in all of them.
+// CHECK-LABEL: kilnrt.program @across_microbatches
+// CHECK: kilnrt.slot "x" {{.*}} lifetime [0, 2]
+// CHECK: kilnrt.slot "copy_out" class input in host {{.*}} lifetime [0, 2]
 // CHECK: kilnrt.begin copy [[T:%.+]] on @copy_out
-// CHECK-NEXT: kilnrt.loop 2
+// CHECK-NEXT: kilnrt.microbatches 2 forward {
+// CHECK: } backward {
 // CHECK: }
 // CHECK-NEXT: kilnrt.wait [[T]] on @compute
-kiln.program @across_a_loop(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @across_microbatches(%x: tensor<4x4xf32> {kiln.name = "x", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %f = kiln.copy_out %x : tensor<4x4xf32> to tensor<4x4xf32, #kiln.memory<host>>
-  %s = kiln.accumulate sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %s = kiln.microbatches sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
     %t = kiln.matmul %part, %part accumulate %sum trans_a {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     kiln.yield %t : tensor<4x4xf32>

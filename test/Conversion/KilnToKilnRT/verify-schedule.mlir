@@ -13,9 +13,9 @@ kilnrt.program @right kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 6]
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [3, 3]
-  %c = kilnrt.slot "c" class activation offset 64 bytes 64 lifetime [4, 10]
+  %c = kilnrt.slot "c" class activation offset 64 bytes 64 lifetime [4, 8]
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [1, 5]
-  %i = kilnrt.slot "c" class activation in host offset 64 bytes 64 lifetime [2, 10]
+  %i = kilnrt.slot "c" class activation in host offset 64 bytes 64 lifetime [2, 8]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   kilnrt.fill on @compute (wo %v0)
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
@@ -28,10 +28,11 @@ kilnrt.program @right kind<train> {
   kilnrt.copy on @compute (ro %v0, wo %v4)
   kilnrt.wait %t on @compute
   kilnrt.wait %g on @compute
-  kilnrt.loop 2 {
+  kilnrt.microbatches 2 forward {
     %v5 = kilnrt.view %i[0] : memref<16xf32, #kiln.memory<host>>
     %v6 = kilnrt.view %c[0] : memref<16xf32>
     kilnrt.begin copy %u on @copy_in after [@compute] (ro %v5, wo %v6)
+  } backward {
     kilnrt.wait %u on @compute
   }
 }
@@ -270,17 +271,18 @@ kilnrt.program @copied_over kind<train> {
 
 kilnrt.queue @compute engine host
 kilnrt.queue @copy_out engine link
-// A transfer may be under way during a loop, whose commands may not write what it
-// reads.
-kilnrt.program @across_a_loop kind<train> {
+// A transfer may be in progress during micro-batches, whose commands must not
+// write what it reads.
+kilnrt.program @across_microbatches kind<train> {
   %t = kilnrt.token
-  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 4]
-  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 4]
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 2]
+  %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 2]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
   // expected-note @below {{the other command is here}}
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1)
-  kilnrt.loop 2 {
+  kilnrt.microbatches 2 forward {
+  } backward {
     // expected-error @below {{writes slot 'a', but has no order with respect to a command on @copy_out that reads bytes of this slot: @compute must wait for that command}}
     kilnrt.fill on @compute (wo %v0)
   }
@@ -290,7 +292,7 @@ kilnrt.program @across_a_loop kind<train> {
 // -----
 
 // Slots are touched while they live: from the beginning of a transfer to the
-// first wait for it, by the caller, by every iteration of a loop.
+// first wait for it, by the caller, by every micro-batch.
 
 kilnrt.queue @compute engine host
 kilnrt.queue @copy_out engine link
@@ -418,18 +420,19 @@ kilnrt.program @output kind<train> {
 // -----
 
 kilnrt.queue @compute engine host
-// The second iteration would read what the first left of 'c'.
-kilnrt.program @part_of_a_loop kind<train> {
-  // expected-error @below {{'a' is live from command 0 to 2, expected a slot that is live in the whole loop, from command 1 to 4}}
-  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 2]
-  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [2, 2]
-  %c = kilnrt.slot "c" class activation offset 0 bytes 64 lifetime [3, 3]
+// Micro-batch 1 would read what micro-batch 0 left of 'c'.
+kilnrt.program @part_of_a_microbatch kind<train> {
+  // expected-error @below {{'a' is live from command 0 to 1, expected a slot that is live in all micro-batches, from command 1 to 2}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [1, 1]
+  %c = kilnrt.slot "c" class activation offset 0 bytes 64 lifetime [2, 2]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   kilnrt.fill on @compute (wo %v0)
-  kilnrt.loop 2 {
+  kilnrt.microbatches 2 forward {
     %v1 = kilnrt.view %a[0] : memref<16xf32>
     %v2 = kilnrt.view %b[0] : memref<16xf32>
     kilnrt.copy on @compute (ro %v1, wo %v2)
+  } backward {
     %v3 = kilnrt.view %c[0] : memref<16xf32>
     kilnrt.fill on @compute (wo %v3)
   }
@@ -449,4 +452,237 @@ kilnrt.program @over_a_state kind<train> {
   %v1 = kilnrt.view %a[0] : memref<16xf32>
   kilnrt.fill on @compute (wo %v0)
   kilnrt.fill on @compute (wo %v1)
+}
+
+// -----
+
+// A value that is live in both segments has an instance per micro-batch in flight.
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2] ring [64, 2]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  // expected-error @below {{'a' is live from command 1 to 2, expected a ring, because several micro-batches are in flight between the two segments}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  // expected-error @below {{'a' has 3 instances, expected 2, the number of ring slots of kilnrt.microbatches}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2] ring [64, 3]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  // expected-error @below {{'a' has 1 instances, expected 2, the number of ring slots of kilnrt.microbatches}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2] ring [64, 1]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+// Rings are only live in micro-batches.
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  // expected-error @below {{'a' is live from command 0 to 2, expected a slot with a ring to be live only in micro-batches, from command 1 to 2}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 2] ring [64, 2]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  // expected-error @below {{'a' is live from command 1 to 3, expected a slot with a ring to be live only in micro-batches, from command 1 to 2}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 3] ring [64, 2]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+// An instance is live when commands of other micro-batches are executed.
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  // expected-note @below {{the other slot is here}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2] ring [64, 2]
+  // expected-error @below {{'b' shares bytes with 'a', which is live at the same time}}
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [2, 2]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+// Before and after the micro-batches, other slots may use the bytes of a ring.
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2] ring [64, 2]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
+  %c = kilnrt.slot "c" class activation offset 0 bytes 128 lifetime [3, 3]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+// The bytes between instances belong to the ring.
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  // expected-note @below {{the other slot is here}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2] ring [128, 2]
+  // expected-error @below {{'b' shares bytes with 'a', which is live at the same time}}
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [1, 1]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+// The first command outside of the lifetime of an instance is rejected.
+kilnrt.queue @compute engine host
+kilnrt.program @rings kind<train> {
+  // expected-note @below {{the slot is here}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 1] ring [64, 2]
+  %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
+  %v = kilnrt.view %s[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+  kilnrt.microbatches 4 order <"one-forward-one-backward:2"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v1 = kilnrt.view %a[0] : memref<16xf32>
+    // expected-error @below {{accesses slot 'a' at command 2, but the slot is only live from command 1 to 1}}
+    kilnrt.copy on @compute (ro %v1, wo %v)
+  }
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+// Without micro-batches, no slot has a ring.
+kilnrt.queue @compute engine host
+kilnrt.program @no_microbatches kind<train> {
+  // expected-error @below {{'a' is live from command 0 to 0, expected a slot with a ring to be live only in micro-batches}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [64, 2]
+  %b = kilnrt.slot "b" class activation offset 256 bytes 64 lifetime [0, 0]
+  %v = kilnrt.view %b[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v)
+}
+
+// -----
+
+// The caller writes an input before the micro-batches.
+kilnrt.queue @compute engine host
+kilnrt.program @input_with_two_segments kind<train> {
+  // expected-error @below {{'x' is live from command 0 to 0, expected a slot that is live in all micro-batches, from command 0 to 1}}
+  %x = kilnrt.slot "x" class input offset 0 bytes 64 lifetime [0, 0]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 0]
+  %c = kilnrt.slot "c" class activation offset 0 bytes 64 lifetime [1, 1]
+  %vx = kilnrt.view %x[0] : memref<16xf32>
+  kilnrt.input "x" at %vx fact <data>
+  kilnrt.microbatches 2 forward {
+    %v0 = kilnrt.view %b[0] : memref<16xf32>
+    kilnrt.copy on @compute (ro %vx, wo %v0)
+  } backward {
+    %v1 = kilnrt.view %c[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v1)
+  }
 }

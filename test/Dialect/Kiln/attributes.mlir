@@ -39,8 +39,14 @@ kiln.program @shapes(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind = 
   %7 = kiln.concat %x, %6 dim 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
   // CHECK: kiln.pad %{{.*}} low [1, 0] : tensor<4x8xf32> to tensor<6x8xf32>
   %8 = kiln.pad %x low [1, 0] : tensor<4x8xf32> to tensor<6x8xf32>
-  // CHECK: kiln.accumulate sliced(%{{.*}}) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
-  %9 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  // CHECK: kiln.microbatches sliced(%{{.*}}) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  %9 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%part: tensor<2x8xf32>, %sum: tensor<2x8xf32>):
+    %n = kiln.add %sum, %part : tensor<2x8xf32>
+    kiln.yield %n : tensor<2x8xf32>
+  }
+  // CHECK: kiln.microbatches sliced(%{{.*}}) count 2 order <"one-forward-one-backward:2"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  %14 = kiln.microbatches sliced(%x) count 2 order <"one-forward-one-backward:2"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%part: tensor<2x8xf32>, %sum: tensor<2x8xf32>):
     %n = kiln.add %sum, %part : tensor<2x8xf32>
     kiln.yield %n : tensor<2x8xf32>
@@ -117,4 +123,9 @@ kiln.program @options(%x: tensor<8x8xf32>, %k: tensor<8x4xf32>, %c: tensor<8xf32
   // CHECK: kiln.lion {{.*}} {beta1 = 9.000000e-01 : f64, beta2 = 5.000000e-01 : f64, weight_decay = 1.000000e-01 : f64}
   %16:2 = kiln.lion %x, %x, %x, %scale, %scale {beta1 = 9.0e-01, beta2 = 5.0e-01, weight_decay = 1.0e-01} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<f64>, tensor<f64>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
   kiln.return
+}
+
+// Outside of kiln.microbatches, an order is printed with its mnemonic.
+// CHECK: module attributes {user.orders = [#kiln.order<"alternate">, #kiln.order<"all-forward-first">, #kiln.order<"F0 F1 B1 B0">]}
+module attributes {user.orders = [#kiln.order<"alternate">, #kiln.order<"all-forward-first">, #kiln.order<"F0 F1 B1 B0">]} {
 }

@@ -54,7 +54,7 @@ kiln.state @w.device : tensor<4xf32> {role = #kiln.role<mirror>, init = #kiln.sp
 // A copy without a wait.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
 }
@@ -64,7 +64,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // What is under way cannot be read.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %y = kiln.relu %f : tensor<4xf32, #kiln.memory<host>>
   kiln.return
@@ -73,7 +73,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %a = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %b = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
@@ -83,7 +83,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %a = kiln.copy_wait %f, %y : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   kiln.return
@@ -94,7 +94,7 @@ kiln.program @f(%x: tensor<4xf32>, %y: tensor<4xf32>) attributes {kind = #kiln.p
 // A copy of a copy that is under way.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
   %g = kiln.copy_in %f : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
   %a = kiln.copy_wait %g, %f : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>
@@ -104,9 +104,9 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
+  // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
   %f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
-  %s = kiln.accumulate sliced(%x) count 2 : (tensor<4xf32>) -> tensor<4xf32> {
+  %s = kiln.microbatches sliced(%x) count 2 : (tensor<4xf32>) -> tensor<4xf32> {
   ^bb0(%part: tensor<2xf32>, %sum: tensor<4xf32>):
     %a = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
     kiln.yield %sum : tensor<4xf32>
@@ -374,5 +374,109 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{expected an array of triples (result, lag, lead), where each integer is from 0 to 2147483647}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, 9223372036854775807, 6>} : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+// The wait in the backward segment has another part as its source.
+kiln.program @f(%x: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.microbatches sliced(%x, %x) count 2 : (tensor<8xf32>, tensor<8xf32>) -> () forward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>):
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
+    %f = kiln.copy_out %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield %f : tensor<4xf32, #kiln.memory<host>>
+  } backward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>, %f: tensor<4xf32, #kiln.memory<host>>):
+    %h = kiln.copy_wait %f, %q : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield
+  }
+  kiln.return
+}
+
+// -----
+
+// A token that is a residual has no wait.
+kiln.program @f(%x: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.microbatches sliced(%x, %x) count 2 : (tensor<8xf32>, tensor<8xf32>) -> () forward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>):
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
+    %f = kiln.copy_out %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield %f : tensor<4xf32, #kiln.memory<host>>
+  } backward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>, %f: tensor<4xf32, #kiln.memory<host>>):
+    kiln.yield
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.microbatches sliced(%x, %x) count 2 : (tensor<8xf32>, tensor<8xf32>) -> () forward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>):
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
+    %f = kiln.copy_out %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield %f : tensor<4xf32, #kiln.memory<host>>
+  } backward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>, %f: tensor<4xf32, #kiln.memory<host>>):
+    %h = kiln.copy_wait %f, %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    %i = kiln.copy_wait %f, %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield
+  }
+  kiln.return
+}
+
+// -----
+
+// A token has a wait in only one of the segments.
+kiln.program @f(%x: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.microbatches sliced(%x, %x) count 2 : (tensor<8xf32>, tensor<8xf32>) -> () forward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>):
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
+    %f = kiln.copy_out %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    %g = kiln.copy_wait %f, %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield %f : tensor<4xf32, #kiln.memory<host>>
+  } backward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>, %f: tensor<4xf32, #kiln.memory<host>>):
+    %h = kiln.copy_wait %f, %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield
+  }
+  kiln.return
+}
+
+// -----
+
+// The source of the wait is another view of the part.
+kiln.program @f(%x: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.microbatches sliced(%x, %x) count 2 : (tensor<8xf32>, tensor<8xf32>) -> () forward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>):
+    %v = kiln.slice %p [0] : tensor<4xf32> to tensor<2xf32>
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
+    %f = kiln.copy_out %v : tensor<2xf32> to tensor<2xf32, #kiln.memory<host>>
+    kiln.yield %f : tensor<2xf32, #kiln.memory<host>>
+  } backward {
+  ^bb0(%p: tensor<4xf32>, %q: tensor<4xf32>, %f: tensor<2xf32, #kiln.memory<host>>):
+    %v = kiln.slice %p [2] : tensor<4xf32> to tensor<2xf32>
+    %h = kiln.copy_wait %f, %v : tensor<2xf32> to tensor<2xf32, #kiln.memory<host>>
+    kiln.yield
+  }
+  kiln.return
+}
+
+// -----
+
+// The backward segment has no argument for the token. The number of arguments is
+// verified after the ops of the segments.
+kiln.program @f(%x: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  kiln.microbatches sliced(%x) count 2 : (tensor<8xf32>) -> () forward {
+  ^bb0(%p: tensor<4xf32>):
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
+    %f = kiln.copy_out %p : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>
+    kiln.yield %f : tensor<4xf32, #kiln.memory<host>>
+  } backward {
+  ^bb0(%p: tensor<4xf32>):
+    kiln.yield
+  }
   kiln.return
 }

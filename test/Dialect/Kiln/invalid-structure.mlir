@@ -9,7 +9,7 @@ kiln.program @f(%a: tensor<4xf32>, %b: tensor<4x0xf32>) attributes {kind = #kiln
 
 // -----
 
-// expected-error @below {{argument 0 has type 'index', expected a tensor}}
+// expected-error @below {{argument 0 has type 'index', expected a device tensor with static positive extents, at most 2^48 elements, and an element type that can be stored: a float type, i8, i32 or i64}}
 kiln.program @f(%a: index) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return
 }

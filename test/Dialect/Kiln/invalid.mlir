@@ -626,8 +626,8 @@ module attributes {kiln.foo} {
 //===----------------------------------------------------------------------===//
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{count is 0, expected a positive number}}
-  %0 = kiln.accumulate sliced(%x) count 0 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  // expected-error @+1 {{cannot be executed: the order is for 0 micro-batches, expected from 1 to 1048576}}
+  %0 = kiln.microbatches sliced(%x) count 0 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
   }
@@ -638,7 +638,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
   // expected-error @+1 {{operand 0 of shape [4, 8] cannot be split along dimension 0 into 3 equal parts}}
-  %0 = kiln.accumulate sliced(%x) count 3 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  %0 = kiln.microbatches sliced(%x) count 3 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
   }
@@ -648,8 +648,8 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body has 1 arguments, expected 2: one per sliced operand and one per result}}
-  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  // expected-error @+1 {{body has 1 arguments, expected 2: one per slice and per sum}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>):
     kiln.yield %p : tensor<2x8xf32>
   }
@@ -659,8 +659,8 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body argument for slice 0 has type 'index', expected 'tensor<2x8xf32>'}}
-  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  // expected-error @+1 {{body argument 0 has type 'index', expected 'tensor<2x8xf32>'}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: index, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
   }
@@ -670,8 +670,8 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{body argument for sum 0 has type 'tensor<8x2xf32>', expected 'tensor<2x8xf32>'}}
-  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  // expected-error @+1 {{body argument 1 has type 'tensor<8x2xf32>', expected 'tensor<2x8xf32>'}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<8x2xf32>):
     kiln.yield %p : tensor<2x8xf32>
   }
@@ -682,7 +682,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
   // expected-error @+1 {{body yields values whose number or types differ from those of the results}}
-  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield
   }
@@ -693,7 +693,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
   // expected-error @+1 {{expects a non-empty block}}
-  %0 = kiln.accumulate sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
   }
   kiln.return
@@ -867,5 +867,354 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
     %y = kiln.cumsum %p : tensor<4x8xf32>
     kiln.yield %y : tensor<4x8xf32>
   }
+  kiln.return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Orders of segments
+//===----------------------------------------------------------------------===//
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{cannot be executed: the order executes B1 before F1; the backward segment of a micro-batch needs the residuals of its forward segment}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F0 B1 F1 B0"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{cannot be executed: the order executes F1 twice}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F0 F1 B0 F1 B1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{cannot be executed: the order executes B0 twice}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F0 F1 B0 B0 B1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{cannot be executed: the order does not execute F1, but the step has 2 micro-batches}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F0 B0"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{cannot be executed: the order does not execute B0, but the step has 2 micro-batches}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F0 F1 B1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{cannot be executed: the order executes F2, but the step has 2 micro-batches, numbered from 0}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F0 F1 F2 B0 B1 B2"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{cannot be executed: the order 'one-forward-one-backward:3' has 3 micro-batches in flight, but the step has 2 micro-batches}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"one-forward-one-backward:3"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{the order 'one-forward-one-backward:0' has '0' micro-batches in flight, expected a positive number}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"one-forward-one-backward:0"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{the order 'one-forward-one-backward:' has '' micro-batches in flight, expected a positive number}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"one-forward-one-backward:"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{the order has the entry 'G1', expected F or B and the number of a micro-batch, such as F0, or one of alternate, all-forward-first and one-forward-one-backward:K}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F0 G1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{the order has the entry 'B', expected F or B and the number of a micro-batch}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F0 B"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{the order has the entry 'F-1', expected F or B and the number of a micro-batch}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F-1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{the order has the entry 'F99999999999999999999', expected F or B and the number of a micro-batch}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"F99999999999999999999"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{the order has the entry 'alternate', expected F or B and the number of a micro-batch}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <"alternate F0"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{the order is empty, expected a list such as F0 B0, or one of alternate, all-forward-first and one-forward-one-backward:K}}
+  %0 = kiln.microbatches sliced(%x) count 2 order <" "> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Segments of micro-batches
+//===----------------------------------------------------------------------===//
+
+// Sums are computed in backward segments.
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{forward segment has 2 arguments, expected 1: one per slice}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{forward segment argument 0 has type 'index', expected 'tensor<2x8xf32>'}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: index):
+    kiln.yield
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+// The residual has no argument.
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{backward segment has 2 arguments, expected 3: one per slice, per residual and per sum}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    %t = kiln.transpose %p [1, 0] : tensor<2x8xf32> to tensor<8x2xf32>
+    kiln.yield %t : tensor<8x2xf32>
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+// No residual has the second argument.
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{backward segment has 3 arguments, expected 2: one per slice, per residual and per sum}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %r: tensor<8x2xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{backward segment argument 1 has type 'tensor<4x4xf32>', expected 'tensor<8x2xf32>'}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    %t = kiln.transpose %p [1, 0] : tensor<2x8xf32> to tensor<8x2xf32>
+    kiln.yield %t : tensor<8x2xf32>
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %r: tensor<4x4xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{backward segment argument 1 has type 'tensor<8x2xf32>', expected 'tensor<2x8xf32>'}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<8x2xf32>):
+    kiln.yield %p : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{backward segment yields values whose number or types differ from those of the results}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{backward segment yields values whose number or types differ from those of the results}}
+  %0 = kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    %t = kiln.transpose %p [1, 0] : tensor<2x8xf32> to tensor<8x2xf32>
+    kiln.yield %t : tensor<8x2xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{operand 0 of shape [4, 8] cannot be split along dimension 0 into 3 equal parts}}
+  %0 = kiln.microbatches sliced(%x) count 3 : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
+    kiln.yield %s : tensor<2x8xf32>
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{has 3 regions, expected one or two}}
+  "kiln.microbatches"(%x) <{count = 2 : i64}> ({
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  }, {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  }, {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  }) : (tensor<4x8xf32>) -> ()
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{contains 'builtin.unrealized_conversion_cast', expected only ops of the kiln dialect}}
+  kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> () forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  } backward {
+  ^bb0(%p: tensor<2x8xf32>):
+    // expected-note @+1 {{the op is here}}
+    %i = builtin.unrealized_conversion_cast %p : tensor<2x8xf32> to index
+    kiln.yield
+  }
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
+  kiln.microbatches sliced(%x) count 2 : (tensor<4x8xf32>) -> () forward {
+  ^bb0(%p: tensor<2x8xf32>):
+    kiln.yield
+  }
+  // expected-error @+1 {{expected 'backward'}}
   kiln.return
 }

@@ -128,13 +128,41 @@ kiln.program @shapes(%x: tensor<4x8xf32>, %s: tensor<f32>, %t: tensor<4x2xi32>) 
 kiln.program @regions(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
   // CHECK: kiln.phase backward
   kiln.phase backward
-  // CHECK: kiln.accumulate sliced(%{{.*}}) count 4 : (tensor<4x8xf32>) -> (tensor<1x8xf32>, tensor<f64>) {
-  %0:2 = kiln.accumulate sliced(%x) count 4 : (tensor<4x8xf32>) -> (tensor<1x8xf32>, tensor<f64>) {
+  // CHECK: kiln.microbatches sliced(%{{.*}}) count 4 : (tensor<4x8xf32>) -> (tensor<1x8xf32>, tensor<f64>) {
+  %0:2 = kiln.microbatches sliced(%x) count 4 : (tensor<4x8xf32>) -> (tensor<1x8xf32>, tensor<f64>) {
   // CHECK: ^bb0(%{{.*}}: tensor<1x8xf32>, %{{.*}}: tensor<1x8xf32>, %{{.*}}: tensor<f64>):
   ^bb0(%part: tensor<1x8xf32>, %sum: tensor<1x8xf32>, %loss: tensor<f64>):
     %1 = kiln.add %sum, %part : tensor<1x8xf32>
     // CHECK: kiln.yield %{{.*}}, %{{.*}} : tensor<1x8xf32>, tensor<f64>
     kiln.yield %1, %loss : tensor<1x8xf32>, tensor<f64>
+  }
+  // CHECK: kiln.microbatches sliced(%{{.*}}) count 2 order <"F1 F0 B0 B1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  %8 = kiln.microbatches sliced(%x) count 2 order <"F1 F0 B0 B1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> forward {
+  // CHECK-NEXT: ^bb0([[PART:%.+]]: tensor<2x8xf32>):
+  ^bb0(%part: tensor<2x8xf32>):
+    // CHECK-NEXT: [[H:%.+]] = kiln.relu [[PART]] : tensor<2x8xf32>
+    %h = kiln.relu %part : tensor<2x8xf32>
+    // CHECK-NEXT: [[D:%.+]] = kiln.cast [[PART]] : tensor<2x8xf32> to tensor<2x8xbf16>
+    %d = kiln.cast %part : tensor<2x8xf32> to tensor<2x8xbf16>
+    // CHECK-NEXT: kiln.yield [[H]], [[D]] : tensor<2x8xf32>, tensor<2x8xbf16>
+    kiln.yield %h, %d : tensor<2x8xf32>, tensor<2x8xbf16>
+  // CHECK-NEXT: } backward {
+  } backward {
+  // CHECK-NEXT: ^bb0(%{{.*}}: tensor<2x8xf32>, [[H:%.+]]: tensor<2x8xf32>, %{{.*}}: tensor<2x8xbf16>, [[SUM:%.+]]: tensor<2x8xf32>):
+  ^bb0(%part: tensor<2x8xf32>, %h: tensor<2x8xf32>, %d: tensor<2x8xbf16>, %sum: tensor<2x8xf32>):
+    // CHECK-NEXT: [[NEW:%.+]] = kiln.add [[SUM]], [[H]] : tensor<2x8xf32>
+    %new = kiln.add %sum, %h : tensor<2x8xf32>
+    // CHECK-NEXT: kiln.yield [[NEW]] : tensor<2x8xf32>
+    kiln.yield %new : tensor<2x8xf32>
+  }
+  // A step without sums has segments without sum arguments.
+  // CHECK: kiln.microbatches sliced(%{{.*}}) count 1 : (tensor<4x8xf32>) -> () forward {
+  kiln.microbatches sliced(%x) count 1 : (tensor<4x8xf32>) -> () forward {
+  ^bb0(%part: tensor<4x8xf32>):
+    kiln.yield
+  } backward {
+  ^bb0(%part: tensor<4x8xf32>):
+    kiln.yield
   }
   // CHECK: kiln.dispatch row() space [1, 1] : () -> tensor<1xf32> {
   %2 = kiln.dispatch row() space [1, 1] : () -> tensor<1xf32> {

@@ -125,7 +125,7 @@ kilnrt.program @train kind<train> {
   %h = kilnrt.slot "a" class activation in host offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
-  // expected-error @below {{is on @compute, whose engine is device: expected link}}
+  // expected-error @below {{is on @compute, whose engine is device: expected the engine link}}
   kilnrt.begin copy %t on @compute (ro %v0, wo %v1)
   kilnrt.wait %t on @compute
 }
@@ -188,7 +188,7 @@ kilnrt.program @train kind<train> {
 // Views.
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 4, stride 0 per iteration, type 'memref<16xf32>'}}
+  // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 4, stride 0 per micro-batch, type 'memref<16xf32>'}}
   %v = kilnrt.view %a[4] : memref<16xf32>
 }
 
@@ -196,10 +196,11 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  kilnrt.loop 3 {
-    %right = kilnrt.view %a[0 + 16 * iteration] : memref<8xf32>
-    // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 0, stride 20 per iteration}}
-    %v = kilnrt.view %a[0 + 20 * iteration] : memref<8xf32>
+  kilnrt.microbatches 3 forward {
+    %right = kilnrt.view %a[0 + 16 * microbatch] : memref<8xf32>
+    // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 0, stride 20 per micro-batch}}
+    %v = kilnrt.view %a[0 + 20 * microbatch] : memref<8xf32>
+  } backward {
   }
 }
 
@@ -207,8 +208,8 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  // expected-error @below {{has a stride per iteration, but is not in a kilnrt.loop}}
-  %v = kilnrt.view %a[0 + 4 * iteration] : memref<8xf32>
+  // expected-error @below {{has a stride per micro-batch, but is not in kilnrt.microbatches}}
+  %v = kilnrt.view %a[0 + 4 * microbatch] : memref<8xf32>
 }
 
 // -----
@@ -288,9 +289,10 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
-  kilnrt.loop 1 {
-    // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 0, stride -64 per iteration}}
-    %v = kilnrt.view %a[0 + -64 * iteration] : memref<4xf32>
+  kilnrt.microbatches 1 forward {
+  } backward {
+    // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 0, stride -64 per micro-batch}}
+    %v = kilnrt.view %a[0 + -64 * microbatch] : memref<4xf32>
   }
 }
 
@@ -476,8 +478,191 @@ kilnrt.program @p kind<train> {
 
 kilnrt.program @p kind<train> {
   %a = kilnrt.slot "a" class input offset 0 bytes 16 lifetime [0, 0]
-  kilnrt.loop 2 {
-    // expected-error @below {{expected 'iteration'}}
+  kilnrt.microbatches 2 forward {
+    // expected-error @below {{expected 'microbatch'}}
     %v0 = kilnrt.view %a[0 + 4 * step] : memref<4xf32>
+  } backward {
+  }
+}
+
+// -----
+
+//===----------------------------------------------------------------------===//
+// Micro-batches and rings
+//===----------------------------------------------------------------------===//
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has rings of 1 slot, but F1 of the order needs 4, one per micro-batch in flight}}
+  kilnrt.microbatches 4 order <"all-forward-first"> forward {
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has rings of 2 slots, but F3 of the order needs 3, one per micro-batch in flight}}
+  kilnrt.microbatches 4 order <"F1 F0 B1 F2 F3 B0 B3 B2"> slots 2 forward {
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has rings of 0 slots, but F0 of the order needs 1, one per micro-batch in flight}}
+  kilnrt.microbatches 2 slots 0 forward {
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has rings of -1 slots, but F0 of the order needs 1, one per micro-batch in flight}}
+  kilnrt.microbatches 2 slots -1 forward {
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{cannot be executed: the order executes B1 before F1}}
+  kilnrt.microbatches 2 order <"F0 B1 F1 B0"> slots 2 forward {
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{cannot be executed: the order is for 1048577 micro-batches, expected from 1 to 1048576}}
+  kilnrt.microbatches 1048577 forward {
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{cannot be executed: the order is for -1 micro-batches, expected from 1 to 1048576}}
+  kilnrt.microbatches -1 forward {
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{the order has the entry 'F', expected F or B and the number of a micro-batch}}
+  kilnrt.microbatches 2 order <"F"> slots 2 forward {
+  } backward {
+  }
+}
+
+// -----
+
+// expected-error @below {{has 2 kilnrt.microbatches, expected at most one}}
+kilnrt.program @train kind<train> {
+  kilnrt.microbatches 2 forward {
+  } backward {
+  }
+  kilnrt.microbatches 2 forward {
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has block arguments, expected none}}
+  kilnrt.microbatches 2 forward {
+  ^bb0(%t: !kilnrt.token):
+  } backward {
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{contains 'builtin.module'}}
+  kilnrt.microbatches 2 forward {
+  } backward {
+    // expected-note @below {{the op is here}}
+    builtin.module {
+    }
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  kilnrt.microbatches 2 forward {
+  } backward {
+    // expected-error @below {{expects parent op 'kilnrt.program'}}
+    %t = kilnrt.token ring
+  }
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has a ring of 2 instances that are 60 bytes apart, expected at least 1 instance and a distance of at least 64 bytes, the size of the slot}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [60, 2]
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has a ring of 0 instances that are 64 bytes apart, expected at least 1 instance}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [64, 0]
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has a ring of 2 instances that are -64 bytes apart, expected at least 1 instance and a distance of at least 64 bytes}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [-64, 2]
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has a ring of 5 instances that are 281474976710656 bytes apart, expected at most 281474976710656 bytes in total}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [281474976710656, 5]
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{has a ring of 9223372036854775807 instances that are 9223372036854775807 bytes apart, expected at most 281474976710656 bytes in total}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [9223372036854775807, 9223372036854775807]
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  // expected-error @below {{attribute 'ring' failed to satisfy constraint}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [64, 2, 2]
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [64, 2]
+  // expected-error @below {{has a slot with a ring, but is not in kilnrt.microbatches}}
+  %v = kilnrt.view %a[0] : memref<16xf32>
+}
+
+// -----
+
+// A view cannot reach the other instances of its slot.
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [64, 2]
+  kilnrt.microbatches 2 order <"all-forward-first"> slots 2 forward {
+    // expected-error @below {{reaches outside of slot 'a' of 64 bytes: offset 0, stride 64 per micro-batch}}
+    %v = kilnrt.view %a[0 + 64 * microbatch] : memref<16xf32>
+  } backward {
   }
 }

@@ -57,7 +57,7 @@
 "builtin.module"() ({
   "kiln.program"() <{function_type = (tensor<4xf32>) -> (), kind = #kiln.program_kind<train>, sym_name = "train"}> ({
   ^bb0(%x: tensor<4xf32>):
-    // expected-error @below {{must have exactly one user, a kiln.copy_wait; both ops must be in the same block and have the same source}}
+    // expected-error @below {{must have exactly one user, a kiln.copy_wait with the same source, in the same block or in the backward segment of the same micro-batch}}
     %f = "kiln.copy_out"(%x) : (tensor<4xf32>) -> tensor<4xf32, #kiln.memory<host>>
     %h = "kiln.copy_wait"(%f) : (tensor<4xf32, #kiln.memory<host>>) -> tensor<4xf32, #kiln.memory<host>>
     "kiln.return"() : () -> ()
@@ -125,8 +125,9 @@ kilnrt.arena states 8 height 4
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{runs 0 times, expected at least 1}}
-  kilnrt.loop 0 {
+  // expected-error @below {{cannot be executed: the order is for 0 micro-batches, expected from 1 to 1048576}}
+  kilnrt.microbatches 0 forward {
+  } backward {
   }
 }
 
@@ -134,7 +135,8 @@ kilnrt.program @train kind<train> {
 
 kilnrt.program @train kind<train> {
   // expected-error @below {{has block arguments, expected none}}
-  kilnrt.loop 2 {
+  kilnrt.microbatches 2 forward {
+  } backward {
   ^bb0(%t: !kilnrt.token):
   }
 }
@@ -142,10 +144,12 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  kilnrt.loop 2 {
+  kilnrt.microbatches 2 forward {
     // expected-error @below {{expects parent op 'kilnrt.program'}}
-    kilnrt.loop 2 {
+    kilnrt.microbatches 2 forward {
+    } backward {
     }
+  } backward {
   }
 }
 

@@ -155,12 +155,14 @@ kilnrt.program @train_0 kind<train> attributes {kiln.name = "train"} {
   // CHECK-NEXT: kilnrt.wait [[T]] on @compute{{$}}
   kilnrt.wait %t on @compute
 
-  // CHECK-NEXT: kilnrt.loop 2 {
-  kilnrt.loop 2 {
-    // CHECK-NEXT: [[V:%.+]] = kilnrt.view [[A]][16 + 16 * iteration] : memref<1x4xf32>
-    %v = kilnrt.view %a.slot[16 + 16 * iteration] : memref<1x4xf32>
+  // CHECK-NEXT: kilnrt.microbatches 2 forward {
+  kilnrt.microbatches 2 forward {
+    // CHECK-NEXT: [[V:%.+]] = kilnrt.view [[A]][16 + 16 * microbatch] : memref<1x4xf32>
+    %v = kilnrt.view %a.slot[16 + 16 * microbatch] : memref<1x4xf32>
     // CHECK-NEXT: kilnrt.gemm on @compute (ro [[V]] transposed, ro [[V]], rw [[BV]] add_after_first) grid [1, 1]{{$}}
     kilnrt.gemm on @compute (ro %v transposed, ro %v, rw %b add_after_first) grid [1, 1]
+  // CHECK-NEXT: } backward {
+  } backward {
     // CHECK-NEXT: kilnrt.launch @scatter on @compute (ro [[TOKENSV]], ro [[AV]], wo [[BV]]) accumulate add_after_first{{$}}
     kilnrt.launch @scatter on @compute (ro %tokens, ro %a, wo %b) accumulate add_after_first
   }
@@ -175,6 +177,53 @@ kilnrt.program @evaluate kind<evaluate> {
 }
 // CHECK: kilnrt.program @generate kind<generate> {
 kilnrt.program @generate kind<generate> {
+}
+
+// Slots and tokens with one instance per micro-batch in flight.
+// CHECK: kilnrt.program @rings kind<train> {
+kilnrt.program @rings kind<train> {
+  // CHECK-NEXT: [[T:%.+]] = kilnrt.token ring{{$}}
+  %t = kilnrt.token ring
+  // CHECK-NEXT: [[X:%.+]] = kilnrt.slot "x" class activation offset 0 bytes 60 lifetime [0, 3] ring [64, 3]{{$}}
+  %x.slot = kilnrt.slot "x" class activation offset 0 bytes 60 lifetime [0, 3] ring [64, 3]
+  // CHECK-NEXT: [[H:%.+]] = kilnrt.slot "h" class activation in host offset 64 bytes 64 lifetime [1, 2] ring [64, 3] rows [12, 16] why "copy on the host" {note = "of the user"}
+  %h.slot = kilnrt.slot "h" class activation in host offset 64 bytes 64 lifetime [1, 2] ring [64, 3] rows [12, 16] why "copy on the host" {note = "of the user"}
+  // CHECK-NEXT: kilnrt.microbatches 4 order <"F0 F1 B1 F2 F3 B0 B3 B2"> slots 3 attributes {note = "of the user"} forward {
+  kilnrt.microbatches 4 order <"F0 F1 B1 F2 F3 B0 B3 B2"> slots 3 attributes {note = "of the user"} forward {
+    // CHECK-NEXT: [[XV:%.+]] = kilnrt.view [[X]][12] : memref<3x4xf32>
+    %x = kilnrt.view %x.slot[12] : memref<3x4xf32>
+    // CHECK-NEXT: [[HV:%.+]] = kilnrt.view [[H]][0 + 4 * microbatch] : memref<3x4xf32, #kiln.memory<host>>
+    %h = kilnrt.view %h.slot[0 + 4 * microbatch] : memref<3x4xf32, #kiln.memory<host>>
+    // CHECK-NEXT: kilnrt.fill on @compute (wo [[XV]])
+    kilnrt.fill on @compute (wo %x)
+    // CHECK-NEXT: kilnrt.begin copy [[T]] on @copy_out after [@compute] (ro [[XV]], wo [[HV]])
+    kilnrt.begin copy %t on @copy_out after [@compute] (ro %x, wo %h)
+  // CHECK-NEXT: } backward {
+  } backward {
+    // CHECK-NEXT: kilnrt.wait [[T]] on @compute
+    kilnrt.wait %t on @compute
+    // CHECK-NEXT: [[XV:%.+]] = kilnrt.view [[X]][0] : memref<3x4xf32>
+    %x = kilnrt.view %x.slot[0] : memref<3x4xf32>
+    // CHECK-NEXT: kilnrt.fill on @compute (wo [[XV]])
+    kilnrt.fill on @compute (wo %x)
+  // CHECK-NEXT: }
+  }
+}
+
+// The default number of ring slots is 1, and an order may need fewer than `slots`.
+// CHECK: kilnrt.program @default_slots kind<train> {
+kilnrt.program @default_slots kind<train> {
+  // CHECK-NEXT: kilnrt.microbatches 3 order <"alternate"> forward {
+  kilnrt.microbatches 3 order <"alternate"> slots 1 forward {
+  } backward {
+  }
+}
+// CHECK: kilnrt.program @more_slots kind<train> {
+kilnrt.program @more_slots kind<train> {
+  // CHECK-NEXT: kilnrt.microbatches 3 slots 2 forward {
+  kilnrt.microbatches 3 slots 2 forward {
+  } backward {
+  }
 }
 
 // An arena without host memory, and an empty one.

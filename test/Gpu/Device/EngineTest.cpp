@@ -129,25 +129,43 @@ TEST(EngineTest, SharedMemoryAndShuffles) {
             });
 }
 
-/// Iteration i of the loop scales quarter i of an array, by an immediate that
-/// depends on i.
-TEST(EngineTest, LoopsAreUnrolled) {
+/// The forward segment of micro-batch i scales quarter i of an array, by an
+/// immediate that differs for the first execution, into a slot of a ring. The
+/// backward segment copies the result to quarter i of another array.
+TEST(EngineTest, MicrobatchesAreOrdered) {
   constexpr int64_t part = count / 4;
-  Json commands = {{{"op", "loop_begin"}, {"count", 4}},
-                   launch("part", Scale,
-                          {device(0, 4 * part), device(step, 4 * part)},
-                          {4 * part, 4 * part}, 1, {{10, 3}}, part),
-                   {{"op", "loop_end"}}};
-  Json slots = {slotAt("i", "input", 0, 0, 2), slotAt("o", "output", 1, 0, 3)};
-  checkRuns(handProgram(commands, slots, {value("i", 0, count)},
-                        {value("o", step, count)}, 2 * step),
-            1, [](const std::vector<float> &in, int64_t) {
-              std::vector<float> out;
-              for (int64_t i = 0; i < count; ++i)
-                out.push_back(std::fma(in[std::size_t(i)], 3.0f,
-                                       float(10 + 3 * (i / part))));
-              return out;
-            });
+  const std::pair<const char *, int64_t> orders[] = {
+      {"alternate", 1},
+      {"all-forward-first", 4},
+      {"one-forward-one-backward:2", 2},
+      {"F0 F3 B3 F1 F2 B0 B2 B1", 3}};
+  for (auto [order, slots] : orders) {
+    Json scaled = device(2 * step);
+    Json planned = {slotAt("i", "input", 0, 0, 0),
+                    slotAt("o", "output", 1, 1, 2),
+                    slotAt("scaled", "activation", 2, 0, 1, false, 4 * part)};
+    if (slots > 1) {
+      scaled.push_back(step);
+      planned[2]["ring"] = step;
+    }
+    Json commands = {launch("part", Scale, {device(0, 4 * part), scaled},
+                            {4 * part, 4 * part}, 1, {{10, 3}}, part),
+                     {{"op", "copy"},
+                      {"name", "store"},
+                      {"from", scaled},
+                      {"to", device(step, 4 * part)},
+                      {"bytes", 4 * part}}};
+    checkRuns(handProgram(inMicrobatches(commands, {0, 1, 2, 4, order, slots}),
+                          planned, {value("i", 0, count)},
+                          {value("o", step, count)}, (2 + slots) * step),
+              1, [](const std::vector<float> &in, int64_t) {
+                std::vector<float> out;
+                for (int64_t i = 0; i < count; ++i)
+                  out.push_back(std::fma(in[std::size_t(i)], 3.0f,
+                                         float(i < part ? 10 : 13)));
+                return out;
+              });
+  }
 }
 
 /// A host kernel divides by a scalar that the device has computed in an earlier

@@ -23,7 +23,7 @@ TRIED = 4  # Number of faults of each kind.
 schedule, work, opt = sys.argv[1:]
 lines = pathlib.Path(schedule).read_text().splitlines()
 start = next(i for i, line in enumerate(lines) if "kilnrt.program @train" in line)
-slots, slot_of, transfers = {}, {}, []  # Slots by name, views, (line, token, view).
+slots, views, transfers = {}, {}, []  # Slots by name, views by name, (line, token, view).
 for i in range(start + 1, len(lines)):
     slot = re.match(
         r' +(%\S+) = kilnrt\.slot ".*" class (\w+)( in host)? offset (\d+) bytes (\d+) lifetime \[(\d+), (\d+)\]', lines[i]
@@ -33,7 +33,7 @@ for i in range(start + 1, len(lines)):
         slots[name] = (i, kind, *map(int, numbers), bool(away))
     view = re.match(r" +(%\S+) = kilnrt\.view (%[^[]+)\[", lines[i])
     if view:
-        slot_of[view[1]] = view[2]
+        views.setdefault(view[1], []).append((i, view[2]))
     begin = re.match(r" +kilnrt\.begin copy (%\S+) on .*, wo (%\S+)\)", lines[i])
     if begin:
         transfers.append((i, begin[1], begin[2]))
@@ -42,7 +42,17 @@ if not slots or not transfers:
 
 
 def is_border(line):
-    return "kilnrt.loop" in line or line.strip() == "}"
+    return "kilnrt.microbatches" in line or line.strip() in ("} backward {", "}")
+
+
+def slot_of(place, index):
+    """Returns the slot of a view that line `index` uses. The forward and the backward segment
+    may have views with equal names."""
+    return [slot for i, slot in views[place] if i < index][-1]
+
+
+def slots_of(accesses, index):
+    return {slot_of(place, index) for place in re.findall(rf"(?:{accesses}) (%[^\s,)]+)", lines[index])}
 
 
 def changed(index, *replacement):
@@ -61,8 +71,7 @@ def waits():
         for i in range(wait + 1, len(lines)):
             if is_border(lines[i]):
                 break
-            places = re.findall(r"(?:ro|wo|rw) (%[^\s,)]+)", lines[i])
-            if slot_of[to] in (slot_of[place] for place in places):
+            if slot_of(to, at) in slots_of("ro|wo|rw", i):
                 yield at, wait, i
                 break
 
@@ -106,11 +115,12 @@ def unordered():
 def needs_order(index):
     """Returns true if a command of another queue writes bytes that this command accesses,
     and no other synchronization orders the two queues."""
-    touched = {slot_of[place] for place in re.findall(r"(?:ro|wo|rw) (%[^\s,)]+)", lines[index])}
-    for line in reversed(lines[start:index]):
+    touched = slots_of("ro|wo|rw", index)
+    for i in reversed(range(start, index)):
+        line = lines[i]
         if "kilnrt.wait" in line or is_border(line) or " on " in line and queue_of(line) == queue_of(lines[index]):
             return False
-        if touched & {slot_of[place] for place in re.findall(r"(?:wo|rw) (%[^\s,)]+)", line)}:
+        if touched & slots_of("wo|rw", i):
             return True
     return False
 

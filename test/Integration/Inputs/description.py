@@ -26,9 +26,12 @@ def find(executable):
 
 
 def commands(program):
-    """Returns the commands of a program of the description in execution order."""
+    """Returns the commands of a program of the description in the order of their indexes."""
     segments = {segment["name"]: segment["commands"] for segment in program["segments"]}
-    return [command for name in program["order"] for command in segments[name]]
+    names = []
+    for entry in program["order"]:
+        names += [entry["forward"], entry["backward"]] if isinstance(entry, dict) else [entry]
+    return [command for name in names for command in segments[name]]
 
 
 if __name__ == "__main__":

@@ -71,6 +71,41 @@ def leading_options(arguments, **defaults):
     return values, arguments
 
 
+# Checks of --check-memory for each program on every target.
+MEMORY_CHECKS = [
+    "bytes of the arena up to the last byte written",
+    "results for two different initial contents of the memory",
+    "each command changes only its results",
+    "slots overwritten after their last use",
+]
+# The emulated GPU may allocate memory, but it checks every access.
+MEMORY_CHECKS_BY_TARGET = {
+    "cpu": [
+        "allocator calls in a step",
+        "mappings made in a step",
+        "live heap after every step",
+    ],
+    "cuda-emu": ["races, accesses out of bounds, reads of uninitialised bytes"],
+}
+
+
+def memory_failures(executable, flags, checks=()):
+    """Runs --check-memory of an executable that was compiled with the flags, and returns what
+    is wrong, a line each. It must run all checks, and `checks`, for all programs."""
+    done = subprocess.run([executable, "--check-memory"], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    failures = [line for line in lines if not line.startswith("ok ")]
+    if done.returncode != 0:
+        failures.append(f"exit code {done.returncode}: {done.stderr.strip()}")
+    programs = ["train"] if "--eval=off" in flags else ["train", "evaluate", "generate"]
+    target = "cuda-emu" if "--target=cuda-emu" in flags else "cpu"
+    for program in programs:
+        for check in [*MEMORY_CHECKS, *MEMORY_CHECKS_BY_TARGET[target], *checks]:
+            if not any(f"{program}: " in line and check in line for line in lines):
+                failures.append(f"{program}: '{check}' was not checked")
+    return failures
+
+
 def compile_model(kilnc, model, executable, *flags):
     run([kilnc, model, *flags, "-o", executable])
     return executable

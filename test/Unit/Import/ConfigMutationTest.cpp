@@ -94,7 +94,7 @@ TEST_F(ConfigMutation, Llama) {
   mutate(config);
 }
 
-/// Replaces every key by values of every type.
+/// Replaces the value of every key by values of every type.
 TEST_F(ConfigMutation, WrongTypes) {
   const nlohmann::json values[] = {
       nullptr,

@@ -99,7 +99,8 @@ TEST_F(UnusedTensors, CopiesThatDiffer) {
              "pass --init-ignore=head to initialize both from 'wte'");
   expectOk(check({"head"}));
   write("model.safetensors", {wte, b, {"head", {1, 2}}});
-  expectBadInput(check(), "two that differ: shapes [3] and [2];");
+  expectBadInput(check(),
+                 "the two tensors of the file differ: shapes [3] and [2];");
   expectOk(check({"head"}));
   // The values differ in f32, although they are equal when rounded to bf16.
   write("model.safetensors", {{"wte", {1.0001f, 2, 3}},

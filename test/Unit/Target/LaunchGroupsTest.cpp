@@ -37,8 +37,8 @@ std::string slots(const std::string &names, int64_t commands) {
 }
 
 /// Returns a launch that reads slot `from` at `readAt` and writes slot `to` at
-/// `writtenAt`. Each position is a byte offset plus an optional stride per loop
-/// iteration, such as "16 + 4 * iteration".
+/// `writtenAt`. Each position is a byte offset plus an optional stride per
+/// micro-batch, such as "16 + 4 * microbatch".
 std::string launch(const std::string &kernel, const std::string &from,
                    const std::string &to, const std::string &readAt = "0",
                    const std::string &writtenAt = "0") {
@@ -180,16 +180,17 @@ TEST_F(LaunchGroups, SlotsThatTakeTurnsStayApart) {
             "neg ab neg cd");
 }
 
-TEST_F(LaunchGroups, IterationsCount) {
-  // If iteration i + 1 of the first launch accesses bytes that iteration i of
-  // the second launch writes, the launches must not be grouped.
-  auto loop = [&](const std::string &offset) {
-    return grouped(slots("ab", 4) + "kilnrt.loop 2 {\n" +
-                   launch("neg4", "a", "b", "0", "0 + 16 * iteration") +
+TEST_F(LaunchGroups, MicrobatchesCount) {
+  // If the first launch, for micro-batch i + 1, accesses bytes that the second
+  // launch writes for micro-batch i, the launches must not be grouped.
+  auto microbatches = [&](const std::string &offset) {
+    return grouped(slots("ab", 2) +
+                   "kilnrt.microbatches 2 forward {\n} backward {\n" +
+                   launch("neg4", "a", "b", "0", "0 + 16 * microbatch") +
                    launch("neg4", "a", "b", "0", offset) + "}\n");
   };
-  EXPECT_EQ(loop("16"), "neg4 ab neg4 ab");
-  EXPECT_EQ(loop("32"), "[neg4 ab neg4 ab]");
+  EXPECT_EQ(microbatches("16"), "neg4 ab neg4 ab");
+  EXPECT_EQ(microbatches("32"), "[neg4 ab neg4 ab]");
 }
 
 TEST_F(LaunchGroups, OtherCommandsEndARun) {

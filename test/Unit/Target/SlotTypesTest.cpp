@@ -27,14 +27,14 @@ kilnrt.queue @compute engine device
 kilnrt.queue @copy_out engine link
 kilnrt.arena states 128 height 512 host states 0 height 64
 kilnrt.program @train kind<train> {
-  %unread = kilnrt.slot "f64" class parameter offset 0 bytes 64 lifetime [0, 4] state @w
-  %state = kilnrt.slot "bf16" class parameter offset 64 bytes 64 lifetime [0, 4] state @u
-  %tokens = kilnrt.slot "i32" class input offset 128 bytes 64 lifetime [0, 4]
-  %many = kilnrt.slot "f32" class activation offset 192 bytes 64 lifetime [0, 4]
-  %looped = kilnrt.slot "bf16" class activation offset 256 bytes 64 lifetime [0, 4]
-  %both = kilnrt.slot "none" class activation offset 320 bytes 64 lifetime [0, 4]
-  %scratch = kilnrt.slot "none" class workspace offset 384 bytes 64 lifetime [0, 4]
-  %host = kilnrt.slot "f32" class activation in host offset 0 bytes 64 lifetime [0, 4]
+  %unread = kilnrt.slot "f64" class parameter offset 0 bytes 64 lifetime [0, 2] state @w
+  %state = kilnrt.slot "bf16" class parameter offset 64 bytes 64 lifetime [0, 2] state @u
+  %tokens = kilnrt.slot "i32" class input offset 128 bytes 64 lifetime [0, 2]
+  %many = kilnrt.slot "f32" class activation offset 192 bytes 64 lifetime [0, 2]
+  %sliced = kilnrt.slot "bf16" class activation offset 256 bytes 64 lifetime [0, 2]
+  %both = kilnrt.slot "none" class activation offset 320 bytes 64 lifetime [0, 2]
+  %scratch = kilnrt.slot "none" class workspace offset 384 bytes 64 lifetime [0, 2]
+  %host = kilnrt.slot "f32" class activation in host offset 0 bytes 64 lifetime [0, 2]
   %t = kilnrt.token
   %v0 = kilnrt.view %tokens[0] : memref<16xi32>
   kilnrt.input "tokens" at %v0
@@ -46,8 +46,9 @@ kilnrt.program @train kind<train> {
   %v6 = kilnrt.view %host[0] : memref<16xf32, #kiln.memory<host>>
   kilnrt.begin copy %t on @copy_out after [@compute] (ro %v2, wo %v6)
   kilnrt.wait %t on @compute
-  kilnrt.loop 2 {
-    %v7 = kilnrt.view %looped[0 + 32 * iteration] : memref<16xbf16>
+  kilnrt.microbatches 2 forward {
+  } backward {
+    %v7 = kilnrt.view %sliced[0 + 32 * microbatch] : memref<16xbf16>
     kilnrt.fill on @compute (wo %v7)
   }
 }

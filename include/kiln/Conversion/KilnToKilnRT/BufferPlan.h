@@ -46,9 +46,14 @@ struct Buffer {
   std::string why;
   rt::SlotClass slotClass = rt::SlotClass::Activation;
   int64_t bytes = 0;
-  /// First and last command of the lifetime. A buffer that is used both inside
-  /// and outside of a loop is live for the whole loop.
+  /// First and last command of the lifetime. A buffer that is used both in and
+  /// outside of micro-batches is live in both of their segments.
   int64_t first = INT64_MAX, last = -1;
+  /// The number of instances, and the bytes from one instance to the next.
+  /// There is one instance per ring slot if the buffer is live in both segments
+  /// of a micro-batch, but only there, and several micro-batches may be in
+  /// flight.
+  int64_t instances = 1, ringStride = 0;
   StateOp state; ///< The state that the buffer stores, or null.
   MemorySpace memory = MemorySpace::Device;
   int64_t offset = -1; ///< Bytes from the start of the arena; -1: not assigned.
@@ -57,27 +62,20 @@ struct Buffer {
   /// Position in program order of the last op that reads any of the values
   /// placed in the buffer so far.
   int64_t lastUse = -1;
+
+  int64_t getTotalBytes() const { return ringStride * (instances - 1) + bytes; }
 };
 
 /// The location of a value in a buffer. The value is stored as a matrix.
 struct Place {
   int32_t buffer = -1;
-  int64_t offset = 0;     ///< Bytes from the start of the buffer.
-  int64_t loopStride = 0; ///< Bytes added to `offset` per loop iteration.
-  int64_t rowStride = 0;  ///< Row pitch in elements.
+  int64_t offset = 0;    ///< Bytes from the start of the buffer.
+  int64_t stride = 0;    ///< Bytes added to `offset` per micro-batch.
+  int64_t rowStride = 0; ///< Row pitch in elements.
 };
 
 struct Command {
-  enum class Kind {
-    Launch,
-    Gemm,
-    Fill,
-    Copy,
-    CopyStart,
-    CopyWait,
-    LoopBegin,
-    LoopEnd
-  };
+  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, CopyWait };
   Kind kind;
   /// Launch: the dispatch. Gemm: the op with GemmOpInterface. CopyStart and
   /// CopyWait: the kiln.copy_out or kiln.copy_in.
@@ -88,12 +86,11 @@ struct Command {
   llvm::SmallVector<Place, 6> places;
   /// Index of the buffer for scratch memory or the GEMM workspace, or -1.
   int32_t scratch = -1;
-  mlir::Type type;   ///< Fill, Copy, CopyStart: type of the tensor.
-  int64_t count = 0; ///< LoopBegin: number of iterations.
+  mlir::Type type; ///< Fill, Copy, CopyStart: type of the tensor.
   /// An rt::Accumulation, for Gemm and for Launch of a kernel that accumulates
   /// in place: 0 overwrites the result, 1 adds to the result, and 2 overwrites
-  /// the result in the first iteration of the loop and adds to it in all later
-  /// iterations.
+  /// the result in the first execution of the segment and adds to it in all
+  /// later ones.
   int64_t beta = 0;
 };
 
@@ -106,12 +103,30 @@ struct Boundary {
   InputAttr fact;
 };
 
+/// The micro-batches of a program: the commands of the forward segment are
+/// [forward, backward), those of the backward segment [backward, end).
+struct PlannedMicrobatches {
+  MicrobatchesOp op; ///< Null if the program has none.
+  int64_t forward = 0, backward = 0, end = 0;
+};
+
 struct ProgramPlan {
   ProgramOp program;
   std::vector<Buffer> buffers;
   std::vector<Command> commands;
+  PlannedMicrobatches microbatches;
   std::vector<Boundary> inputs, outputs;
   llvm::DenseMap<mlir::Value, Place> places;
+
+  /// Returns the first and the last command during which no other buffer may
+  /// share bytes with `buffer`: its lifetime, or both segments if it has
+  /// several instances, because instances for other micro-batches are then
+  /// live.
+  std::pair<int64_t, int64_t> occupancyOf(const Buffer &buffer) const {
+    if (buffer.instances > 1)
+      return {microbatches.forward, microbatches.end - 1};
+    return {buffer.first, buffer.last};
+  }
 };
 
 /// Callbacks that compute the sizes of scratch buffers, in bytes.

@@ -37,7 +37,7 @@ def VerifySchedule : Pass<"kiln-verify-schedule", "::mlir::ModuleOp"> {
     Verifies the following properties of every program at the scheduled level.
     Slots that share bytes have disjoint lifetimes, and commands access only live
     slots. If commands of different queues access the same bytes and one of them
-    writes, their order is fixed in every iteration of a loop. Every wait follows
+    writes, their order is fixed in every execution of a segment. Every wait follows
     the signal of its token. Every transfer has a wait, and its slots are live until
     then. `kiln-schedule` runs this check on its result.
   }];

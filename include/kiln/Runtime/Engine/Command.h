@@ -7,9 +7,12 @@
 //
 // Structs for the commands of docs/reference/program-format.md, and functions
 // that describe any command independently of its kind: the bytes that it reads
-// and writes, whether it begins or ends a loop, and whether it starts an
-// asynchronous copy or waits for one. Engines execute commands through
-// execute().
+// and writes, and whether it starts an asynchronous copy or waits for one.
+// Engines execute commands through execute().
+//
+// A command of a forward or backward segment is executed once for each
+// micro-batch. abi::SegmentRun identifies one of these executions, and
+// determines the addresses, immediates and tokens that the command uses in it.
 //
 // To add a kind of command, extend these functions in Command.cpp. All checks
 // of lifetimes, races, copies and written bytes then cover the new kind.
@@ -20,6 +23,7 @@
 #define KILN_RUNTIME_ENGINE_COMMAND_H
 
 #include "kiln/Abi/GemmEpilogue.h"
+#include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Abi/VendorAttention.h"
 #include "kiln/Support/ElementType.h"
 
@@ -30,6 +34,14 @@
 
 namespace kiln::runtime {
 
+/// Returns the execution of a segment that belongs to no micro-batch. Such a
+/// segment has one execution, which is both the first and the last.
+inline abi::SegmentRun outsideMicrobatches() {
+  abi::SegmentRun run;
+  run.isFirst = run.isLast = true;
+  return run;
+}
+
 /// The two memories of a program.
 enum class ArenaKind : uint8_t { Device, Host };
 
@@ -39,21 +51,41 @@ struct Place {
   ArenaKind arena = ArenaKind::Device;
 };
 
-/// A byte offset in an arena, plus `stride` bytes per loop iteration.
+/// A byte offset in an arena, plus `stride` bytes per micro-batch and `ring`
+/// bytes per ring slot.
 struct Ref {
   int64_t offset = 0;
   int64_t stride = 0;
   ArenaKind arena = ArenaKind::Device;
+  int64_t ring = 0;
 
-  Place at(int64_t iteration) const {
-    return {offset + stride * iteration, arena};
+  Place at(const abi::SegmentRun &run) const {
+    return {offset + stride * run.microbatch + ring * run.slot, arena};
+  }
+  /// Returns true if the address is the same in all executions.
+  bool isFixed() const { return stride == 0 && ring == 0; }
+};
+
+/// An integer argument: `value` in the first execution of the segment, and
+/// `value` + `afterFirst` in all others.
+struct Immediate {
+  int64_t value = 0;
+  int64_t afterFirst = 0;
+
+  int64_t at(const abi::SegmentRun &run) const {
+    return run.isFirst ? value : value + afterFirst;
   }
 };
 
-/// An integer argument, plus `stride` per loop iteration.
-struct Immediate {
-  int64_t value = 0;
-  int64_t stride = 0;
+/// A number that a CopyStart signals and a CopyWait waits for, plus `ring` per
+/// ring slot.
+struct Token {
+  int64_t number = -1;
+  int64_t ring = 0;
+
+  int64_t at(const abi::SegmentRun &run) const {
+    return number + ring * run.slot;
+  }
 };
 
 /// Scratch memory of threads: thread t uses the bytes [offset + t *
@@ -95,7 +127,11 @@ struct EpilogueOperand {
   int64_t bytes = 0;
 };
 
+/// First: Zero in the first execution of the segment, and One in all others.
 enum class GemmBeta { Zero, One, First };
+
+/// The executions of its segment in which a command is executed.
+enum class When : uint8_t { Always, First, Last };
 
 /// Workspace of a command in device memory. On a CPU, all threads share the
 /// workspace. On a GPU, the vendor library uses it.
@@ -105,24 +141,16 @@ struct Workspace {
 };
 
 struct Command {
-  enum class Kind {
-    Launch,
-    Gemm,
-    LoopBegin,
-    LoopEnd,
-    Fill,
-    Copy,
-    CopyStart,
-    CopyWait
-  };
+  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, CopyWait };
 
   Kind kind = Kind::Launch;
   std::string name;
   int64_t flops = 0; ///< Number of operations, for reports; 0: unknown.
   int64_t bytes = 0;
+  When when = When::Always;
 
-  // Members of all kinds except LoopBegin, LoopEnd and CopyWait. Queues are
-  // indexes into ProgramFile::queues.
+  // Members of all kinds except CopyWait. Queues are indexes into
+  // ProgramFile::queues.
   int64_t queue = -1; ///< The queue that executes the command.
   /// The command begins after all earlier commands of these queues have
   /// completed.
@@ -160,14 +188,12 @@ struct Command {
   abi::GemmEpilogue library = abi::GemmEpilogue::None;
   EpilogueOperand bias, aux;
 
-  int64_t count = 0; ///< LoopBegin: number of iterations.
-
   // Fill uses `to`; Copy and CopyStart use `from` and `to`. All transfer `size`
   // bytes.
   Ref from, to;
   int64_t size = 0;
 
-  int64_t token = -1; ///< Token that CopyStart signals and CopyWait waits for.
+  Token token;                     ///< Of a CopyStart or a CopyWait.
   std::vector<int64_t> heldQueues; ///< CopyWait: the queues that wait.
 };
 
@@ -216,7 +242,7 @@ inline constexpr int64_t unknownBytes = -1;
 
 /// A range of bytes that a command reads or writes.
 struct MemoryAccess {
-  Ref ref;           ///< The first byte, and its stride per loop iteration.
+  Ref ref;           ///< The first byte.
   int64_t bytes = 0; ///< Size of the range, or unknownBytes.
   AccessMode mode = AccessMode::Read;
   AccessUse use = AccessUse::Argument;
@@ -230,9 +256,9 @@ struct MemoryAccess {
   }
 };
 
-/// Returns all accesses of a command in one iteration of its loop, in this
-/// order: kernel arguments, scratch, matrices a, b and c, bias, aux, source,
-/// destination, workspace. An access has 0 bytes if the description specifies a
+/// Returns all accesses of one execution of a command, in this order: kernel
+/// arguments, scratch, matrices a, b and c, bias, aux, source, destination,
+/// workspace. An access has 0 bytes if the description specifies a
 /// size of 0. A CopyStart has all accesses of its asynchronous copy, although
 /// they may occur at any time until the CopyWait. A CopyWait has no accesses.
 std::vector<MemoryAccess> accessesOf(const Command &command);
@@ -247,8 +273,7 @@ std::vector<MemoryAccess> resultsOf(const Command &command);
 
 /// Calls the member function of `on` that executes a command of this kind:
 /// launch(), gemm(), fill(), copy(), startCopy() or waitForCopy(). All of them
-/// have the same result type. Returns a default-constructed result for
-/// LoopBegin and LoopEnd.
+/// have the same result type.
 template <typename Executor> auto execute(const Command &command, Executor on) {
   using Outcome = decltype(on.launch());
   switch (command.kind) {
@@ -264,9 +289,6 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
     return on.startCopy();
   case Command::Kind::CopyWait:
     return on.waitForCopy();
-  case Command::Kind::LoopBegin:
-  case Command::Kind::LoopEnd:
-    break;
   }
   return Outcome();
 }
@@ -275,15 +297,15 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
 // Control flow and asynchronous copies
 //===----------------------------------------------------------------------===//
 
-/// Return true for the commands that begin or end a loop. These commands do
-/// nothing themselves. Command::count of a LoopBegin is the number of
-/// iterations.
-bool beginsLoop(const Command &command);
-bool endsLoop(const Command &command);
+/// Returns true if the command is executed in this execution of its segment.
+inline bool isExecuted(const Command &command, const abi::SegmentRun &run) {
+  return command.when == When::Always ||
+         (command.when == When::First ? run.isFirst : run.isLast);
+}
 
 /// Return true for the start of an asynchronous copy, and for the wait for one.
-/// Both have the same Command::token. A wait waits for the most recently
-/// executed start with the same token.
+/// A wait waits for the most recently executed start with the same number of
+/// the token.
 bool startsCopy(const Command &command);
 bool waitsForCopy(const Command &command);
 

@@ -89,7 +89,7 @@ struct OpResult {
   std::size_t command = 0;   ///< Index of the command in the program.
   const char *kind = "";     ///< "launch", "gemm", ...
   const std::string &name;   ///< Name of the command.
-  int64_t iteration = 0;     ///< Iteration of the enclosing loop, or 0.
+  int64_t microbatch = 0;    ///< 0 outside of micro-batches.
   const std::string &buffer; ///< Name of the buffer.
   const char *data = nullptr;
   int64_t bytes = 0;

@@ -7,12 +7,13 @@
 //
 // The program description of docs/reference/program-format.md as structs;
 // Command.h contains the structs of the commands. parseProgramFile returns only
-// valid programs: every reference is within its arena in every iteration of its
-// loop, every kernel index is in the table, loops end in their segment and do
-// not nest, sizes are not negative, every command is on a queue whose engine
-// executes commands of this kind, every asynchronous copy has a wait, and no
-// command races with the copy before this wait. The engine relies on these
-// properties and does not check them during execution.
+// valid programs: every reference is within its arena in every execution, every
+// kernel index is in the table, every micro-batch is executed once and its
+// forward segment first, sizes are not negative, every command is on a queue
+// whose engine executes commands of this kind, every asynchronous copy has a
+// wait, and no command races with the copy before this wait. The engine relies
+// on these properties and does not check them during execution.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_RUNTIME_ENGINE_PROGRAM_H
@@ -46,6 +47,10 @@ enum class SlotClass {
 const char *slotClassName(SlotClass slotClass);
 
 /// A planned buffer, which is live over the commands [first, last].
+///
+/// If both commands are in the segments of micro-batches, the slot has one
+/// lifetime for each micro-batch. If only one of them is, the slot is live
+/// during all executions of these segments.
 struct Slot {
   std::string name;
   SlotClass slotClass = SlotClass::Activation;
@@ -60,6 +65,17 @@ struct Slot {
   /// For a matrix with padded rows, the bytes of a row and the pitch in bytes;
   /// the padding has no value. Otherwise 0.
   int64_t rowBytes = 0, rowPitch = 0;
+  /// If not 0, the slot has an instance for each slot of the ring, and this is
+  /// the distance of two instances in bytes.
+  int64_t ring = 0;
+  /// True if the slot holds an input, an output or a state, which the caller
+  /// accesses before and after all commands.
+  bool isOutside = false;
+
+  /// Returns the first byte of the instance that an execution uses.
+  Place at(const abi::SegmentRun &run) const {
+    return {offset + ring * run.slot, arena};
+  }
 };
 
 /// The component that executes the commands of a queue.
@@ -80,29 +96,74 @@ struct Queue {
   std::optional<CopyDirection> direction = std::nullopt;
 };
 
-/// One execution of a segment: commands [begin, end) of the program. The range
-/// may be empty.
-struct SegmentRun {
+/// A segment: commands [begin, end) of the program. The range may be empty.
+struct ProgramSegment {
   std::string name;
   std::size_t begin = 0, end = 0;
 };
 
+/// One execution of a segment.
+struct ProgramRun {
+  std::size_t segment = 0; ///< Index in Program::segments.
+  /// The execution of a segment of the micro-batches, or outsideMicrobatches().
+  abi::SegmentRun run;
+};
+
+/// The micro-batches of a program.
+struct Microbatches {
+  int64_t count = 0; ///< 0: the program has no micro-batches.
+  int64_t slots = 1; ///< The number of slots of every ring.
+  /// The forward segment is commands [forward, backward), and the backward
+  /// segment is commands [backward, end).
+  std::size_t forward = 0, backward = 0, end = 0;
+
+  /// Returns true if the command is in the forward or backward segment.
+  bool contains(int64_t command) const {
+    return int64_t(forward) <= command && command < int64_t(end);
+  }
+};
+
+/// The first and the last command of a lifetime.
+struct Lifetime {
+  int64_t first = 0, last = 0;
+
+  bool contains(int64_t command) const {
+    return first <= command && command <= last;
+  }
+};
+
 struct Program {
-  /// Offsets in the device arena, indexed like ProgramInfo::inputs.
-  std::vector<int64_t> inputOffsets;
-  /// Offsets in the device arena, indexed like ProgramInfo::outputs.
-  std::vector<int64_t> outputOffsets;
-  /// All commands in execution order. A segment that runs several times has a
-  /// copy of its commands for each run.
+  std::vector<int64_t> inputOffsets;  ///< Indexed like ProgramInfo::inputs.
+  std::vector<int64_t> outputOffsets; ///< Indexed like ProgramInfo::outputs.
+  /// The commands of all segments. A segment that occurs several times in the
+  /// order of the description has a copy of its commands for each occurrence.
   std::vector<Command> commands;
-  /// The runs of segments in execution order. Together they cover all commands.
-  std::vector<SegmentRun> segments;
+  /// The segments in the order of their commands. Together they cover all
+  /// commands.
+  std::vector<ProgramSegment> segments;
+  std::vector<ProgramRun> runs; ///< In execution order.
+  Microbatches microbatches;
   std::vector<Slot> slots;
-  /// Number of CopyStart commands; tokens are in [0, copies).
+  /// The number of tokens of asynchronous copies; tokens are in [0, copies).
   int64_t copies = 0;
 
-  /// Returns the run of a segment that contains the command.
-  const SegmentRun &segmentOf(std::size_t command) const;
+  /// Returns the segment that contains the command.
+  const ProgramSegment &segmentOf(std::size_t command) const;
+  /// Returns how often the command is executed.
+  int64_t executionsOf(std::size_t command) const;
+  /// Returns true if the slot has one lifetime for each micro-batch.
+  bool livesPerMicrobatch(const Slot &slot) const {
+    return !slot.isOutside && microbatches.contains(slot.first) &&
+           microbatches.contains(slot.last);
+  }
+  /// Returns the lifetime of a slot. If the slot does not have one lifetime for
+  /// each micro-batch, an end of its lifetime in the segments of micro-batches
+  /// is extended to the end of these segments.
+  Lifetime lifetimeOf(const Slot &slot) const;
+  /// Returns " for micro-batch 3", or an empty string if the command is in no
+  /// segment of the micro-batches.
+  std::string ofMicrobatch(std::size_t command,
+                           const abi::SegmentRun &run) const;
 };
 
 struct ProgramFile {

@@ -152,9 +152,10 @@ struct SingleOp {
 llvm::SmallVector<unsigned> argumentOrder(rt::KernelOp kernel);
 
 /// An integer argument of a kernel, or the bits of a floating-point argument.
-/// The value grows by `stride` in each iteration of the enclosing loop.
+/// In the first execution of its segment, the value is `value`; in the others,
+/// it is greater by `afterFirst`.
 struct LaunchImmediate {
-  int64_t value = 0, stride = 0;
+  int64_t value = 0, afterFirst = 0;
 };
 
 /// Returns the immediates of a launch or of the epilogue of a GEMM. A kernel

@@ -28,8 +28,8 @@ struct TableEntry : LaunchGeometry {
   int64_t index = 0;
 };
 
-/// The kernels that the launches of a module call. If the target is a GPU, the
-/// same kernel may run both on the device and on the host.
+/// The kernels that a module launches, by the memory space of the launch: if
+/// the target is a GPU, a kernel may run both on the device and on the host.
 struct KernelIndex {
   llvm::EnumeratedArray<llvm::StringMap<TableEntry>, MemorySpace,
                         MemorySpace::Host>

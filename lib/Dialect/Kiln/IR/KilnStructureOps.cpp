@@ -235,20 +235,6 @@ BlockArgument ProgramOp::getInput(InputRole role) {
   return {};
 }
 
-/// Checks that the body of `parent` contains only ops of the kiln dialect.
-static LogicalResult checkOps(Operation *parent) {
-  for (Operation &op : parent->getRegion(0).front())
-    if (op.getDialect() != parent->getDialect()) {
-      InFlightDiagnostic diagnostic = parent->emitOpError("contains '")
-                                      << op.getName()
-                                      << "', expected only ops of the kiln "
-                                         "dialect";
-      diagnostic.attachNote(op.getLoc()) << "the op is here";
-      return diagnostic;
-    }
-  return success();
-}
-
 LogicalResult ProgramOp::verifyRegions() {
   for (auto [i, type] : llvm::enumerate(getArgumentTypes()))
     if (!isKilnTensor(type) || memoryOf(type) != MemorySpace::Device) // C1
@@ -269,7 +255,7 @@ LogicalResult ProgramOp::verifyRegions() {
              << i
              << " is a scalar, which has no batch dimension; declare it "
                 "with #kiln.input<data>";
-  if (failed(checkOps(*this)))
+  if (failed(checkOnlyKilnOps(*this)))
     return failure();
   if (getBlock().empty() || !isa<ReturnOp>(getBlock().back())) // C2
     return emitOpError("does not end with kiln.return");
@@ -311,51 +297,12 @@ LogicalResult ReturnOp::verify() {
 // Regions
 //===----------------------------------------------------------------------===//
 
-LogicalResult AccumulateOp::verifyRegions() {
-  int64_t count = getCount();
-  Block &block = getBody().front();
-  if (failed(checkOps(*this)))
-    return failure();
-  if (count < 1)
-    return emitOpError("count is ") << count << ", expected a positive number";
-  if (block.getNumArguments() != getSliced().size() + getNumResults())
-    return emitOpError("body has ")
-           << block.getNumArguments() << " arguments, expected "
-           << getSliced().size() + getNumResults()
-           << ": one per sliced operand and one per result";
-  for (auto [i, value] : llvm::enumerate(getSliced())) {
-    SmallVector<int64_t> shape(tensorTypeOf(value).getShape());
-    if (shape.empty() || shape[0] % count)
-      return emitOpError("operand ")
-             << i << " of shape " << toString(shape)
-             << " cannot be split along dimension 0 into " << count
-             << " equal parts";
-    shape[0] /= count;
-    Type part = tensorTypeOf(value).clone(shape);
-    if (block.getArgument(i).getType() != part) // C1
-      return emitOpError("body argument for slice ")
-             << i << " has type " << block.getArgument(i).getType()
-             << ", expected " << part;
-  }
-  auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield || yield.getValues().getTypes() != getResultTypes())
-    return emitOpError("body yields values whose number or types differ from "
-                       "those of the results");
-  for (auto [i, type] : llvm::enumerate(getResultTypes()))
-    if (block.getArgument(getSliced().size() + i).getType() != type)
-      return emitOpError("body argument for sum ")
-             << i << " has type "
-             << block.getArgument(getSliced().size() + i).getType()
-             << ", expected " << type;
-  return success();
-}
-
 /// Checks that the body contains only ops of the kiln dialect, that its
 /// arguments have the types of the operands of `op`, and that the yielded
 /// values have the types of the results of `op`.
 static LogicalResult checkIsolatedRegion(Operation *op) {
   Block &block = op->getRegion(0).front();
-  if (failed(checkOps(op)))
+  if (failed(checkOnlyKilnOps(op)))
     return failure();
   if (block.getArgumentTypes() != op->getOperandTypes())
     return op->emitOpError("body has arguments whose number or types differ "
@@ -501,19 +448,49 @@ LogicalResult DispatchOp::verifyRegions() {
 // Copies
 //===----------------------------------------------------------------------===//
 
+/// Returns true if two values are equal because one of them has the value of
+/// the other in another segment of a micro-batch: as a residual, as a part of
+/// the micro-batch, or as a view that is computed in both segments.
+static bool isSameInSegments(Value a, Value b) {
+  a = yieldedResidual(a);
+  b = yieldedResidual(b);
+  if (a == b)
+    return true;
+  Operation *of = a.getParentBlock()->getParentOp();
+  if (!isa_and_nonnull<MicrobatchesOp>(of) ||
+      of != b.getParentBlock()->getParentOp())
+    return false;
+  auto argument = dyn_cast<BlockArgument>(a),
+       other = dyn_cast<BlockArgument>(b);
+  if (argument && other)
+    return argument.getArgNumber() == other.getArgNumber() &&
+           argument.getArgNumber() <
+               cast<MicrobatchesOp>(of).getSliced().size();
+  Operation *view = a.getDefiningOp(), *again = b.getDefiningOp();
+  return view && again && familyOf(view) == Family::View &&
+         view->getName() == again->getName() && view->getNumOperands() == 1 &&
+         again->getNumOperands() == 1 &&
+         view->getResultTypes() == again->getResultTypes() &&
+         view->getAttrDictionary() == again->getAttrDictionary() &&
+         isSameInSegments(view->getOperand(0), again->getOperand(0));
+}
+
 /// Checks C1 of kiln.copy_out and kiln.copy_in.
 static LogicalResult checkToken(Operation *copy) {
-  auto wait = copy->hasOneUse()
-                  ? dyn_cast<CopyWaitOp>(*copy->getUsers().begin())
-                  : CopyWaitOp();
+  SmallVector<OpOperand *> uses;
+  forEachUse(copy->getResult(0), [&](OpOperand &use) { uses.push_back(&use); });
+  auto wait = uses.size() == 1 ? dyn_cast<CopyWaitOp>(uses.front()->getOwner())
+                               : CopyWaitOp();
   // The wait may not have been verified yet, so check its operand count.
-  if (!wait || wait->getNumOperands() != 2 ||
-      wait.getToken() != copy->getResult(0) ||
-      wait.getSource() != copy->getOperand(0) ||
-      wait->getBlock() != copy->getBlock())
+  bool hasWait = wait && wait->getNumOperands() == 2 &&
+                 uses.front()->getOperandNumber() == 0 &&
+                 isSameInSegments(wait.getSource(), copy->getOperand(0)) &&
+                 (wait->getBlock() == copy->getBlock() ||
+                  wait->getBlock() == backwardSegmentOf(*copy->getBlock()));
+  if (!hasWait)
     return copy->emitOpError(
-        "must have exactly one user, a kiln.copy_wait; both ops must be in the "
-        "same block and have the same source");
+        "must have exactly one user, a kiln.copy_wait with the same source, in "
+        "the same block or in the backward segment of the same micro-batch");
   return success();
 }
 
@@ -541,7 +518,7 @@ LogicalResult CopyInOp::verify() {
 }
 
 LogicalResult CopyWaitOp::verify() {
-  Operation *copy = getToken().getDefiningOp();
+  Operation *copy = yieldedResidual(getToken()).getDefiningOp();
   if (!isa_and_nonnull<CopyOutOp, CopyInOp>(copy))
     return emitOpError(
         "has a token that is not the result of kiln.copy_out or kiln.copy_in");

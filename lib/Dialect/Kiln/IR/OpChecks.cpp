@@ -17,6 +17,20 @@ std::string checks::toString(ArrayRef<int64_t> shape) {
   return text + "]";
 }
 
+LogicalResult checks::checkOnlyKilnOps(Operation *parent) {
+  for (Region &region : parent->getRegions())
+    for (Operation &op : region.front())
+      if (op.getDialect() != parent->getDialect()) {
+        InFlightDiagnostic diagnostic = parent->emitOpError("contains '")
+                                        << op.getName()
+                                        << "', expected only ops of the kiln "
+                                           "dialect";
+        diagnostic.attachNote(op.getLoc()) << "the op is here";
+        return diagnostic;
+      }
+  return success();
+}
+
 /// Checks the shape of `value` and, if `element` is not null, its element type.
 static LogicalResult checkTensor(Operation *op, StringRef name, Value value,
                                  ArrayRef<int64_t> shape, Type element) {

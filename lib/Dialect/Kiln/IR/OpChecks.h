@@ -22,6 +22,8 @@ namespace kiln::checks {
 /// Formats a shape, such as "[2, 3]".
 std::string toString(llvm::ArrayRef<int64_t> shape);
 
+/// Checks that the regions of `parent` contain only ops of the kiln dialect.
+mlir::LogicalResult checkOnlyKilnOps(mlir::Operation *parent);
 /// Checks that `value` has this shape and, if `like` is not null, the element
 /// type of `like`.
 mlir::LogicalResult checkShape(mlir::Operation *op, llvm::StringRef name,

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Parses the pass option 'optimizer' into an OptimizerSpec, moves the forward
-// and backward pass into a loop if there are several micro-batches, and adds an
-// update for each gradient.
+// and backward pass into kiln.microbatches if there are several micro-batches,
+// and adds an update for each gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,10 +33,11 @@ struct Gradient {
 class StepBuilder {
 public:
   StepBuilder(ProgramOp program, const OptimizerSpec &optimizer, bool clip,
-              int64_t microbatches, bool keepGradients)
+              int64_t microbatches, const abi::SegmentOrder &order,
+              bool keepGradients)
       : program(program), module(program->getParentOfType<ModuleOp>()),
         symbols(module), optimizer(optimizer), clip(clip),
-        microbatches(microbatches), keepGradients(keepGradients),
+        microbatches(microbatches), order(order), keepGradients(keepGradients),
         builder(program.getContext()) {}
 
   LogicalResult run();
@@ -57,6 +58,7 @@ private:
   const OptimizerSpec &optimizer;
   bool clip;
   int64_t microbatches;
+  const abi::SegmentOrder &order; ///< Of the segments of micro-batches.
   bool keepGradients;
   OpBuilder builder;
   Value loss, norm, lr, step;
@@ -73,9 +75,9 @@ Value StepBuilder::addInput(StringRef name, RankedTensorType type) {
   return program.getArgument(index);
 }
 
-/// Moves the forward and backward pass into a kiln.accumulate over
-/// micro-batches. Reads of states stay outside of the loop: the loop does not
-/// write states, so every iteration would read the same values.
+/// Moves the forward and backward pass into a kiln.microbatches. Reads of
+/// states stay outside of it: micro-batches do not write states, so all of them
+/// would read the same values.
 LogicalResult StepBuilder::wrapMicrobatches() {
   auto split =
       dyn_cast_or_null<IntegerAttr>(program->removeAttr(kMicrobatchesAttr));
@@ -122,10 +124,14 @@ LogicalResult StepBuilder::wrapMicrobatches() {
   builder.setInsertionPoint(ret);
   SmallVector<Value> sliced(slicedArguments.begin(), slicedArguments.end());
   SmallVector<Type> sumTypes(ret->getOperandTypes());
-  auto loop = AccumulateOp::create(builder, program.getLoc(), sumTypes, sliced,
-                                   microbatches);
+  OrderAttr orderAttr;
+  if (order != abi::SegmentOrder())
+    orderAttr = OrderAttr::get(builder.getContext(), order.text());
+  auto loop = MicrobatchesOp::create(
+      builder, program.getLoc(), sumTypes, sliced,
+      builder.getI64IntegerAttr(microbatches), orderAttr, /*segmentsCount=*/1);
   Block *body = new Block();
-  loop.getBody().push_back(body);
+  loop.getSegments().front().push_back(body);
   SmallVector<Value> parts;
   for (Type type : partTypes)
     parts.push_back(body->addArgument(type, program.getLoc()));
@@ -357,11 +363,18 @@ struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
           << microbatches.getValue() << ", expected a positive number";
       return signalPassFailure();
     }
+    auto parsed = abi::SegmentOrder::parse(order);
+    support::Status legal =
+        parsed.ok() ? parsed->check(microbatches) : parsed.status();
+    if (!legal.ok()) {
+      emitError(getOperation().getLoc(), legal.message());
+      return signalPassFailure();
+    }
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       if (program.getKind() == ProgramKind::Train)
-        if (failed(
-                StepBuilder(program, *spec, clip, microbatches, keepGradients)
-                    .run()))
+        if (failed(StepBuilder(program, *spec, clip, microbatches, *parsed,
+                               keepGradients)
+                       .run()))
           return signalPassFailure();
   }
 };

@@ -239,18 +239,22 @@ bool kiln::mayHavePaddedRows(OpResult value, RowPrograms &rowPrograms) {
       tensorTypeOf(value).getRank() != 2 ||
       !canWriteInto(value, /*apart=*/true, rowPrograms))
     return false;
-  for (OpOperand &use : value.getUses()) {
+  Block *block = value.getOwner()->getBlock();
+  bool allReadStrided = true;
+  forEachUse(value, [&](OpOperand &use) {
     Operation *user = use.getOwner();
     bool isTied = llvm::any_of(user->getResults(), [&](OpResult result) {
-      return getTiedOperand(result) == value;
+      return getTiedOperand(result) == use.get();
     });
     bool isMatrix = isa<GemmOpInterface>(user) && use.getOperandNumber() < 2;
-    if (user->getBlock() != value.getOwner()->getBlock() || isTied ||
-        !(isMatrix || isKernel(user)) || !readsStrided(use, rowPrograms))
-      return false;
+    bool isNear = user->getBlock() == block ||
+                  user->getBlock() == backwardSegmentOf(*block);
+    if (!isNear || isTied || !(isMatrix || isKernel(user)) ||
+        !readsStrided(use, rowPrograms))
+      allReadStrided = false;
     meetsMatmul |= isMatrix;
-  }
-  return meetsMatmul;
+  });
+  return allReadStrided && meetsMatmul;
 }
 
 void kiln::insertDenseCopies(Block &block, RowPrograms &rowPrograms) {

@@ -28,7 +28,7 @@ LogicalResult kiln::formEpilogues(ModuleOp module, EpilogueKind kind,
     formVendorEpilogues(module);
   else
     module.walk([&](Operation *op) {
-      if (isa<ProgramOp, AccumulateOp>(op))
+      if (isa<ProgramOp, MicrobatchesOp>(op))
         formTileEpilogues(op->getRegion(0).front(), rowPrograms);
     });
   return success();

@@ -410,9 +410,11 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
     auto &rowPrograms = getAnalysis<RowPrograms>();
     SmallVector<Block *> blocks;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
-      program.walk([&](AccumulateOp loop) {
-        blocks.push_back(&loop.getBody().front());
-      });
+      for (auto op : program.getBlock().getOps<MicrobatchesOp>()) {
+        if (failed(requireUndivided(op)))
+          return signalPassFailure();
+        blocks.push_back(&op.getBody());
+      }
       blocks.push_back(&program.getBlock());
     }
     for (Block *block : blocks) {

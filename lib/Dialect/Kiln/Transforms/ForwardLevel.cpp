@@ -312,7 +312,7 @@ LogicalResult ForwardVerifier::checkIntegers(Operation *op) {
 LogicalResult ForwardVerifier::checkOp(Operation *op) {
   if (failed(checkIntegers(op)))
     return failure();
-  if (isa<AccumulateOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
+  if (isa<MicrobatchesOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
           CopyWaitOp>(op))
     return op->emitOpError(
         "is an op that a model must not have, because kilnc itself adds "

@@ -39,12 +39,18 @@ using namespace kiln;
 /// that share a copy.
 static constexpr int64_t kReach = 8;
 
-CommandOrder::CommandOrder(Block &block) : end(block.getTerminator()) {
-  for (Operation &op : block)
-    if (isa<DispatchOp, GemmOpInterface, AccumulateOp>(op)) {
-      positions[&op] = size();
-      commands.push_back(&op);
-    }
+CommandOrder::CommandOrder(Block &block) {
+  auto add = [&](Block &segment) {
+    end = segment.getTerminator();
+    for (Operation &op : segment)
+      if (isa<DispatchOp, GemmOpInterface, MicrobatchesOp>(op)) {
+        positions[&op] = size();
+        commands.push_back(&op);
+      }
+  };
+  add(block);
+  if (Block *backward = backwardSegmentOf(block))
+    add(*backward);
 }
 
 int64_t CommandOrder::of(Operation *op) const {
@@ -66,16 +72,14 @@ Operation *CommandOrder::inFrontOf(int64_t position) const {
 /// view instead.
 static void forEachReader(Value value, SmallVector<Operation *, 2> views,
                           function_ref<void(const Reader &)> visit) {
-  for (OpOperand &use : value.getUses()) {
+  forEachUse(value, [&](OpOperand &use) {
     Operation *user = use.getOwner();
-    if (familyOf(user) != Family::View) {
-      visit({&use, views});
-      continue;
-    }
+    if (familyOf(user) != Family::View)
+      return visit({&use, views});
     SmallVector<Operation *, 2> through = views;
     through.push_back(user);
     forEachReader(user->getResult(0), through, visit);
-  }
+  });
 }
 
 static void sortReaders(SmallVectorImpl<Reader> &readers,
@@ -94,7 +98,7 @@ std::optional<SmallVector<Reader>> kiln::readersOf(Value value,
   bool commandsAlone = true;
   forEachReader(value, {}, [&](const Reader &reader) {
     Operation *op = reader.operand->getOwner();
-    commandsAlone &= order.of(op) >= 0 && !isa<AccumulateOp>(op);
+    commandsAlone &= order.of(op) >= 0 && !isa<MicrobatchesOp>(op);
     readers.push_back(reader);
   });
   if (!commandsAlone)
@@ -221,12 +225,12 @@ private:
 
 } // namespace
 
-/// Returns the least position in [earliest, end] such that no loop is between
-/// this position and `end`. A copy to the device whose result is needed at
-/// `end` can begin at this position.
+/// Returns the least position in [earliest, end] such that no kiln.microbatches
+/// is between this position and `end`. A copy to the device whose result is
+/// needed at `end` can begin at this position.
 int64_t CopyPlacer::earliestBegin(int64_t earliest, int64_t end) {
   int64_t begin = end;
-  while (begin > earliest && !isa<AccumulateOp>(order[begin - 1]))
+  while (begin > earliest && !isa<MicrobatchesOp>(order[begin - 1]))
     --begin;
   return begin;
 }
@@ -236,12 +240,13 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
   if (!gap)
     return;
   int64_t left = std::max(gap->left, gap->made + marked.lag) + 1;
-  // A copy to the host must not be in progress during a loop. If a loop is
-  // between the definition of the value and the start of the gap, do not insert
-  // the copy. If a loop is in the gap, wait for the copy before the loop.
+  // A copy to the host must not be in progress during micro-batches that do not
+  // start it. If a kiln.microbatches is between the definition of the value and
+  // the start of the gap, do not insert the copy. If it is in the gap, wait for
+  // the copy before it.
   for (int64_t between = gap->made + 1; between < std::min(left, gap->back);
        ++between)
-    if (isa<AccumulateOp>(order[between])) {
+    if (isa<MicrobatchesOp>(order[between])) {
       if (between <= gap->left)
         return;
       left = between;
@@ -329,8 +334,11 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
         across.push_back({read, ReadOp::create(builder, read.getLoc(), type,
                                                read.getState())});
       }
-      for (AccumulateOp loop : program.getBlock().getOps<AccumulateOp>())
-        CopyPlacer(loop.getBody().front()).run(across);
+      for (auto op : program.getBlock().getOps<MicrobatchesOp>()) {
+        if (failed(requireUndivided(op)))
+          return signalPassFailure();
+        CopyPlacer(op.getBody()).run(across);
+      }
       CopyPlacer(program.getBlock()).run(across);
       for (auto [read, onHost] : across)
         if (failed(eraseRead(read)))

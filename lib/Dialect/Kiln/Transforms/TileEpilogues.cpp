@@ -41,11 +41,11 @@ static void moveBefore(Value value, Operation *op) {
   def->moveBefore(op);
 }
 
-/// Returns true if a matmul reads a sum that the enclosing loop accumulates. An
+/// Returns true if a matmul reads a sum over micro-batches. An
 /// epilogue could overwrite this sum tile by tile while other tiles of the
 /// matmul still read it.
 static bool readsSum(MatmulOp matmul) {
-  auto loop = dyn_cast<AccumulateOp>(matmul->getParentOp());
+  auto loop = dyn_cast<MicrobatchesOp>(matmul->getParentOp());
   if (!loop)
     return false;
   auto isSum = [&](Value value) {
@@ -54,9 +54,7 @@ static bool readsSum(MatmulOp matmul) {
         return false;
       value = def->getOperand(0);
     }
-    auto argument = cast<BlockArgument>(value);
-    return argument.getOwner()->getParentOp() == loop &&
-           argument.getArgNumber() >= loop.getSliced().size();
+    return llvm::is_contained(loop.getSumArguments(), value);
   };
   return isSum(matmul.getA()) || isSum(matmul.getB());
 }

@@ -115,7 +115,8 @@ LogicalResult LevelVerifier::checkPlanned(ProgramOp program) {
 }
 
 /// Checks a block at the level 'dispatched': every op outside of a dispatch is
-/// a GEMM, a view, a concat, a copy, a state access, a loop or a terminator.
+/// a GEMM, a view, a concat, a copy, a state access, micro-batches or a
+/// terminator.
 LogicalResult LevelVerifier::checkDispatched(Block &block) {
   for (Operation &op : block) {
     if (isa<DispatchOp>(op))
@@ -129,8 +130,12 @@ LogicalResult LevelVerifier::checkDispatched(Block &block) {
             "device",
             "kiln-place-copies");
     }
-    if (auto loop = dyn_cast<AccumulateOp>(op)) {
-      if (failed(checkDispatched(loop.getBody().front())))
+    if (auto microbatches = dyn_cast<MicrobatchesOp>(op)) {
+      if (!microbatches.isDivided())
+        return reject(&op, "is not divided into segments",
+                      "kiln-divide-microbatches");
+      if (failed(checkDispatched(microbatches.getForward())) ||
+          failed(checkDispatched(microbatches.getBackward())))
         return failure();
       continue;
     }

@@ -14,16 +14,16 @@
 
 using namespace mlir;
 using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::rt;
 
 static void collect(Block &block, SmallVectorImpl<Operation *> &commands) {
   for (Operation &op : block) {
     if (isa<CommandOpInterface>(op))
       commands.push_back(&op);
-    if (auto loop = dyn_cast<LoopOp>(op)) {
-      commands.push_back(&op);
-      collect(loop.getBody().front(), commands);
-      commands.push_back(&op);
+    if (auto microbatches = dyn_cast<rt::MicrobatchesOp>(op)) {
+      collect(microbatches.getForward().front(), commands);
+      collect(microbatches.getBackward().front(), commands);
     }
   }
 }
@@ -32,6 +32,46 @@ SmallVector<Operation *> rt::commandsOf(rt::ProgramOp program) {
   SmallVector<Operation *> commands;
   collect(program.getBody().front(), commands);
   return commands;
+}
+
+std::optional<MicrobatchCommands> rt::microbatchesOf(rt::ProgramOp program) {
+  Block &block = program.getBody().front();
+  auto ops = block.getOps<rt::MicrobatchesOp>();
+  if (ops.empty())
+    return std::nullopt;
+  auto count = [](auto &&range) {
+    return llvm::count_if(
+        range, [](Operation &op) { return isa<CommandOpInterface>(op); });
+  };
+  MicrobatchCommands commands;
+  commands.op = *ops.begin();
+  commands.forward =
+      count(llvm::make_range(block.begin(), Block::iterator(commands.op)));
+  commands.backward =
+      commands.forward + count(commands.op.getForward().front());
+  commands.end = commands.backward + count(commands.op.getBackward().front());
+  return commands;
+}
+
+std::vector<SegmentExecution> rt::executionsOf(rt::ProgramOp program,
+                                               bool shortened) {
+  auto size = static_cast<int64_t>(commandsOf(program).size());
+  std::optional<MicrobatchCommands> commands = microbatchesOf(program);
+  if (!commands)
+    return {{0, size, {}}};
+  SegmentOrder order = commands->op.getSegmentOrder();
+  auto count = static_cast<int64_t>(commands->op.getCount());
+  if (shortened)
+    std::tie(order, count) = order.shortened(count);
+  std::vector<SegmentExecution> executions;
+  executions.push_back({0, commands->forward, {}});
+  for (const SegmentRun &run : order.runs(count)) {
+    bool isForward = run.segment == Segment::Forward;
+    executions.push_back({isForward ? commands->forward : commands->backward,
+                          isForward ? commands->backward : commands->end, run});
+  }
+  executions.push_back({commands->end, size, {}});
+  return executions;
 }
 
 std::string rt::nameOf(Operation *command) {
@@ -51,17 +91,34 @@ MemorySpace rt::memoryOf(CommandOpInterface command) {
   return touchesHost ? MemorySpace::Host : MemorySpace::Device;
 }
 
-std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory) {
-  size_t commands = commandsOf(program).size();
+std::pair<int64_t, int64_t>
+rt::occupancyOf(rt::SlotOp slot,
+                const std::optional<MicrobatchCommands> &microbatches) {
+  auto first = static_cast<int64_t>(slot.getFirst()),
+       last = static_cast<int64_t>(slot.getLast());
+  if (slot.getRing() && microbatches)
+    return {microbatches->forward, microbatches->end - 1};
+  return {first, last};
+}
+
+std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory,
+                                   bool oneInFlight) {
+  auto commands = static_cast<int64_t>(commandsOf(program).size());
+  std::optional<MicrobatchCommands> microbatches;
+  if (!oneInFlight)
+    microbatches = microbatchesOf(program);
   std::vector<int64_t> live(commands + 1, 0);
   for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
     if (slot.getState() || slot.getMemory() != memory)
       continue;
     auto bytes = static_cast<int64_t>(
-        llvm::alignTo(slot.getBytes(), abi::slotAlignment));
+        llvm::alignTo(oneInFlight ? static_cast<int64_t>(slot.getBytes())
+                                  : slot.getTotalBytes(),
+                      abi::slotAlignment));
+    auto [first, last] = occupancyOf(slot, microbatches);
     // A slot that no command accesses counts as live at the first command.
-    live[std::min<size_t>(slot.getFirst(), commands)] += bytes;
-    live[std::min<size_t>(slot.getLast() + 1, commands)] -= bytes;
+    live[std::min(first, commands)] += bytes;
+    live[std::min(last + 1, commands)] -= bytes;
   }
   std::partial_sum(live.begin(), live.end(), live.begin());
   live.pop_back();

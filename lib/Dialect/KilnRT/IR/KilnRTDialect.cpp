@@ -96,7 +96,7 @@ static void printHostArena(OpAsmPrinter &printer, Operation *,
             << height.getInt();
 }
 
-/// Parses `64`, or `64 + 128 * iteration`.
+/// Parses `64`, or `64 + 128 * microbatch`.
 static ParseResult parseViewOffset(OpAsmParser &parser, IntegerAttr &offset,
                                    IntegerAttr &stride) {
   Builder &builder = parser.getBuilder();
@@ -105,7 +105,7 @@ static ParseResult parseViewOffset(OpAsmParser &parser, IntegerAttr &offset,
     return failure();
   if (succeeded(parser.parseOptionalPlus()))
     if (parser.parseInteger(step) || parser.parseStar() ||
-        parser.parseKeyword("iteration"))
+        parser.parseKeyword("microbatch"))
       return failure();
   offset = builder.getI64IntegerAttr(start);
   stride = builder.getI64IntegerAttr(step);
@@ -116,7 +116,7 @@ static void printViewOffset(OpAsmPrinter &printer, Operation *,
                             IntegerAttr offset, IntegerAttr stride) {
   printer << offset.getInt();
   if (stride.getInt() != 0)
-    printer << " + " << stride.getInt() << " * iteration";
+    printer << " + " << stride.getInt() << " * microbatch";
 }
 
 using Operand = OpAsmParser::UnresolvedOperand;
@@ -219,17 +219,18 @@ LogicalResult ArenaOp::verify() {
   return success();
 }
 
-/// Verifies that the block of a region has only ops of `dialect`.
+/// Verifies that the regions of `parent` have only ops of `dialect`.
 static LogicalResult checkOps(Operation *parent, StringRef dialect) {
-  for (Operation &op : parent->getRegion(0).front())
-    if (op.getName().getDialectNamespace() != dialect) {
-      InFlightDiagnostic diagnostic = parent->emitOpError("contains '")
-                                      << op.getName()
-                                      << "', expected only ops of the "
-                                      << dialect << " dialect";
-      diagnostic.attachNote(op.getLoc()) << "the op is here";
-      return diagnostic;
-    }
+  for (Region &region : parent->getRegions())
+    for (Operation &op : region.front())
+      if (op.getName().getDialectNamespace() != dialect) {
+        InFlightDiagnostic diagnostic = parent->emitOpError("contains '")
+                                        << op.getName()
+                                        << "', expected only ops of the "
+                                        << dialect << " dialect";
+        diagnostic.attachNote(op.getLoc()) << "the op is here";
+        return diagnostic;
+      }
   return success();
 }
 
@@ -278,23 +279,48 @@ SmallVector<Value> KernelOp::getParameters() {
   return parameters;
 }
 
-/// Verifies that a body has no block arguments and only ops of the KilnRT
+/// Verifies that the regions have no block arguments and only ops of this
 /// dialect.
 static LogicalResult checkCommands(Operation *op) {
-  if (op->getRegion(0).front().getNumArguments() != 0)
-    return op->emitOpError("has block arguments, expected none");
+  for (Region &region : op->getRegions())
+    if (region.front().getNumArguments() != 0)
+      return op->emitOpError("has block arguments, expected none");
   return checkOps(op, KilnRTDialect::getDialectNamespace());
 }
 
 LogicalResult rt::ProgramOp::verifyRegions() {
+  auto microbatches = getBody().front().getOps<rt::MicrobatchesOp>();
+  if (llvm::range_size(microbatches) > 1) // C2
+    return emitOpError("has ") << llvm::range_size(microbatches)
+                               << " kilnrt.microbatches, expected at most one";
   return checkCommands(*this); // C1
 }
 
-LogicalResult LoopOp::verifyRegions() {
-  if (static_cast<int64_t>(getCount()) < 1) // C1
-    return emitOpError("runs ")
-           << static_cast<int64_t>(getCount()) << " times, expected at least 1";
-  return checkCommands(*this); // C2
+SegmentOrder rt::MicrobatchesOp::getSegmentOrder() {
+  OrderAttr order = getOrderAttr();
+  return order ? order.getSegmentOrder() : SegmentOrder();
+}
+
+LogicalResult rt::MicrobatchesOp::verifyRegions() {
+  auto count = static_cast<int64_t>(getCount()),
+       slots = static_cast<int64_t>(getSlots());
+  SegmentOrder order = getSegmentOrder();
+  if (auto status = order.check(count); !status.ok()) // C1
+    return emitOpError("cannot be executed: ") << status.message();
+  if (slots > count)
+    return emitOpError("has rings of ")
+           << slots << " slots, expected at most " << count
+           << ", the number of micro-batches";
+  if (slots < order.slots(count)) { // C2
+    std::vector<SegmentRun> runs = order.runs(count);
+    auto first = llvm::find_if(
+        runs, [&](const SegmentRun &run) { return run.slot >= slots; });
+    return emitOpError("has rings of ")
+           << slots << (slots == 1 ? " slot" : " slots") << ", but "
+           << first->name() << " of the order needs " << order.slots(count)
+           << ", one per micro-batch in flight";
+  }
+  return checkCommands(*this); // C3
 }
 
 //===----------------------------------------------------------------------===//

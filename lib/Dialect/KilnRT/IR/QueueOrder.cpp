@@ -11,8 +11,9 @@
 // queues access the same bytes and at least one of them writes, the clock of
 // the second command's queue must include the first command.
 //
-// Every access counts as an access to the whole slot. A loop is executed twice,
-// because its second iteration has all the conflicts of later iterations.
+// Every access counts as an access to the whole slot, or to the whole instance
+// of a slot with a ring. A named order of micro-batches is shortened, because a
+// few micro-batches have all the conflicts of a larger number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,7 @@
 
 using namespace mlir;
 using namespace kiln;
+using namespace kiln::abi;
 using namespace kiln::rt;
 
 namespace {
@@ -86,8 +88,8 @@ public:
   LogicalResult run();
 
 private:
-  LogicalResult execute(size_t begin, size_t end);
   LogicalResult step(size_t index);
+  LogicalResult checkRing(Operation *command, Value token);
   LogicalResult wait(WaitOp wait, size_t index);
   LogicalResult touch(CommandOpInterface command, unsigned queue);
   LogicalResult reject(CommandOpInterface command, const MemoryAccess &access,
@@ -107,20 +109,33 @@ private:
       known = std::max(known, value);
   }
 
+  /// Returns the key of a token in `signals` for the current execution.
+  std::pair<Value, int64_t> keyOf(Value token) const {
+    return {token, token.getDefiningOp<TokenOp>().getRing() ? current.slot : 0};
+  }
+
   ArrayRef<Operation *> commands;
+  rt::ProgramOp program;
   DenseMap<StringAttr, unsigned> queues;
   SmallVector<Clock> knows; ///< Indexed by queue.
   Clock issued;
-  llvm::MapVector<Value, Signal> signals;
+  /// Keyed by token and, for a token with a ring, by ring slot.
+  llvm::MapVector<std::pair<Value, int64_t>, Signal> signals;
   std::optional<TouchMap> touches[2]; ///< Indexed by memory.
-  /// Indices of the begin and the end of the current loop in `commands`.
-  size_t loopBegin = 0, loopEnd = 0;
+  std::optional<MicrobatchCommands> microbatches;
+  /// The execution of the current segment; a default one outside of
+  /// micro-batches.
+  SegmentRun current;
+  /// The highest ring slot of the executions, which stands for all higher ones.
+  int64_t lastSlot = 0;
+  bool inMicrobatches = false;
 };
 
 } // namespace
 
 QueueOrder::QueueOrder(rt::ProgramOp program, ArrayRef<Operation *> commands)
-    : commands(commands) {
+    : commands(commands), program(program),
+      microbatches(microbatchesOf(program)) {
   for (auto queue : program->getParentOfType<ModuleOp>().getOps<QueueOp>())
     queues.try_emplace(queue.getSymNameAttr(), queues.size());
   issued.assign(queues.size(), 0);
@@ -151,11 +166,16 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
   const Clock &known = knows[queue];
   for (const MemoryAccess &access : command.getAccesses()) {
     SlotOp slot = slotOf(access.slot);
-    auto begin = static_cast<int64_t>(slot.getOffset());
+    int64_t begin = static_cast<int64_t>(slot.getOffset()) +
+                    slot.getRingStride() * current.slot;
+    // The shortened order does not use all instances of a large ring; the last
+    // instance that it uses stands for the others.
+    auto bytes = static_cast<int64_t>(slot.getBytes());
+    if (slot.getRing() && inMicrobatches && current.slot == lastSlot)
+      bytes = slot.getTotalBytes() - slot.getRingStride() * current.slot;
     Operation *reader = nullptr, *writer = nullptr;
     touches[static_cast<int>(slot.getMemory())]->forEach(
-        begin, begin + static_cast<int64_t>(slot.getBytes()),
-        [&](Touches &last) {
+        begin, begin + bytes, [&](Touches &last) {
           for (unsigned other = 0; other < known.size(); ++other) {
             if (other == queue)
               continue;
@@ -178,11 +198,11 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
 /// transfer.
 LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
                                              size_t index) {
-  // A transfer that the next iteration waits for counts as in progress
-  // throughout the loop.
+  // A transfer for which a later micro-batch waits counts as in progress in all
+  // micro-batches.
   bool crosses = signal.index > index;
-  int64_t first = crosses ? loopBegin : signal.index;
-  int64_t last = crosses ? loopEnd : index;
+  int64_t first = crosses ? microbatches->forward : signal.index;
+  int64_t last = crosses ? microbatches->end - 1 : index;
   for (const MemoryAccess &access :
        cast<CommandOpInterface>(signal.command).getAccesses()) {
     SlotOp slot = slotOf(access.slot);
@@ -203,8 +223,18 @@ LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
   return success();
 }
 
+/// Verifies that only micro-batches use a token with a ring.
+LogicalResult QueueOrder::checkRing(Operation *command, Value token) {
+  if (inMicrobatches || !token.getDefiningOp<TokenOp>().getRing())
+    return success();
+  return command->emitOpError(
+      "uses a token with a ring, but is not in kilnrt.microbatches");
+}
+
 LogicalResult QueueOrder::wait(WaitOp wait, size_t index) {
-  auto signal = signals.find(wait.getToken());
+  if (failed(checkRing(wait, wait.getToken())))
+    return failure();
+  auto signal = signals.find(keyOf(wait.getToken()));
   if (signal == signals.end())
     return wait.emitOpError("waits for a token that no preceding command "
                             "signals, so this wait would never end");
@@ -230,30 +260,13 @@ LogicalResult QueueOrder::step(size_t index) {
   if (failed(touch(command, queue)))
     return failure();
   if (Value token = command.getSignaledToken()) {
-    if (auto known = signals.find(token);
+    if (failed(checkRing(op, token)))
+      return failure();
+    auto key = keyOf(token);
+    if (auto known = signals.find(key);
         known != signals.end() && !known->second.isAwaited)
       return rejectUnawaited(known->second);
-    signals.insert_or_assign(token, Signal{knows[queue], op, index});
-  }
-  return success();
-}
-
-LogicalResult QueueOrder::execute(size_t begin, size_t end) {
-  for (size_t i = begin; i < end; ++i) {
-    if (!isa<LoopOp>(commands[i])) {
-      if (failed(step(i)))
-        return failure();
-      continue;
-    }
-    loopBegin = loopEnd = i;
-    while (commands[++loopEnd] != commands[i])
-      ;
-    auto loop = cast<LoopOp>(commands[i]);
-    for (int iteration = 0; iteration < 2; ++iteration)
-      if (iteration < static_cast<int64_t>(loop.getCount()))
-        if (failed(execute(i + 1, loopEnd)))
-          return failure();
-    i = loopEnd;
+    signals.insert_or_assign(key, Signal{knows[queue], op, index});
   }
   return success();
 }
@@ -271,8 +284,18 @@ LogicalResult QueueOrder::run() {
                 command.getQueueAttr() == only);
       }))
     return success();
-  if (failed(execute(0, commands.size())))
-    return failure();
+  std::vector<SegmentExecution> executions =
+      executionsOf(program, /*shortened=*/true);
+  for (const SegmentExecution &execution : executions)
+    if (execution.run)
+      lastSlot = std::max(lastSlot, execution.run->slot);
+  for (const SegmentExecution &execution : executions) {
+    current = execution.run.value_or(SegmentRun());
+    inMicrobatches = execution.run.has_value();
+    for (int64_t i = execution.begin; i < execution.end; ++i)
+      if (failed(step(i)))
+        return failure();
+  }
   for (auto &[token, signal] : signals)
     if (!signal.isAwaited)
       return rejectUnawaited(signal);

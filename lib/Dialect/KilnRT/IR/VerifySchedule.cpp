@@ -18,9 +18,9 @@ using namespace kiln;
 using namespace kiln::rt;
 
 /// Returns the lifetime of a slot. A state is live throughout the program.
-static std::pair<uint64_t, uint64_t> lifeOf(SlotOp slot) {
+static std::pair<int64_t, int64_t> lifeOf(SlotOp slot) {
   if (slot.getState())
-    return {0, UINT64_MAX};
+    return {0, INT64_MAX};
   return {slot.getFirst(), slot.getLast()};
 }
 
@@ -33,15 +33,20 @@ static LogicalResult checkDisjoint(rt::ProgramOp program) {
     return std::tuple(a.getMemory(), a.getOffset(), a.getFirst()) <
            std::tuple(b.getMemory(), b.getOffset(), b.getFirst());
   });
+  std::optional<MicrobatchCommands> microbatches = microbatchesOf(program);
+  auto occupancy = [&](SlotOp slot) {
+    return slot.getState() ? lifeOf(slot) : occupancyOf(slot, microbatches);
+  };
   for (size_t i = 0; i < slots.size(); ++i) {
     SlotOp a = slots[i];
     for (size_t j = i + 1;
          j < slots.size() && slots[j].getMemory() == a.getMemory() &&
-         slots[j].getOffset() < a.getOffset() + a.getBytes();
+         static_cast<int64_t>(slots[j].getOffset()) <
+             static_cast<int64_t>(a.getOffset()) + a.getTotalBytes();
          ++j) {
       SlotOp b = slots[j];
-      if (lifeOf(a).second < lifeOf(b).first ||
-          lifeOf(b).second < lifeOf(a).first)
+      if (occupancy(a).second < occupancy(b).first ||
+          occupancy(b).second < occupancy(a).first)
         continue;
       InFlightDiagnostic diagnostic = b.emitOpError("'")
                                       << b.getName() << "' shares bytes with '"
@@ -54,37 +59,63 @@ static LogicalResult checkDisjoint(rt::ProgramOp program) {
   return success();
 }
 
-/// Verifies that a slot which is accessed both in a loop and outside of the
-/// loop is live during the whole loop, because every iteration accesses the
-/// slot.
-static LogicalResult checkLoops(rt::ProgramOp program,
-                                ArrayRef<Operation *> commands) {
-  std::optional<size_t> begin;
-  for (auto [end, command] : llvm::enumerate(commands)) {
-    if (!isa<LoopOp>(command))
-      continue;
-    if (!begin) {
-      begin = end;
-      continue;
-    }
-    for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
-      size_t first = slot.getFirst(), last = slot.getLast();
-      bool inside = first < end && last > *begin;
-      bool outside = first < *begin || last > end;
-      if (inside && outside && (first > *begin || last < end))
+/// Returns true if the slot holds an input or an output, which the caller
+/// accesses outside of the commands.
+static bool isBoundary(SlotOp slot) {
+  return llvm::any_of(slot->getUsers(), [](Operation *view) {
+    return llvm::any_of(view->getUsers(), [](Operation *user) {
+      return isa<InputOp, OutputOp>(user);
+    });
+  });
+}
+
+/// Verifies that the lifetimes of slots agree with the order of micro-batches:
+/// a slot that is accessed both in and outside of micro-batches is live in both
+/// segments; a slot that is live in both segments, but only in them, has a ring
+/// if there is more than one ring slot.
+static LogicalResult checkMicrobatches(rt::ProgramOp program) {
+  std::optional<MicrobatchCommands> microbatches = microbatchesOf(program);
+  int64_t begin = microbatches ? microbatches->forward : 0,
+          backward = microbatches ? microbatches->backward : 0,
+          end = microbatches ? microbatches->end : 0;
+  int64_t ringSlots =
+      microbatches ? static_cast<int64_t>(microbatches->op.getSlots()) : 1;
+  for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
+    auto first = static_cast<int64_t>(slot.getFirst()),
+         last = static_cast<int64_t>(slot.getLast());
+    bool inside = first < end && last >= begin;
+    bool outside = first < begin || last >= end || isBoundary(slot);
+    auto reject = [&] {
+      return slot.emitOpError("'")
+             << slot.getName() << "' is live from command " << first << " to "
+             << last << ", expected ";
+    };
+    if (slot.getRing()) {
+      if (outside || slot.getState())
+        return reject() << "a slot with a ring to be live only in "
+                           "micro-batches, from command "
+                        << begin << " to " << end - 1;
+      if (slot.getInstances() != ringSlots)
         return slot.emitOpError("'")
-               << slot.getName() << "' is live from command " << first << " to "
-               << last
-               << ", expected a slot that is live in the whole loop, from "
-                  "command "
-               << *begin << " to " << end;
+               << slot.getName() << "' has " << slot.getInstances()
+               << " instances, expected " << ringSlots
+               << ", the number of ring slots of kilnrt.microbatches";
+      continue;
     }
-    begin.reset();
+    if (slot.getState() || !inside)
+      continue;
+    if (outside && (first > begin || last < end - 1))
+      return reject()
+             << "a slot that is live in all micro-batches, from command "
+             << begin << " to " << end - 1;
+    if (!outside && ringSlots > 1 && first < backward && last >= backward)
+      return reject() << "a ring, because several micro-batches are in flight "
+                         "between the two segments";
   }
   return success();
 }
 
-static LogicalResult checkAlive(Operation *op, SlotOp slot, size_t index) {
+static LogicalResult checkAlive(Operation *op, SlotOp slot, int64_t index) {
   auto [first, last] = lifeOf(slot);
   if (first <= index && index <= last)
     return success();
@@ -122,7 +153,7 @@ static LogicalResult checkLives(rt::ProgramOp program,
     if (failed(checkAlive(output, output.getView().getSlotOp(),
                           commands.size() - 1)))
       return failure();
-  return checkLoops(program, commands);
+  return checkMicrobatches(program);
 }
 
 LogicalResult rt::verifySchedule(rt::ProgramOp program) {

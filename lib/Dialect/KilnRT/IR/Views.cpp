@@ -37,6 +37,27 @@ LogicalResult SlotOp::verify() {
            << static_cast<int64_t>(getOffset()) << " and the size "
            << static_cast<int64_t>(getBytes())
            << ", expected each of them from 0 to " << kMostBytes;
+  if (static_cast<int64_t>(getFirst()) < 0 ||
+      static_cast<int64_t>(getLast()) < 0) // C4
+    return emitOpError("is live from command ")
+           << static_cast<int64_t>(getFirst()) << " to "
+           << static_cast<int64_t>(getLast())
+           << ", expected numbers of commands, which are not negative";
+  if (!getRing())
+    return success();
+  int64_t stride = getRingStride(), instances = getInstances();
+  if (stride < static_cast<int64_t>(getBytes()) || instances < 1) // C3
+    return emitOpError("has a ring of ")
+           << instances << " instances that are " << stride
+           << " bytes apart, expected at least 1 instance and a distance of at "
+              "least "
+           << getBytes() << " bytes, the size of the slot";
+  if (llvm::SaturatingMultiplyAdd<uint64_t>(stride, instances - 1,
+                                            getBytes()) > kMostBytes) // C2
+    return emitOpError("has a ring of ")
+           << instances << " instances that are " << stride
+           << " bytes apart, expected at most " << kMostBytes
+           << " bytes in total";
   return success();
 }
 
@@ -167,10 +188,10 @@ static bool hasSaneStrides(MemRefType type) {
   return strides->empty() || strides->back() == 1;
 }
 
-/// Returns the size in bytes of the range from the first element of a view in
-/// the first iteration to the end of the last element in the last iteration.
-/// Saturates instead of overflowing.
-static uint64_t reachOf(ViewOp view, uint64_t iterations) {
+/// Returns the size in bytes of the range from the first element of a view for
+/// micro-batch 0 to the end of the last element for the last of `count`
+/// micro-batches. Saturates instead of overflowing.
+static uint64_t reachOf(ViewOp view, uint64_t count) {
   MemRefType type = view.getMemRefType();
   bool overflows = false;
   uint64_t elements = 1;
@@ -185,7 +206,7 @@ static uint64_t reachOf(ViewOp view, uint64_t iterations) {
   if (overflows || elements > kMostBytes)
     return UINT64_MAX;
   return llvm::SaturatingMultiplyAdd<uint64_t>(
-      iterations - 1, view.getStride(),
+      count - 1, view.getStride(),
       static_cast<uint64_t>(
           elementBytes(type.getElementType(), static_cast<int64_t>(elements))));
 }
@@ -220,18 +241,19 @@ LogicalResult ViewOp::verify() {
            << type
            << ", expected static strides: stride[i] >= extent[i + 1] * "
               "stride[i + 1], and stride[i] = 1 for the last dimension";
-  auto loop = dyn_cast<LoopOp>((*this)->getParentOp());
-  if (!loop && getStride() != 0) // C1
-    return emitOpError(
-        "has a stride per iteration, but is not in a kilnrt.loop");
+  auto microbatches = dyn_cast<rt::MicrobatchesOp>((*this)->getParentOp());
+  if (!microbatches && (getStride() != 0 || slot.getRing())) // C1
+    return emitOpError("has ") << (slot.getRing() ? "a slot with a ring"
+                                                  : "a stride per micro-batch")
+                               << ", but is not in kilnrt.microbatches";
   uint64_t offset = getOffset();
-  uint64_t reach = reachOf(*this, loop ? loop.getCount() : 1);
+  uint64_t reach = reachOf(*this, microbatches ? microbatches.getCount() : 1);
   if (getStride() > kMostBytes || offset > slot.getBytes() ||
       reach > slot.getBytes() - offset) // C4
     return emitOpError("reaches outside of slot '")
            << slot.getName() << "' of " << static_cast<int64_t>(slot.getBytes())
            << " bytes: offset " << static_cast<int64_t>(offset) << ", stride "
-           << static_cast<int64_t>(getStride()) << " per iteration, type "
+           << static_cast<int64_t>(getStride()) << " per micro-batch, type "
            << type;
   return success();
 }

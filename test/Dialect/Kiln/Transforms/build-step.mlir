@@ -26,7 +26,7 @@ kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.spl
 // SGD-NEXT: kiln.write @w, [[P]]
 
 // MICRO-SAME: tensor<6x4xi32> {kiln.name = "tokens"}
-// MICRO: [[SUMS:%.+]]:2 = kiln.accumulate sliced({{.*}}) count 3
+// MICRO: [[SUMS:%.+]]:2 = kiln.microbatches sliced({{.*}}) count 3
 // MICRO: ^bb0({{.*}}: tensor<2x4xi32>
 // MICRO: kiln.yield
 // MICRO: kiln.sum_squares [[SUMS]]#1

@@ -1,4 +1,4 @@
-// RUN: kiln-opt %s --kiln-form-dispatches --kiln-verify-level=level=dispatched -split-input-file | FileCheck %s
+// RUN: kiln-opt %s --kiln-form-dispatches --kiln-divide-microbatches --kiln-verify-level=level=dispatched -split-input-file | FileCheck %s
 // RUN: kiln-opt %s --kiln-form-dispatches=epilogues=false -split-input-file | FileCheck %s --check-prefix=NONE
 // RUN: kiln-opt %s --kiln-form-dispatches=fuse=false -split-input-file | FileCheck %s --check-prefix=NONE
 
@@ -151,12 +151,12 @@ kiln.program @update(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {k
 
 // -----
 
-// The next value of a loop's running sum shares the sum's buffer: an epilogue
+// The new value of a sum over micro-batches shares the buffer of the sum: an epilogue
 // would overwrite it tile by tile while the matmul still reads the sum.
 // CHECK-LABEL: kiln.program @sum
 // CHECK-NOT: kiln.dispatch gemm
 kiln.program @sum(%x: tensor<8x4xf32> {kiln.name = "x"}) -> tensor<4x4xf32> attributes {kind = #kiln.program_kind<train>} {
-  %s = kiln.accumulate sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
+  %s = kiln.microbatches sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<4x4xf32>, %sum: tensor<4x4xf32>):
     %m = kiln.matmul %part, %sum {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     %n = kiln.add %m, %part : tensor<4x4xf32>

@@ -26,7 +26,7 @@
 
 // STEP: #layer1 = #kiln.layer<"head", 1>
 // STEP-LABEL: kiln.program @train
-// STEP: kiln.accumulate
+// STEP: kiln.microbatches
 // STEP: kiln.reduce_partial {{.*}}kiln.layer = #layer1
 // STEP: kiln.reduce_combine {{.*}} {kiln.layer = #layer1}
 // STEP: kiln.scale {{.*}} by 1.250000e-01 {kiln.layer = #layer1}

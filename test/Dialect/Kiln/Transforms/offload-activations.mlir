@@ -29,7 +29,7 @@
 // The same holds for a program that loops over micro-batches.
 //
 // LOOP-LABEL: kiln.program @train
-// LOOP: kiln.accumulate
+// LOOP: kiln.microbatches
 // LOOP-COUNT-4: kiln.offload = array<i64: 0, 6, 6>
 // LOOP: kiln.phase backward
 // LOOP-NOT: kiln.offload

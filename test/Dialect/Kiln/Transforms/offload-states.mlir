@@ -182,7 +182,7 @@ kiln.program @forwards(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #
 // The sum of micro-batches is complete behind their loop.
 // OPT-LABEL: kiln.program @microbatches
 // OPT: [[W:%.+]] = kiln.read @w.device
-// OPT: [[G:%.+]] = kiln.accumulate
+// OPT: [[G:%.+]] = kiln.microbatches
 // OPT: kiln.matmul {{%.+}}, [[W]]
 // OPT: kiln.yield
 // OPT-NEXT: }
@@ -192,7 +192,7 @@ kiln.program @forwards(%x: tensor<4xf32> {kiln.name = "x"}) attributes {kind = #
 kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @microbatches(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) attributes {kind = #kiln.program_kind<train>} {
   %w = kiln.read @w : tensor<4x4xf32>
-  %g = kiln.accumulate sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %g = kiln.microbatches sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
     %y = kiln.matmul %part, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
     %s = kiln.matmul %part, %y accumulate %sum trans_a : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>

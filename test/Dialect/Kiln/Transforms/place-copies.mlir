@@ -224,7 +224,7 @@ kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter
 // CHECK-LABEL: kiln.program @loop
 // CHECK: [[W:%.+]] = kiln.read @w
 // CHECK-NEXT: kiln.matmul
-// CHECK-NEXT: kiln.accumulate
+// CHECK-NEXT: kiln.microbatches
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: [[F:%.+]] = kiln.copy_in [[W]]
 // CHECK-NEXT: kiln.matmul
@@ -240,7 +240,7 @@ kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter
 kiln.program @loop(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %0 = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %w = kiln.read @w : tensor<4x4xf32>
-  %1 = kiln.accumulate sliced(%a) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %1 = kiln.microbatches sliced(%a) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
     %x = kiln.matmul %part, %0 {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
     %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
@@ -261,7 +261,7 @@ kiln.program @loop(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) a
 // CHECK-NEXT: [[F:%.+]] = kiln.copy_out [[X]]
 // CHECK-NEXT: kiln.matmul
 // CHECK-NEXT: [[H:%.+]] = kiln.copy_wait [[F]], [[X]]
-// CHECK-NEXT: kiln.accumulate
+// CHECK-NEXT: kiln.microbatches
 // CHECK-NOT: kiln.copy
 // CHECK: kiln.yield
 // CHECK-NEXT: }
@@ -274,7 +274,7 @@ kiln.program @loop(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) a
 kiln.program @past_a_loop(%a: tensor<4x4xf32> {kiln.name = "a"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
   %x = kiln.matmul %a, %a {grid = array<i64: 1, 1>, kiln.offload = array<i64: 0, 3, 5>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %z = kiln.matmul %a, %a {grid = array<i64: 1, 1>, kiln.offload = array<i64: 0, 0, 0>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %1 = kiln.accumulate sliced(%a) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %1 = kiln.microbatches sliced(%a) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
     %s = kiln.matmul %part, %part accumulate %sum trans_a {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     kiln.yield %s : tensor<4x4xf32>
@@ -298,7 +298,7 @@ kiln.state @v : tensor<4x4xf32> {role = #kiln.role<buffer>, init = #kiln.splat<v
 // CHECK-NEXT: [[F:%.+]] = kiln.copy_in [[W]]
 // CHECK-NEXT: [[S:%.+]] = kiln.copy_wait [[F]], [[W]]
 // CHECK-NEXT: [[VIEW:%.+]] = kiln.reshape [[S]]
-// CHECK-NEXT: [[SUM:%.+]] = kiln.accumulate sliced([[S]])
+// CHECK-NEXT: [[SUM:%.+]] = kiln.microbatches sliced([[S]])
 // CHECK: kiln.yield
 // CHECK-NEXT: }
 // CHECK-NEXT: kiln.write @v, [[S]]
@@ -307,7 +307,7 @@ kiln.program @other_readers() -> (tensor<4x4xf32>, tensor<2x8xf32>) attributes {
   %w = kiln.read @w : tensor<4x4xf32>
   kiln.write @v, %w : tensor<4x4xf32>
   %view = kiln.reshape %w : tensor<4x4xf32> to tensor<2x8xf32>
-  %s = kiln.accumulate sliced(%w) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %s = kiln.microbatches sliced(%w) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
   ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
     %t = kiln.matmul %part, %part accumulate %sum trans_a {grid = array<i64: 1, 1>} : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
     kiln.yield %t : tensor<4x4xf32>

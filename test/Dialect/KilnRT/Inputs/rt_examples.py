@@ -46,8 +46,8 @@ def definitions(mnemonic, example):
 def module(mnemonic, example):
     if mnemonic in IN_MODULE:
         return f"module {{\n  {example}\n}}\n"
-    if "iteration" in example:
-        body = [*definitions(mnemonic, example), "kilnrt.loop 2 {", example, "}"]
+    if "* microbatch" in example:
+        body = [*definitions(mnemonic, example), "kilnrt.microbatches 2 forward {", example, "} backward {", "}"]
     else:
         body = [*definitions(mnemonic, example), example]
     queues = "".join(f"  kilnrt.queue @{name} engine {engine}\n" for name, engine in QUEUES.items())

@@ -37,6 +37,22 @@ static std::vector<Doubles> run(Interpreter &interpreter, ProgramOp program,
   return results;
 }
 
+/// Runs program @f on one argument. Returns each evaluated op with the first
+/// elements of its last operand and of its first result.
+static std::string traceOf(TestModule &module, const Doubles &argument) {
+  Interpreter interpreter(module.get(), EvalType::Own);
+  std::string seen;
+  interpreter.setObserver([&](mlir::Operation *op,
+                              llvm::ArrayRef<const HostTensor *> operands,
+                              llvm::ArrayRef<const HostTensor *> results) {
+    seen += op->getName().stripDialect().str() + " " +
+            std::to_string(static_cast<int>(operands.back()->reals[0])) + ">" +
+            std::to_string(static_cast<int>(results[0]->reals[0])) + " ";
+  });
+  run(interpreter, module.program("f"), {argument});
+  return seen;
+}
+
 TEST(Interpreter, ReadsSeeTheEntryValueAndWritesApplyAtTheExit) {
   TestModule module(R"(
     kiln.state @w : tensor<2xf32> {role = #kiln.role<parameter>,
@@ -97,12 +113,12 @@ TEST(Interpreter, AFailedRunChangesNoState) {
   EXPECT_EQ(interpreter.getState("w")->reals, w.reals);
 }
 
-TEST(Interpreter, AccumulateAddsOverParts) {
+TEST(Interpreter, MicrobatchesAddOverParts) {
   TestModule module(R"(
     kiln.program @f(%x: tensor<4x2xf32>, %t: tensor<4xi32>, %table: tensor<3x2xf32>)
         -> (tensor<2x2xf32>, tensor<2x2xf32>)
         attributes {kind = #kiln.program_kind<forward>} {
-      %s:2 = kiln.accumulate sliced(%x, %t) count 2
+      %s:2 = kiln.microbatches sliced(%x, %t) count 2
           : (tensor<4x2xf32>, tensor<4xi32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
       ^bb0(%part: tensor<2x2xf32>, %tokens: tensor<2xi32>,
            %a: tensor<2x2xf32>, %b: tensor<2x2xf32>):
@@ -169,7 +185,7 @@ TEST(Interpreter, TheObserverSeesEveryOpOnce) {
   TestModule module(R"(
     kiln.program @f(%x: tensor<2xf32>) -> tensor<1xf32>
         attributes {kind = #kiln.program_kind<forward>} {
-      %s = kiln.accumulate sliced(%x) count 2 : (tensor<2xf32>) -> tensor<1xf32> {
+      %s = kiln.microbatches sliced(%x) count 2 : (tensor<2xf32>) -> tensor<1xf32> {
       ^bb0(%part: tensor<1xf32>, %sum: tensor<1xf32>):
         %p = kiln.neg %part : tensor<1xf32>
         %n = kiln.add %sum, %p : tensor<1xf32>
@@ -178,17 +194,48 @@ TEST(Interpreter, TheObserverSeesEveryOpOnce) {
       kiln.return %s : tensor<1xf32>
     })");
   ASSERT_TRUE(module.valid()) << module.diagnostics();
-  Interpreter interpreter(module.get(), EvalType::Own);
-  std::string seen;
-  interpreter.setObserver([&](mlir::Operation *op,
-                              llvm::ArrayRef<const HostTensor *> operands,
-                              llvm::ArrayRef<const HostTensor *> results) {
-    seen += op->getName().stripDialect().str() + " " +
-            std::to_string(static_cast<int>(operands.back()->reals[0])) + ">" +
-            std::to_string(static_cast<int>(results[0]->reals[0])) + " ";
-  });
-  run(interpreter, module.program("f"), {{3, 4}});
-  EXPECT_EQ(seen, "neg 3>-3 add -3>-3 neg 4>-4 add -4>-7 ");
+  EXPECT_EQ(traceOf(module, {3, 4}), "neg 3>-3 add -3>-3 neg 4>-4 add -4>-7 ");
+}
+
+TEST(Interpreter, SegmentsRunInTheirOrderWithTheirResiduals) {
+  TestModule module(R"(
+    kiln.program @f(%x: tensor<3xf32>) -> tensor<1xf32>
+        attributes {kind = #kiln.program_kind<forward>} {
+      %s = kiln.microbatches sliced(%x) count 3
+          order <"F1 F0 B1 F2 B2 B0"> : (tensor<3xf32>) -> tensor<1xf32>
+      forward {
+      ^bb0(%part: tensor<1xf32>):
+        %h = kiln.neg %part : tensor<1xf32>
+        kiln.yield %h : tensor<1xf32>
+      } backward {
+      ^bb0(%part: tensor<1xf32>, %h: tensor<1xf32>, %sum: tensor<1xf32>):
+        %p = kiln.mul %h, %part : tensor<1xf32>
+        %n = kiln.add %sum, %p : tensor<1xf32>
+        kiln.yield %n : tensor<1xf32>
+      }
+      kiln.return %s : tensor<1xf32>
+    })");
+  ASSERT_TRUE(module.valid()) << module.diagnostics();
+  EXPECT_EQ(traceOf(module, {3, 4, 5}),
+            "neg 4>-4 neg 3>-3 mul 4>-16 add -16>-16 neg 5>-5 mul 5>-25 "
+            "add -25>-41 mul 3>-9 add -9>-50 ");
+}
+
+TEST(Interpreter, UndividedMicrobatchesRunInTheOrderOfBackwardSegments) {
+  TestModule module(R"(
+    kiln.program @f(%x: tensor<2xf32>) -> tensor<1xf32>
+        attributes {kind = #kiln.program_kind<forward>} {
+      %s = kiln.microbatches sliced(%x) count 2 order <"F0 F1 B1 B0">
+          : (tensor<2xf32>) -> tensor<1xf32> {
+      ^bb0(%part: tensor<1xf32>, %sum: tensor<1xf32>):
+        %p = kiln.neg %part : tensor<1xf32>
+        %n = kiln.add %sum, %p : tensor<1xf32>
+        kiln.yield %n : tensor<1xf32>
+      }
+      kiln.return %s : tensor<1xf32>
+    })");
+  ASSERT_TRUE(module.valid()) << module.diagnostics();
+  EXPECT_EQ(traceOf(module, {3, 4}), "neg 4>-4 add -4>-4 neg 3>-3 add -3>-7 ");
 }
 
 TEST(Interpreter, RefusesInputsOfAnotherType) {

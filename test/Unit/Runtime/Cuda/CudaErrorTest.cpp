@@ -220,7 +220,7 @@ TEST_F(CudaErrorTest, KernelThatFaults) {
          "--sync-ops"});
   EXPECT_TRUE(nothingIn("saved"));
   fails(run(plain_, settings_, {"--sync-ops"}),
-        {fault, "in program 'train', launch 'scatter'", "iteration 1"});
+        {fault, "in program 'train', launch 'scatter'", "for micro-batch 1"});
 }
 
 } // namespace

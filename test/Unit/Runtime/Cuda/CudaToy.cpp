@@ -68,9 +68,9 @@ static void multiply(const fakecuda::Product &product) {
 
 Json withWholeMatmuls(Json description) {
   for (auto &[name, program] : description["programs"].items())
-    for (Json &command : commandsOf(program))
-      if (command["op"] == "gemm")
-        command["grid"] = {1, 1};
+    for (Json *command : allCommands(program))
+      if ((*command)["op"] == "gemm")
+        (*command)["grid"] = {1, 1};
   return description;
 }
 

@@ -77,6 +77,26 @@ TEST_F(CudaToyTest, TrainsLikeTheCpuInEveryOrder) {
   }
 }
 
+TEST_F(CudaToyTest, TrainsLikeTheCpuForEveryOrderOfMicrobatches) {
+  auto losses = [&](const Outcome &outcome) {
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+    return lossTexts(path("log"));
+  };
+  std::vector<std::string> flags = {data(), "--steps=4", "--seed=3",
+                                    "--log=" + path("log")};
+  std::vector<std::string> expected =
+      losses(runToy(withWholeMatmuls(describe()), flags));
+  ASSERT_EQ(expected.size(), 4u);
+  for (const char *order : {"alternate", "all-forward-first", "F1 F0 B0 B1"}) {
+    toy::Options options;
+    options.order = order;
+    options.slots = 2;
+    for (const Json &description :
+         {onCuda(describe(options)), onCuda(offload(describe(options)))})
+      EXPECT_EQ(losses(runCuda(description, flags)), expected) << order;
+  }
+}
+
 TEST_F(CudaToyTest, StepsAfterTheFirstAreOneLaunch) {
   auto run = [&](int steps, bool synced) {
     std::vector<std::string> flags = {data(),
@@ -189,7 +209,7 @@ TEST_F(CudaToyTest, ItsOpsAreRepeatedByTheEmulatedGpu) {
   }
 }
 
-/// Returns the command, iteration, buffer, tensor and hash of each observed
+/// Returns the command, micro-batch, buffer, tensor and hash of each observed
 /// result. Omits scratch memory, which kernels write only partially.
 std::vector<std::string> observed(Result<std::unique_ptr<Engine>> made) {
   std::vector<std::string> found;
@@ -220,7 +240,7 @@ std::vector<std::string> observed(Result<std::unique_ptr<Engine>> made) {
     size_t tensor = tensors.at(result.data);
     found.push_back(
         std::to_string(result.command) + " " +
-        std::to_string(result.iteration) + " " + result.buffer + " " +
+        std::to_string(result.microbatch) + " " + result.buffer + " " +
         (tensor < tensors.list().size() ? tensors.list()[tensor].name : "") +
         " " +
         std::to_string(std::hash<std::string_view>()(
@@ -233,8 +253,11 @@ std::vector<std::string> observed(Result<std::unique_ptr<Engine>> made) {
 TEST_F(CudaToyTest, WatchedRunsShowWhatTheEmulatedGpuShows) {
   toy::Options keepGradients;
   keepGradients.gradients = true;
-  for (Json description :
-       {plain_, offloaded_, onCuda(describe(keepGradients))}) {
+  toy::Options inFlight;
+  inFlight.order = "all-forward-first";
+  inFlight.slots = 2;
+  for (Json description : {plain_, offloaded_, onCuda(describe(keepGradients)),
+                           onCuda(offload(describe(inFlight)))}) {
     fakecuda::reset(toySettings());
     std::vector<std::string> onGpu = observed(makeCudaEngine(description));
     description["target"]["kind"] = description["options"]["target"] =

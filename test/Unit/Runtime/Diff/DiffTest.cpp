@@ -109,6 +109,21 @@ TEST_F(DiffTest, AHostArenaChangesNothing) {
   EXPECT_EQ(outcome.exitCode, 0) << outcome.text;
 }
 
+TEST_F(DiffTest, AnOrderOfMicrobatchesChangesNothing) {
+  for (const char *mode : {"exact", "rounding"}) {
+    Outcome outcome =
+        diff(KILN_TOY, KILN_IN_FLIGHT_TOY,
+             "--steps=3 --data=" + path("text.txt") + " --tolerance=" + mode);
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.text;
+  }
+  Outcome outcome = diff(KILN_TOY, KILN_IN_FLIGHT_TOY,
+                         "--steps=3 --lr-schedule=linear --only-b=--min-lr=0.1"
+                         " --tolerance=exact --data=" +
+                             path("text.txt"));
+  EXPECT_EQ(outcome.exitCode, 1);
+  EXPECT_TRUE(contains(outcome, "different at step 2")) << outcome.text;
+}
+
 TEST_F(DiffTest, AHostArenaIsLoadedIntoAndPerturbed) {
   // A and B train with different schedules. Only the offloaded toy, which is B
   // in the first pair and A in the second, has a mirror.

@@ -19,9 +19,9 @@ OpRecord op(const std::string &name, const std::string &hash,
   return {"launch", name, name + ".result", bytes, 1, hash, hash};
 }
 
-OpRecord looped(const std::string &name, int64_t bytes, int64_t iterations,
+OpRecord repeated(const std::string &name, int64_t bytes, int64_t executions,
                 const std::string &all, const std::string &last) {
-  return {"launch", name, name + ".result", bytes, iterations, all, last};
+  return {"launch", name, name + ".result", bytes, executions, all, last};
 }
 
 TEST(OpDifferenceTest, NamesTheFirstOpWithOtherBits) {
@@ -73,10 +73,10 @@ TEST(OpDifferenceTest, MicrobatchesAreRowsOrSums) {
   // total of B's two results 'sum'.
   EXPECT_FALSE(firstDifferentOp(
       {op("rows", "r", 64), op("sum", "s", 16)},
-      {looped("rows", 32, 2, "r", "half"), looped("sum", 16, 2, "x", "s")}));
+      {repeated("rows", 32, 2, "r", "half"), repeated("sum", 16, 2, "x", "s")}));
   auto found = firstDifferentOp(
       {op("rows", "r", 64), op("sum", "s", 16)},
-      {looped("rows", 32, 2, "r", "half"), looped("sum", 16, 2, "x", "t")});
+      {repeated("rows", 32, 2, "r", "half"), repeated("sum", 16, 2, "x", "t")});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->a.name, "sum");
 }

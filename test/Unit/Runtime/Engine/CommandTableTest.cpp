@@ -7,6 +7,7 @@
 
 #include "CommandTable.h"
 #include "TestArenas.h"
+#include "TestPrograms.h"
 
 #include "Gemm.h"
 
@@ -14,6 +15,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
+using namespace kiln::abi;
 using namespace kiln::runtime;
 using namespace kiln;
 
@@ -60,19 +62,6 @@ Command launch(int64_t kernel, KernelCall call, int64_t grain) {
   return command;
 }
 
-Command loopBegin(int64_t iterations) {
-  Command command;
-  command.kind = Command::Kind::LoopBegin;
-  command.count = iterations;
-  return command;
-}
-
-Command loopEnd() {
-  Command command;
-  command.kind = Command::Kind::LoopEnd;
-  return command;
-}
-
 class CommandTableTest : public testing::Test {
 protected:
   void run(Program program, int threads, CommandObserver *observer = nullptr) {
@@ -89,31 +78,66 @@ protected:
 TEST_F(CommandTableTest, LaunchCoversAllUnits) {
   for (int threads : {1, 2, 3}) {
     std::memset(arena_, 0, arenaBytes);
-    Program program;
-    program.commands = {launch(0, {{{64, 0}}, {{5, 0}}, {0}, 100}, 7)};
-    run(program, threads);
+    run(programOf({launch(0, {{{64, 0}}, {{5, 0}}, {0}, 100}, 7)}), threads);
     for (int64_t i = 0; i < 100; ++i)
       EXPECT_EQ(as<int64_t>(arena_ + 64)[i], 5 + i);
     EXPECT_EQ(as<int64_t>(arena_ + 64)[100], 0);
   }
 }
 
-TEST_F(CommandTableTest, LoopMovesReferencesAndImmediates) {
-  Program program;
-  program.commands = {loopBegin(3),
-                      launch(0, {{{0, 800}}, {{1000, 10}}, {0}, 100}, 10),
-                      loopEnd(), launch(1, {{{800, 0}}, {}, {0}, 1}, 1)};
-  run(program, 2);
-  for (int64_t iteration = 0; iteration < 3; ++iteration)
-    EXPECT_EQ(as<int64_t>(arena_)[iteration * 100 + 1],
-              1000 + 10 * iteration + 1);
+TEST_F(CommandTableTest, MicrobatchesMoveReferencesAndImmediates) {
+  run(inMicrobatches({launch(0, {{{0, 800}}, {{1000, 10}}, {0}, 100}, 10),
+                      launch(1, {{{800, 0}}, {}, {0}, 1}, 1)},
+                     0, 1, 1, 3),
+      2);
+  for (int64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(as<int64_t>(arena_)[i * 100 + 1], 1000 + (i > 0 ? 10 : 0) + 1);
   EXPECT_EQ(as<int64_t>(arena_)[100], 1011);
 }
 
-TEST_F(CommandTableTest, TableRunsAgainFromTheFirstIteration) {
-  Program program;
-  program.commands = {loopBegin(2), launch(1, {{{0, 8}}, {}, {0}, 1}, 1),
-                      loopEnd()};
+/// The forward segment stores the index of the micro-batch in a slot of the
+/// ring, and the backward segment copies it to the place of the micro-batch.
+TEST_F(CommandTableTest, RingsKeepTheValuesOfMicrobatchesInFlight) {
+  Command make = launch(1, {{{0, 0}}, {}, {0}, 1}, 1), keep, store;
+  keep.kind = store.kind = Command::Kind::Copy;
+  keep.size = store.size = 8;
+  keep.from = {0};
+  keep.to = {64, 0, ArenaKind::Device, 8};
+  store.from = keep.to;
+  store.to = {512, 8};
+  Result<SegmentOrder> order = SegmentOrder::parse("F3 F0 B3 F2 B0 F1 B1 B2");
+  ASSERT_TRUE(order.ok());
+  Program program = inMicrobatches({make, keep, store}, 0, 2, 3, 4, *order);
+  EXPECT_EQ(program.microbatches.slots, 2);
+  run(program, 1);
+  const auto *numbers = as<int64_t>(arena_);
+  EXPECT_EQ((std::vector<int64_t>(numbers + 64, numbers + 68)),
+            (std::vector<int64_t>{2, 4, 3, 1}));
+  EXPECT_EQ(numbers[10], 0);
+}
+
+TEST_F(CommandTableTest, CommandsOfTheFirstAndTheLastExecution) {
+  std::vector<Command> commands;
+  for (When when : {When::Always, When::First, When::Last}) {
+    commands.push_back(
+        launch(1, {{{int64_t(commands.size()) * 80, 8}}, {}, {0}, 1}, 1));
+    commands.back().when = when;
+  }
+  Result<SegmentOrder> order = SegmentOrder::parse("F0 F1 F2 B1 B0 B2");
+  ASSERT_TRUE(order.ok());
+  run(inMicrobatches(commands, 0, 0, 3, 3, *order), 1);
+  const auto *numbers = as<int64_t>(arena_);
+  EXPECT_EQ((std::vector<int64_t>(numbers, numbers + 3)),
+            (std::vector<int64_t>{1, 1, 1}));
+  EXPECT_EQ((std::vector<int64_t>(numbers + 10, numbers + 13)),
+            (std::vector<int64_t>{0, 1, 0}));
+  EXPECT_EQ((std::vector<int64_t>(numbers + 20, numbers + 23)),
+            (std::vector<int64_t>{0, 0, 1}));
+}
+
+TEST_F(CommandTableTest, TableRunsAgainFromTheFirstMicrobatch) {
+  Program program =
+      inMicrobatches({launch(1, {{{0, 8}}, {}, {0}, 1}, 1)}, 0, 1, 1, 2);
   ThreadTeam team(1);
   CommandTable table(program, arenas_, team, kernels);
   table.run(nullptr);
@@ -128,11 +152,10 @@ TEST_F(CommandTableTest, LaunchesOfAllSizes) {
     std::memset(arena_, 0, arenaBytes);
     // Unit counts near multiples of the grain of 4, and zero.
     int64_t sizes[] = {0, 10, 0, 4, 1, 0, 23, 0};
-    Program program;
+    std::vector<Command> commands;
     for (int64_t i = 0; i < 8; ++i)
-      program.commands.push_back(
-          launch(1, {{{i * 256, 0}}, {}, {0}, sizes[i]}, 4));
-    run(program, threads);
+      commands.push_back(launch(1, {{{i * 256, 0}}, {}, {0}, sizes[i]}, 4));
+    run(programOf(commands), threads);
     for (int64_t i = 0; i < 8; ++i)
       for (int64_t unit = 0; unit < 32; ++unit)
         EXPECT_EQ(as<int64_t>(arena_ + i * 256)[unit], unit < sizes[i] ? 1 : 0)
@@ -151,9 +174,7 @@ TEST_F(CommandTableTest, FillAndCopyMoveLargeBlocks) {
   copy.from = {8, 0};
   copy.to = {500'000, 0};
   copy.size = bytes;
-  Program program;
-  program.commands = {fill, copy};
-  run(program, 2);
+  run(programOf({fill, copy}), 2);
   EXPECT_EQ(arena_[15], 7);
   EXPECT_EQ(arena_[16], 0);
   EXPECT_EQ(arena_[16 + bytes - 1], 0);
@@ -164,17 +185,15 @@ TEST_F(CommandTableTest, FillAndCopyMoveLargeBlocks) {
 
 TEST_F(CommandTableTest, ObserverSeesEveryExecutedCommand) {
   struct Recorder final : CommandObserver {
-    void after(size_t command, int64_t iteration) override {
-      seen.emplace_back(command, iteration);
+    void after(size_t command, const SegmentRun &run) override {
+      seen.emplace_back(command, run.microbatch);
     }
     std::vector<std::pair<size_t, int64_t>> seen;
   } recorder;
-  Program program;
-  program.commands = {loopBegin(2), launch(1, {{{0, 0}}, {}, {0}, 1}, 1),
-                      loopEnd(), launch(1, {{{0, 0}}, {}, {0}, 1}, 1)};
-  run(program, 1, &recorder);
+  Command command = launch(1, {{{0, 0}}, {}, {0}, 1}, 1);
+  run(inMicrobatches({command, command, command}, 0, 1, 2, 2), 1, &recorder);
   std::vector<std::pair<size_t, int64_t>> expected = {
-      {1, 0}, {1, 1}, {2, 0}, {3, 0}};
+      {0, 0}, {1, 0}, {0, 1}, {1, 1}, {2, 0}};
   EXPECT_EQ(recorder.seen, expected);
 }
 
@@ -260,8 +279,7 @@ double expectedElement(const Command &command, const std::vector<T> &arena,
 template <typename T> void checkGemm(const GemmShape &shape, bool accumulate) {
   Command command = gemmCommand<T>(shape);
   command.beta = accumulate ? GemmBeta::One : GemmBeta::Zero;
-  Program program;
-  program.commands = {command};
+  Program program = programOf({command});
   std::vector<T> before = randomArena<T>();
   std::vector<T> after = runGemm<T>(program, 1);
   double tolerance = sizeof(T) == 8 ? 1e-12 : 1e-4;
@@ -307,8 +325,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(GemmBetaTest, FirstStartsTheSum) {
   Command command = gemmCommand<float>({20, 30, 10, 1, false, false, 1, 2});
   command.beta = GemmBeta::First;
-  Program program;
-  program.commands = {loopBegin(3), command, loopEnd()};
+  Program program = inMicrobatches({command}, 0, 0, 1, 3);
   std::vector<float> after = runGemm<float>(program, 2);
   for (int64_t row = 0; row < 20; ++row)
     for (int64_t column = 0; column < 30; ++column)
@@ -318,8 +335,7 @@ TEST(GemmBetaTest, FirstStartsTheSum) {
 
 TEST(GemmBetaTest, ZeroIgnoresNotANumber) {
   Command command = gemmCommand<float>({20, 30, 10, 1, false, false, 1, 1});
-  Program program;
-  program.commands = {command};
+  Program program = programOf({command});
   std::vector<float> values = randomArena<float>();
   std::fill_n(values.begin() + placeC, 20 * command.c.ld,
               std::numeric_limits<float>::quiet_NaN());
@@ -338,9 +354,7 @@ TEST(GemmEpilogueTest, RunsOnEveryTile) {
   fused.kernel = 2;
   fused.call = {{fused.c.ref, {placeBias * 4, 0}}, {{fused.c.ld, 0}}, {0}, 0};
   fused.scratch = {scratchPlace * 4, 64};
-  Program plainProgram, fusedProgram;
-  plainProgram.commands = {plain};
-  fusedProgram.commands = {fused};
+  Program plainProgram = programOf({plain}), fusedProgram = programOf({fused});
   std::vector<float> products = runGemm<float>(plainProgram, 1);
   for (int threads : {1, 2, 3}) {
     std::vector<float> sums = runGemm<float>(fusedProgram, threads);

@@ -8,6 +8,7 @@
 #include "kiln/Runtime/Engine/Command.h"
 
 #include "CommandWalk.h"
+#include "TestPrograms.h"
 #include "ToyOffload.h"
 #include "kiln/Runtime/Engine/Program.h"
 
@@ -185,10 +186,8 @@ TEST(CommandAccessTest, FillsAndCopies) {
   }
 }
 
-TEST(CommandAccessTest, TheRestTouchesNothing) {
-  for (Command::Kind kind : {Command::Kind::CopyWait, Command::Kind::LoopBegin,
-                             Command::Kind::LoopEnd})
-    EXPECT_EQ(accessesOf(ofKind(kind)), Accesses()) << commandKindName(kind);
+TEST(CommandAccessTest, AWaitTouchesNothing) {
+  EXPECT_EQ(accessesOf(ofKind(Command::Kind::CopyWait)), Accesses());
 }
 
 TEST(CommandAccessTest, ModesSayWhetherBytesAreReadAndWritten) {
@@ -217,7 +216,7 @@ TEST(CommandAccessTest, ResultsLeaveOutReadsAndTemporaryMemory) {
                       {{256, 0, Host}, unknownBytes, ReadWrite, Argument}}));
 }
 
-/// Every access of a description is within its arena in every iteration, and
+/// Every access of a description is within its arena in every execution, and
 /// scratch memory has room for all threads.
 TEST(CommandAccessTest, AccessesOfADescription) {
   Result<ProgramFile> file =
@@ -225,18 +224,15 @@ TEST(CommandAccessTest, AccessesOfADescription) {
   ASSERT_TRUE(file.ok()) << file.status().message();
   std::map<Command::Kind, std::size_t> seen;
   for (const Program &program : file->programs) {
-    std::vector<int64_t> runs = runsOf(program.commands);
-    for (std::size_t i = 0; i < program.commands.size(); ++i) {
-      const Command &command = program.commands[i];
+    for (CommandWalk walk(program); walk.next();) {
+      const Command &command = program.commands[walk.command()];
       for (const MemoryAccess &access : accessesOf(command)) {
         ++seen[command.kind];
-        for (int64_t iteration : {int64_t(0), runs[i] - 1}) {
-          Place place = access.ref.at(iteration);
-          EXPECT_GE(place.offset, 0) << command.name;
-          EXPECT_LE(place.offset + std::max<int64_t>(access.bytes, 1),
-                    file->bytesOf(place.arena))
-              << command.name;
-        }
+        Place place = access.ref.at(walk.run());
+        EXPECT_GE(place.offset, 0) << command.name;
+        EXPECT_LE(place.offset + std::max<int64_t>(access.bytes, 1),
+                  file->bytesOf(place.arena))
+            << command.name;
         if (access.use == Scratch) {
           EXPECT_EQ(access.bytes,
                     command.scratch.bytesPerThread * toy::maxThreads);
@@ -258,52 +254,88 @@ TEST(CommandAccessTest, AccessesOfADescription) {
 TEST(CommandOrderTest, EachQuestionIsAboutOneKind) {
   using Kind = Command::Kind;
   const std::pair<bool (*)(const Command &), Kind> questions[] = {
-      {beginsLoop, Kind::LoopBegin},
-      {endsLoop, Kind::LoopEnd},
-      {startsCopy, Kind::CopyStart},
-      {waitsForCopy, Kind::CopyWait}};
+      {startsCopy, Kind::CopyStart}, {waitsForCopy, Kind::CopyWait}};
   for (auto [question, yes] : questions)
-    for (Kind kind : {Kind::Launch, Kind::Gemm, Kind::LoopBegin, Kind::LoopEnd,
-                      Kind::Fill, Kind::Copy, Kind::CopyStart, Kind::CopyWait})
+    for (Kind kind : {Kind::Launch, Kind::Gemm, Kind::Fill, Kind::Copy,
+                      Kind::CopyStart, Kind::CopyWait})
       EXPECT_EQ(question(ofKind(kind)), kind == yes) << commandKindName(kind);
 }
 
-/// Returns the commands: fill, loop of 3 { copy, fill }, loop of 1 {}, copy.
-std::vector<Command> commandsWithLoops() {
+/// Returns the commands: fill; forward: copy, fill; backward: copy, and fills
+/// in the first and in the last execution; end: copy.
+Program twoMicrobatches(const char *text) {
   using Kind = Command::Kind;
   std::vector<Command> commands;
-  for (Kind kind : {Kind::Fill, Kind::LoopBegin, Kind::Copy, Kind::Fill,
-                    Kind::LoopEnd, Kind::LoopBegin, Kind::LoopEnd, Kind::Copy})
+  for (Kind kind : {Kind::Fill, Kind::Copy, Kind::Fill, Kind::Copy, Kind::Fill,
+                    Kind::Fill, Kind::Copy})
     commands.push_back(ofKind(kind));
-  commands[1].count = 3;
-  commands[5].count = 1;
-  return commands;
+  commands[4].when = When::First;
+  commands[5].when = When::Last;
+  Result<SegmentOrder> order = SegmentOrder::parse(text);
+  EXPECT_TRUE(order.ok() && order->check(2).ok());
+  return inMicrobatches(commands, 1, 3, 6, 2, *order);
 }
 
-TEST(CommandOrderTest, Loops) {
-  std::vector<ProgramLoop> loops = loopsOf(commandsWithLoops());
-  ASSERT_EQ(loops.size(), 2u);
-  EXPECT_EQ(std::tuple(loops[0].begin, loops[0].end, loops[0].count),
-            std::tuple(1u, 4u, 3));
-  EXPECT_EQ(std::tuple(loops[1].begin, loops[1].end, loops[1].count),
-            std::tuple(5u, 6u, 1));
-  EXPECT_EQ(runsOf(commandsWithLoops()),
-            (std::vector<int64_t>{1, 1, 3, 3, 1, 1, 1, 1}));
+TEST(CommandOrderTest, CountsExecutions) {
+  Program program = twoMicrobatches("alternate");
+  std::vector<int64_t> counts;
+  for (std::size_t i = 0; i < program.commands.size(); ++i)
+    counts.push_back(program.executionsOf(i));
+  EXPECT_EQ(counts, (std::vector<int64_t>{1, 2, 2, 2, 1, 1, 1}));
 }
 
-TEST(CommandOrderTest, AWalkVisitsWhatRuns) {
-  std::vector<Command> commands = commandsWithLoops();
-  std::vector<std::pair<std::size_t, int64_t>> seen,
-      expected = {{0, 0}, {2, 0}, {3, 0}, {2, 1}, {3, 1},
-                  {2, 2}, {3, 2}, {4, 0}, {6, 0}, {7, 0}};
-  for (CommandWalk walk(commands); walk.next();)
-    seen.emplace_back(walk.command(), walk.iteration());
-  EXPECT_EQ(seen, expected);
+TEST(CommandOrderTest, AWalkVisitsWhatIsExecuted) {
+  using Visits = std::vector<std::tuple<std::size_t, int64_t, int64_t>>;
+  auto visits = [](const char *order) {
+    Program program = twoMicrobatches(order);
+    Visits seen;
+    for (CommandWalk walk(program); walk.next();)
+      seen.emplace_back(walk.command(), walk.run().microbatch, walk.run().slot);
+    return seen;
+  };
+  EXPECT_EQ(visits("alternate"), (Visits{{0, 0, 0},
+                                         {1, 0, 0},
+                                         {2, 0, 0},
+                                         {3, 0, 0},
+                                         {4, 0, 0},
+                                         {1, 1, 0},
+                                         {2, 1, 0},
+                                         {3, 1, 0},
+                                         {5, 1, 0},
+                                         {6, 0, 0}}));
+  EXPECT_EQ(visits("F1 F0 B0 B1"), (Visits{{0, 0, 0},
+                                           {1, 1, 0},
+                                           {2, 1, 0},
+                                           {1, 0, 1},
+                                           {2, 0, 1},
+                                           {3, 0, 1},
+                                           {4, 0, 1},
+                                           {3, 1, 0},
+                                           {5, 1, 0},
+                                           {6, 0, 0}}));
+}
+
+TEST(CommandOrderTest, LifetimesOfSlots) {
+  Program program = twoMicrobatches("alternate");
+  auto life = [&](int64_t first, int64_t last) {
+    Slot slot;
+    slot.first = first;
+    slot.last = last;
+    Lifetime found = program.lifetimeOf(slot);
+    return std::tuple(program.livesPerMicrobatch(slot), found.first,
+                      found.last);
+  };
+  EXPECT_EQ(life(1, 5), std::tuple(true, 1, 5));
+  EXPECT_EQ(life(2, 2), std::tuple(true, 2, 2));
+  EXPECT_EQ(life(0, 2), std::tuple(false, 0, 5));
+  EXPECT_EQ(life(4, 7), std::tuple(false, 1, 7));
+  EXPECT_EQ(life(0, 6), std::tuple(false, 0, 6));
 }
 
 TEST(CommandOrderTest, AWalkThroughNothing) {
-  std::vector<Command> commands;
-  CommandWalk walk(commands);
+  Program program = twoMicrobatches("alternate");
+  program.runs.clear();
+  CommandWalk walk(program);
   EXPECT_FALSE(walk.next());
   EXPECT_FALSE(walk.next());
 }

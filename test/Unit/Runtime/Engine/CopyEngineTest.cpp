@@ -84,7 +84,7 @@ TEST(CopyEngineTest, CopiesOutAndIn) {
 }
 
 TEST(CopyEngineTest, ManyRoundsReuseTheTokens) {
-  // The ring wraps around, as in the iterations of a loop.
+  // The ring wraps around, as in a step with micro-batches.
   CopyEngine engine({}, 3);
   Buffers buffers(3 * 4096);
   for (int round = 0; round < 2000; ++round) {

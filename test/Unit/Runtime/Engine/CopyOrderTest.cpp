@@ -46,10 +46,10 @@ TEST(HostArenaTest, ReadsTheOffloadedToy) {
   EXPECT_EQ(train.copies, 6);
   EXPECT_EQ(file->programs[0].copies, 0);
   EXPECT_EQ(train.slots.back().arena, ArenaKind::Host);
-  EXPECT_EQ(copyDirection(train.commands[4]), CopyDirection::Out);
-  EXPECT_EQ(copyDirection(train.commands[8]), CopyDirection::In);
-  ASSERT_TRUE(train.commands[20].call.has_value());
-  EXPECT_EQ(train.commands[20].call->args[0].arena, ArenaKind::Host);
+  EXPECT_EQ(copyDirection(train.commands[3]), CopyDirection::Out);
+  EXPECT_EQ(copyDirection(train.commands[7]), CopyDirection::In);
+  ASSERT_TRUE(train.commands[18].call.has_value());
+  EXPECT_EQ(train.commands[18].call->args[0].arena, ArenaKind::Host);
 }
 
 struct Damage {
@@ -72,7 +72,9 @@ TEST_P(DamagedHostTest, IsOneClearError) {
       << refusal(json);
 }
 
-#define TRAIN "/programs/train/segments/0/commands/"
+#define FORWARD "/programs/train/segments/1/commands/"
+#define BACKWARD "/programs/train/segments/2/commands/"
+#define END "/programs/train/segments/3/commands/"
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedHostTest,
     testing::Values(
@@ -89,9 +91,9 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"SlotEnd", "/programs/train/slots/19/offset", 1 << 20,
                "beyond the host arena"},
         Damage{"SlotArena", "/programs/train/slots/19/arena", 1, "string"},
-        Damage{"RefArena", TRAIN "4/to/2", "device", "is not \"host\""},
-        Damage{"RefEnd", TRAIN "4/to/0", 66000, "beyond the host arena"},
-        Damage{"RefStride", TRAIN "4/to/1", 1 << 20, "last iteration"},
+        Damage{"RefArena", FORWARD "2/to/2", "device", "is not \"host\""},
+        Damage{"RefEnd", FORWARD "2/to/0", 66000, "beyond the host arena"},
+        Damage{"RefStride", FORWARD "2/to/1", 1 << 20, "last micro-batch"},
         Damage{"LinkRate",
                "/link",
                {{"out_bytes_per_second", 0}, {"in_bytes_per_second", 1}},
@@ -101,26 +103,47 @@ INSTANTIATE_TEST_SUITE_P(
                {{"out_bytes_per_second", 1}},
                "'link.in_bytes_per_second' is missing"},
         Damage{"SameArena",
-               TRAIN "4/to",
+               FORWARD "2/to",
                {0, 0},
-               "'programs.train.segments[0].commands[4]' must copy from"},
-        Damage{"CopySize", TRAIN "4/bytes", -1, "bytes"},
-        Damage{"TokenMissing", TRAIN "4/token", "discarded", "token"},
-        Damage{"TokenHigh", TRAIN "4/token", 6,
-               "has token 6, expected a token below 6, the number of copies"},
-        Damage{"TokenInTransit", TRAIN "15/token", 2,
-               "uses token 2 while copy_start 'grad_U' at commands[14], which "
-               "has the same token, is in flight; the copy_wait of that copy "
-               "must come before this command"},
-        Damage{"WaitNotStarted", TRAIN "7/token", 1,
-               "waits for token 1, but no earlier copy_start has this token"},
-        Damage{"WaitHigh", TRAIN "7/token", 6,
+               "'programs.train.segments[1].commands[2]' must copy from"},
+        Damage{"CopySize", FORWARD "2/bytes", -1, "bytes"},
+        Damage{"TokenMissing", FORWARD "2/token", "discarded", "token"},
+        Damage{"TokenHigh", FORWARD "2/token", 6,
+               "has token 1, but no copy_start has token 0; the tokens are the "
+               "numbers from 0"},
+        Damage{"TokenInTransit", END "8/token", 4,
+               "(copy_start 'mirror') uses token 4 while copy_start "
+               "'moment_E_back' at commands[19], which has the same token, is "
+               "in flight; the copy_wait of that copy must come before this "
+               "command"},
+        Damage{"TokenOfARing",
+               FORWARD "2/token",
+               {0, 2},
+               "'programs.train.segments[1].commands[2].token[1]' is 2, "
+               "expected 1"},
+        Damage{"TokenOfThreeNumbers",
+               FORWARD "2/token",
+               {0, 1, 2},
+               "is neither a number nor [number, 1]"},
+        Damage{"TokenOutside",
+               END "0/token",
+               {2, 1},
+               "is a token of a ring in a segment that is none of the "
+               "micro-batches, expected a number"},
+        Damage{"TokenHuge",
+               FORWARD "2/token",
+               {INT64_MAX, 1},
+               "is too large: the tokens of the ring exceed 64 bits"},
+        Damage{"WaitNotStarted", BACKWARD "2/token", 1,
+               "(copy_wait 'hidden' for micro-batch 0) waits for token 1, but "
+               "no earlier copy_start has this token"},
+        Damage{"WaitHigh", BACKWARD "2/token", 6,
                "waits for token 6, but no earlier copy_start has this token"},
-        Damage{"WaitForAnother", TRAIN "10/token", 0,
+        Damage{"WaitForAnother", BACKWARD "5/token", 0,
                "is in flight; the copy_wait of that copy must come before this "
                "command"},
         Damage{"NoWait",
-               TRAIN "24",
+               END "10",
                {{"op", "fill"},
                 {"ref", {200, 0}},
                 {"bytes", 0},
@@ -172,13 +195,15 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
   // ProgramTest.cpp checks the members that this description shares with the
   // toy.
   auto isNew = [&](const std::string &path) {
-    const std::string commands = "/programs/train/segments/0/commands/";
-    if (path.rfind(commands, 0) != 0)
+    const std::string commands = "/commands/";
+    std::size_t list = path.find(commands);
+    if (list == std::string::npos)
       return path.find("arena") != std::string::npos ||
              path.rfind("/link", 0) == 0 || path.rfind("/states/4", 0) == 0;
-    std::string place = path.substr(0, path.find('/', commands.size()));
-    std::string op = json[Json::json_pointer(place)]["op"];
-    return op.rfind("copy_", 0) == 0 || path.rfind(commands + "20/", 0) == 0;
+    Json command = json[Json::json_pointer(
+        path.substr(0, path.find('/', list + commands.size())))];
+    return command["op"].get<std::string>().rfind("copy_", 0) == 0 ||
+           command["name"] == "update_U";
   };
   Json flat = json.flatten();
   const Json replacements[] = {nullptr,       -1, INT64_MAX, "host",
@@ -200,18 +225,19 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
 
 class CopyOrderTest : public testing::Test {
 protected:
-  Json &commands() { return commandsOf(json_["programs"]["train"]); }
-  Json &slot(const char *name) {
-    return findSlot(json_["programs"]["train"], name);
-  }
+  Json &train() { return json_["programs"]["train"]; }
+  Json &command(size_t index) { return commandAt(train(), index); }
+  Json &slot(const char *name) { return findSlot(train(), name); }
   int64_t place(const char *name) { return slot(name)["offset"]; }
   /// Moves command `from` to the position of command `to`.
   void move(size_t from, size_t to) {
-    Json command = commands()[from];
-    commands().erase(from);
-    commands().insert(commands().begin() + long(to), command);
+    Json command = commandAt(train(), from);
+    eraseCommand(train(), from);
+    insertCommand(train(), to, command);
   }
-  void replace(size_t index, Json command) { commands()[index] = command; }
+  void replace(size_t index, Json command) {
+    commandAt(train(), index) = command;
+  }
   /// Adds queues and waits to the description, and returns the error message of
   /// the reader.
   std::string refusal() const { return ::refusal(withQueues(json_)); }
@@ -224,67 +250,73 @@ protected:
 
 TEST_F(CopyOrderTest, WriteOfTheSourceByAProduct) {
   // The gradient of U is computed again while it is copied out.
-  Json product = commands()[11];
+  Json product = command(10);
   product["beta"] = 1;
-  replace(15, product);
-  refuses("'programs.train.segments[0].commands[15]' (gemm 'd_U') writes the "
-          "source of copy_start 'grad_U' at commands[14] while that copy is in "
+  replace(13, product);
+  // Token 3 is no longer used.
+  command(19)["token"] = command(21)["token"] = 3;
+  command(20)["token"] = command(22)["token"] = 4;
+  refuses("'programs.train.segments[3].commands[1]' (gemm 'd_U') writes the "
+          "source of copy_start 'grad_U' at commands[12] while that copy is in "
           "flight");
 }
 
 TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
-  move(23, 24); // The order of waits is arbitrary.
-  move(17, 18);
+  move(21, 22); // The order of waits is arbitrary.
+  move(15, 16);
   EXPECT_EQ(refusal(), "");
   // The update of E's moment runs before the copy of the moment is complete.
-  move(19, 17);
-  refuses("'programs.train.segments[0].commands[17]' (launch 'update_E') "
-          "writes the destination of copy_start 'moment_E' at commands[15] "
+  move(17, 15);
+  refuses("'programs.train.segments[3].commands[3]' (launch 'update_E') "
+          "writes the destination of copy_start 'moment_E' at commands[13] "
           "while that copy is in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestinationByAKernel) {
   // The update of U runs before the copy of its gradient is complete.
-  move(20, 17);
-  refuses("'programs.train.segments[0].commands[17]' (launch 'update_U') reads "
-          "the destination of copy_start 'grad_U' at commands[14] while that "
+  move(18, 15);
+  refuses("'programs.train.segments[3].commands[3]' (launch 'update_U') reads "
+          "the destination of copy_start 'grad_U' at commands[12] while that "
           "copy is in flight");
 }
 
 TEST_F(CopyOrderTest, ReadOfTheDestination) {
   // hidden_back is read before its copy is complete.
-  move(10, 11);
-  refuses("'programs.train.segments[0].commands[10]' (gemm 'd_U') reads the "
-          "destination of copy_start 'hidden_back' at commands[8] while that "
-          "copy is in flight");
+  move(9, 10);
+  refuses(
+      "'programs.train.segments[2].commands[5]' (gemm 'd_U' for micro-batch 0) "
+      "reads the destination of copy_start 'hidden_back' for micro-batch 0 "
+      "at commands[7] while that "
+      "copy is in flight");
 }
 
 TEST_F(CopyOrderTest, WriteOfTheDestination) {
-  replace(9, {{"op", "fill"},
+  replace(8, {{"op", "fill"},
               {"name", "zero"},
               {"ref", {place("hidden_back") + 8, 0}},
               {"bytes", 4}});
-  refuses("(fill 'zero') writes the destination of copy_start 'hidden_back'");
+  refuses("(fill 'zero' for micro-batch 0) writes the destination of "
+          "copy_start 'hidden_back'");
 }
 
 TEST_F(CopyOrderTest, NeighboursAreLeftAlone) {
   int64_t begin = place("hidden_back");
   int64_t bytes = slot("hidden_back")["bytes"];
   for (int64_t offset : {begin - 4, begin + bytes}) {
-    replace(9, {{"op", "fill"}, {"ref", {offset, 0}}, {"bytes", 4}});
+    replace(8, {{"op", "fill"}, {"ref", {offset, 0}}, {"bytes", 4}});
     EXPECT_EQ(refusal(), "");
   }
   for (int64_t offset : {begin - 3, begin + bytes - 1}) {
-    replace(9, {{"op", "fill"}, {"ref", {offset, 0}}, {"bytes", 4}});
-    refuses("(fill 'fill') writes the destination");
+    replace(8, {{"op", "fill"}, {"ref", {offset, 0}}, {"bytes", 4}});
+    refuses("(fill 'fill' for micro-batch 0) writes the destination");
   }
 }
 
 TEST_F(CopyOrderTest, ReadOfTheSourceIsFine) {
-  Json product = commands()[11];
+  Json product = command(10);
   product["a"]["ref"] = {place("hidden"), 0};
   slot("hidden")["last"] = 11;
-  replace(5, product);
+  replace(4, product);
   EXPECT_EQ(refusal(), "");
 }
 
@@ -292,9 +324,11 @@ TEST_F(CopyOrderTest, ASlotThatReachesIntoTheSource) {
   // The buffer of row_loss begins before hidden and ends inside hidden, so that
   // a launch that writes row_loss writes hidden while hidden is copied.
   slot("row_loss")["offset"] = place("hidden") - 64;
-  commands()[5]["args"][3] = {place("hidden") - 64, 0};
-  refuses("'programs.train.segments[0].commands[5]' (launch 'loss') writes the "
-          "source of copy_start 'hidden' at commands[4]");
+  command(4)["args"][3] = {place("hidden") - 64, 0};
+  refuses(
+      "'programs.train.segments[2].commands[0]' (launch 'loss' for micro-batch "
+      "0) writes the source of copy_start 'hidden' for micro-batch 0 at "
+      "commands[3]");
 }
 
 TEST_F(CopyOrderTest, PartsOfOneSlotAreSeparate) {
@@ -303,137 +337,134 @@ TEST_F(CopyOrderTest, PartsOfOneSlotAreSeparate) {
   int64_t rowLoss = place("hidden") - bytes;
   slot("hidden")["offset"] = rowLoss;
   slot("hidden")["bytes"] = slot("hidden")["bytes"].get<int64_t>() + bytes;
-  commands()[5]["args"][3] = {rowLoss, 0};
+  command(4)["args"][3] = {rowLoss, 0};
   EXPECT_EQ(refusal(), "");
   // An argument conflicts with the copy if it begins inside the copied bytes.
-  commands()[5]["args"][3] = {rowLoss + bytes, 0};
-  refuses("(launch 'loss') writes the source");
+  command(4)["args"][3] = {rowLoss + bytes, 0};
+  refuses("(launch 'loss' for micro-batch 0) writes the source");
 }
 
 TEST_F(CopyOrderTest, StatesAreBlocksToo) {
   // Copy a part of U's moment to the slot of E's moment. The copy is in flight
   // during both updates.
-  replace(15, {{"op", "copy_start"},
+  replace(13, {{"op", "copy_start"},
                {"name", "moment_U"},
                {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
                {"to", {place("moment_E"), 0}},
                {"bytes", 64},
                {"token", 3}});
-  move(18, 20);
+  move(16, 18);
   // 'update_U' also writes U's moment, the source of the copy. This is not
   // reported, because the argument of 'update_U' begins before the copied
   // bytes, so the argument and the copied bytes may be separate slices of the
   // moment. 'update_E' writes the destination of the copy.
   refuses("(launch 'update_E') writes the destination of copy_start 'moment_U' "
-          "at commands[15]");
+          "at commands[13]");
 }
 
 TEST_F(CopyOrderTest, ScratchIsWritten) {
-  commands()[5]["scratch"][0] = place("hidden");
+  command(4)["scratch"][0] = place("hidden");
   json_["arena"]["bytes"] = json_["arena"]["bytes"].get<int64_t>() + 4096;
-  refuses("(launch 'loss') writes the source of copy_start 'hidden'");
+  refuses("(launch 'loss' for micro-batch 0) writes the source of copy_start "
+          "'hidden'");
 }
 
 TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
   // The copy 'moment_E_back' is in flight at the same time as 'mirror'.
-  Json second = commands()[21];
-  second["from"] = commands()[22]["to"];
-  replace(21, second);
-  refuses("'programs.train.segments[0].commands[22]' (copy_start 'mirror') "
-          "writes the source of copy_start 'moment_E_back' at commands[21]");
+  Json second = command(19);
+  second["from"] = command(20)["to"];
+  replace(19, second);
+  refuses("'programs.train.segments[3].commands[8]' (copy_start 'mirror') "
+          "writes the source of copy_start 'moment_E_back' at commands[19]");
   // Two copies may read the same bytes.
   json_ = describeOffloaded();
-  replace(21, {{"op", "copy_start"},
+  replace(19, {{"op", "copy_start"},
                {"name", "again"},
-               {"from", commands()[22]["from"]},
+               {"from", command(20)["from"]},
                {"to", {place("moment_E"), 0}},
                {"bytes", offloadedTableBytes},
                {"token", 4}});
   EXPECT_EQ(refusal(), "");
-  commands()[21]["to"] = commands()[22]["to"];
+  command(19)["to"] = command(20)["to"];
   refuses("(copy_start 'mirror') writes the destination of copy_start 'again'");
 }
 
 TEST_F(CopyOrderTest, TokensMayBeUsedAgain) {
-  commands()[15]["token"] = commands()[18]["token"] = 0;
+  command(13)["token"] = command(16)["token"] = 0;
+  command(19)["token"] = command(21)["token"] = 3;
+  command(20)["token"] = command(22)["token"] = 4;
   EXPECT_EQ(refusal(), "");
 }
 
 TEST_F(CopyOrderTest, WaitsMayBeRepeated) {
-  Json wait = commands()[17];
-  commands().insert(commands().begin() + 19, wait);
+  insertCommand(train(), 17, Json(command(15)));
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(CopyOrderTest, CopiesMayBeInFlightWhereLoopsBeginAndEnd) {
-  Json start = commands()[14], wait = commands()[17];
+TEST_F(CopyOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
+  Json start = command(12), wait = command(15);
   start["from"] = {place("moment_E"), 0};
-  start["token"] = 6;
-  wait["token"] = 6;
-  const Json whole = commands();
-  auto between = [&](int startsAt, int waitsAt) {
-    commands() = whole;
-    commands().insert(commands().begin() + startsAt, start);
-    commands().insert(commands().begin() + waitsAt, wait);
-    return refusal();
+  start["token"] = wait["token"] = 6;
+  // From the begin of the step to the first micro-batch, whose wait the second
+  // one repeats.
+  const Json whole = json_;
+  auto fromBegin = [&](const char *segment) {
+    insertCommand(train(), "begin", 1, start);
+    insertCommand(train(), segment, 0, wait);
   };
-  EXPECT_EQ(between(1, 3), "");
-  EXPECT_EQ(between(1, 15), "");
-  // The second iteration starts the copy again while the copy of the first
-  // iteration is in flight.
-  EXPECT_NE(between(5, 15).find(
-                "'programs.train.segments[0].commands[5]' (copy_start "
-                "'grad_U') writes the destination of copy_start 'grad_U' at "
-                "commands[5] while that copy is in flight; the copy_wait of "
-                "that copy must come before this command"),
-            std::string::npos)
-      << between(5, 15);
+  fromBegin("forward");
+  refuses("(copy_wait 'grad_U' for micro-batch 0) waits for copy_start "
+          "'grad_U' at commands[1], but no slot that is live from the start to "
+          "the end of this copy contains the bytes that it reads");
+  slot("moment_E")["first"] = 0;
+  refuses("contains the bytes that it writes");
+  slot("host_grad_U")["first"] = 0;
+  EXPECT_EQ(refusal(), "");
+  json_ = whole;
+  fromBegin("end");
+  slot("moment_E")["first"] = slot("host_grad_U")["first"] = 0;
+  EXPECT_EQ(refusal(), "");
+  // The second micro-batch starts the copy again while that of the first
+  // micro-batch is in flight.
+  json_ = whole;
+  insertCommand(train(), 4, start);
+  insertCommand(train(), "end", 0, wait);
+  refuses("'programs.train.segments[2].commands[0]' (copy_start 'grad_U' for "
+          "micro-batch 1) writes the destination of copy_start 'grad_U' for "
+          "micro-batch 0 at commands[4] while that copy is in flight; the "
+          "copy_wait of that copy must come before this command");
 }
 
-TEST_F(CopyOrderTest, StridesMatterInLoopsAlone) {
-  // Outside a loop, the strides of arguments have no effect, so the same
-  // conflict is reported for every stride.
-  replace(15, {{"op", "copy_start"},
-               {"name", "moment_U"},
-               {"from", {2 * offloadedTableBytes + 64, 0, "host"}},
-               {"to", {place("moment_E"), 0}},
-               {"bytes", 64},
-               {"token", 3}});
-  move(18, 20);
-  std::string message = refusal();
-  EXPECT_NE(message, "");
-  for (int64_t stride : {int64_t(4), INT64_MIN, INT64_MAX}) {
-    for (std::size_t update : {18, 19})
-      for (Json &argument : commands()[update]["args"])
-        argument[1] = stride;
-    EXPECT_EQ(refusal(), message);
-  }
-}
-
-TEST_F(CopyOrderTest, ReferencesThatMeetInALaterIteration) {
-  // In iteration i, the copy writes [i * 64, (i + 1) * 64) of the tail of the
-  // host arena. The tests below let 'clear' access different bytes of the tail
-  // in the two iterations.
+TEST_F(CopyOrderTest, ReferencesThatMeetInALaterMicrobatch) {
+  // For micro-batch i, the copy writes [i * 64, (i + 1) * 64) of the tail of
+  // the host arena. The tests below let 'clear' access different bytes of the
+  // tail for the two micro-batches.
   int64_t tail = json_["arena"]["host_bytes"];
   json_["arena"]["host_bytes"] = tail + 1024;
-  commands()[4]["to"] = {tail, 64, "host"};
-  commands()[4]["bytes"] = 64;
-  commands()[8]["from"] = {tail, 64, "host"};
-  commands()[8]["bytes"] = 64;
+  Json slotOfTail = slot("host_hidden");
+  slotOfTail["name"] = "tail";
+  slotOfTail["offset"] = tail;
+  slotOfTail["bytes"] = 1024;
+  train()["slots"].push_back(slotOfTail);
+  command(3)["to"] = {tail, 64, "host"};
+  command(3)["bytes"] = 64;
+  command(7)["from"] = {tail, 64, "host"};
+  command(7)["bytes"] = 64;
   Json fill = {{"op", "fill"}, {"name", "clear"}, {"bytes", 64}};
   fill["ref"] = {tail + 128, 64, "host"};
-  commands().insert(commands().begin() + 5, fill);
+  insertCommand(train(), 4, fill);
   EXPECT_EQ(refusal(), "");
-  commands()[5]["ref"] = {tail + 128, 0, "host"};
+  command(4)["ref"] = {tail + 128, 0, "host"};
   EXPECT_EQ(refusal(), "");
-  commands()[5]["ref"] = {tail + 65, 0, "host"};
-  refuses("(fill 'clear') writes the destination of copy_start 'hidden'");
-  commands()[5]["ref"] = {tail + 128, -64, "host"};
-  refuses("(fill 'clear')");
-  commands()[5]["ref"] = {tail + 192, -64, "host"};
+  command(4)["ref"] = {tail + 65, 0, "host"};
+  refuses("(fill 'clear' for micro-batch 1) writes the destination of "
+          "copy_start 'hidden'");
+  command(4)["ref"] = {tail + 128, -64, "host"};
+  refuses("(fill 'clear' for micro-batch 1)");
+  command(4)["ref"] = {tail + 192, -64, "host"};
   EXPECT_EQ(refusal(), "");
   // The same offset in the device arena is a different location.
-  commands()[5]["ref"] = {tail, 0};
+  command(4)["ref"] = {tail, 0};
   EXPECT_EQ(refusal(), "");
 }
 

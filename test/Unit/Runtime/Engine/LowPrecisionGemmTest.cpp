@@ -12,6 +12,7 @@
 
 #include "LowPrecisionGemm.h"
 #include "TestArenas.h"
+#include "TestPrograms.h"
 
 #include "CommandTable.h"
 #include "GemmTiles.h"
@@ -206,15 +207,8 @@ float Product::get(const GemmOperand &operand, ElementType type, int64_t entry,
 }
 
 std::vector<char> Product::run(int threads, int64_t runs) const {
-  Program program;
-  program.commands = {command};
-  if (runs > 1) {
-    Command begin, end;
-    begin.kind = Command::Kind::LoopBegin;
-    begin.count = runs;
-    end.kind = Command::Kind::LoopEnd;
-    program.commands = {begin, command, end};
-  }
+  Program program = runs > 1 ? inMicrobatches({command}, 0, 0, 1, runs)
+                             : programOf({command});
   TestArenas arenas(int64_t(arena.size()));
   arenas.write(arena);
   ThreadTeam team(threads);
@@ -280,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{31, 33, 2 * blockDepth + 1, 1, 1, 1},
                     Shape{160, 150, 2 * blockDepth + 50, 1, 1, 2}));
 
-TEST(LowPrecisionGemmTest, TheFirstIterationStartsTheSum) {
+TEST(LowPrecisionGemmTest, TheFirstMicrobatchStartsTheSum) {
   Product product({20, 30, 10, 1, 1, 2}, false, false, ElementType::F32,
                   GemmBeta::First);
   Product after = product;

@@ -174,16 +174,17 @@ TEST_F(OffloadTest, TracesOpsOfBothArenas) {
     place += length;
     EXPECT_EQ(number(), (deviceBytes + 63) / 64 * 64 + hostBytes);
     place += (deviceBytes + 63) / 64 * 64 + hostBytes;
-    const Json &program = offloaded_["programs"][name];
+    Json &program = offloaded_["programs"][name];
+    const std::vector<Json *> commands = allCommands(program);
     for (uint64_t command; (command = number()) != UINT64_MAX;) {
-      ASSERT_LT(command, toy::commandsOf(program).size());
-      const Json &op = toy::commandsOf(program)[command]["op"];
+      ASSERT_LT(command, commands.size());
+      const Json &op = (*commands[command])["op"];
       EXPECT_NE(op, "copy_wait");
-      number(); // Iteration.
+      number(); // Micro-batch.
       uint64_t slots = number();
       if (op == "copy_start") {
-        // Commands 21 and 22 copy to states, and all other copies write a slot.
-        EXPECT_EQ(slots, command == 21 || command == 22 ? 0u : 1u) << command;
+        // Commands 19 and 20 copy to states, and all other copies write a slot.
+        EXPECT_EQ(slots, command == 19 || command == 20 ? 0u : 1u) << command;
       }
       for (; slots > 0; --slots)
         place += program["slots"][number()]["bytes"].get<uint64_t>();

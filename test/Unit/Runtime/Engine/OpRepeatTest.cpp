@@ -253,7 +253,7 @@ TEST(ResultDistanceTest, OfProducts) {
   slot.bytes = 12;
   float other[3] = {0, FLT_EPSILON, 0};
   auto distance = [&] {
-    return gemmDistance(command, 0, arenas, slot,
+    return gemmDistance(command, outsideMicrobatches(), arenas, slot,
                         reinterpret_cast<const char *>(other));
   };
   c[0] = c[1] = c[2] = 0;

@@ -23,12 +23,12 @@ static bool isGpu(const Json &description) {
   return description["target"].value("kind", "cpu") != "cpu";
 }
 
-static bool isOnHost(const Json &ref) { return ref.size() == 3; }
+static bool isOnHost(const Json &ref) { return ref.back() == "host"; }
 
-/// Returns the name of the queue of a command; empty for loops and waits.
+/// Returns the name of the queue of a command; empty for waits.
 static std::string queueOf(const Json &command, bool isGpu) {
   std::string op = command["op"];
-  if (op == "loop_begin" || op == "loop_end" || op == "copy_wait")
+  if (op == "copy_wait")
     return "";
   if (op == "copy_start")
     return isOnHost(command["to"]) ? "copy_out" : "copy_in";
@@ -59,10 +59,10 @@ static void orderScalars(const ProgramFile &file, const Program &program,
            file.queues[std::size_t(command.queue)].name == name;
   };
   auto forEachAccess = [&](auto &&visit) {
-    for (CommandWalk walk(program.commands); walk.next();) {
+    for (CommandWalk walk(program); walk.next();) {
       const Command &command = program.commands[walk.command()];
       for (const MemoryAccess &access : accessesOf(command)) {
-        Place place = access.ref.at(walk.iteration());
+        Place place = access.ref.at(walk.run());
         if (place.arena == ArenaKind::Device && access.bytes > 0)
           visit(walk.command(), access, place.offset,
                 place.offset + access.bytes);
@@ -94,17 +94,6 @@ static void orderScalars(const ProgramFile &file, const Program &program,
       }
     }
   });
-}
-
-/// Returns the commands of a program in execution order.
-static std::vector<Json *> inOrder(Json &program) {
-  std::vector<Json *> commands;
-  for (const Json &name : program["order"])
-    for (Json &segment : program["segments"])
-      if (segment["name"] == name)
-        for (Json &command : segment["commands"])
-          commands.push_back(&command);
-  return commands;
 }
 
 Json withQueues(Json description) {
@@ -153,7 +142,7 @@ Json withQueues(Json description) {
   for (std::size_t i = 0; i < file->programs.size(); ++i) {
     const std::string &name = file->description.programs[i].name;
     orderScalars(*file, file->programs[i],
-                 inOrder(description["programs"][name]));
+                 allCommands(description["programs"][name]));
   }
   return description;
 }

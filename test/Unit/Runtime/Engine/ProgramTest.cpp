@@ -29,13 +29,13 @@ TEST(ProgramTest, ReadsTheToy) {
   ASSERT_EQ(description.programs.size(), 3u);
   const Program &train = file->programs[2];
   EXPECT_EQ(description.programs[2].name, "train");
-  EXPECT_EQ(train.commands.size(), 13u);
-  EXPECT_EQ(train.commands[6].beta, GemmBeta::First);
-  EXPECT_TRUE(train.commands[6].a.trans);
-  ASSERT_TRUE(train.commands[12].call.has_value());
-  EXPECT_EQ(train.commands[12].call->args.size(), 6u);
-  EXPECT_EQ(train.commands[12].call->writes, (std::vector<int64_t>{0, 2}));
-  EXPECT_EQ(train.commands[4].scratch.bytesPerThread, 1024);
+  EXPECT_EQ(train.commands.size(), 11u);
+  EXPECT_EQ(train.commands[5].beta, GemmBeta::First);
+  EXPECT_TRUE(train.commands[5].a.trans);
+  ASSERT_TRUE(train.commands[10].call.has_value());
+  EXPECT_EQ(train.commands[10].call->args.size(), 6u);
+  EXPECT_EQ(train.commands[10].call->writes, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(train.commands[3].scratch.bytesPerThread, 1024);
 }
 
 struct Damage {
@@ -62,12 +62,14 @@ TEST_P(DamagedProgramTest, IsOneClearError) {
   EXPECT_EQ(file.status().message().find('\n'), std::string::npos);
 }
 
-#define TRAIN "/programs/train/segments/0/commands/"
+#define BEGIN "/programs/train/segments/0/commands/"
+#define FORWARD "/programs/train/segments/1/commands/"
+#define BACKWARD "/programs/train/segments/2/commands/"
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedProgramTest,
     testing::Values(
         Damage{"Format", "/format", 1,
-               "'format' is 1, expected 2; the executable is damaged or was "
+               "'format' is 1, expected 3; the executable is damaged or was "
                "made by another version of kiln: compile it again"},
         Damage{"NoModel", "/model", "discarded", "'model' is missing"},
         Damage{"Threads", "/options/max_threads", 0,
@@ -116,64 +118,69 @@ INSTANTIATE_TEST_SUITE_P(
                 {"dtype", "f32"}},
                "is f32, but the slot's 6 bytes are not a whole number of "
                "elements"},
-        Damage{"Op", TRAIN "0/op", "jump", "'jump', which is not a command"},
-        Damage{"Kernel", TRAIN "2/kernel", 7,
+        Damage{"Op", BEGIN "0/op", "jump", "'jump', which is not a command"},
+        Damage{"Kernel", FORWARD "0/kernel", 7,
                "index below 7, the number of kernels"},
-        Damage{"NegativeKernel", TRAIN "2/kernel", -1, "kernel"},
-        Damage{"Ref", TRAIN "2/args/1", {1}, "[offset, stride]"},
-        Damage{"RefArena", TRAIN "2/args/1", {1, 2, 3}, "not \"host\""},
-        Damage{"RefOutside", TRAIN "2/args/1", {1 << 30, 0}, "commands[2]"},
-        Damage{"RefNegative", TRAIN "2/args/1", {-8, 0}, "at least 0"},
-        Damage{"RefStride", TRAIN "2/args/1", {0, 1 << 30}, "last iteration"},
+        Damage{"NegativeKernel", FORWARD "0/kernel", -1, "kernel"},
+        Damage{"Ref", FORWARD "0/args/1", {1}, "[offset, stride]"},
+        Damage{"RefArena", FORWARD "0/args/1", {1, 2, "attic"}, "not \"host\""},
+        Damage{"RefOutside",
+               FORWARD "0/args/1",
+               {1 << 30, 0},
+               "commands[0].args[1]"},
+        Damage{"RefNegative", FORWARD "0/args/1", {-8, 0}, "at least 0"},
         Damage{
-            "RefOverflow", TRAIN "2/args/1", {8, INT64_MAX}, "last iteration"},
-        Damage{"RefFloat", TRAIN "2/args/1", {0.5, 0}, "64-bit integer"},
-        Damage{"Writes", TRAIN "2/writes", {3}, "index of an argument"},
-        Damage{"Immediate", TRAIN "2/imm", {5}, "array"},
-        Damage{"Units", TRAIN "2/units", -1, "units"},
-        Damage{"Grain", TRAIN "2/grain", 0, "grain"},
-        Damage{"Scratch", TRAIN "4/scratch", {1, 64}, "multiple of 64"},
+            "RefStride", FORWARD "0/args/1", {0, 1 << 30}, "last micro-batch"},
+        Damage{"RefOverflow",
+               FORWARD "0/args/1",
+               {8, INT64_MAX},
+               "last micro-batch"},
+        Damage{"RefFloat", FORWARD "0/args/1", {0.5, 0}, "64-bit integer"},
+        Damage{"Writes", FORWARD "0/writes", {3}, "index of an argument"},
+        Damage{"Immediate", FORWARD "0/imm", {5}, "array"},
+        Damage{"Units", FORWARD "0/units", -1, "units"},
+        Damage{"Grain", FORWARD "0/grain", 0, "grain"},
+        Damage{"Scratch", BACKWARD "0/scratch", {1, 64}, "multiple of 64"},
         Damage{"ScratchHuge",
-               TRAIN "4/scratch",
+               BACKWARD "0/scratch",
                {0, INT64_MAX / 64 * 64},
                "requires more than 2^63 - 1 bytes for all threads"},
-        Damage{"GemmType", TRAIN "3/dtype", "f16", "f32 or f64"},
-        Damage{"GemmResult", TRAIN "3/result", "f64", "expected f32"},
-        Damage{"GemmNarrow", TRAIN "3/dtype", "bf16", "bytes for a bf16 gemm"},
-        Damage{"GemmWorkspace", TRAIN "3/workspace", {0}, "[offset, bytes]"},
+        Damage{"GemmType", FORWARD "1/dtype", "f16", "f32 or f64"},
+        Damage{"GemmResult", FORWARD "1/result", "f64", "expected f32"},
+        Damage{"GemmNarrow", FORWARD "1/dtype", "bf16",
+               "bytes for a bf16 gemm"},
+        Damage{"GemmWorkspace", FORWARD "1/workspace", {0}, "[offset, bytes]"},
         Damage{"GemmWorkspaceEnd",
-               TRAIN "3/workspace",
+               FORWARD "1/workspace",
                {64, INT64_MAX},
                "beyond the arena"},
         Damage{"GemmWorkspacePlace",
-               TRAIN "3/workspace",
+               FORWARD "1/workspace",
                {32, 64},
                "multiple of 64"},
-        Damage{"GemmExtent", TRAIN "3/m", 0,
-               "'programs.train.segments[0].commands[3].m'"},
-        Damage{"GemmBig", TRAIN "3/k", int64_t(1) << 40, "2^31"},
-        Damage{"GemmLd", TRAIN "3/a/ld", 3, "expected at least 16"},
-        Damage{"GemmLdBig", TRAIN "3/a/ld", int64_t(1) << 40, "2^31"},
-        Damage{"GemmTrans", TRAIN "3/c/trans", true, "cannot be transposed"},
-        Damage{"GemmOutside", TRAIN "3/c/ref", {120000, 0}, "arena"},
-        Damage{"GemmBatch", TRAIN "3/batch", 2, "has batch_stride 0"},
-        Damage{"GemmGrid", TRAIN "3/grid", {1, 1000}, "more tiles"},
-        Damage{"GemmBeta", TRAIN "3/beta", 0.5, "\"first\""},
-        Damage{"LoopOpen", TRAIN "9/op", "loop_begin", "commands[9]"},
-        Damage{"LoopClosed", TRAIN "1/op", "loop_end", "not begun"},
-        Damage{"LoopCount", TRAIN "1/count", 0, "count"},
-        Damage{"FillSize", TRAIN "0/bytes", 1 << 30, "beyond the arena"},
+        Damage{"GemmExtent", FORWARD "1/m", 0,
+               "'programs.train.segments[1].commands[1].m'"},
+        Damage{"GemmBig", FORWARD "1/k", int64_t(1) << 40, "2^31"},
+        Damage{"GemmLd", FORWARD "1/a/ld", 3, "expected at least 16"},
+        Damage{"GemmLdBig", FORWARD "1/a/ld", int64_t(1) << 40, "2^31"},
+        Damage{"GemmTrans", FORWARD "1/c/trans", true, "cannot be transposed"},
+        Damage{"GemmOutside", FORWARD "1/c/ref", {120000, 0}, "arena"},
+        Damage{"GemmBatch", FORWARD "1/batch", 2, "has batch_stride 0"},
+        Damage{"GemmGrid", FORWARD "1/grid", {1, 1000}, "more tiles"},
+        Damage{"GemmBeta", FORWARD "1/beta", 0.5, "\"first\""},
+        Damage{"FillSize", BEGIN "0/bytes", 1 << 30, "beyond the arena"},
         Damage{"SlotClass", "/programs/train/slots/0/class", "misc", "'misc'"},
         Damage{"SlotEnd", "/programs/train/slots/0/bytes", INT64_MAX,
                "beyond the arena"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
-TEST(DamagedProgramTest, FirstBetaNeedsALoop) {
+TEST(DamagedProgramTest, FirstBetaNeedsMicrobatches) {
   Json json = toy::describe();
   toy::commandsOf(json["programs"]["evaluate"])[1]["beta"] = "first";
   Result<ProgramFile> file = parseProgramFile(json.dump(), 7);
   ASSERT_FALSE(file.ok());
-  EXPECT_NE(file.status().message().find("outside of a loop"),
+  EXPECT_NE(file.status().message().find(
+                "in a segment that is none of the micro-batches"),
             std::string::npos);
 }
 

@@ -18,41 +18,29 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Returns the elements [begin, end) of an array.
-Json part(const Json &commands, long begin, long end) {
-  return Json(Json::array_t(commands.begin() + begin, commands.begin() + end));
-}
-
-/// Returns the toy with two updates in each step. The program runs the segments
-/// in the order "gradients", "update", "gradients", "update". The segment
-/// "gradients" contains a loop.
+/// Returns the toy with two updates in each step: its order contains the
+/// segment "end" twice.
 Json withTwoUpdates() {
   Json json = describe();
   Json &train = json["programs"]["train"];
-  Json commands = commandsOf(train);
-  train["segments"] = {
-      {{"name", "update"}, {"commands", part(commands, 10, 13)}},
-      {{"name", "gradients"}, {"commands", part(commands, 0, 10)}}};
-  train["order"] = {"gradients", "update", "gradients", "update"};
+  train["order"].push_back("end");
   // The slots of the toy do not overlap in memory, so all of them can be live
   // in all commands.
   for (Json &slot : train["slots"]) {
     slot["first"] = 0;
-    slot["last"] = 26;
+    slot["last"] = 14;
   }
   return json;
 }
 
-/// Returns the program of withTwoUpdates() with the commands of its four
-/// segments in a single segment.
+/// Returns the same program with both updates in one segment.
 Json writtenOut() {
   Json json = withTwoUpdates();
   Json &train = json["programs"]["train"];
-  Json commands = commandsOf(describe()["programs"]["train"]);
-  Json twice = commands;
-  twice.insert(twice.end(), commands.begin(), commands.end());
-  train["segments"] = {{{"name", "step"}, {"commands", twice}}};
-  train["order"] = {"step"};
+  Json &end = segmentOf(train, "end");
+  const Json once = end;
+  end.insert(end.end(), once.begin(), once.end());
+  train["order"].erase(3);
   return json;
 }
 
@@ -67,36 +55,41 @@ TEST(SegmentsTest, CommandsAreThoseAlongTheOrder) {
   ASSERT_TRUE(whole.ok()) << whole.status().message();
   const Program &train = file->programs[2];
   const std::vector<Command> &expected = whole->programs[2].commands;
-  ASSERT_EQ(train.commands.size(), 26u);
-  ASSERT_EQ(expected.size(), 26u);
-  for (std::size_t i = 0; i < 26; ++i) {
+  ASSERT_EQ(train.commands.size(), 14u);
+  ASSERT_EQ(expected.size(), 14u);
+  for (std::size_t i = 0; i < 14; ++i) {
     EXPECT_EQ(train.commands[i].name, expected[i].name);
     EXPECT_EQ(train.commands[i].kind, expected[i].kind);
   }
-  const char *names[] = {"gradients", "update", "gradients", "update"};
-  const std::size_t begins[] = {0, 10, 13, 23, 26};
-  ASSERT_EQ(train.segments.size(), 4u);
-  for (std::size_t i = 0; i < 4; ++i) {
+  const char *names[] = {"begin", "forward", "backward", "end", "end"};
+  const std::size_t begins[] = {0, 1, 3, 8, 11, 14};
+  ASSERT_EQ(train.segments.size(), 5u);
+  for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_EQ(train.segments[i].name, names[i]);
     EXPECT_EQ(train.segments[i].begin, begins[i]);
     EXPECT_EQ(train.segments[i].end, begins[i + 1]);
     for (std::size_t command = begins[i]; command < begins[i + 1]; ++command)
       EXPECT_EQ(&train.segmentOf(command), &train.segments[i]);
   }
+  std::vector<std::size_t> runs;
+  for (const ProgramRun &run : train.runs)
+    runs.push_back(run.segment);
+  EXPECT_EQ(runs, (std::vector<std::size_t>{0, 1, 2, 1, 2, 3, 4}));
 }
 
 TEST(SegmentsTest, ASegmentMayBeEmpty) {
   Json json = describe();
-  Json &train = json["programs"]["train"];
-  train["segments"].push_back({{"name", "none"}, {"commands", Json::array()}});
-  train["order"] = {"none", "step", "none"};
+  Json &program = json["programs"]["evaluate"];
+  program["segments"].push_back(
+      {{"name", "none"}, {"commands", Json::array()}});
+  program["order"] = {"none", "step", "none"};
   Result<ProgramFile> file = read(json);
   ASSERT_TRUE(file.ok()) << file.status().message();
-  const Program &program = file->programs[2];
-  ASSERT_EQ(program.segments.size(), 3u);
-  EXPECT_EQ(program.segments[2].begin, program.segments[2].end);
-  for (std::size_t i = 0; i < program.commands.size(); ++i)
-    EXPECT_EQ(&program.segmentOf(i), &program.segments[1]);
+  const Program &evaluate = file->programs[0];
+  ASSERT_EQ(evaluate.segments.size(), 3u);
+  EXPECT_EQ(evaluate.segments[2].begin, evaluate.segments[2].end);
+  for (std::size_t i = 0; i < evaluate.commands.size(); ++i)
+    EXPECT_EQ(&evaluate.segmentOf(i), &evaluate.segments[1]);
 }
 
 class SegmentsRunTest : public ToyTest {
@@ -129,27 +122,26 @@ TEST_F(SegmentsRunTest, RepeatedSegmentsAreTheCommandsWrittenOut) {
 TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
   Json json = describeOffloaded();
   Json &program = json["programs"]["train"];
-  Json commands = commandsOf(program);
-  ASSERT_EQ(commands[14]["op"], "copy_start");
-  ASSERT_EQ(commands[17]["op"], "copy_wait");
-  auto last = long(commands.size());
-  program["segments"] = {
-      {{"name", "a"}, {"commands", part(commands, 0, 15)}},
-      {{"name", "b"}, {"commands", part(commands, 15, last)}}};
-  program["order"] = {"a", "b"};
+  Json &end = segmentOf(program, "end");
+  ASSERT_EQ(end[0]["op"], "copy_start");
+  ASSERT_EQ(end[3]["op"], "copy_wait");
+  Json rest = Json::array_t(end.begin() + 1, end.end());
+  end.erase(end.begin() + 1, end.end());
+  program["segments"].push_back({{"name", "rest"}, {"commands", rest}});
+  program["order"].push_back("rest");
   EXPECT_EQ(train(json, "segments"), train(describeOffloaded(), "whole"));
   // The update of U runs before the copy of its gradient is complete.
-  Json &second = program["segments"][1]["commands"];
+  Json &second = segmentOf(program, "rest");
   Json update = second[5];
   second.erase(5);
   second.insert(second.begin(), update);
   std::string message = read(json).status().message();
   EXPECT_NE(
       message.find(
-          "'programs.train.segments[1].commands[0]' (launch 'update_U') reads "
-          "the destination of copy_start 'grad_U' at commands[14] while that "
+          "'programs.train.segments[4].commands[0]' (launch 'update_U') reads "
+          "the destination of copy_start 'grad_U' at commands[12] while that "
           "copy is in flight; the copy_wait of that copy must come before this "
-          "command (this is commands[15] in execution order)"),
+          "command (this is commands[13] of the program)"),
       std::string::npos)
       << message;
 }
@@ -182,9 +174,6 @@ TEST_P(DamagedSegmentsTest, IsOneClearError) {
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
-const Json loopEnd = {{"op", "loop_end"}};
-const Json loopBegin = {{"op", "loop_begin"}, {"count", 2}};
-
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedSegmentsTest,
     testing::Values(
@@ -197,8 +186,8 @@ INSTANTIATE_TEST_SUITE_P(
                "'programs.train.segments' must be an array"},
         Damage{"SegmentName", "/segments/0/name", "discarded",
                "'programs.train.segments[0].name' is missing"},
-        Damage{"SameSegment", "/segments/1/name", "update",
-               "'programs.train.segments[1].name' is 'update', the name of "
+        Damage{"SameSegment", "/segments/1/name", "begin",
+               "'programs.train.segments[1].name' is 'begin', the name of "
                "another segment"},
         Damage{"NoCommands", "/segments/0/commands", "discarded",
                "'programs.train.segments[0].commands' is missing"},
@@ -207,41 +196,34 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"EmptyOrder", "/order", Json::array(),
                "'programs.train.order' is empty, but a program runs at least "
                "one segment"},
-        Damage{"OrderOfNoSegment", "/order/2", "forward",
-               "'programs.train.order[2]' is 'forward', which is none of the "
+        Damage{"OrderOfNoSegment", "/order/2", "middle",
+               "'programs.train.order[2]' is 'middle', which is none of the "
                "segments"},
         Damage{"OrderOfNumbers", "/order/2", 1,
                "'programs.train.order[2]' must be a string"},
         Damage{"SegmentOfNoOrder",
                "/order",
-               {"gradients"},
-               "'programs.train.segments[0].name' is 'update', a segment that "
-               "'order' does not contain"},
-        Damage{"LoopLeavesTheSegment", "/segments/1/commands/9", loopBegin,
-               "'programs.train.segments[1].commands[9]' begins a loop inside "
-               "another loop"},
-        Damage{"LoopEndsInTheNextSegment", "/segments/0/commands/2", loopBegin,
-               "'programs.train.segments[0].commands' ends inside a loop"},
-        Damage{"LoopBeginsInAnotherSegment", "/segments/0/commands/0", loopEnd,
-               "'programs.train.segments[0].commands[0]' ends a loop that has "
-               "not begun"}),
+               {"begin"},
+               "'programs.train.segments[1].name' is 'forward', a segment that "
+               "'order' does not contain"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 TEST(DamagedSegmentsTest, ShortDescriptionsOfLongPrograms) {
   Json json = withTwoUpdates();
-  Json &order = json["programs"]["train"]["order"];
-  order = Json::array_t(1 << 16, "gradients");
-  order.push_back("update");
+  Json &train = json["programs"]["train"];
+  Json &order = train["order"];
+  const Json whole = order;
+  order.insert(order.end(), 1 << 16, "end");
   EXPECT_NE(read(json).status().message().find(
-                "'programs.train.order' has 65537 entries, expected at most "
+                "'programs.train.order' has 65540 entries, expected at most "
                 "65536"),
             std::string::npos);
-  Json &commands = json["programs"]["train"]["segments"][1]["commands"];
-  Json fill = json["programs"]["train"]["segments"][1]["commands"][0];
+  Json &commands = segmentOf(train, "end");
+  const Json fill = commandAt(train, 0);
   for (int i = 0; i < 64; ++i)
     commands.push_back(fill);
-  order = Json::array_t((1 << 20) / 64 + 2, "gradients");
-  order.push_back("update");
+  order = whole;
+  order.insert(order.end(), (1 << 20) / 64, "end");
   EXPECT_NE(read(json).status().message().find(
                 "'programs.train.order' repeats segments that have more than "
                 "1048576 commands and arguments in total"),
@@ -249,7 +231,6 @@ TEST(DamagedSegmentsTest, ShortDescriptionsOfLongPrograms) {
       << read(json).status().message();
 }
 
-/// The reader must not crash for any replacement of any value.
 TEST(DamagedSegmentsTest, AnyReplacedValueIsHandled) {
   Json json = withTwoUpdates();
   const Json replacements[] = {nullptr,       -1, INT64_MAX, "gradients",

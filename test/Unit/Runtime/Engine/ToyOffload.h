@@ -9,8 +9,9 @@
 // It contains every kind of offload: an activation (hidden is copied to the
 // host and back), an optimizer state that is copied to the device for its
 // update (E.m), an update that runs on the host (U, whose gradient is copied to
-// the host), a mirror (U.device), and copies inside and outside of the loop.
-// Its results are bitwise equal to those of the toy.
+// the host), a mirror (U.device), and copies inside and outside of the
+// micro-batches. The copy of hidden to the host is in flight from the forward
+// to the backward segment. Its results are bitwise equal to those of the toy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,6 +26,14 @@ namespace kiln::runtime::toy {
 nlohmann::json offload(nlohmann::json description);
 
 inline nlohmann::json describeOffloaded() { return offload(describe()); }
+
+/// Returns the offloaded toy with all micro-batches in flight at the same time.
+inline nlohmann::json describeInFlight() {
+  Options options;
+  options.order = "all-forward-first";
+  options.slots = microbatches;
+  return offload(describe(options));
+}
 
 /// Bytes that the training program copies per step, to and from the host.
 constexpr int64_t offloadedHiddenBytes = batch * length * width * 4;

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 
 namespace kiln::runtime::toy {
 
@@ -62,7 +63,8 @@ static void crossEntropy(char *const *args, const int64_t *imm, int64_t begin,
   }
 }
 
-/// Arguments (row losses, loss), immediates (rows, iteration); one unit.
+/// Arguments (row losses, loss), immediates (rows, 0 for the first
+/// micro-batch and 1 for all others); one unit.
 static void sumLoss(char *const *args, const int64_t *imm, int64_t, int64_t,
                     char *) {
   double &loss = *as<double>(args[1]);
@@ -158,6 +160,18 @@ public:
                      {"why", "test"}});
     return offset;
   }
+  /// Adds a slot of a ring with the given number of slots, or, if it is 1, a
+  /// slot without a ring. Returns the reference to it.
+  Json ring(const std::string &name, int64_t bytes, int64_t first, int64_t last,
+            int64_t count) {
+    int64_t offset = slot(name, "activation", bytes, first, last);
+    if (count == 1)
+      return {offset, 0};
+    int64_t distance = (bytes + 63) / 64 * 64;
+    slots.back()["ring"] = distance;
+    end_ = offset + distance * (count - 1) + bytes;
+    return {offset, 0, distance};
+  }
   int64_t input(const char *name, const char *dtype, Json shape, int64_t bytes,
                 int64_t last) {
     int64_t offset = slot(name, "input", bytes, 0, last);
@@ -176,14 +190,17 @@ public:
   }
   int64_t end() const { return end_; }
   Json json() const {
-    return {{"inputs", inputs},
-            {"outputs", outputs},
-            {"commands", commands},
-            {"slots", slots}};
+    Json program = {{"inputs", inputs}, {"outputs", outputs}, {"slots", slots}};
+    if (division)
+      program.update(inMicrobatches(commands, *division));
+    else
+      program["commands"] = commands;
+    return program;
   }
 
   Json inputs = Json::array(), outputs = Json::array(),
        commands = Json::array(), slots = Json::array();
+  std::optional<Division> division;
 
 private:
   int64_t end_ = stateBytes;
@@ -237,26 +254,27 @@ static int64_t probabilityScratch(ProgramBuilder &program, int64_t last) {
 static ProgramBuilder trainProgram(const Options &options) {
   ProgramBuilder p;
   constexpr int64_t part = rows / microbatches;
-  // Command indexes: 0 fill, 1 loop, 2 gather, 3 logits, 4 loss, 5 sum, 6 d U,
-  // 7 d hidden, 8 scatter, 9 end, 10 norm, 11 update E, 12 update U.
-  int64_t tokens = p.input("tokens", "i32", {batch, length}, rows * 4, 9);
-  int64_t targets = p.input("targets", "i32", {batch, length}, rows * 4, 9);
+  // Command indexes: 0 fill; forward: 1 gather, 2 logits; backward: 3 loss,
+  // 4 sum, 5 d U, 6 d hidden, 7 scatter; end: 8 norm, 9 update E, 10 update U.
+  p.division = {1, 3, 8, microbatches, options.order, options.slots};
+  int64_t tokens = p.input("tokens", "i32", {batch, length}, rows * 4, 7);
+  int64_t targets = p.input("targets", "i32", {batch, length}, rows * 4, 7);
   int64_t rng = p.input("rng", "i64", {microbatches, 3}, microbatches * 24, 0);
   (void)rng;
-  int64_t scale = p.input("loss_scale", "f64", Json::array(), 8, 9);
-  int64_t lr = p.input("lr", "f64", Json::array(), 8, 12);
-  int64_t clip = p.input("clip", "f64", Json::array(), 8, 12);
-  p.input("step", "i64", Json::array(), 8, 12);
-  int64_t loss = p.slot("loss", "output", 8, 2, 13);
-  int64_t gradNorm = p.slot("grad_norm", "output", 8, 10, 13);
-  int64_t scratch = probabilityScratch(p, 9);
-  int64_t hidden = p.slot("hidden", "activation", part * width * 4, 2, 6);
-  int64_t rowLoss = p.slot("row_loss", "activation", part * 8, 4, 5);
-  int64_t logits = p.slot("logits", "activation", part * vocabulary * 4, 3, 7);
-  int64_t gradE = p.slot("grad_E", "gradient", tableBytes, 0, 11);
-  int64_t gradU = p.slot("grad_U", "gradient", tableBytes, 6, 12);
+  int64_t scale = p.input("loss_scale", "f64", Json::array(), 8, 7);
+  int64_t lr = p.input("lr", "f64", Json::array(), 8, 10);
+  int64_t clip = p.input("clip", "f64", Json::array(), 8, 10);
+  p.input("step", "i64", Json::array(), 8, 10);
+  int64_t loss = p.slot("loss", "output", 8, 4, 11);
+  int64_t gradNorm = p.slot("grad_norm", "output", 8, 8, 11);
+  int64_t scratch = probabilityScratch(p, 7);
+  Json hidden = p.ring("hidden", part * width * 4, 1, 5, options.slots);
+  int64_t rowLoss = p.slot("row_loss", "activation", part * 8, 3, 4);
+  Json logits = p.ring("logits", part * vocabulary * 4, 2, 6, options.slots);
+  int64_t gradE = p.slot("grad_E", "gradient", tableBytes, 0, 9);
+  int64_t gradU = p.slot("grad_U", "gradient", tableBytes, 5, 10);
   int64_t gradHidden =
-      p.slot("grad_hidden", "activation", part * width * 4, 7, 8);
+      p.slot("grad_hidden", "activation", part * width * 4, 6, 7);
 
   Json partTokens = ref(tokens, part * 4);
   p.commands = {
@@ -264,27 +282,24 @@ static ProgramBuilder trainProgram(const Options &options) {
        {"name", "zero"},
        {"ref", ref(gradE)},
        {"bytes", tableBytes}},
-      {{"op", "loop_begin"}, {"count", microbatches}},
-      launch("gather", Gather, {ref(offsetE), partTokens, ref(hidden)}, {2},
+      launch("gather", Gather, {ref(offsetE), partTokens, hidden}, {2},
              {{width, 0}}, part, 3),
-      gemm("logits", part, vocabulary, width, operand(ref(hidden), width),
-           operand(ref(offsetU), vocabulary), operand(ref(logits), vocabulary),
-           0, {1, 2}),
+      gemm("logits", part, vocabulary, width, operand(hidden, width),
+           operand(ref(offsetU), vocabulary), operand(logits, vocabulary), 0,
+           {1, 2}),
       launch("loss", CrossEntropy,
-             {ref(logits), ref(targets, part * 4), ref(scale), ref(rowLoss)},
-             {0, 3}, {{vocabulary, 0}}, part, 2, {scratch, vocabulary * 4}),
+             {logits, ref(targets, part * 4), ref(scale), ref(rowLoss)}, {0, 3},
+             {{vocabulary, 0}}, part, 2, {scratch, vocabulary * 4}),
       launch("sum", SumLoss, {ref(rowLoss), ref(loss)}, {1},
              {{part, 0}, {0, 1}}, 1, 1),
-      gemm("d_U", width, vocabulary, part, operand(ref(hidden), width, true),
-           operand(ref(logits), vocabulary), operand(ref(gradU), vocabulary),
+      gemm("d_U", width, vocabulary, part, operand(hidden, width, true),
+           operand(logits, vocabulary), operand(ref(gradU), vocabulary),
            "first", {1, 3}),
-      gemm("d_hidden", part, width, vocabulary,
-           operand(ref(logits), vocabulary),
+      gemm("d_hidden", part, width, vocabulary, operand(logits, vocabulary),
            operand(ref(offsetU), vocabulary, true),
            operand(ref(gradHidden), width), 0, {1, 1}),
       launch("scatter", Scatter, {ref(gradHidden), partTokens, ref(gradE)}, {2},
              {{part, 0}, {width, 0}}, width, 4),
-      {{"op", "loop_end"}},
       launch("norm", Norm, {ref(gradE), ref(gradU), ref(gradNorm)}, {2},
              {{vocabulary * width, 0}}, 1, 1),
   };
@@ -403,7 +418,7 @@ Json describe(const Options &options) {
     arenaBytes = std::max(arenaBytes, program.end());
   }
   return withQueues({
-      {"format", 2},
+      {"format", 3},
       {"kiln", "0.1.0"},
       {"model",
        {{"name", "toy"},

@@ -36,6 +36,11 @@ struct Options {
   bool clip = true;
   bool eval = true;
   bool gradients = false; ///< Adds the outputs "gradient:...".
+  /// Order of the micro-batches of "train", and the slots of its rings. With
+  /// more than one slot, the activations that the backward segment reads are in
+  /// rings.
+  std::string order = "alternate";
+  int64_t slots = 1;
   /// Slot of "train" whose planned size is one byte too small; empty: none.
   std::string shortSlot = {};
   /// Slot of "train" whose planned last use is one command too early; empty:

@@ -83,7 +83,7 @@ TEST(TokenFile, EveryLayoutReadsTheSame) {
     EXPECT_EQ(readTokens(*file, 0, 4), (std::vector<int32_t>{0, 1, 2, 3, 4}));
     EXPECT_EQ(readTokens(*file, 4, 4),
               (std::vector<int32_t>{16, 17, 18, 19, 20}));
-    // Sequence indexes of at least the number of sequences, 5, wrap around.
+    // There are 5 sequences; an index of 5 or more wraps around.
     EXPECT_EQ(readTokens(*file, 5, 4), readTokens(*file, 0, 4));
     EXPECT_EQ(readTokens(*file, int64_t{5} << 50, 4), readTokens(*file, 0, 4));
     EXPECT_EQ(readTokens(*file, 0, 21).back(), 21);
@@ -172,7 +172,8 @@ TEST(TokenFile, RejectsBadFiles) {
     expectRejected("t.bin", llmcFile(20240520, version, 2, two), "expected 1");
   expectRejected("t.bin", llmcFile(20240801, 1, 1, two),
                  "version 1, expected 7");
-  expectRejected("t.bin", llmcFile(20240520, 1, -1, two), "says -1 tokens");
+  expectRejected("t.bin", llmcFile(20240520, 1, -1, two),
+                 "a token count of -1, expected at least 0");
   expectRejected("t.bin", llmcFile(20240520, 1, 3, two),
                  "has a token count of 3, which requires a file of 1030 bytes, "
                  "but the file has 1028");

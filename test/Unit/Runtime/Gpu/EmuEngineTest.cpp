@@ -218,35 +218,43 @@ TEST_F(EmuEngineTest, HostKernelOfBytesThatNobodyWrote) {
         "'run', launch 'add' (commands[6])");
 }
 
-/// Computes (2 x[0] + 0) + (2 x[1] + 1) + (2 x[2] + 2) in a loop of three
-/// iterations. Each x[i] is a vector of 64 elements.
-Json loop() {
-  Json commands = {{{"op", "fill"},
-                    {"name", "zero"},
-                    {"ref", device(1024)},
-                    {"bytes", bytes}},
-                   {{"op", "loop_begin"}, {"count", 3}},
-                   device1("part", Scale, {device(0, bytes), device(768)}, 1,
-                           {imm(2), imm(0, 1)}),
-                   device1("add", Accumulate, {device(768), device(1024)}, 1),
-                   {{"op", "loop_end"}}};
-  Json slots = {slot("x", "input", 0, 3 * bytes, 0, 4),
-                slot("part", "activation", 768, bytes, 2, 3),
-                slot("sum", "output", 1024, bytes, 0, 5)};
+/// Computes the sum over three micro-batches of 2 x[i], plus 1 for every one
+/// but the first, where each x[i] has 64 elements. With more than one slot, the
+/// backward segment reads the instance of a ring.
+Json inThreeMicrobatches(const char *order, int64_t slots) {
+  int64_t ring = slots > 1 ? bytes : 0;
+  Json part = {1280, 0, ring};
+  Json commands = {
+      {{"op", "fill"},
+       {"name", "zero"},
+       {"ref", device(1024)},
+       {"bytes", bytes}},
+      device1("part", Scale, {device(0, bytes), part}, 1, {imm(2), imm(0, 1)}),
+      device1("add", Accumulate, {part, device(1024)}, 1)};
+  Json planned = {slot("x", "input", 0, 3 * bytes, 0, 2),
+                  slot("part", "activation", 1280, bytes, 1, 2),
+                  slot("sum", "output", 1024, bytes, 0, 3)};
+  if (slots > 1)
+    planned[1]["ring"] = ring;
   Json inputs = {value("x0", 0, elements), value("x1", bytes, elements),
                  value("x2", 2 * bytes, elements)};
-  return handProgram(commands, slots, inputs, {value("sum", 1024, elements)},
-                     1280);
+  return handProgram(inMicrobatches(commands, {1, 2, 3, 3, order, slots}),
+                     planned, inputs, {value("sum", 1024, elements)},
+                     1280 + slots * bytes);
 }
 
-TEST_F(EmuEngineTest, LoopsMoveArgumentsAndImmediates) {
-  computes(loop(), [](int64_t i) { return float(6 * i + 0 + 1 + 2); });
+TEST_F(EmuEngineTest, MicrobatchesMoveArgumentsAndImmediates) {
+  auto expected = [](int64_t i) { return float(6 * i + 0 + 1 + 1); };
+  computes(inThreeMicrobatches("alternate", 1), expected);
+  computes(inThreeMicrobatches("all-forward-first", 3), expected);
+  computes(inThreeMicrobatches("one-forward-one-backward:2", 2), expected);
+  computes(inThreeMicrobatches("F0 F2 B2 F1 B1 B0", 2), expected);
 }
 
-TEST_F(EmuEngineTest, AReadBeforeTheWriteOfItsIteration) {
-  Json description = loop();
-  Json &commands = toy::commandsOf(description["programs"]["run"]);
-  std::swap(commands[2], commands[3]);
+TEST_F(EmuEngineTest, AReadBeforeTheWriteOfItsMicrobatch) {
+  Json description = inThreeMicrobatches("alternate", 1);
+  Json &program = description["programs"]["run"];
+  std::swap(toy::commandAt(program, 1), toy::commandAt(program, 2));
   fails(description, "kernel 'add', block ");
   fails(description, "argument 0 ('part') + ");
 }
@@ -314,10 +322,6 @@ INSTANTIATE_TEST_SUITE_P(
                {1},
                "is in device memory, which a host kernel cannot write"},
         Damage{"Copy", COMMANDS "2/op", "copy", "use copy_start and copy_wait"},
-        Damage{"Loop",
-               COMMANDS "3",
-               {{"op", "loop_begin"}, {"count", 1 << 20}},
-               "more than 65536"},
         Damage{"CopyInFlight",
                COMMANDS "3/args/1",
                {256, 0},
@@ -325,6 +329,22 @@ INSTANTIATE_TEST_SUITE_P(
     [](const ::testing::TestParamInfo<Damage> &info) {
       return info.param.name;
     });
+
+TEST(DamagedGpuProgramTest, TooManyActions) {
+  Json fill = {
+      {"op", "fill"}, {"name", "zero"}, {"ref", device(0)}, {"bytes", 0}};
+  Json description =
+      handProgram(inMicrobatches(Json::array_t(5, fill), {0, 2, 5, 1 << 20}),
+                  Json::array(), Json::array(), Json::array(), 64);
+  Result<std::unique_ptr<Engine>> engine =
+      createEmuEngine(description.dump(), kernels, KernelCount);
+  ASSERT_FALSE(engine.ok());
+  EXPECT_NE(engine.status().message().find(
+                "'programs.run.order' executes 5242880 commands, expected at "
+                "most 4194304 for a GPU"),
+            std::string::npos)
+      << engine.status().message();
+}
 
 TEST(DamagedGpuProgramTest, AnyReplacedValueIsHandled) {
   Json json = thereAndBack();

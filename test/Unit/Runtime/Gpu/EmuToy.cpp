@@ -60,12 +60,11 @@ Result<std::unique_ptr<Engine>> makeEmuEngine(const Json &description) {
 }
 
 static bool onHost(const Json &place) {
-  return place.is_array() ? place.size() == 3 : place.contains("arena");
+  return place.is_array() ? place.back() == "host" : place.contains("arena");
 }
 
-/// Returns the number of bytes from an argument's address to the end of the
-/// slot or state that contains the address. If the argument is in a slot and
-/// has a stride, the result is at most |stride|.
+/// Returns the bytes from an argument's address to the end of its slot or
+/// state. For an argument with a stride, limits them to one micro-batch.
 static int64_t extentOf(const Json &description, const Json &program,
                         int64_t command, const Json &ref) {
   int64_t offset = ref[0], stride = ref[1];
@@ -133,11 +132,11 @@ static Json emulatedLaunch(Json launch, const Json &description,
 }
 
 static Json emulatedProgram(const Json &description, Json program) {
-  Json &commands = commandsOf(program);
+  std::vector<Json *> commands = allCommands(program);
   for (std::size_t i = 0; i < commands.size(); ++i)
-    if (commands[i]["op"] == "launch")
-      commands[i] =
-          emulatedLaunch(commands[i], description, program, int64_t(i));
+    if ((*commands[i])["op"] == "launch")
+      *commands[i] =
+          emulatedLaunch(*commands[i], description, program, int64_t(i));
   return program;
 }
 

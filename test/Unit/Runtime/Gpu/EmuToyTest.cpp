@@ -55,6 +55,34 @@ TEST_F(EmuToyTest, TrainsLikeTheCpuForEverySeed) {
   }
 }
 
+TEST_F(EmuToyTest, TrainsLikeTheCpuInEveryOrder) {
+  auto losses = [&](const Outcome &outcome) {
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+    return lossTexts(path("log"));
+  };
+  std::vector<std::string> flags = {data(), "--steps=3", "--seed=3",
+                                    "--log=" + path("log")};
+  std::vector<std::string> expected = losses(runToy(flags));
+  ASSERT_EQ(expected.size(), 3u);
+  for (const char *order : {"alternate", "all-forward-first",
+                            "one-forward-one-backward:2", "F1 F0 B0 B1"}) {
+    toy::Options options;
+    options.order = order;
+    options.slots = 2;
+    Json plain = emulated(describe(options)),
+         offloaded = emulated(offload(describe(options)));
+    for (const Json &description : {plain, offloaded}) {
+      for (int seed = 0; seed < 5; ++seed) {
+        std::vector<std::string> all = flags;
+        all.push_back("--emu-seed=" + std::to_string(seed));
+        EXPECT_EQ(losses(runEmu(description, all)), expected) << order;
+      }
+      Outcome outcome = runEmu(description, {data(), "--check-memory"});
+      EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
+    }
+  }
+}
+
 TEST_F(EmuToyTest, SavesWhatTheCpuSaves) {
   auto flags = [&](const std::string &name) {
     return std::vector<std::string>{data(), "--steps=2",
@@ -125,7 +153,7 @@ class EmuFaultTest : public EmuToyTest {
 protected:
   Json &train() { return plain_["programs"]["train"]; }
   Json &command(const char *op, const char *name) {
-    return commandsOf(train())[findCommand(train(), op, name)];
+    return commandAt(train(), findCommand(train(), op, name));
   }
   void finds(const Json &description, const std::string &message) {
     Outcome outcome = runEmu(
@@ -144,7 +172,7 @@ TEST_F(EmuFaultTest, OutOfBounds) {
   finds(plain_, "kernel 'gather', block 0, thread 0: out of bounds: write of "
                 "1024 bytes at argument 2 ('hidden') + 0, but the argument has "
                 "1020 bytes; in program 'train', launch 'gather' "
-                "(commands[2])");
+                "(commands[1] for micro-batch 0)");
 }
 
 TEST_F(EmuFaultTest, WriteOfWhatIsOnlyRead) {

@@ -25,6 +25,8 @@
 namespace kiln::runtime::testing {
 
 using Json = nlohmann::json;
+using toy::Division;
+using toy::inMicrobatches;
 using toy::withQueues;
 
 inline Json device(int64_t offset, int64_t stride = 0) {
@@ -91,10 +93,18 @@ inline Json value(const char *name, int64_t offset, int64_t elements) {
 }
 
 /// Returns a description without states. Both arenas have `bytes` bytes.
+/// `commands` is a list of commands, or the result of inMicrobatches().
 inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
                         int64_t bytes) {
+  Json program = {{"inputs", std::move(inputs)},
+                  {"outputs", std::move(outputs)},
+                  {"slots", std::move(slots)}};
+  if (commands.is_object())
+    program.update(commands);
+  else
+    program["commands"] = std::move(commands);
   return withQueues({
-      {"format", 2},
+      {"format", 3},
       {"kiln", "0.1.0"},
       {"model",
        {{"name", "hand"},
@@ -120,12 +130,7 @@ inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
        {{"kind", "cuda-emu"}, {"cpu", "x86-64"}, {"features", Json::array()}}},
       {"arena", {{"bytes", bytes}, {"state_bytes", 0}, {"host_bytes", bytes}}},
       {"states", Json::array()},
-      {"programs",
-       {{"run",
-         {{"inputs", std::move(inputs)},
-          {"outputs", std::move(outputs)},
-          {"commands", std::move(commands)},
-          {"slots", std::move(slots)}}}}},
+      {"programs", {{"run", std::move(program)}}},
   });
 }
 

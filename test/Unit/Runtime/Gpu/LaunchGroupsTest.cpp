@@ -157,11 +157,40 @@ INSTANTIATE_TEST_SUITE_P(
                "differs in its number of args or in its immediates"},
         Damage{"/2/args/1", Json::array({outputs + groupedBytes - 4, 0}),
                "commands[2]' is in the group of launch 'add0' but has a data "
-               "race (both launches access the same bytes, and at least one "
-               "launch writes them) with launch 'add0'"},
+               "race with launch 'add0': both access the same bytes, and at "
+               "least one of them writes the bytes"},
         Damage{"/2/args/0", Json::array({outputs + groupedBytes, 0}),
-               "but has a data race (both launches access the same bytes, and "
-               "at least one launch writes them) with launch 'add1'"}));
+               "but has a data race with launch 'add1': both access the same "
+               "bytes, and at least one of them writes the bytes"}));
+
+/// The results of the launches of a group are in the instances of rings, which
+/// alternate in memory.
+TEST(LaunchGroupsTest, RingsMayAlternateInMemory) {
+  const int64_t ring = groupedLaunches * groupedBytes;
+  Json program = groupedProgram("cuda-emu");
+  program["arena"]["bytes"] = outputs + 8 * ring;
+  Json &run = program["programs"]["run"];
+  Json commands = toy::commandsOf(run);
+  for (Json &command : commands)
+    command["args"][1].push_back(ring);
+  run.update(inMicrobatches(commands, {0, 0, 4, 3, "all-forward-first", 3}));
+  auto refusal = [&](int64_t distance) {
+    // The distance of the result of the second launch from that of the first.
+    toy::commandAt(run, 1)["args"][1][0] = outputs + distance;
+    return parseProgramFile(program.dump(), 2).status().message();
+  };
+  EXPECT_EQ(refusal(groupedBytes), "");
+  const char *race = "commands[1]' is in the group of launch 'add0' but has a "
+                     "data race";
+  for (int64_t distance :
+       {int64_t(0), groupedBytes - 4, ring - groupedBytes + 4, ring,
+        ring + groupedBytes - 4})
+    EXPECT_NE(refusal(distance).find(race), std::string::npos)
+        << refusal(distance);
+  for (int64_t distance : {3 * ring, 4 * ring - groupedBytes})
+    EXPECT_EQ(refusal(distance), "") << distance;
+  EXPECT_NE(refusal(2 * ring + groupedBytes - 4).find(race), std::string::npos);
+}
 
 TEST(LaunchGroupsTest, EndWithTheirSegment) {
   Json program = groupedProgram("cuda-emu");

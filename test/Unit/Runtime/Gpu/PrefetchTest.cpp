@@ -1,4 +1,4 @@
-//===- PrefetchTest.cpp - Tests of copies across loop iterations ----------===//
+//===- PrefetchTest.cpp - Tests of copies from micro-batch to micro-batch -===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 using namespace kiln::runtime::testing;
+using namespace kiln::runtime::toy;
 using namespace kiln::runtime;
 using namespace kiln;
 
@@ -65,39 +66,30 @@ Json prefetch() {
            fill("zero", device(sum)),                              // 4
            copyWait("out", 0),                                     // 5
            copyStart("first", host(0), device(arrived), bytes, 1), // 6
-           {{"op", "loop_begin"}, {"count", 2}},                   // 7
-           copyWait("first", 1),                                   // 8
-           {{"op", "copy"},                                        // 9
+           copyWait("first", 1),                                   // 7
+           {{"op", "copy"},                                        // 8
             {"name", "keep"},
             {"from", device(arrived)},
             {"to", device(current)},
             {"bytes", bytes}},
            copyStart("next", host(bytes, bytes), device(arrived), bytes, 1),
-           add("add", current),       // 11
-           {{"op", "loop_end"}},      // 12
-           copyWait("next", 1),       // 13
-           add("add_last", arrived)}) // 14
+           add("add", current),       // 10
+           copyWait("next", 1),       // 11
+           add("add_last", arrived)}) // 12
     commands.push_back(command);
   Json slots = {slot("x", "activation", x, 3 * bytes, 0, 5),
-                slot("arrived", "activation", arrived, bytes, 6, 14),
-                slot("current", "activation", current, bytes, 9, 11),
-                slot("sum", "output", sum, bytes, 4, 15),
-                slot("x_host", "activation", 0, 3 * bytes, 3, 13, true)};
-  return handProgram(commands, slots, Json::array(),
-                     {value("sum", sum, elements)}, 6 * bytes);
+                slot("arrived", "activation", arrived, bytes, 6, 12),
+                slot("current", "activation", current, bytes, 8, 10),
+                slot("sum", "output", sum, bytes, 4, 13),
+                slot("x_host", "activation", 0, 3 * bytes, 3, 11, true)};
+  return handProgram(inMicrobatches(commands, {7, 9, 11, 2}), slots,
+                     Json::array(), {value("sum", sum, elements)}, 6 * bytes);
 }
 
-Json &commandsOf(Json &description) {
-  return toy::commandsOf(description["programs"]["run"]);
-}
+Json &program(Json &description) { return description["programs"]["run"]; }
 
 Json &slotOf(Json &description, std::size_t index) {
-  return description["programs"]["run"]["slots"][index];
-}
-
-void insert(Json &description, std::size_t at, const Json &command) {
-  Json &commands = commandsOf(description);
-  commands.insert(commands.begin() + long(at), command);
+  return program(description)["slots"][index];
 }
 
 /// Returns the error of the reader or of the stream order check.
@@ -140,85 +132,93 @@ TEST(PrefetchTest, RunsInEveryOrder) {
 
 TEST(PrefetchTest, NoCopyBeforeTheFirstWait) {
   Json description = prefetch();
-  commandsOf(description).erase(6);
-  refuses(description, "commands[7]' waits for token 1, but no earlier "
-                       "copy_start has this token");
+  eraseCommand(program(description), 6);
+  refuses(description, "(copy_wait 'first' for micro-batch 0) waits for token "
+                       "1, but no earlier copy_start has this token");
 }
 
-TEST(PrefetchTest, NoWaitInTheLoop) {
+TEST(PrefetchTest, NoWaitInTheMicrobatches) {
   Json description = prefetch();
-  commandsOf(description).erase(8);
+  eraseCommand(program(description), 7);
   // Erase the command that reads the destination.
-  commandsOf(description).erase(8);
+  eraseCommand(program(description), 7);
   refuses(description,
-          "commands[8]' (copy_start 'next') writes the destination of "
+          "(copy_start 'next' for micro-batch 0) writes the destination of "
           "copy_start 'first' at commands[6] while that copy is in flight");
-  commandsOf(description)[8]["bytes"] = 0;
-  refuses(description, "commands[8]' uses token 1 while copy_start 'first' at "
-                       "commands[6] is in flight");
-  // The copy of the first iteration is in flight in the second iteration.
+  commandAt(program(description), 7)["bytes"] = 0;
+  refuses(description, "(copy_start 'next' for micro-batch 0) uses token 1 "
+                       "while copy_start 'first' at commands[6], which has the "
+                       "same token, is in flight");
+  // The copy of the first micro-batch is in flight in the second one.
   description = prefetch();
-  Json wait = commandsOf(description)[8];
-  commandsOf(description).erase(8);
-  insert(description, 7, wait);
+  Json wait = commandAt(program(description), 7);
+  eraseCommand(program(description), 7);
+  insertCommand(program(description), "begin", 7, wait);
   refuses(description,
-          "commands[9]' (copy 'keep') reads the destination of copy_start "
-          "'next' at commands[10] while that copy is in flight");
+          "(copy 'keep' for micro-batch 1) reads the destination of copy_start "
+          "'next' for micro-batch 0 at commands[9] while that copy is in "
+          "flight");
 }
 
-TEST(PrefetchTest, NoWaitAfterTheLoop) {
+TEST(PrefetchTest, NoWaitAfterTheMicrobatches) {
   Json description = prefetch();
-  commandsOf(description).erase(13);
+  eraseCommand(program(description), 11);
   refuses(description,
-          "commands[13]' (launch 'add_last') reads the destination of "
-          "copy_start 'next' at commands[10] while that copy is in flight");
-  commandsOf(description).erase(13);
-  refuses(description, "commands[10]' (copy_start 'next') has no copy_wait");
+          "(launch 'add_last') reads the destination of copy_start 'next' for "
+          "micro-batch 1 at commands[9] while that copy is in flight");
+  eraseCommand(program(description), 11);
+  refuses(description,
+          "(copy_start 'next' for micro-batch 1) has no copy_wait");
 }
 
-TEST(PrefetchTest, AnotherIterationWritesTheSource) {
-  // The fill of iteration 1 conflicts with the copy of iteration 0.
+TEST(PrefetchTest, AnotherMicrobatchWritesTheSource) {
+  // The fill of micro-batch 1 conflicts with the copy of micro-batch 0.
   Json description = prefetch();
-  insert(description, 8, fill("clear", host(2 * bytes, -bytes)));
+  insertCommand(program(description), 7,
+                fill("clear", host(2 * bytes, -bytes)));
   refuses(description,
-          "commands[8]' (fill 'clear') writes the source of copy_start 'next' "
-          "at commands[11] while that copy is in flight");
+          "(fill 'clear' for micro-batch 1) writes the source of copy_start "
+          "'next' for micro-batch 0 at commands[10] while that copy is in "
+          "flight");
   description = prefetch();
-  insert(description, 8, fill("clear", host(2 * bytes, 0)));
+  insertCommand(program(description), 7, fill("clear", host(2 * bytes, 0)));
   EXPECT_EQ(refusal(withQueues(description)).find("in flight"),
             std::string::npos);
-  // A wait at the end of the loop body completes the copy of iteration 0 before
-  // iteration 1.
+  // A wait at the end of the backward segment completes the copy of micro-batch
+  // 0 before micro-batch 1.
   description = prefetch();
-  insert(description, 12, copyWait("next", 1));
-  insert(description, 8, fill("clear", host(2 * bytes, -bytes)));
+  insertCommand(program(description), "backward", 2, copyWait("next", 1));
+  insertCommand(program(description), 7,
+                fill("clear", host(2 * bytes, -bytes)));
   EXPECT_EQ(refusal(withQueues(description)).find("in flight"),
             std::string::npos);
 }
 
-TEST(PrefetchTest, TheLastCopyIsInFlightAfterTheLoop) {
+TEST(PrefetchTest, TheLastCopyIsInFlightAfterTheMicrobatches) {
   Json description = prefetch();
-  insert(description, 13, fill("clear", host(2 * bytes, 0)));
-  refuses(description, "commands[13]' (fill 'clear') writes the source of "
-                       "copy_start 'next' at commands[10]");
-  commandsOf(description)[13]["ref"] = host(bytes, 0);
+  insertCommand(program(description), 11, fill("clear", host(2 * bytes, 0)));
+  refuses(description, "(fill 'clear') writes the source of copy_start 'next' "
+                       "for micro-batch 1 at commands[9]");
+  commandAt(program(description), 11)["ref"] = host(bytes, 0);
   EXPECT_EQ(refusal(withQueues(description)), "");
 }
 
-TEST(PrefetchTest, SlotsLiveAllAroundTheLoop) {
-  const char *whole =
-      "waits for copy_start 'next' at commands[10] of the previous iteration; "
-      "a slot that is live during the whole loop, from commands[7] to "
-      "commands[12], must contain the bytes that this copy ";
+TEST(PrefetchTest, SlotsAreLiveFromTheStartToTheWait) {
+  const std::string last = "(copy_wait 'next') waits for copy_start 'next' for "
+                           "micro-batch 1 at commands[9], ",
+                    first = "(copy_wait 'first' for micro-batch 0) waits for "
+                            "copy_start 'first' at commands[6], ",
+                    why = "but no slot that is live from the start to the end "
+                          "of this copy contains the bytes that it ";
   Json description = prefetch();
-  slotOf(description, 1)["last"] = 11;
-  refuses(description, std::string(whole) + "writes");
+  slotOf(description, 1)["last"] = 10;
+  refuses(description, last + why + "writes");
   description = prefetch();
-  slotOf(description, 1)["first"] = 8;
-  refuses(description, std::string(whole) + "writes");
+  slotOf(description, 1)["first"] = 7;
+  refuses(description, first + why + "writes");
   description = prefetch();
-  slotOf(description, 4)["last"] = 11;
-  refuses(description, std::string(whole) + "reads");
+  slotOf(description, 4)["last"] = 10;
+  refuses(description, last + why + "reads");
 }
 
 TEST(PrefetchTest, MissingWaitsOfQueues) {
@@ -226,21 +226,22 @@ TEST(PrefetchTest, MissingWaitsOfQueues) {
   // The copy of the next part may overwrite the current part before 'keep'
   // copies the current part.
   Json description = prefetch();
-  commandsOf(description)[10].erase("after");
+  commandAt(program(description), 9).erase("after");
   std::string message = refusal(description);
-  EXPECT_NE(message.find("missing event: copy 'keep' (commands[9]) on the "
-                         "compute stream reads 'arrived', and copy_start "
-                         "'next' (commands[10]) on the copy-in stream writes "
+  EXPECT_NE(message.find("missing event: copy 'keep' (commands[8] for "
+                         "micro-batch 0) on the compute stream reads "
+                         "'arrived', and copy_start 'next' (commands[9] for "
+                         "micro-batch 0) on the copy-in stream writes "
                          "'arrived'"),
             std::string::npos)
       << message;
   // The compute queue does not wait for the copy of the part.
   description = prefetch();
-  commandsOf(description)[8]["queues"] = {"copy_out"};
+  commandAt(program(description), 7)["queues"] = {"copy_out"};
   message = refusal(description);
   EXPECT_NE(message.find("missing event: copy_start 'first' (commands[6]) on "
                          "the copy-in stream writes 'arrived', and copy "
-                         "'keep' (commands[9])"),
+                         "'keep' (commands[8] for micro-batch 0)"),
             std::string::npos)
       << message;
 }

@@ -37,16 +37,15 @@ TEST(QueueReaderTest, ReadsQueuesAndWaits) {
   EXPECT_EQ(file->queues[3].direction, CopyDirection::In);
   const std::vector<Command> &commands = file->programs[2].commands;
   EXPECT_EQ(commands[0].queue, 0);
-  EXPECT_EQ(commands[1].queue, -1);
-  EXPECT_EQ(commands[4].queue, 2);
-  EXPECT_EQ(commands[4].after, (std::vector<int64_t>{0, 1}));
-  EXPECT_EQ(commands[7].queue, -1);
-  EXPECT_EQ(commands[7].heldQueues, (std::vector<int64_t>{0, 1}));
-  EXPECT_EQ(commands[8].queue, 3);
-  EXPECT_EQ(commands[19].after, std::vector<int64_t>());
+  EXPECT_EQ(commands[3].queue, 2);
+  EXPECT_EQ(commands[3].after, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(commands[6].queue, -1);
+  EXPECT_EQ(commands[6].heldQueues, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(commands[7].queue, 3);
+  EXPECT_EQ(commands[17].after, std::vector<int64_t>());
   // The host launch reads the gradient norm, which the device computes.
-  EXPECT_EQ(commands[20].queue, 1);
-  EXPECT_EQ(commands[20].after, std::vector<int64_t>{0});
+  EXPECT_EQ(commands[18].queue, 1);
+  EXPECT_EQ(commands[18].after, std::vector<int64_t>{0});
 }
 
 TEST(QueueReaderTest, TheHostExecutesEverythingOfACpu) {
@@ -83,7 +82,10 @@ TEST_P(DamagedQueueTest, IsOneClearError) {
   EXPECT_EQ(status.message().find('\n'), std::string::npos);
 }
 
-#define TRAIN "/programs/train/segments/0/commands/"
+#define BEGIN "/programs/train/segments/0/commands/"
+#define FORWARD "/programs/train/segments/1/commands/"
+#define BACKWARD "/programs/train/segments/2/commands/"
+#define END "/programs/train/segments/3/commands/"
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedQueueTest,
     ::testing::Values(
@@ -102,79 +104,76 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"TwoDevices", true, "/queues/1/engine", "device",
                "'queues[1].engine' is device, which is already the engine of "
                "queue 'compute', expected at most one queue with this engine"},
-        Damage{"NoQueue", true, TRAIN "0/queue", "discarded",
+        Damage{"NoQueue", true, BEGIN "0/queue", "discarded",
                "'programs.train.segments[0].commands[0].queue' is missing"},
-        Damage{"NoQueueOfACpu", false, TRAIN "0/queue", "discarded",
+        Damage{"NoQueueOfACpu", false, BEGIN "0/queue", "discarded",
                "'programs.train.segments[0].commands[0].queue' is missing"},
-        Damage{"NoSuchQueue", true, TRAIN "3/queue", "compote",
-               "commands[3].queue' is 'compote', which is none of the queues"},
-        Damage{"TransferOnTheDevice", true, TRAIN "4/queue", "compute",
-               "commands[4].queue' is 'compute', whose engine is device, "
+        Damage{"NoSuchQueue", true, FORWARD "1/queue", "compote",
+               "commands[1].queue' is 'compote', which is none of the queues"},
+        Damage{"TransferOnTheDevice", true, FORWARD "2/queue", "compute",
+               "commands[2].queue' is 'compute', whose engine is device, "
                "expected a queue of engine link"},
-        Damage{"TransferOnTheHostOfACpu", false, TRAIN "4/queue", "compute",
+        Damage{"TransferOnTheHostOfACpu", false, FORWARD "2/queue", "compute",
                "whose engine is host, expected a queue of engine link"},
-        Damage{"FillOnALink", true, TRAIN "0/queue", "copy_in",
+        Damage{"FillOnALink", true, BEGIN "0/queue", "copy_in",
                "commands[0].queue' is 'copy_in', whose engine is link, "
                "expected a queue of engine device"},
-        Damage{"LaunchOnALinkOfACpu", false, TRAIN "2/queue", "copy_in",
+        Damage{"LaunchOnALinkOfACpu", false, FORWARD "0/queue", "copy_in",
                "whose engine is link, expected a queue of engine host"},
-        Damage{"GemmOnTheHost", true, TRAIN "3/queue", "host",
-               "commands[3].queue' is 'host', whose engine is host, expected a "
+        Damage{"GemmOnTheHost", true, FORWARD "1/queue", "host",
+               "commands[1].queue' is 'host', whose engine is host, expected a "
                "queue of engine device"},
-        Damage{"KernelOfTheDeviceOnTheHost", true, TRAIN "19/queue", "host",
-               "commands[19].queue' is 'host', whose engine is host, expected "
+        Damage{"KernelOfTheDeviceOnTheHost", true, END "5/queue", "host",
+               "commands[5].queue' is 'host', whose engine is host, expected "
                "a queue of engine device"},
-        Damage{"KernelOfTheHostOnTheDevice", true, TRAIN "20/queue", "compute",
-               "commands[20].queue' is 'compute', whose engine is device, "
+        Damage{"KernelOfTheHostOnTheDevice", true, END "6/queue", "compute",
+               "commands[6].queue' is 'compute', whose engine is device, "
                "expected a queue of engine host"},
-        Damage{"BothDirections", true, TRAIN "8/queue", "copy_out",
-               "commands[8].queue' is 'copy_out', which also executes copies "
+        Damage{"BothDirections", true, BACKWARD "3/queue", "copy_out",
+               "commands[3].queue' is 'copy_out', which also executes copies "
                "in the opposite direction: use one queue for each direction"},
         Damage{"AfterNoQueue",
                true,
-               TRAIN "4/after",
+               FORWARD "2/after",
                {"compute", "hosts"},
-               "commands[4].after[1]' is 'hosts', which is none of the "
+               "commands[2].after[1]' is 'hosts', which is none of the "
                "queues"},
         Damage{"AfterALink",
                true,
-               TRAIN "8/after",
+               BACKWARD "3/after",
                {"copy_out"},
-               "commands[8].after[0]' is 'copy_out', whose engine is link: to "
+               "commands[3].after[0]' is 'copy_out', whose engine is link: to "
                "wait for a copy, use a copy_wait"},
-        Damage{"AfterNoList", true, TRAIN "8/after", "compute",
-               "commands[8].after' must be an array"},
-        Damage{"WaitOfNobody", true, TRAIN "7/queues", "discarded",
-               "commands[7].queues' is missing"},
-        Damage{"WaitOfNone", true, TRAIN "7/queues", Json::array(),
-               "commands[7].queues' is empty"},
+        Damage{"AfterNoList", true, BACKWARD "3/after", "compute",
+               "commands[3].after' must be an array"},
+        Damage{"WaitOfNobody", true, BACKWARD "2/queues", "discarded",
+               "commands[2].queues' is missing"},
+        Damage{"WaitOfNone", true, BACKWARD "2/queues", Json::array(),
+               "commands[2].queues' is empty"},
         Damage{"AfterTwice",
                true,
-               TRAIN "4/after",
+               FORWARD "2/after",
                {"compute", "compute"},
                "is 'compute', which is named twice"},
         Damage{"WaitTwice",
                true,
-               TRAIN "7/queues",
+               BACKWARD "2/queues",
                {"host", "host"},
                "is 'host', which is named twice"},
         Damage{"WaitAfter",
                true,
-               TRAIN "7/after",
+               BACKWARD "2/after",
                {"compute"},
-               "'programs.train.segments[0].commands[7].after' is given, but "
-               "loop_begin, loop_end and copy_wait do not run on a queue"},
-        Damage{"LoopOnAQueue", true, TRAIN "1/queue", "compute",
-               "is given, but loop_begin, loop_end and copy_wait do not run on "
-               "a queue"},
+               "'programs.train.segments[2].commands[2].after' is given, but "
+               "a copy_wait does not run on a queue"},
         Damage{"ManyQueues", true, "/queues",
                Json(Json::array_t(65, Json{{"name", "q"}, {"engine", "link"}})),
                "'queues' has 65 entries, expected at most 64"},
         Damage{"WaitOfNoQueue",
                true,
-               TRAIN "7/queues",
+               BACKWARD "2/queues",
                {"gpu"},
-               "commands[7].queues[0]' is 'gpu', which is none of the "
+               "commands[2].queues[0]' is 'gpu', which is none of the "
                "queues"}),
     [](const ::testing::TestParamInfo<Damage> &info) {
       return info.param.name;

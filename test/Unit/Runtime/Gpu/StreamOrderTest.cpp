@@ -297,24 +297,42 @@ TEST(FirstTouchesTest, AreWhereLivesBegin) {
   EXPECT_EQ(found, expected);
 }
 
-TEST(FirstTouchesTest, AreInEveryIterationOrInOne) {
+TEST(FirstTouchesTest, AreInEveryMicrobatchOrInOne) {
   Json commands = {
-      {{"op", "loop_begin"}, {"count", 2}},
       deviceLaunch("part", 0, {device(0)}, 256, {0}, Json::array(), 64),
       // 'double' computes in place.
       deviceLaunch("double", 0, {device(0), device(0)}, 256, {1}, Json::array(),
                    64),
       deviceLaunch("keep", 0, {device(0), device(256, 256)}, 256, {1},
                    Json::array(), 64),
-      {{"op", "loop_end"}},
       deviceLaunch("end", 0, {device(256)}, 512, {0}, Json::array(), 128)};
-  Json slots = {slot("part", "activation", 0, 256, 1, 2),
-                slot("doubled", "activation", 0, 256, 2, 3),
-                slot("kept", "activation", 256, 512, 3, 5)};
-  Streams streams(
-      handProgram(commands, slots, Json::array(), Json::array(), 768));
+  Json slots = {slot("part", "activation", 0, 256, 0, 1),
+                slot("doubled", "activation", 0, 256, 1, 2),
+                slot("kept", "activation", 256, 512, 2, 4)};
+  Streams streams(handProgram(inMicrobatches(commands, {0, 1, 3, 2}), slots,
+                              Json::array(), Json::array(), 768));
   std::vector<std::string> expected = {"0-256 ",   "", "256-512 ", "0-256 ", "",
                                        "512-768 ", ""};
+  std::vector<std::string> found;
+  for (const std::vector<ByteRange> &ranges : streams.touches())
+    found.push_back(text(ranges));
+  EXPECT_EQ(found, expected);
+}
+
+/// The instances of a ring have their own lifetimes, also if their
+/// micro-batches are in flight at the same time.
+TEST(FirstTouchesTest, AreInEveryInstanceOfARing) {
+  Json commands = {
+      deviceLaunch("make", 0, {{0, 0, 256}}, 256, {0}, Json::array(), 64),
+      deviceLaunch("use", 0, {{0, 0, 256}}, 256, {0}, Json::array(), 64)};
+  Json slots = {slot("made", "activation", 0, 256, 0, 1)};
+  slots[0]["ring"] = 256;
+  Streams streams(handProgram(
+      inMicrobatches(commands, {0, 1, 2, 3, "F0 F1 B0 F2 B1 B2", 2}), slots,
+      Json::array(), Json::array(), 512));
+  EXPECT_EQ(streams.check(), "");
+  std::vector<std::string> expected = {"0-256 ", "256-512 ", "",
+                                       "0-256 ", "",         ""};
   std::vector<std::string> found;
   for (const std::vector<ByteRange> &ranges : streams.touches())
     found.push_back(text(ranges));

@@ -32,7 +32,8 @@ public:
 
 /// Returns the text of a kernel. The body can use %t and %b, the thread and
 /// block index as i64, and the i64 constants %c0, %c1, %c2, %c4, .. %c1024.
-/// `parameters` come before %units.
+/// The parameters of the kernel are `parameters`, followed by %units, the number
+/// of work units.
 std::string kernel(const std::string &name, const std::string &parameters,
                    int threads, const std::string &body);
 

@@ -9,6 +9,7 @@
 #define KILN_DIALECT_KILN_IR_KILN_H
 
 #include "kiln/Abi/GemmEpilogue.h"
+#include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/HostTensor.h"
 #include "kiln/Dialect/Kiln/IR/RowProgram.h"
@@ -78,6 +79,29 @@ mlir::ParseResult parseKernelKind(mlir::OpAsmParser &parser,
                                   mlir::StringAttr &kind);
 void printKernelKind(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::StringAttr kind);
+/// Custom syntax of the regions of `kiln.microbatches`.
+mlir::ParseResult
+parseSegments(mlir::OpAsmParser &parser,
+              llvm::SmallVectorImpl<std::unique_ptr<mlir::Region>> &segments);
+void printSegments(mlir::OpAsmPrinter &printer, mlir::Operation *op,
+                   llvm::MutableArrayRef<mlir::Region> segments);
+/// Reports an error if a kiln.microbatches is divided into segments. Passes
+/// call this function that must run before the division.
+llvm::LogicalResult requireUndivided(mlir::Operation *op);
+/// Returns the backward segment of the micro-batches that have `forward` as
+/// their forward segment, or null if it is not a forward segment.
+mlir::Block *backwardSegmentOf(mlir::Block &forward);
+/// If `value` is the argument of a backward segment for a residual, returns the
+/// value that the forward segment yields for it. Otherwise returns `value`.
+mlir::Value yieldedResidual(mlir::Value value);
+/// If `use` is a use by the terminator of a forward segment, returns the
+/// argument that has the value in the backward segment. Otherwise returns null.
+mlir::BlockArgument residualArgumentOf(mlir::OpOperand &use);
+/// Visits the uses of a value. Instead of a use by the terminator of a forward
+/// segment, visits the uses of the argument that has the value in the backward
+/// segment.
+void forEachUse(mlir::Value value,
+                llvm::function_ref<void(mlir::OpOperand &)> visit);
 /// The default implementation of DispatchableOpInterface::getFamily.
 Family defaultFamily(mlir::Operation *op);
 /// Verifies that the operands and results of an update have the shapes, types

@@ -101,6 +101,24 @@ def Kiln_InputAttr : AttrDef<Kiln_Dialect, "Input"> {
   let assemblyFormat = "`<` $role (`,` `batch_dim` `=` $batch_dim^)? `>`";
 }
 
+def Kiln_OrderAttr : AttrDef<Kiln_Dialect, "Order"> {
+  let mnemonic = "order";
+  let summary = "the order in which the segments of micro-batches are executed";
+  let description = [{
+    `alternate`, `all-forward-first`, `one-forward-one-backward:K` with K micro-batches
+    in flight, or a list of segments such as `F0 F1 B0 B1`: F and B are the forward and
+    the backward segment, followed by the number of the micro-batch.
+
+    Example: `#kiln.order<"one-forward-one-backward:4">`
+  }];
+  let parameters = (ins StringRefParameter<"text of the order">:$text);
+  let assemblyFormat = "`<` $text `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    ::kiln::abi::SegmentOrder getSegmentOrder();
+  }];
+}
+
 def Kiln_LayerAttr : AttrDef<Kiln_Dialect, "Layer"> {
   let mnemonic = "layer";
   let summary = "the layer of a model that an op belongs to";

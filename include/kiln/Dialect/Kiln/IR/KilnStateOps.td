@@ -46,7 +46,7 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
   }];
 }
 // The permitted parents of ops that must not be inside a kernel.
-defvar Kiln_InProgram = ParentOneOf<["::kiln::ProgramOp", "::kiln::AccumulateOp"]>;
+defvar Kiln_InProgram = ParentOneOf<["::kiln::ProgramOp", "::kiln::MicrobatchesOp"]>;
 
 def Kiln_ReadOp : Kiln_Op<"read", [Pure, Kiln_InProgram,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>,
@@ -130,29 +130,71 @@ def Kiln_ReturnOp : Kiln_Op<"return", [Pure, Terminator, HasParent<"::kiln::Prog
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let hasVerifier = 1;
 }
-def Kiln_AccumulateOp : Kiln_Op<"accumulate", [SingleBlock, RecursiveMemoryEffects, HasParent<"::kiln::ProgramOp">,
+def Kiln_MicrobatchesOp : Kiln_Op<"microbatches", [SingleBlock, RecursiveMemoryEffects, HasParent<"::kiln::ProgramOp">,
     DispatchableOpInterface]> {
-  let summary = "runs its body once per micro-batch and carries sums";
+  let summary = "executes a forward and a backward segment per micro-batch and returns sums";
   let description = [{
-    Splits each operand of `sliced` into `count` equal parts along dimension 0. The
-    first block arguments of the body are the parts of the current iteration (C1).
-    They are followed by one argument per result: the sum over the previous
-    iterations, which is zero in the first. The body yields the new sums, and the
-    last ones are the results. Contributions are therefore added in iteration
-    order. The body may use values that are defined outside of it.
+    Splits each operand of `sliced` into `count` equal parts along dimension 0, one
+    per micro-batch. The results are sums over the micro-batches, in the order in
+    which their contributions are computed.
 
-    Example: `%s = kiln.accumulate sliced(%x) count 2 : (tensor<4xf32>) -> tensor<2xf32> { ^bb0(%part: tensor<2xf32>, %sum: tensor<2xf32>): %n = kiln.add %sum, %part : tensor<2xf32> kiln.yield %n : tensor<2xf32> }`
+    Up to the planned level, one region contains both segments of a micro-batch. Its
+    arguments are the parts of the micro-batch (C1), followed by one argument per
+    result: the sum of the preceding contributions, initially zero. It yields the
+    new sums.
+
+    `kiln-divide-microbatches` divides the region into the regions `forward` and
+    `backward`. The arguments of `forward` are the parts, and it yields *residuals*,
+    which are values that the backward segment of the same micro-batch reads. The
+    arguments of `backward` are the parts, the residuals and the sums; it yields the
+    new sums. The regions may also use values that are defined outside of the op.
+
+    `order` is the sequence in which segments are executed. It contains both segments
+    of each micro-batch once, forward first (C2). A micro-batch is in flight from
+    the begin of its forward segment to the end of its backward segment. Without
+    `order`, the segments alternate: F0 B0 F1 B1 and so on.
+
+    Example: `%s = kiln.microbatches sliced(%x) count 2 : (tensor<4xf32>) -> tensor<2xf32> { ^bb0(%part: tensor<2xf32>, %sum: tensor<2xf32>): %n = kiln.add %sum, %part : tensor<2xf32> kiln.yield %n : tensor<2xf32> }`
+
+    Example: `%s = kiln.microbatches sliced(%x) count 2 order <"F0 F1 B0 B1"> : (tensor<4xf32>) -> tensor<2xf32> forward { ^bb0(%part: tensor<2xf32>): %h = kiln.relu %part : tensor<2xf32> kiln.yield %h : tensor<2xf32> } backward { ^bb0(%part: tensor<2xf32>, %h: tensor<2xf32>, %sum: tensor<2xf32>): %n = kiln.add %sum, %h : tensor<2xf32> kiln.yield %n : tensor<2xf32> }`
   }];
-  let arguments = (ins Variadic<Kiln_AnyTensor>:$sliced, I64Attr:$count);
+  let arguments = (ins Variadic<Kiln_AnyTensor>:$sliced, I64Attr:$count, OptionalAttr<Kiln_OrderAttr>:$order);
   let results = (outs Variadic<Kiln_AnyTensor>:$sums);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`sliced` `(` $sliced `)` `count` $count attr-dict `:` functional-type(operands, results) $body";
+  let regions = (region VariadicRegion<SizedRegion<1>>:$segments);
+  let assemblyFormat = "`sliced` `(` $sliced `)` `count` $count (`order` $order^)? attr-dict `:` functional-type(operands, results) custom<Segments>($segments)";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Returns true if the op has the regions `forward` and `backward`.
+    bool isDivided() { return getSegments().size() == 2; }
+    /// Returns the block of the only region of an op that is not divided.
+    ::mlir::Block &getBody() {
+      assert(!isDivided());
+      return getSegments().front().front();
+    }
+    ::mlir::Block &getForward() {
+      assert(isDivided());
+      return getSegments().front().front();
+    }
+    /// Returns the block that yields the sums: `backward`, or the only one.
+    ::mlir::Block &getBackward() { return getSegments().back().front(); }
+    /// Returns the values that the forward segment yields, and the arguments of
+    /// the backward segment that have these values. Both are empty if the op is
+    /// not divided.
+    ::mlir::OperandRange getResiduals();
+    ::mlir::Block::BlockArgListType getResidualArguments();
+    /// Returns the arguments that have the sums of the preceding contributions.
+    ::mlir::Block::BlockArgListType getSumArguments();
+    /// Returns the new sums.
+    ::mlir::OperandRange getYieldedSums() {
+      return getBackward().getTerminator()->getOperands();
+    }
+    ::kiln::abi::SegmentOrder getSegmentOrder();
+  }];
 }
 def Kiln_YieldOp : Kiln_Op<"yield", [Pure, Terminator, ReturnLike, 
     DispatchableOpInterface]> {
   let summary = "ends a region and yields its values";
-  let description = "The operands are the values that the region passes to the enclosing op.\n\nExample: see `kiln.accumulate`.";
+  let description = "The operands are the values that the region passes to the enclosing op.\n\nExample: see `kiln.microbatches`.";
   let arguments = (ins Variadic<Kiln_AnyTensor>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
@@ -197,7 +239,8 @@ def Kiln_CopyOutOp : Kiln_CopyBegin<"copy_out"> {
   let summary = "starts an asynchronous copy of a tensor from the device to the host";
   let description = [{
     The copy runs concurrently with the ops that follow. The result is a token with
-    exactly one user, a `kiln.copy_wait` (C1). Until that wait, the source must not
+    exactly one user, a `kiln.copy_wait` in the same block or in the backward segment
+    of the same micro-batch (C1). Until that wait, the source must not
     change and the copy must not be read. Copies of one direction run in the order
     of their starts. No pass moves a copy: the memory plan determines its position.
     The types of source and result differ only in the memory (C2).
@@ -214,8 +257,8 @@ def Kiln_CopyWaitOp : Kiln_CopyOp<"copy_wait", [AllTypesMatch<["token", "y"]>, K
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "waits until a copy is complete";
   let description = [{
-    `token` is the result of a `kiln.copy_out` or `kiln.copy_in` of `source` in the
-    same block (C1). After the wait, the copy can be read and the memory of the
+    `token` is the result of a `kiln.copy_out` or `kiln.copy_in` of `source`, or the
+    residual with that result (C1). After the wait, the copy can be read and the memory of the
     source can be reused.
 
     Example: `%h = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>`

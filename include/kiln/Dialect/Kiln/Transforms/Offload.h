@@ -29,8 +29,9 @@ llvm::SmallVector<mlir::OpResult> residualsOf(const StageChain &chain);
 /// `value`.
 void markOffload(mlir::OpResult value, int64_t lag, int64_t lead);
 
-/// The commands (dispatches, matmuls, loops) of a block at the dispatched
-/// level, in order.
+/// The commands (dispatches, matmuls, micro-batches) of a block at the
+/// dispatched level, in order. The commands of a forward segment are followed
+/// by those of the backward segment.
 class CommandOrder {
 public:
   explicit CommandOrder(mlir::Block &block);
@@ -52,7 +53,7 @@ public:
 private:
   llvm::SmallVector<mlir::Operation *> commands;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
-  mlir::Operation *end;
+  mlir::Operation *end = nullptr;
 };
 
 /// A reader of a value: the operand of a command, and the chain of views from
@@ -64,7 +65,7 @@ struct Reader {
 
 /// Returns the commands of `order` that read a value, in order. Returns
 /// std::nullopt if an op that is not a command reads the value, such as a
-/// concat, a return or an op in a region, or if a kiln.accumulate reads it.
+/// concat, a return or an op in a region, or if a kiln.microbatches reads it.
 std::optional<llvm::SmallVector<Reader>> readersOf(mlir::Value value,
                                                    const CommandOrder &order);
 

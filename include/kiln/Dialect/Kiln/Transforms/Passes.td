@@ -126,7 +126,7 @@ def RebuildActivations : Pass<"kiln-rebuild-activations", "::mlir::ModuleOp"> {
 def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
   let summary = "Turn gradients into state updates";
   let description = [{
-    Wraps the ops of a micro-batch in `kiln.accumulate`, and adds clipping, the
+    Wraps the ops of a micro-batch in `kiln.microbatches`, and adds clipping, the
     states of the optimizer and its updates. `kiln-autodiff` must have run with the same
     `microbatches`: it proves that the losses of micro-batches add up to the loss
     of the batch and leaves their number on `@train` (`kiln.microbatches`). `@train`
@@ -137,6 +137,7 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov, lion">,
     Option<"clip", "clip", "bool", "true", "compute the gradient norm and scale by clip / norm">,
     Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step">,
+    Option<"order", "order", "std::string", "\"alternate\"", "order of the segments of micro-batches: alternate, all-forward-first, one-forward-one-backward:K or a list such as F0 F1 B0 B1">,
     Option<"keepGradients", "keep-gradients", "bool", "false", "also return the gradients">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
@@ -248,6 +249,18 @@ def PlaceCopies : Pass<"kiln-place-copies", "::mlir::ModuleOp"> {
     read it. Readers on the device of a state on the host read a copy of the state;
     readers that are close to each other share one. `kiln.prefetch` on the read has
     the leads of these copies (default: 6).
+  }];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def DivideMicrobatches : Pass<"kiln-divide-microbatches", "::mlir::ModuleOp"> {
+  let summary = "Divide micro-batches into forward and backward segments";
+  let description = [{
+    Divides the region of each `kiln.microbatches`. The backward segment begins with
+    the first op that reads the loss scale or a sum, or with the GEMM before it that
+    computes its logits. Values of the forward segment that the backward segment
+    reads become residuals; views of them are computed again in the backward
+    segment. The order of the ops of a micro-batch does not change.
   }];
   let dependentDialects = ["::kiln::KilnDialect"];
 }

@@ -63,10 +63,36 @@ inline ViewOp viewOf(mlir::Value place) {
 mlir::MemRefType viewType(mlir::RankedTensorType tensor, int64_t rowPitch,
                           MemorySpace memory);
 
-/// Returns the commands of a program in program order. Slot lifetimes are
-/// ranges of indices of this list. A loop is listed twice, at its begin and at
-/// its end.
+/// Returns the commands of a program in program order: the commands of a
+/// forward segment are followed by those of the backward segment. Slot
+/// lifetimes are ranges of indices of this list.
 llvm::SmallVector<mlir::Operation *> commandsOf(ProgramOp program);
+
+/// The commands of micro-batches, as indices of commandsOf(): the forward
+/// segment is [forward, backward), the backward segment [backward, end).
+struct MicrobatchCommands {
+  MicrobatchesOp op;
+  int64_t forward = 0, backward = 0, end = 0;
+};
+/// Returns the micro-batches of a program, or std::nullopt if it has none.
+std::optional<MicrobatchCommands> microbatchesOf(ProgramOp program);
+
+/// One execution of the commands [begin, end). `run` is std::nullopt for the
+/// commands before and after the micro-batches.
+struct SegmentExecution {
+  int64_t begin = 0, end = 0;
+  std::optional<abi::SegmentRun> run;
+};
+/// Returns the executions of a program in order. If `shortened`, the order is
+/// replaced by SegmentOrder::shortened().
+std::vector<SegmentExecution> executionsOf(ProgramOp program,
+                                           bool shortened = false);
+
+/// Returns the first and the last command during which no other slot may share
+/// bytes with `slot`: its lifetime, or all commands of both segments if it has
+/// a ring, because instances for other micro-batches are then live.
+std::pair<int64_t, int64_t>
+occupancyOf(SlotOp slot, const std::optional<MicrobatchCommands> &microbatches);
 
 /// Returns the name that traces and messages use for a command.
 std::string nameOf(mlir::Operation *command);
@@ -79,13 +105,16 @@ MemorySpace memoryOf(CommandOpInterface command);
 /// Returns, for every command, the sum of the bytes of all slots in `memory`
 /// that are live at the command, except slots of states. The size of a slot is
 /// rounded up to a multiple of 64 bytes, as in the arena.
+/// If `oneInFlight`, counts only one instance of each slot with a ring, during
+/// its lifetime, as if no other micro-batch were in flight.
 std::vector<int64_t> liveBytes(ProgramOp program,
-                               MemorySpace memory = MemorySpace::Device);
+                               MemorySpace memory = MemorySpace::Device,
+                               bool oneInFlight = false);
 
 /// Verifies that no bytes are reused before their last access: slots that share
 /// bytes have disjoint lifetimes, commands access only live slots, and commands
 /// of different queues that access the same bytes, at least one of them
-/// writing, are ordered by tokens in every iteration. Reports the first
+/// writing, are ordered by tokens for every micro-batch. Reports the first
 /// violation as an error that names both commands or both slots.
 llvm::LogicalResult verifySchedule(ProgramOp program);
 

@@ -20,7 +20,7 @@ def KilnRT_Dialect : Dialect {
     The scheduled level: a total order of commands over slots with fixed
     offsets. Commands are in destination-passing style; nothing is allocated at
     run time. A command reads and writes places, which are typed views of slots
-    with a byte offset and a byte stride per iteration of the enclosing loop.
+    with a byte offset and a byte stride per micro-batch.
 
     Every command belongs to a queue. The commands of one queue execute one
     after another, in program order. Commands of different queues run
@@ -61,8 +61,8 @@ def KilnRT_Access : I32EnumAttr<"Access", "how a command accesses a place", [
 def KilnRT_Accumulation : I32EnumAttr<"Accumulation", "how a command combines its result with the previous value", [
   I32EnumAttrCase<"Overwrite", 0, "overwrite">,
   I32EnumAttrCase<"Add", 1, "add">,
-  // Overwrites the result in the first iteration of the enclosing loop, and
-  // adds to the result in all later iterations.
+  // Overwrites the result in the first execution of the enclosing segment, and
+  // adds to the result in all later executions.
   I32EnumAttrCase<"AddAfterFirst", 2, "add_after_first">]> {
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;

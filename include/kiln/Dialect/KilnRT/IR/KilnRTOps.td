@@ -23,7 +23,7 @@ class KilnRT_Op<string mnemonic, list<Trait> traits = []> : Op<KilnRT_Dialect, m
 class KilnRT_Declaration<string mnemonic, list<Trait> traits = []>
     : KilnRT_Op<mnemonic, [HasParent<"::kiln::rt::ProgramOp">] # traits>;
 class KilnRT_Command<string mnemonic, list<Trait> traits = []>
-    : KilnRT_Op<mnemonic, [ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::LoopOp"]>, CommandOpInterface,
+    : KilnRT_Op<mnemonic, [ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::MicrobatchesOp"]>, CommandOpInterface,
         DeclareOpInterfaceMethods<SymbolUserOpInterface>] # traits>;
 
 def KilnRT_Slot : TypeDef<KilnRT_Dialect, "Slot"> {
@@ -108,7 +108,7 @@ def KilnRT_ProgramOp : KilnRT_Op<"program", [Symbol, SingleBlock, NoTerminator, 
   let description = [{
     Slots, tokens, inputs and outputs come first, followed by commands and the
     views that they use. The region has only ops of this dialect and no block
-    arguments (C1). `kiln.name` is that of `kiln.program`.
+    arguments (C1), and at most one `kilnrt.microbatches` (C2). `kiln.name` is that of `kiln.program`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Kiln_ProgramKindAttr:$kind);
   let regions = (region SizedRegion<1>:$body);
@@ -120,13 +120,21 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "a region of the arena with a lifetime";
   let description = [{
-    Commands are numbered in order, counting a loop at its begin and its end;
-    `first` and `last` are the first and last command that access the slot. A
-    slot of a state (`state`, C1) is live during the whole program. A slot with
+    Commands are numbered in program order; `first` and `last` are the first and
+    last command that access the slot. A slot of a state (`state`, C1) is live
+    during the whole program. A slot that is accessed both in and outside of
+    `kilnrt.microbatches` is live in both segments.
+
+    `ring` is given for values of a micro-batch that are live in both segments,
+    if several micro-batches may be in flight: the slot then has an instance
+    for each ring slot. Its two numbers are the bytes from one instance to the
+    next, which are at least `bytes`, and the number of instances (C3). `bytes`
+    and the lifetime are those of an instance. A slot with
     `in host` is in the host arena, otherwise in the device arena. `rows` is
     given for a matrix with padded rows: the bytes of a row and its pitch in
     bytes; the padding holds no values. `why` describes the purpose of the slot
-    in reports. `offset` and `bytes` are at most 2^48 (C2).
+    in reports. `offset` and the bytes of all instances are at most 2^48 (C2).
+    `first` and `last` are not negative (C4).
 
     Example: `%s = kilnrt.slot "h.0.ln_1" class activation offset 64 bytes 128 lifetime [2, 5]`
   }];
@@ -134,29 +142,40 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<
     DefaultValuedAttr<Kiln_MemorySpaceAttr, "::kiln::MemorySpace::Device">:$memory,
     I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
     OptionalAttr<FlatSymbolRefAttr>:$state,
+    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$ring,
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows, OptionalAttr<StrAttr>:$why);
   let results = (outs KilnRT_Slot:$slot);
   let assemblyFormat = [{
     $name `class` custom<SlotClassKind>($slot_class) `` custom<InMemory>($memory) `offset` $offset `bytes` $bytes
-    `lifetime` ` ` `[` $first `,` $last `]` (`state` $state^)? (`rows` $rows^)? (`why` $why^)? attr-dict
+    `lifetime` ` ` `[` $first `,` $last `]` (`state` $state^)? (`ring` $ring^)? (`rows` $rows^)? (`why` $why^)? attr-dict
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Returns the bytes from one instance to the next, or 0 without a ring.
+    int64_t getRingStride() { return getRing() ? (*getRing())[0] : 0; }
+    /// Returns the number of instances, which is 1 without a ring.
+    int64_t getInstances() { return getRing() ? (*getRing())[1] : 1; }
+    /// Returns the bytes from the first instance to the end of the last one.
+    int64_t getTotalBytes() {
+      return getRingStride() * (getInstances() - 1) + static_cast<int64_t>(getBytes());
+    }
+  }];
 }
 
-def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::LoopOp"]>,
+def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::MicrobatchesOp"]>,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "a typed part of a slot";
   let description = [{
-    The view begins `offset` bytes after the first byte of the slot, and moves
-    by `stride` bytes with every iteration of the enclosing loop; outside of a
-    loop it has no stride (C1). The type gives its shape, its strides in
+    The view begins `offset` bytes after the first byte of the slot, or of its
+    instance for the micro-batch that is executed, plus `stride` bytes times the
+    number of that micro-batch; outside of micro-batches it has no stride (C1). The type gives its shape, its strides in
     elements, its element type and its memory, which is that of the slot: no
     memory space for device memory, `#kiln.memory<host>` for host memory (C2).
     Extents are positive; the last stride is 1, and every other stride is at
     least the extent of the next dimension times its stride (C3). The view is
-    within the slot in every iteration (C4).
+    within the slot for every micro-batch (C4).
 
-    Example: `%v = kilnrt.view %s[64 + 128 * iteration] : memref<4x8xf32, strided<[16, 1]>>`
+    Example: `%v = kilnrt.view %s[64 + 128 * microbatch] : memref<4x8xf32, strided<[16, 1]>>`
   }];
   let arguments = (ins KilnRT_Slot:$slot, I64Attr:$offset, DefaultValuedAttr<I64Attr, "0">:$stride, TypeAttrOf<AnyStaticShapeMemRef>:$view_type);
   let results = (outs KilnRT_Place:$place);
@@ -174,11 +193,11 @@ def KilnRT_ViewOp : KilnRT_Op<"view", [Pure, ParentOneOf<["::kiln::rt::ProgramOp
     /// Returns the row pitch in elements. For a scalar or vector, returns the
     /// number of elements.
     int64_t getRowPitch();
-    /// Returns the number of bytes from the begin of the first element to the
-    /// end of the last element, in one loop iteration.
+    /// Returns the bytes from the first element to the end of the last one, for
+    /// one micro-batch.
     int64_t getExtent();
-    /// Returns the arena offset of the first byte of the view in the first loop
-    /// iteration.
+    /// Returns the offset of the first byte in the arena, for micro-batch 0 in
+    /// ring slot 0.
     int64_t getAddress();
     /// Returns true if there is no padding between rows or matrices.
     bool isDense();
@@ -198,13 +217,15 @@ def KilnRT_TokenOp : KilnRT_Declaration<"token", [DeclareOpInterfaceMethods<OpAs
   let summary = "an event that queues wait for";
   let description = [{
     Commands may signal a token any number of times. A wait waits for the latest
-    preceding signal in execution order, which may be in an earlier iteration of
-    a loop.
+    preceding signal in execution order, which may be for another micro-batch. A
+    token with `ring` stands for one token per ring slot: a signal and a wait for
+    it concern the micro-batch that is executed.
 
-    Example: `%t = kilnrt.token`
+    Example: `%t = kilnrt.token ring`
   }];
+  let arguments = (ins UnitAttr:$ring);
   let results = (outs KilnRT_Token:$token);
-  let assemblyFormat = "attr-dict";
+  let assemblyFormat = "(`ring` $ring^)? attr-dict";
 }
 
 class KilnRT_Boundary<string mnemonic, dag more = (ins)> : KilnRT_Declaration<mnemonic> {
@@ -279,8 +300,8 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     transposes a matrix that is `transposed`, and their extents agree (C5). a, b
     and c have the same element type, except that c may be f32 if a and b have a
     narrow float type (C3). c is written (`wo`), added to (`rw`), or, with
-    `add_after_first`, written in the first iteration of the enclosing loop and
-    added to in the others.
+    `add_after_first`, written in the first execution of its segment and added to
+    in the others.
 
     `scratch` is scratch memory of the call: on a CPU, the buffers that every
     thread needs to multiply narrow floats; on a GPU, the workspace of the
@@ -395,18 +416,25 @@ def KilnRT_WaitOp : KilnRT_Command<"wait", [
     ::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getQueues();
   }];
 }
-def KilnRT_LoopOp : KilnRT_Declaration<"loop", [SingleBlock, NoTerminator]> {
-  let summary = "repeats its commands";
+def KilnRT_MicrobatchesOp : KilnRT_Declaration<"microbatches", [SingleBlock, NoTerminator]> {
+  let summary = "executes the segments of micro-batches in an order";
   let description = [{
-    The commands run at least once (C1). The body has only commands and views,
-    and no block arguments (C2).
+    `forward` and `backward` have the commands of the two segments of a micro-batch.
+    Each is executed once for each of `count` micro-batches, in the given order
+    (C1; see `kiln.microbatches`). `slots` is the number of slots of every ring, at
+    least the number of micro-batches in flight (C2): while a micro-batch is in
+    flight, it owns the instance of its ring slot of each slot with a ring. The
+    regions have only commands and views, and no block arguments (C3).
 
-    Example: `kilnrt.loop 4 { }`
+    Example: `kilnrt.microbatches 4 order <"all-forward-first"> slots 4 forward { } backward { }`
   }];
-  let arguments = (ins I64Attr:$count);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$count attr-dict-with-keyword $body";
+  let arguments = (ins I64Attr:$count, OptionalAttr<Kiln_OrderAttr>:$order, DefaultValuedAttr<I64Attr, "1">:$slots);
+  let regions = (region SizedRegion<1>:$forward, SizedRegion<1>:$backward);
+  let assemblyFormat = "$count (`order` $order^)? (`slots` $slots^)? attr-dict-with-keyword `forward` $forward `backward` $backward";
   let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::kiln::abi::SegmentOrder getSegmentOrder();
+  }];
 }
 
 #endif

@@ -1,0 +1,61 @@
+//===- MemoryBlocks.h - Slots and states that contain a byte ----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds the slots and states that contain the first byte of a reference. A
+// reference is searched for in two steps: once among all slots and states, for
+// all executions of the command, and then for each execution among the few
+// candidates that the first step has found.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_MEMORYBLOCKS_H
+#define KILN_LIB_RUNTIME_ENGINE_MEMORYBLOCKS_H
+
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <vector>
+
+namespace kiln::runtime {
+
+class MemoryBlocks {
+public:
+  /// A state, or the instance of a slot that an execution uses.
+  struct Block {
+    ArenaKind arena;
+    int64_t begin, end;
+    Lifetime life;
+    bool perMicrobatch; ///< Program::livesPerMicrobatch().
+    int64_t ring;       ///< Slot::ring.
+    std::size_t index;  ///< Identifies the slot or the state.
+
+    bool operator==(const Block &other) const {
+      return index == other.index && begin == other.begin;
+    }
+  };
+
+  MemoryBlocks(const ProgramFile &file, const Program &program);
+
+  /// Indexes of blocks.
+  using Candidates = std::vector<std::size_t>;
+
+  /// Returns the blocks that are live at the command, and that may contain the
+  /// first byte of its reference `ref` in some execution.
+  Candidates candidates(std::size_t command, const Ref &ref) const;
+  /// Returns those of `candidates` that contain the first byte of `ref` in the
+  /// execution `run`. Of a slot in a ring, only the instance of that execution
+  /// counts.
+  std::vector<Block> around(const Candidates &candidates, const Ref &ref,
+                            const abi::SegmentRun &run) const;
+
+private:
+  Microbatches microbatches_;
+  std::vector<Block> blocks_; ///< With the first instance of each slot.
+};
+
+} // namespace kiln::runtime
+
+#endif // KILN_LIB_RUNTIME_ENGINE_MEMORYBLOCKS_H
