@@ -40,6 +40,14 @@ std::string timelineChart(const PlanFigures &plan, const Timeline &timeline);
 /// visible, and `total` to the number of all buffers.
 std::string arenaChart(const PlanFigures &plan, size_t &drawn, size_t &total);
 
+/// Returns the first `most` executions of segments as text, one line per ring
+/// slot.
+std::string orderTable(llvm::ArrayRef<abi::SegmentRun> runs, size_t most);
+
+/// Returns an SVG chart of the first `most` executions of segments, with a row
+/// per ring slot. Bars connect the two segments of a micro-batch.
+std::string orderChart(llvm::ArrayRef<abi::SegmentRun> runs, size_t most);
+
 } // namespace kiln::report
 
 #endif // KILN_LIB_REPORT_PLANCHARTS_H

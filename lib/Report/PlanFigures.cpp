@@ -218,15 +218,41 @@ PlanFigures::PlanFigures(const Object &plan)
     hostFigures.outRate = real(*link, "out_bytes_per_second");
     hostFigures.inRate = real(*link, "in_bytes_per_second");
   }
+  if (const Object *segments = plan.getObject("segments"))
+    readSegments(*segments);
   if (const Array *list = plan.getArray("buffers"))
     for (const llvm::json::Value &value : *list)
       if (const Object *object = value.getAsObject()) {
         bool onHost = object->getString("arena").value_or("") == "host";
-        (onHost ? hostFigures.buffers : buffers)
-            .push_back(
-                readBuffer(*object, onHost ? hostFigures.states : states));
+        PlanBuffer buffer =
+            readBuffer(*object, onHost ? hostFigures.states : states);
+        // While an instance of a ring is not live, instances for other
+        // micro-batches are.
+        if (int64_t ring = number(*object, "ring")) {
+          buffer.bytes += ring * (ringSlots - 1);
+          std::tie(buffer.first, buffer.last) = inFlight;
+        }
+        (onHost ? hostFigures.buffers : buffers).push_back(std::move(buffer));
       }
   sumHost();
+}
+
+void PlanFigures::readSegments(const Object &segments) {
+  order = segments.getString("order").value_or("").str();
+  ringSlots = std::max<int64_t>(number(segments, "ring_slots"), 1);
+  int64_t count = number(segments, "count");
+  auto parsed = abi::SegmentOrder::parse(order);
+  if (parsed.ok() && parsed->check(count).ok()) {
+    segmentRuns = parsed->runs(count);
+    hasAscendingBackward = parsed->hasAscendingBackward(count);
+  }
+  auto entry = [&](StringRef key, size_t index) -> int64_t {
+    const Array *range = segments.getArray(key);
+    return range && index < range->size()
+               ? (*range)[index].getAsInteger().value_or(0)
+               : 0;
+  };
+  inFlight = {entry("forward", 0), entry("backward", 1)};
 }
 
 /// Computes the figures of the host arena from its buffers, because the plan

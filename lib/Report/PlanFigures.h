@@ -17,6 +17,8 @@
 #include "kiln/Report/PlanReport.h"
 #include "llvm/ADT/StringRef.h"
 
+#include "kiln/Abi/SegmentOrder.h"
+
 #include "llvm/Support/JSON.h"
 
 #include <array>
@@ -102,6 +104,14 @@ struct PlanFigures {
   explicit PlanFigures(const llvm::json::Object &plan);
 
   int64_t arena = 0, states = 0, microbatches = 1;
+  /// The order of the segments of micro-batches, its name or its list, and the
+  /// number of ring slots. Without micro-batches, there are no executions.
+  std::vector<abi::SegmentRun> segmentRuns;
+  std::string order;
+  int64_t ringSlots = 1;
+  /// True if backward segments are executed in the order of their
+  /// micro-batches.
+  bool hasAscendingBackward = true;
   /// Bytes of the budget, and of the arena of a plan that keeps every value.
   /// Both are zero if the plan has no budget.
   int64_t budget = 0, unplannedPeak = 0;
@@ -134,10 +144,13 @@ struct PlanFigures {
   static std::optional<double> percentAbove(double a, double b);
 
 private:
+  void readSegments(const llvm::json::Object &segments);
   std::vector<Moment> follow(const std::vector<PlanBuffer> &buffers) const;
   void sumHost();
 
   const llvm::json::Array *commandNames = nullptr;
+  /// First command of the forward and last command of the backward segment.
+  std::pair<int64_t, int64_t> inFlight;
 };
 
 /// Formats a number with separators, such as "2,469,394,688".

@@ -30,6 +30,8 @@ using llvm::StringRef;
 using llvm::json::Array;
 
 static constexpr size_t kPoints = 800, kLargest = 20;
+/// Maximum number of segments in the chart of their order.
+static constexpr size_t kSegments = 64;
 
 static const char *const kStyle = R"css(
 :root { --back: #fff; --text: #1c1e21; --soft: #5b6167; --line: #dfe2e5; --card: #f6f7f8; }
@@ -62,6 +64,9 @@ svg .arena { stroke: var(--text); stroke-width: 1; }
 svg .budget { stroke: #c4342d; stroke-dasharray: 6 4; }
 svg .peak { stroke: var(--text); stroke-dasharray: 2 3; }
 svg .cursor { stroke: #c4342d; visibility: hidden; }
+svg .forward { fill: #4c8bd6; }
+svg .backward { fill: #e08a3c; }
+svg .flight { fill: var(--line); }
 svg rect.high { stroke: var(--back); stroke-width: 0.5; }
 )css";
 
@@ -202,6 +207,26 @@ static void writeCopies(const PlanFigures &plan, llvm::raw_ostream &os) {
     os << "A step copies " << escapeHtml(copies)
        << ". Copies overlap the commands, which wait only for copies that "
           "are not complete in time. ";
+}
+
+/// Writes the order of the segments of micro-batches, if there are any.
+static void writeOrder(const PlanFigures &plan, llvm::raw_ostream &os) {
+  size_t total = plan.segmentRuns.size();
+  if (total == 0)
+    return;
+  os << "<h2>Order of micro-batches</h2>\n"
+     << orderChart(plan.segmentRuns, kSegments) << "<p>" << plan.microbatches
+     << " micro-batches, each with a forward segment F and a backward segment "
+        "B, in the order <code>"
+     << escapeHtml(StringRef(plan.order).take_front(200))
+     << (plan.order.size() > 200 ? "..." : "") << "</code>. At most "
+     << plan.ringSlots
+     << " are in flight, and each occupies a slot of the rings that store "
+        "residuals. ";
+  if (total > kSegments)
+    os << "The chart shows the first " << kSegments << " of " << total
+       << " segments.";
+  os << "</p>\n";
 }
 
 /// Writes the host arena, if there is one.
@@ -347,6 +372,7 @@ std::string kiln::planPage(const llvm::json::Object &object,
   llvm::raw_string_ostream os(text);
   writeHead(plan, title, os);
   writeTimeline(plan, os);
+  writeOrder(plan, os);
   writeHost(plan, os);
   writeChoices(plan, os);
   writeClasses(plan, os);

@@ -7,6 +7,7 @@
 
 #include "kiln/Report/PlanReport.h"
 
+#include "PlanCharts.h"
 #include "PlanFigures.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -19,6 +20,8 @@ using llvm::formatv;
 using llvm::StringRef;
 
 static constexpr size_t kLargest = 10;
+/// Maximum number of segments in the table of their order.
+static constexpr size_t kMostSegments = 16;
 
 /// Writes the table of classes, with a column for the host if it has an arena.
 static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
@@ -95,6 +98,16 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
     os << "\n" << price;
   if (std::string copies = copiesText(plan); !copies.empty())
     os << "\ncopies in a step: " << copies;
+  if (!plan.segmentRuns.empty()) {
+    if (!plan.hasAscendingBackward)
+      os << "\nsums over micro-batches are rounded differently than with "
+            "--order=alternate, because their order differs";
+    os << "\nmicro-batches: " << plan.microbatches << ", at most "
+       << plan.ringSlots << " in flight";
+    if (plan.ringSlots > 1)
+      os << "; F and B are forward and backward segments\n"
+         << StringRef(orderTable(plan.segmentRuns, kMostSegments)).rtrim();
+  }
   os << "\n\n";
   writeClasses(plan, os);
   os << "\n";

@@ -35,7 +35,7 @@ LAYERS = {
     "schedule": ["support", "abi", "dialect", "interface", "transforms", "planner"],
     "target": ["support", "abi", "dialect", "interface"],
     "import": ["support", "dialect"],
-    "report": ["support", "planner"],
+    "report": ["support", "abi", "planner"],
     "compiler": ["support", "abi", "dialect", "interface", "transforms", "planner", "schedule", "target", "import", "report"],
     "interpreter": ["support", "abi", "runtime", "dialect"],
 }
