@@ -147,7 +147,7 @@ def train(executable, vocabulary, work):
 
 
 # Ops that were renamed after the first record.
-RENAMED = {"kilnrt.copy_start": "kilnrt.begin"}
+RENAMED = {"kilnrt.copy_start": "kilnrt.begin", "kilnrt.microbatches": "kilnrt.loop"}
 # Reasons for buffers that were reworded after the first record, and their first wording.
 REWORDED = {
     "matmul, then result of its epilogue": "product, then result of its epilogue",
@@ -156,6 +156,30 @@ REWORDED = {
     "scratch of all threads": "scratch of every thread",
 }
 COUNTED = re.compile(r"^\s*(?:[%\w.$:, -]+ = )?(kilnrt\.[a-z_]+|kiln\.state)\b", re.MULTILINE)
+# Views are not commands. The two segments of a micro-batch do not share them, as a loop did.
+UNCOUNTED = {"kilnrt.view"}
+
+
+def number_borders(plan):
+    """Numbers the borders of micro-batches like commands, as plans did at the first record.
+    A buffer that is live both in and outside of micro-batches is then live at the borders."""
+    segments = plan.pop("segments", None)
+    if not segments:
+        return
+    begin, end = segments["forward"][0], segments["backward"][1]
+
+    def number(command):
+        return command + (command >= begin) + (command > end)
+
+    for buffer in plan["buffers"]:
+        first, last = buffer["first"], buffer["last"]
+        buffer["first"] = number(first) - (first == begin and last > end)
+        buffer["last"] = number(last) + (last == end and first < begin)
+    names = plan["command_names"]
+    names[begin : end + 1] = ["first micro-batch", *names[begin : end + 1], "last micro-batch"]
+    train = plan["programs"][plan["program"]]
+    train["commands"] += 2
+    train["peak_command"] = number(train["peak_command"])
 
 
 def record(line, kilnc, plain):
@@ -172,6 +196,7 @@ def record(line, kilnc, plain):
         if refusal:
             return {**entry, "refusal": refusal}
         plan = json.loads((work / "plan.json").read_text())
+        number_borders(plan)
         for key, buffers in plan.items():
             for buffer in buffers if "buffers" in key else []:
                 buffer["why"] = REWORDED.get(buffer["why"], buffer["why"])
@@ -240,6 +265,9 @@ def added(old, new, path=""):
 
 def compare(arguments):
     old, new = (json.loads(file.read_text()) for file in arguments.files)
+    for entry in [*old.values(), *new.values()]:
+        for op in UNCOUNTED:
+            entry.get("commands", {}).pop(op, None)
     found = list(differences(old, new))
     for place, text in found:
         print(f"{place}: {text}")
