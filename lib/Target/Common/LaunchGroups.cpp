@@ -140,7 +140,8 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
 
 void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
   rt::LaunchOp first = equal.front();
-  // A launch with AddAfterFirst has one additional immediate, the micro-batch.
+  // immediatesOf() already includes the immediate of AddAfterFirst. Counting it
+  // twice makes such groups at most smaller than the argument table permits.
   auto immediates =
       static_cast<int64_t>(immediatesOf(first).size()) +
       (first.getAccumulate() == rt::Accumulation::AddAfterFirst ? 1 : 0);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DamagedDescription.h"
 #include "RunToy.h"
 #include "ToyOffload.h"
 #include "kiln/Runtime/Engine/Program.h"
@@ -25,10 +26,6 @@ Json inFlight(const std::string &order = "all-forward-first") {
   options.order = order;
   options.slots = 2;
   return describe(options);
-}
-
-Result<ProgramFile> read(const Json &description) {
-  return parseProgramFile(description.dump(), kernelCount);
 }
 
 TEST(MicrobatchesTest, AreReadWithTheirOrder) {
@@ -264,28 +261,10 @@ TEST(CopiesOfMicrobatchesTest, OneMicrobatchWaitsForTheCopyOfAnother) {
 // Damaged descriptions
 //===----------------------------------------------------------------------===//
 
-struct Damage {
-  const char *name;
-  const char *pointer; ///< JSON pointer below "train" of inFlight().
-  Json value;          ///< "discarded" removes the member.
-  const char *message;
-};
-
 class DamagedMicrobatchesTest : public testing::TestWithParam<Damage> {};
 
 TEST_P(DamagedMicrobatchesTest, IsOneClearError) {
-  Json json = inFlight();
-  Json::json_pointer pointer(std::string("/programs/train") +
-                             GetParam().pointer);
-  if (GetParam().value == "discarded")
-    json[pointer.parent_pointer()].erase(pointer.back());
-  else
-    json[pointer] = GetParam().value;
-  Status status = read(json).status();
-  EXPECT_EQ(status.code(), ExitCode::Error);
-  EXPECT_NE(status.message().find(GetParam().message), std::string::npos)
-      << status.message();
-  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+  expectOneClearError(inFlight(), "/programs/train", GetParam());
 }
 
 // Slots 10 and 12 are hidden and logits; slot 11 is row_loss.

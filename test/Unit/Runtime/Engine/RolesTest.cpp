@@ -5,20 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DamagedDescription.h"
 #include "ToyProgram.h"
 #include "kiln/Runtime/Engine/Program.h"
 
 #include <gtest/gtest.h>
 
+using namespace kiln::runtime::toy;
 using namespace kiln::runtime;
 using namespace kiln;
 using Json = nlohmann::json;
 
 namespace {
-
-Result<ProgramFile> read(const Json &description) {
-  return parseProgramFile(description.dump(), toy::kernelCount);
-}
 
 /// Returns a description with two roles, which both run `train` and share "U".
 /// The first role holds the upper half of the table "E", whose global shape has
@@ -104,27 +102,10 @@ TEST(RolesTest, EnginesRunOneRank) {
                                advice);
 }
 
-struct Damage {
-  const char *name;
-  const char *pointer; ///< JSON pointer into withTwoRoles().
-  Json value;          ///< New value; "discarded" removes the member.
-  const char *message;
-};
-
 class DamagedRolesTest : public testing::TestWithParam<Damage> {};
 
 TEST_P(DamagedRolesTest, IsOneClearError) {
-  Json json = withTwoRoles();
-  Json::json_pointer pointer(GetParam().pointer);
-  if (GetParam().value == "discarded")
-    json[pointer.parent_pointer()].erase(pointer.back());
-  else
-    json[pointer] = GetParam().value;
-  Status status = read(json).status();
-  EXPECT_EQ(status.code(), ExitCode::Error);
-  EXPECT_NE(status.message().find(GetParam().message), std::string::npos)
-      << status.message();
-  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+  expectOneClearError(withTwoRoles(), "", GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(

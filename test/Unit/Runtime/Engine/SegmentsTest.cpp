@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DamagedDescription.h"
 #include "RunToy.h"
 #include "ToyOffload.h"
 #include "kiln/Runtime/Engine/Program.h"
@@ -42,10 +43,6 @@ Json writtenOut() {
   end.insert(end.end(), once.begin(), once.end());
   train["order"].erase(3);
   return json;
-}
-
-Result<ProgramFile> read(const Json &description) {
-  return parseProgramFile(description.dump(), kernelCount);
 }
 
 TEST(SegmentsTest, CommandsAreThoseAlongTheOrder) {
@@ -150,28 +147,10 @@ TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
 // Damage
 //===----------------------------------------------------------------------===//
 
-struct Damage {
-  const char *name;
-  const char *pointer; ///< JSON pointer below "train" of withTwoUpdates().
-  Json value;          ///< New value; "discarded" removes the member.
-  const char *message;
-};
-
 class DamagedSegmentsTest : public testing::TestWithParam<Damage> {};
 
 TEST_P(DamagedSegmentsTest, IsOneClearError) {
-  Json json = withTwoUpdates();
-  Json::json_pointer pointer(std::string("/programs/train") +
-                             GetParam().pointer);
-  if (GetParam().value == "discarded")
-    json[pointer.parent_pointer()].erase(pointer.back());
-  else
-    json[pointer] = GetParam().value;
-  Status status = read(json).status();
-  EXPECT_EQ(status.code(), ExitCode::Error);
-  EXPECT_NE(status.message().find(GetParam().message), std::string::npos)
-      << status.message();
-  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+  expectOneClearError(withTwoUpdates(), "/programs/train", GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(
