@@ -214,15 +214,17 @@ int64_t SegmentOrder::slots(int64_t count) const {
 
 std::pair<SegmentOrder, int64_t> SegmentOrder::shortened(int64_t count) const {
   SegmentOrder order = *this;
-  if (kind_ == Kind::Alternate)
-    count = std::min<int64_t>(count, 2);
-  if (kind_ == Kind::AllForwardFirst)
-    count = std::min<int64_t>(count, 3);
+  // Two consecutive executions of a segment, or of both segments in turn, are
+  // neither the first nor the last ones.
+  if (kind_ == Kind::Alternate || kind_ == Kind::AllForwardFirst)
+    count = std::min<int64_t>(count, 4);
   if (kind_ == Kind::OneForwardOneBackward) {
-    order.inFlight_ = std::min<int64_t>(inFlight_, 3);
+    order.inFlight_ = std::min<int64_t>(inFlight_, 4);
     // Keep at least one micro-batch that begins after a backward segment, if
     // there is one.
-    count = std::min(count - inFlight_, order.inFlight_ + 1) + order.inFlight_;
+    count =
+        std::min(count - inFlight_, std::max<int64_t>(order.inFlight_ + 1, 3)) +
+        order.inFlight_;
   }
   return {order, count};
 }

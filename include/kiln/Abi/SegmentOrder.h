@@ -81,10 +81,10 @@ public:
   /// Returns the maximum number of micro-batches in flight, which is the number
   /// of slots of a ring.
   int64_t slots(int64_t count) const;
-  /// Returns an order of at most 7 micro-batches, and their number, in which
-  /// every pair of segments that this order executes one after the other occurs
-  /// for the same ring slot if they have the same one in this order, and for
-  /// different ring slots otherwise. A list is returned unchanged.
+  /// Returns an order of at most 9 micro-batches, and their number, in which
+  /// the same pairs of segments follow each other as in this order: for the
+  /// same ring slot or for different ones, and in the first, in the last or in
+  /// other executions of the two segments. A list is returned unchanged.
   std::pair<SegmentOrder, int64_t> shortened(int64_t count) const;
   /// Returns true if the backward segments are executed in the order of their
   /// micro-batches. Sums over micro-batches then have the same bits as with
