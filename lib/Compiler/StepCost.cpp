@@ -176,38 +176,61 @@ void LinkClock::start(Key copy, double bytes, LinkDirection direction) {
 
 void LinkClock::wait(Key copy) { now = std::max(now, doneAt.lookup(copy)); }
 
-/// Executes the commands of a block, except those of micro-batches, for one
-/// micro-batch. `slot` is the ring slot of the micro-batch.
-static void runBlock(Block &block, int64_t slot, const Machine &machine,
-                     KernelSeconds &kernels, LinkClock &clock);
+/// Executes the commands of a block in one execution of its segment.
+static void runBlock(Block &block, const rt::SegmentExecution &execution,
+                     const Machine &machine, KernelSeconds &kernels,
+                     LinkClock &clock);
+
+/// Returns true if the first or the last execution of a segment differs from
+/// the others.
+static bool hasDifferingExecutions(rt::MicrobatchesOp op) {
+  return op
+      .walk([](rt::CommandOpInterface command) {
+        return command.getWhen() == rt::When::Always ? WalkResult::advance()
+                                                     : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
 
 static void runMicrobatches(rt::MicrobatchesOp op, const Machine &machine,
                             KernelSeconds &kernels, LinkClock &clock) {
   SegmentOrder order = op.getSegmentOrder();
   auto count = static_cast<int64_t>(op.getCount());
-  // If at most one micro-batch is in flight, simulate one and assume that every
-  // one takes the same time. This is an approximation: copies of one
-  // micro-batch may delay the copies of the next.
-  bool alternates = order.slots(count) == 1;
-  std::vector<SegmentRun> runs =
-      alternates ? SegmentOrder().runs(1) : order.runs(count);
-  double begin = clock.now;
-  for (const SegmentRun &run : runs) {
-    bool isForward = run.segment == Segment::Forward;
-    runBlock((isForward ? op.getForward() : op.getBackward()).front(), run.slot,
-             machine, kernels, clock);
+  // If at most one micro-batch is in flight, simulate one that is neither the
+  // first nor the last, and assume that all such micro-batches take the same
+  // time. This is an approximation: copies of one micro-batch may delay the
+  // copies of the next.
+  int64_t repeated = -1, times = 1;
+  if (order.slots(count) == 1) {
+    bool differ = hasDifferingExecutions(op);
+    order = SegmentOrder();
+    repeated = differ ? 1 : 0;
+    times = std::max<int64_t>(count - 2 * repeated, 1);
+    count = std::min<int64_t>(count, 1 + 2 * repeated);
   }
-  if (alternates)
-    clock.now += (clock.now - begin) * double(count - 1);
+  double begin = clock.now;
+  for (const SegmentRun &run : order.runs(count)) {
+    bool isForward = run.segment == Segment::Forward;
+    if (isForward)
+      begin = clock.now;
+    runBlock((isForward ? op.getForward() : op.getBackward()).front(),
+             {0, 0, run}, machine, kernels, clock);
+    if (!isForward && run.microbatch == repeated)
+      clock.now += (clock.now - begin) * double(times - 1);
+  }
 }
 
-static void runBlock(Block &block, int64_t slot, const Machine &machine,
-                     KernelSeconds &kernels, LinkClock &clock) {
+static void runBlock(Block &block, const rt::SegmentExecution &execution,
+                     const Machine &machine, KernelSeconds &kernels,
+                     LinkClock &clock) {
   auto keyOf = [&](Value token) {
     bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
-    return LinkClock::Key(token.getAsOpaquePointer(), hasRing ? slot : 0);
+    return LinkClock::Key(token.getAsOpaquePointer(),
+                          hasRing && execution.run ? execution.run->slot : 0);
   };
   for (Operation &op : block) {
+    if (isa<rt::CommandOpInterface>(op) && !rt::isExecuted(&op, execution))
+      continue;
     if (auto microbatches = dyn_cast<rt::MicrobatchesOp>(op)) {
       runMicrobatches(microbatches, machine, kernels, clock);
     } else if (auto begin = dyn_cast<rt::BeginOp>(op)) {
@@ -225,6 +248,6 @@ static void runBlock(Block &block, int64_t slot, const Machine &machine,
 double kiln::programSeconds(rt::ProgramOp program, const Machine &machine) {
   KernelSeconds kernels;
   LinkClock clock(machine);
-  runBlock(program.getBody().front(), /*slot=*/0, machine, kernels, clock);
+  runBlock(program.getBody().front(), {}, machine, kernels, clock);
   return clock.now;
 }

@@ -354,7 +354,8 @@ LogicalResult Machine::execute(const rt::SegmentExecution &next) {
   if (execution.run)
     inFlight.insert(current.microbatch);
   for (index = execution.begin; index < execution.end; ++index)
-    if (failed(execute(program.commands[index])))
+    if (const ScheduledCommand &command = program.commands[index];
+        rt::isExecuted(command.op, execution) && failed(execute(command)))
       return failure();
   if (execution.run && current.segment == Segment::Backward)
     inFlight.erase(current.microbatch);

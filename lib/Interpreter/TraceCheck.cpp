@@ -244,7 +244,8 @@ Status TraceChecker::findRun(const ScheduledProgram &program, uint64_t index,
     run = runOf(next);
     if (static_cast<uint64_t>(next.begin) <= index &&
         index < static_cast<uint64_t>(next.end) &&
-        static_cast<uint64_t>(run.microbatch) == microbatch)
+        static_cast<uint64_t>(run.microbatch) == microbatch &&
+        rt::isExecuted(program.commands[index].op, next))
       return {};
   }
   return reader.wrong("has command " + std::to_string(index) +

@@ -119,7 +119,8 @@ void WaitPlacer::run() {
   for (const rt::SegmentExecution &execution :
        rt::executionsOf(program, /*shortened=*/true))
     for (int64_t i = execution.begin; i < execution.end; ++i)
-      if (!isa<rt::BeginOp, rt::WaitOp>(commands[i]))
+      if (!isa<rt::BeginOp, rt::WaitOp>(commands[i]) &&
+          rt::isExecuted(commands[i], execution))
         order(cast<rt::CommandOpInterface>(commands[i]));
 }
 

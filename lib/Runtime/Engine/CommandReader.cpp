@@ -425,8 +425,8 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
 }
 
 When CommandReader::readWhen(const Node &node) const {
-  if (!segment_.isBackward) {
-    node.fail("is given, but only a command of a backward segment may have a "
+  if (segment_.microbatches == 0) {
+    node.fail("is given, but only a command of the micro-batches may have a "
               "'when'");
     return When::Always;
   }

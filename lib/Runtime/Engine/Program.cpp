@@ -44,7 +44,10 @@ Lifetime Program::lifetimeOf(const Slot &slot) const {
   Lifetime life = {slot.first, slot.last};
   if (livesPerMicrobatch(slot))
     return life;
-  if (microbatches.contains(life.first))
+  bool beginsInLast = !slot.isOutside &&
+                      life.first >= int64_t(microbatches.backward) &&
+                      life.last >= int64_t(microbatches.end);
+  if (microbatches.contains(life.first) && !beginsInLast)
     life.first = int64_t(microbatches.forward);
   if (microbatches.contains(life.last))
     life.last = int64_t(microbatches.end) - 1;

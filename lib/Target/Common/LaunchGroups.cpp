@@ -122,13 +122,14 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
     bool isOutput =
         boundary([](Operation *op) { return isa<rt::OutputOp>(op); });
     // A slot that is used both in and outside of micro-batches stays live in
-    // both segments.
+    // both segments, unless it begins in their last execution.
     bool spans =
         microbatches && first >= microbatches->forward &&
         first < microbatches->end &&
         (isInput || isOutput ||
          static_cast<int64_t>(place.getFirst()) < microbatches->forward ||
-         static_cast<int64_t>(place.getLast()) >= microbatches->end);
+         static_cast<int64_t>(place.getLast()) >= microbatches->end) &&
+        !rt::beginsInLastExecution(place, microbatches);
     if (place.getState() || spans)
       continue;
     if (!isInput && inRun(place.getFirst()))
@@ -155,13 +156,13 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 }
 
 void Grouping::finish(Run &run) {
-  // Launches with equal kernel, arguments, accumulation and queue form one
-  // entry. Entries are in order of first appearance.
-  using Key = std::tuple<Attribute, Attribute, Attribute, Attribute>;
+  // Launches with equal kernel, arguments, accumulation, queue and executions
+  // form one entry. Entries are in order of first appearance.
+  using Key = std::tuple<Attribute, Attribute, Attribute, Attribute, rt::When>;
   llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;
   for (rt::LaunchOp launch : run.launches)
     kinds[{launch.getKernelAttr(), launch.getArgsAttr(),
-           launch.getAccumulateAttr(), launch.getQueueAttr()}]
+           launch.getAccumulateAttr(), launch.getQueueAttr(), launch.getWhen()}]
         .push_back(launch);
   if (kinds.size() < run.launches.size()) {
     int64_t first = indexes.at(run.launches.front());

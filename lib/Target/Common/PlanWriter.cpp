@@ -116,8 +116,9 @@ static CopiedBytes countCopies(rt::ProgramOp program) {
     if (begin.getKind() != rt::TransferKind::Copy)
       return;
     auto microbatches = dyn_cast<rt::MicrobatchesOp>(begin->getParentOp());
-    int64_t runs =
-        microbatches ? static_cast<int64_t>(microbatches.getCount()) : 1;
+    int64_t runs = microbatches && begin.getWhen() == rt::When::Always
+                       ? static_cast<int64_t>(microbatches.getCount())
+                       : 1;
     (begin.isOut() ? copied.out : copied.in) += begin.getBytes() * runs;
   });
   return copied;

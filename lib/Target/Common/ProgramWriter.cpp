@@ -336,9 +336,14 @@ template <typename Range> Array ProgramWriter::writeCommands(Range &&ops) {
     } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
       commands.push_back(writeWait(wait));
     }
-    if (auto command = dyn_cast<rt::CommandOpInterface>(op);
-        command && !command.getAwaitedToken())
-      addQueues(command, *commands.back().getAsObject());
+    auto command = dyn_cast<rt::CommandOpInterface>(op);
+    if (!command)
+      continue;
+    Object &object = *commands.back().getAsObject();
+    if (!command.getAwaitedToken())
+      addQueues(command, object);
+    if (command.getWhen() != rt::When::Always)
+      object["when"] = rt::stringifyWhen(command.getWhen());
   }
   return commands;
 }

@@ -686,3 +686,89 @@ kilnrt.program @input_with_two_segments kind<train> {
     kilnrt.fill on @compute (wo %v1)
   }
 }
+
+// -----
+
+// A slot that is accessed in micro-batches only by commands of the last backward
+// segment may share bytes with slots whose lifetimes in a segment end before it.
+kilnrt.queue @compute engine host
+kilnrt.program @last_execution kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1] ring [64, 2]
+  %b = kilnrt.slot "b" class activation offset 128 bytes 64 lifetime [2, 2]
+  %c = kilnrt.slot "c" class activation offset 128 bytes 64 lifetime [3, 4]
+  kilnrt.microbatches 2 order <"all-forward-first"> slots 2 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+  } backward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0)
+    %v1 = kilnrt.view %b[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v1)
+    %v2 = kilnrt.view %c[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v2) when last
+  }
+  %v2 = kilnrt.view %c[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v2)
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @not_last_execution kind<train> {
+  // expected-error @below {{'c' is live from command 1 to 2, expected a slot that is live in all micro-batches, from command 0 to 1}}
+  %c = kilnrt.slot "c" class activation offset 0 bytes 64 lifetime [1, 2]
+  %d = kilnrt.slot "d" class activation offset 64 bytes 64 lifetime [0, 0]
+  kilnrt.microbatches 2 forward {
+    %v1 = kilnrt.view %d[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v1)
+  } backward {
+    %v0 = kilnrt.view %c[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v0) when first
+  }
+  %v0 = kilnrt.view %c[0] : memref<16xf32>
+  kilnrt.fill on @compute (wo %v0)
+}
+
+// -----
+
+// The caller reads an output after all commands, but may also write to it.
+kilnrt.queue @compute engine host
+kilnrt.program @output_of_last_execution kind<train> {
+  // expected-error @below {{'c' is live from command 1 to 2, expected a slot that is live in all micro-batches, from command 0 to 1}}
+  %c = kilnrt.slot "c" class output offset 0 bytes 64 lifetime [1, 2]
+  %d = kilnrt.slot "d" class activation offset 64 bytes 64 lifetime [0, 2]
+  %v0 = kilnrt.view %c[0] : memref<16xf32>
+  kilnrt.output "c" at %v0
+  kilnrt.microbatches 2 forward {
+    %v1 = kilnrt.view %d[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v1)
+  } backward {
+    %v1 = kilnrt.view %c[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v1) when last
+  }
+  kilnrt.fill on @compute (wo %v0)
+}
+
+// -----
+
+// The transfer is in progress from the first to the last micro-batch.
+kilnrt.queue @compute engine host
+kilnrt.queue @copy_out engine link
+kilnrt.program @transfer_across_microbatches kind<train> {
+  %t = kilnrt.token
+  // expected-note @below {{the slot is here}}
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %h = kilnrt.slot "h" class activation in host offset 0 bytes 64 lifetime [0, 1]
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [2, 2]
+  kilnrt.microbatches 3 forward {
+    %v0 = kilnrt.view %a[0] : memref<16xf32>
+    %v1 = kilnrt.view %h[0] : memref<16xf32, #kiln.memory<host>>
+    // expected-note @below {{the transfer begins here}}
+    kilnrt.begin copy %t on @copy_out after [@compute] (ro %v0, wo %v1) when first
+    // expected-error @below {{waits, at command 1, for a transfer of slot 'a'; this slot is live from command 0 to 1, expected at least from 0 to 2}}
+    kilnrt.wait %t on @compute when last
+  } backward {
+    %v2 = kilnrt.view %b[0] : memref<16xf32>
+    kilnrt.fill on @compute (wo %v2)
+  }
+}

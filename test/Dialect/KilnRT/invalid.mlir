@@ -598,6 +598,15 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
+  %a.slot = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
+  %a = kilnrt.view %a.slot[0] : memref<4x4xf32>
+  // expected-error @below {{is 'when last', but is not in kilnrt.microbatches}}
+  kilnrt.fill on @compute (wo %a) when last
+}
+
+// -----
+
+kilnrt.program @train kind<train> {
   kilnrt.microbatches 2 forward {
   } backward {
     // expected-error @below {{expects parent op 'kilnrt.program'}}

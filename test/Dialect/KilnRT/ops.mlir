@@ -210,6 +210,35 @@ kilnrt.program @rings kind<train> {
   }
 }
 
+// Commands that only the first or the last execution of a segment executes.
+// CHECK: kilnrt.program @first_and_last kind<train> {
+kilnrt.program @first_and_last kind<train> {
+  %t = kilnrt.token
+  %x.slot = kilnrt.slot "x" class activation offset 0 bytes 64 lifetime [0, 6]
+  %h.slot = kilnrt.slot "h" class activation in host offset 0 bytes 64 lifetime [0, 6]
+  kilnrt.microbatches 2 forward {
+    %x = kilnrt.view %x.slot[0] : memref<4x4xf32>
+    %h = kilnrt.view %h.slot[0] : memref<4x4xf32, #kiln.memory<host>>
+    // CHECK: kilnrt.fill on @compute after [@host] (wo %{{[^ ]+}}) when first{{$}}
+    kilnrt.fill on @compute after [@host] (wo %x) when first
+    // CHECK-NEXT: kilnrt.copy on @compute (ro %{{[^ ]+}}, wo %{{[^ ]+}}) when last {note = "of the user"}
+    kilnrt.copy on @compute (ro %x, wo %x) when last {note = "of the user"}
+    // CHECK-NEXT: kilnrt.gemm on @compute {{.*}} grid [1, 1] when last{{$}}
+    kilnrt.gemm on @compute (ro %x, ro %x, wo %x) grid [1, 1] when last
+  } backward {
+    %x = kilnrt.view %x.slot[0] : memref<4x4xf32>
+    %h = kilnrt.view %h.slot[0] : memref<4x4xf32, #kiln.memory<host>>
+    // CHECK: kilnrt.begin copy %{{[^ ]+}} on @copy_out after [@compute] (ro %{{[^ ]+}}, wo %{{[^ ]+}}) when last{{$}}
+    kilnrt.begin copy %t on @copy_out after [@compute] (ro %x, wo %h) when last
+    // CHECK-NEXT: kilnrt.wait %{{[^ ]+}} on @compute and [@host] when last{{$}}
+    kilnrt.wait %t on @compute and [@host] when last
+    // CHECK-NEXT: kilnrt.launch @row {{.*}} group 2 when first{{$}}
+    kilnrt.launch @row on @compute (ro %x, wo %x) group 2 when first
+    // CHECK-NEXT: kilnrt.fill on @compute (wo %{{[^ ]+}}){{$}}
+    kilnrt.fill on @compute (wo %x) when always
+  }
+}
+
 // The default number of ring slots is 1, and an order may need fewer than `slots`.
 // CHECK: kilnrt.program @default_slots kind<train> {
 kilnrt.program @default_slots kind<train> {

@@ -49,8 +49,11 @@ const char *slotClassName(SlotClass slotClass);
 /// A planned buffer, which is live over the commands [first, last].
 ///
 /// If both commands are in the segments of micro-batches, the slot has one
-/// lifetime for each micro-batch. If only one of them is, the slot is live
-/// during all executions of these segments.
+/// lifetime for each micro-batch. A slot from a command of the backward segment
+/// to a command after the micro-batches is live from the last execution of this
+/// segment, unless it holds an input, an output or a state. Otherwise, if only
+/// one of the two commands is in these segments, the slot is live during all
+/// their executions.
 struct Slot {
   std::string name;
   SlotClass slotClass = SlotClass::Activation;
@@ -156,9 +159,9 @@ struct Program {
     return !slot.isOutside && microbatches.contains(slot.first) &&
            microbatches.contains(slot.last);
   }
-  /// Returns the lifetime of a slot. If the slot does not have one lifetime for
-  /// each micro-batch, an end of its lifetime in the segments of micro-batches
-  /// is extended to the end of these segments.
+  /// Returns the lifetime of a slot. If the slot is live during all executions
+  /// of the segments of micro-batches, an end of its lifetime in these segments
+  /// is extended to their end.
   Lifetime lifetimeOf(const Slot &slot) const;
   /// Returns " for micro-batch 3", or an empty string if the command is in no
   /// segment of the micro-batches.

@@ -32,6 +32,10 @@ LogicalResult rt::verifyCommand(Operation *command) {
           "valid kilnrt.view, kilnrt.slot or "
           "kilnrt.token");
   }
+  When when = cast<CommandOpInterface>(command).getWhen();
+  if (when != When::Always && !isa<rt::MicrobatchesOp>(command->getParentOp()))
+    return command->emitOpError("is 'when ")
+           << stringifyWhen(when) << "', but is not in kilnrt.microbatches";
   return success();
 }
 

@@ -53,6 +53,14 @@ std::optional<MicrobatchCommands> rt::microbatchesOf(rt::ProgramOp program) {
   return commands;
 }
 
+/// Returns true for a command that is not in micro-batches or is executed only
+/// in the last execution of its segment. Returns false for an input or output.
+static bool isLastOrOutside(Operation *user) {
+  auto command = dyn_cast<CommandOpInterface>(user);
+  return command && (command.getWhen() == When::Last ||
+                     !isa<rt::MicrobatchesOp>(user->getParentOp()));
+}
+
 std::vector<SegmentExecution> rt::executionsOf(rt::ProgramOp program,
                                                bool shortened) {
   auto size = static_cast<int64_t>(commandsOf(program).size());
@@ -72,6 +80,35 @@ std::vector<SegmentExecution> rt::executionsOf(rt::ProgramOp program,
   }
   executions.push_back({commands->end, size, {}});
   return executions;
+}
+
+bool rt::isExecuted(Operation *command, const SegmentExecution &execution) {
+  switch (cast<CommandOpInterface>(command).getWhen()) {
+  case When::Always:
+    return true;
+  case When::First:
+    return execution.run && execution.run->isFirst;
+  case When::Last:
+    return execution.run && execution.run->isLast;
+  }
+  llvm_unreachable("unknown executions");
+}
+
+bool rt::beginsInLastExecution(
+    SlotOp slot, const std::optional<MicrobatchCommands> &commands) {
+  if (!commands || slot.getState() || slot.getRing() ||
+      static_cast<int64_t>(slot.getFirst()) < commands->backward ||
+      static_cast<int64_t>(slot.getFirst()) >= commands->end ||
+      static_cast<int64_t>(slot.getLast()) < commands->end)
+    return false;
+  auto isLast = [&](Operation *user) {
+    return isa<ViewOp>(user) ? llvm::all_of(user->getUsers(),
+                                            [&](Operation *command) {
+                                              return isLastOrOutside(command);
+                                            })
+                             : isLastOrOutside(user);
+  };
+  return llvm::all_of(slot->getUsers(), isLast);
 }
 
 std::string rt::nameOf(Operation *command) {

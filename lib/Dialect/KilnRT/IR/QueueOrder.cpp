@@ -79,6 +79,7 @@ struct Signal {
   Clock clock;
   Operation *command;
   size_t index;
+  int64_t microbatch; ///< Of the execution of the command.
   bool isAwaited = false;
 };
 
@@ -198,9 +199,12 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
 /// transfer.
 LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
                                              size_t index) {
-  // A transfer for which a later micro-batch waits counts as in progress in all
+  // A transfer for which another micro-batch waits counts as in progress in all
   // micro-batches.
-  bool crosses = signal.index > index;
+  bool crosses = signal.index > index ||
+                 (inMicrobatches &&
+                  static_cast<int64_t>(signal.index) >= microbatches->forward &&
+                  signal.microbatch != current.microbatch);
   int64_t first = crosses ? microbatches->forward : signal.index;
   int64_t last = crosses ? microbatches->end - 1 : index;
   for (const MemoryAccess &access :
@@ -266,7 +270,8 @@ LogicalResult QueueOrder::step(size_t index) {
     if (auto known = signals.find(key);
         known != signals.end() && !known->second.isAwaited)
       return rejectUnawaited(known->second);
-    signals.insert_or_assign(key, Signal{knows[queue], op, index});
+    signals.insert_or_assign(
+        key, Signal{knows[queue], op, index, current.microbatch});
   }
   return success();
 }
@@ -293,7 +298,7 @@ LogicalResult QueueOrder::run() {
     current = execution.run.value_or(SegmentRun());
     inMicrobatches = execution.run.has_value();
     for (int64_t i = execution.begin; i < execution.end; ++i)
-      if (failed(step(i)))
+      if (isExecuted(commands[i], execution) && failed(step(i)))
         return failure();
   }
   for (auto &[token, signal] : signals)

@@ -71,8 +71,9 @@ static bool isBoundary(SlotOp slot) {
 
 /// Verifies that the lifetimes of slots agree with the order of micro-batches:
 /// a slot that is accessed both in and outside of micro-batches is live in both
-/// segments; a slot that is live in both segments, but only in them, has a ring
-/// if there is more than one ring slot.
+/// segments, unless it begins in the last execution; a slot that is live in
+/// both segments, but only in them, has a ring if there is more than one ring
+/// slot.
 static LogicalResult checkMicrobatches(rt::ProgramOp program) {
   std::optional<MicrobatchCommands> microbatches = microbatchesOf(program);
   int64_t begin = microbatches ? microbatches->forward : 0,
@@ -104,7 +105,8 @@ static LogicalResult checkMicrobatches(rt::ProgramOp program) {
     }
     if (slot.getState() || !inside)
       continue;
-    if (outside && (first > begin || last < end - 1))
+    if (outside && (first > begin || last < end - 1) &&
+        !beginsInLastExecution(slot, microbatches))
       return reject()
              << "a slot that is live in all micro-batches, from command "
              << begin << " to " << end - 1;

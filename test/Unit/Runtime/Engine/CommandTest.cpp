@@ -317,8 +317,9 @@ TEST(CommandOrderTest, AWalkVisitsWhatIsExecuted) {
 
 TEST(CommandOrderTest, LifetimesOfSlots) {
   Program program = twoMicrobatches("alternate");
-  auto life = [&](int64_t first, int64_t last) {
+  auto life = [&](int64_t first, int64_t last, bool isOutside = false) {
     Slot slot;
+    slot.isOutside = isOutside;
     slot.first = first;
     slot.last = last;
     Lifetime found = program.lifetimeOf(slot);
@@ -328,7 +329,10 @@ TEST(CommandOrderTest, LifetimesOfSlots) {
   EXPECT_EQ(life(1, 5), std::tuple(true, 1, 5));
   EXPECT_EQ(life(2, 2), std::tuple(true, 2, 2));
   EXPECT_EQ(life(0, 2), std::tuple(false, 0, 5));
-  EXPECT_EQ(life(4, 7), std::tuple(false, 1, 7));
+  EXPECT_EQ(life(2, 7), std::tuple(false, 1, 7));
+  // A slot from the last execution of the backward segment to the end.
+  EXPECT_EQ(life(4, 7), std::tuple(false, 4, 7));
+  EXPECT_EQ(life(4, 7, true), std::tuple(false, 1, 7));
   EXPECT_EQ(life(0, 6), std::tuple(false, 0, 6));
 }
 

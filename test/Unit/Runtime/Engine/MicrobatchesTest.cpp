@@ -348,11 +348,11 @@ INSTANTIATE_TEST_SUITE_P(
                "/segments/1/commands/0/imm/0",
                {INT64_MAX, 1},
                "has a sum that exceeds 64 bits"},
-        Damage{"WhenForward", "/segments/1/commands/0/when", "first",
-               "'programs.train.segments[1].commands[0].when' is given, but "
-               "only a command of a backward segment may have a 'when'"},
         Damage{"WhenOutside", "/segments/3/commands/0/when", "last",
-               "only a command of a backward segment"},
+               "'programs.train.segments[3].commands[0].when' is given, but "
+               "only a command of the micro-batches may have a 'when'"},
+        Damage{"WhenForwardSecond", "/segments/1/commands/0/when", "second",
+               "is 'second', expected first or last"},
         Damage{"WhenSecond", "/segments/2/commands/0/when", "second",
                "is 'second', expected first or last"},
         Damage{"SlotRingSmall", "/slots/10/ring", 64,

@@ -34,7 +34,8 @@ struct MemoryAccess {
 };
 
 /// Verifies that every operand of a command is the result of a kilnrt.slot, of
-/// a kilnrt.token, or of a valid kilnrt.view.
+/// a kilnrt.token, or of a valid kilnrt.view, and that a command with `when` is
+/// in micro-batches.
 llvm::LogicalResult verifyCommand(mlir::Operation *command);
 
 } // namespace kiln::rt
@@ -87,6 +88,16 @@ struct SegmentExecution {
 /// replaced by SegmentOrder::shortened().
 std::vector<SegmentExecution> executionsOf(ProgramOp program,
                                            bool shortened = false);
+
+/// Returns true if an execution of the segment of a command executes it.
+bool isExecuted(mlir::Operation *command, const SegmentExecution &execution);
+
+/// Returns true if a slot is live from a command of the last execution of the
+/// backward segment to a command after the micro-batches. All commands of
+/// segments that access such a slot are `when last`. Any other slot that is
+/// accessed both in and outside of micro-batches is live in all executions.
+bool beginsInLastExecution(SlotOp slot,
+                           const std::optional<MicrobatchCommands> &commands);
 
 /// Returns the first and the last command during which no other slot may share
 /// bytes with `slot`: its lifetime, or all commands of both segments if it has

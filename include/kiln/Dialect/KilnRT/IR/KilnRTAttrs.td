@@ -78,6 +78,15 @@ def KilnRT_Engine : I32EnumAttr<"Engine", "executor of the commands of a queue",
 }
 def KilnRT_EngineAttr : EnumAttr<KilnRT_Dialect, KilnRT_Engine, "engine">;
 
+def KilnRT_When : I32EnumAttr<"When", "executions of its segment in which a command is executed", [
+  I32EnumAttrCase<"Always", 0, "always">,
+  I32EnumAttrCase<"First", 1, "first">,
+  I32EnumAttrCase<"Last", 2, "last">]> {
+  let cppNamespace = "::kiln::rt";
+  let genSpecializedAttr = 0;
+}
+def KilnRT_WhenAttr : EnumAttr<KilnRT_Dialect, KilnRT_When, "when">;
+
 def KilnRT_TransferKind : I32EnumAttr<"TransferKind", "kind of transfer", [
   I32EnumAttrCase<"Copy", 0, "copy">,         // Between device memory and host memory.
   I32EnumAttrCase<"Send", 1, "send">,         // To another rank.

@@ -36,6 +36,13 @@ def CommandOpInterface : OpInterface<"CommandOpInterface"> {
     "::mlir::Value", "getSignaledToken", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<"The token for which the command blocks its queues, or null.",
     "::mlir::Value", "getAwaitedToken", (ins), [{}], [{ return {}; }]>,
+    InterfaceMethod<[{
+      The executions of its segment in which the command is executed. `Always`
+      outside of micro-batches.
+    }],
+    "::kiln::rt::When", "getWhen">,
+    InterfaceMethod<"Sets the executions in which the command is executed.",
+    "void", "setWhen", (ins "::kiln::rt::When":$when)>,
   ];
   let verify = [{ return ::kiln::rt::verifyCommand($_op); }];
 }

@@ -24,7 +24,10 @@ class KilnRT_Declaration<string mnemonic, list<Trait> traits = []>
     : KilnRT_Op<mnemonic, [HasParent<"::kiln::rt::ProgramOp">] # traits>;
 class KilnRT_Command<string mnemonic, list<Trait> traits = []>
     : KilnRT_Op<mnemonic, [ParentOneOf<["::kiln::rt::ProgramOp", "::kiln::rt::MicrobatchesOp"]>, CommandOpInterface,
-        DeclareOpInterfaceMethods<SymbolUserOpInterface>] # traits>;
+        DeclareOpInterfaceMethods<SymbolUserOpInterface>] # traits> {
+  /// The last argument of every command.
+  dag when = (ins DefaultValuedAttr<KilnRT_WhenAttr, "::kiln::rt::When::Always">:$when);
+}
 
 def KilnRT_Slot : TypeDef<KilnRT_Dialect, "Slot"> {
   let mnemonic = "slot";
@@ -273,16 +276,16 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
 
     Example: `kilnrt.launch @k on @compute (ro %x, wo %y)`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after,
+  let arguments = !con((ins FlatSymbolRefAttr:$kernel, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after,
     Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes,
     Optional<KilnRT_Slot>:$scratch, OptionalAttr<ArrayAttr>:$args,
     DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
     // The number of launches in a group. Only the first launch of a group has
     // this attribute.
-    OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group);
+    OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group), when);
   let assemblyFormat = [{
     $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` `` $accumulate^)?
-    (`scratch` `(` $scratch^ `)`)? (`group` $group^)? attr-dict
+    (`scratch` `(` $scratch^ `)`)? (`group` $group^)? (`when` `` $when^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -325,16 +328,16 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
 
     Example: `kilnrt.gemm on @compute (ro %a, ro %b, wo %c) grid [1, 1]`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$a, UnitAttr:$trans_a, KilnRT_Place:$b, UnitAttr:$trans_b, KilnRT_Place:$c,
+  let arguments = !con((ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$a, UnitAttr:$trans_a, KilnRT_Place:$b, UnitAttr:$trans_b, KilnRT_Place:$c,
     DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
     DenseI64ArrayAttr:$grid, OptionalAttr<StrAttr>:$library, Optional<KilnRT_Place>:$bias, Optional<KilnRT_Place>:$aux,
     OptionalAttr<FlatSymbolRefAttr>:$epilogue, Variadic<KilnRT_Place>:$epilogue_reads, Variadic<KilnRT_Place>:$epilogue_writes,
-    OptionalAttr<ArrayAttr>:$args, Optional<KilnRT_Slot>:$scratch);
+    OptionalAttr<ArrayAttr>:$args, Optional<KilnRT_Slot>:$scratch), when);
   let assemblyFormat = [{
     `on` $queue (`after` $after^)? ` ` `(` `ro` $a (`transposed` $trans_a^)? `,` `ro` $b (`transposed` $trans_b^)? `,` custom<Result>($c, $accumulate) `)`
     `grid` $grid (`library` $library^)? (`bias` `(` $bias^ `)`)? (`aux` `(` $aux^ `)`)?
     (`epilogue` $epilogue^ ` ` `` custom<Accesses>($epilogue_reads, $epilogue_writes))? (`args` $args^)?
-    (`scratch` `(` $scratch^ `)`)? attr-dict
+    (`scratch` `(` $scratch^ `)`)? (`when` `` $when^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -360,8 +363,8 @@ class KilnRT_BytesCommand<string mnemonic> : KilnRT_Command<mnemonic, [
 def KilnRT_FillOp : KilnRT_BytesCommand<"fill"> {
   let summary = "writes zeros";
   let description = "The place is dense (C1). Example: `kilnrt.fill on @compute (wo %y)`";
-  let arguments = (ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$to);
-  let assemblyFormat = "`on` $queue (`after` $after^)? ` ` `(` `wo` $to `)` attr-dict";
+  let arguments = !con((ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$to), when);
+  let assemblyFormat = "`on` $queue (`after` $after^)? ` ` `(` `wo` $to `)` (`when` `` $when^)? attr-dict";
   let extraClassDeclaration = "int64_t getBytes();";
 }
 def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
@@ -371,8 +374,8 @@ def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
 
     Example: `kilnrt.copy on @compute (ro %x, wo %y)`
   }];
-  let arguments = (ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$from, KilnRT_Place:$to);
-  let assemblyFormat = "`on` $queue (`after` $after^)? ` ` `(` `ro` $from `,` `wo` $to `)` attr-dict";
+  let arguments = !con((ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$from, KilnRT_Place:$to), when);
+  let assemblyFormat = "`on` $queue (`after` $after^)? ` ` `(` `ro` $from `,` `wo` $to `)` (`when` `` $when^)? attr-dict";
   let extraClassDeclaration = "int64_t getBytes();";
 }
 def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
@@ -387,9 +390,9 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
 
     Example: `kilnrt.begin copy %t on @copy_out after [@compute] (ro %x, wo %h)`
   }];
-  let arguments = (ins KilnRT_TransferKindAttr:$kind, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
-    OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes);
-  let assemblyFormat = "`` $kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) attr-dict";
+  let arguments = !con((ins KilnRT_TransferKindAttr:$kind, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
+    OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes), when);
+  let assemblyFormat = "`` $kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`when` `` $when^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Returns the number of bytes that are sent, copied or received.
@@ -409,8 +412,8 @@ def KilnRT_WaitOp : KilnRT_Command<"wait", [
 
     Example: `kilnrt.wait %t on @compute and [@host]`
   }];
-  let arguments = (ins KilnRT_Token:$token, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$too);
-  let assemblyFormat = "$token `on` $queue (`and` $too^)? attr-dict";
+  let arguments = !con((ins KilnRT_Token:$token, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$too), when);
+  let assemblyFormat = "$token `on` $queue (`and` $too^)? (`when` `` $when^)? attr-dict";
   let extraClassDeclaration = [{
     /// Returns `queue`, followed by the queues in `too`.
     ::llvm::SmallVector<::mlir::FlatSymbolRefAttr> getQueues();
@@ -425,6 +428,10 @@ def KilnRT_MicrobatchesOp : KilnRT_Declaration<"microbatches", [SingleBlock, NoT
     least the number of micro-batches in flight (C2): while a micro-batch is in
     flight, it owns the instance of its ring slot of each slot with a ring. The
     regions have only commands and views, and no block arguments (C3).
+
+    A command `when first` or `when last` is executed only in the first or only in
+    the last execution of its segment in the order, which need not be that of the
+    first or the last micro-batch.
 
     Example: `kilnrt.microbatches 4 order <"all-forward-first"> slots 4 forward { } backward { }`
   }];
