@@ -145,6 +145,32 @@ void PlanBuilder::delayUpdates(Block &block) {
 // Commands
 //===----------------------------------------------------------------------===//
 
+void Command::forEachAccess(
+    llvm::function_ref<void(int32_t, bool)> visit) const {
+  auto isRead = [&](size_t i) {
+    switch (kind) {
+    case Kind::Launch:
+      return i < op->getNumOperands();
+    case Kind::Gemm: {
+      // The result of the GEMM, place 2, follows its two operands.
+      size_t operands = cast<GemmOpInterface>(op).getEpilogueOperands().size();
+      return i < 2 || (i > 2 && i < 3 + operands);
+    }
+    case Kind::Fill:
+      return false;
+    case Kind::Copy:
+    case Kind::CopyStart:
+    case Kind::CopyWait:
+      return i == 0;
+    }
+    llvm_unreachable("unknown kind of command");
+  };
+  for (auto [i, place] : llvm::enumerate(places))
+    visit(place.buffer, !isRead(i));
+  if (scratch >= 0)
+    visit(scratch, true);
+}
+
 void PlanBuilder::emitCopy(Place from, Place to, Type type) {
   Command copy;
   copy.kind = Command::Kind::Copy;
@@ -453,7 +479,8 @@ LogicalResult PlanBuilder::visit(Operation *op) {
 }
 
 /// Extends the lifetime of each buffer that is accessed both in and outside of
-/// micro-batches to both segments. If several micro-batches may be in flight,
+/// micro-batches to both segments, unless it begins in the last execution of
+/// the backward segment. If several micro-batches may be in flight,
 /// gives each buffer that is accessed in both segments, but only in them, an
 /// instance per ring slot. Reports an error if a residual needs instances, but
 /// is also accessed outside of micro-batches.
@@ -463,21 +490,34 @@ LogicalResult PlanBuilder::spanMicrobatches() {
   int64_t slots = op.getSegmentOrder().slots(op.getCount());
   // The caller writes inputs before the first command and reads outputs after
   // the last one, and all micro-batches add to the same sums.
-  llvm::SmallDenseSet<int32_t> inputs, shared;
+  llvm::SmallDenseSet<int32_t> inputs, outputs, shared;
   for (const Boundary &input : plan.inputs)
     inputs.insert(input.place.buffer);
   for (const Boundary &output : plan.outputs)
-    shared.insert(output.place.buffer);
+    outputs.insert(output.place.buffer);
+  auto isBoundary = [&](int32_t buffer) {
+    return inputs.contains(buffer) || outputs.contains(buffer);
+  };
+  shared = outputs;
   for (Value sum : op.getSums())
     shared.insert(places.lookup(sum).buffer);
-  llvm::DenseSet<int32_t> inBackward;
+  // Buffers that commands of the backward segment access, and those that they
+  // access in more than its last execution.
+  llvm::DenseSet<int32_t> inBackward, inSeveral;
   for (const Command &command :
        ArrayRef(plan.commands).slice(backward, end - backward))
-    for (const Place &place : command.places)
+    for (const Place &place : command.places) {
       inBackward.insert(place.buffer);
+      if (command.when != rt::When::Last)
+        inSeveral.insert(place.buffer);
+    }
   for (auto [i, buffer] : llvm::enumerate(plan.buffers)) {
     auto index = static_cast<int32_t>(i);
     if (buffer.state || buffer.last < begin || buffer.first >= end)
+      continue;
+    bool beginsInLast = buffer.first >= backward && buffer.last >= end &&
+                        !inSeveral.contains(index) && !shared.contains(index);
+    if (beginsInLast)
       continue;
     bool isResidual = buffer.first >= begin && buffer.first < backward &&
                       inBackward.contains(index) && !inputs.contains(index);
@@ -491,6 +531,16 @@ LogicalResult PlanBuilder::spanMicrobatches() {
                << slots << " micro-batches in flight";
       buffer.first = std::min(buffer.first, begin);
       buffer.last = std::max(buffer.last, end - 1);
+      // A lifetime within the segments would be one per micro-batch. If no
+      // command outside of them accesses the sum, because all have moved into
+      // the last execution, extend the lifetime by a command.
+      if (!isBoundary(index) && buffer.first == begin &&
+          buffer.last == end - 1) {
+        if (end < static_cast<int64_t>(plan.commands.size()))
+          buffer.last = end;
+        else
+          buffer.first = std::max<int64_t>(begin - 1, 0);
+      }
     } else if (isResidual && slots > 1) {
       buffer.instances = slots;
       buffer.ringStride = static_cast<int64_t>(
@@ -571,6 +621,7 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
     plan.outputs.push_back(
         {program.getOutputName(i).str(), place, value.getType(), {}});
   }
+  moveIntoMicrobatches(plan);
   if (failed(computeLifetimes()))
     return failure();
   return std::move(plan);

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // BufferPlaces.cpp assigns places to values. BufferPlan.cpp creates commands
-// and computes lifetimes.
+// and computes lifetimes. MoveIntoMicrobatches.cpp changes the order of
+// commands before their lifetimes are computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,6 +88,11 @@ private:
   /// Copies of new values into states that were not updated in place.
   std::vector<StateCopy> stateCopies;
 };
+
+/// Moves commands that are before or after the micro-batches, and start or wait
+/// for transfers, into the first or the last execution of a segment. The plan
+/// must not have lifetimes yet.
+void moveIntoMicrobatches(ProgramPlan &plan);
 
 } // namespace kiln
 

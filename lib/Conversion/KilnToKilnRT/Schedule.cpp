@@ -323,6 +323,9 @@ void Scheduler::emitCommands(ArrayRef<Command> commands) {
                          /*too=*/ArrayAttr());
       break;
     }
+    if (command.when != rt::When::Always)
+      cast<rt::CommandOpInterface>(*std::prev(builder.getInsertionPoint()))
+          .setWhen(command.when);
   }
 }
 

@@ -91,7 +91,7 @@ def other_queue_waits():
         between = [line for line in lines[at + 1 : i] if line is not lines[wait]]
         if queue in queues and len(queues) > 1 and not any("kilnrt.wait" in line for line in between):
             queues.remove(queue)
-            yield changed(wait, re.sub(r" on .*", f" on {queues[0]}", lines[wait]))
+            yield changed(wait, re.sub(r" on @\w+( and \[.*?\])?", f" on {queues[0]}", lines[wait]))
 
 
 def unawaited():
@@ -158,7 +158,11 @@ missed = 0
 for what, kinds, expected in (
     ("a wait after a command that touches the copy's destination", late_waits(), f"{UNORDERED}|{LIVES}"),
     ("a wait that holds up another queue", other_queue_waits(), UNORDERED),
-    ("a transfer that nothing waits for", unawaited(), f"{UNORDERED}|no kilnrt.wait waits for"),
+    (
+        "a transfer that nothing waits for",
+        unawaited(),
+        f"{UNORDERED}|no kilnrt.wait waits for|a token that no preceding command signals",
+    ),
     ("a command in no order with another queue's", unordered(), UNORDERED),
     ("a slot where another one lives", moved_slots(), "is live at the same time"),
     ("a slot whose life is a command too short", short_lives(), LIVES),

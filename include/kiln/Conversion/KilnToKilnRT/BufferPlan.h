@@ -47,7 +47,8 @@ struct Buffer {
   rt::SlotClass slotClass = rt::SlotClass::Activation;
   int64_t bytes = 0;
   /// First and last command of the lifetime. A buffer that is used both in and
-  /// outside of micro-batches is live in both of their segments.
+  /// outside of micro-batches is live in both of their segments, unless they
+  /// use it only in the last execution of the backward segment.
   int64_t first = INT64_MAX, last = -1;
   /// The number of instances, and the bytes from one instance to the next.
   /// There is one instance per ring slot if the buffer is live in both segments
@@ -92,6 +93,14 @@ struct Command {
   /// the result in the first execution of the segment and adds to it in all
   /// later ones.
   int64_t beta = 0;
+  /// The executions of its segment in which the command is executed; Always
+  /// outside of micro-batches.
+  rt::When when = rt::When::Always;
+
+  /// Calls `visit` for each buffer that the command reads or writes. A copy
+  /// accesses its source and its destination at its start and at its wait.
+  void forEachAccess(
+      llvm::function_ref<void(int32_t buffer, bool writes)> visit) const;
 };
 
 struct Boundary {

@@ -26,6 +26,10 @@
 
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
+#include "llvm/ADT/SmallPtrSet.h"
+
+#include <algorithm>
+
 namespace kiln {
 #define GEN_PASS_DEF_OFFLOADSTATES
 #include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
@@ -61,6 +65,7 @@ private:
   CopyOutOp beginOut(Value value);
   Value waitFor(Operation *copy);
   void returnToDevice(Operation *update);
+  void orderUpdates();
   void moveUpdates();
   void sendBack();
   void addMirrors();
@@ -158,23 +163,101 @@ Operation *StateOffloader::lastReader(StringAttr state) {
   return last;
 }
 
+/// Returns the op in the body of micro-batches that completes a sum over them,
+/// or null if `value` is no such sum.
+static Operation *completionOf(Value value) {
+  auto microbatches = value.getDefiningOp<MicrobatchesOp>();
+  if (!microbatches)
+    return nullptr;
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  return microbatches.getYieldedSums()[number].getDefiningOp();
+}
+
+/// If each update reads a gradient that is a sum over micro-batches, moves the
+/// updates into the order in which the last micro-batch completes the
+/// gradients. Their copies then complete in the order in which the updates need
+/// them.
+void StateOffloader::orderUpdates() {
+  auto completion = [](const Update &update) -> Operation * {
+    for (Value operand : update.op->getOperands())
+      if (Operation *op = completionOf(operand))
+        return op;
+    return nullptr;
+  };
+  Block *body = nullptr;
+  for (const Update &update : updates) {
+    Operation *done = completion(update);
+    // An update whose results other ops read cannot move to the end.
+    if (!done || (body && done->getBlock() != body) ||
+        !llvm::all_of(update.op->getUsers(), llvm::IsaPred<WriteOp, ReturnOp>))
+      return;
+    body = done->getBlock();
+  }
+  llvm::sort(updates, [&](const Update &a, const Update &b) {
+    Operation *doneA = completion(a), *doneB = completion(b);
+    return doneA == doneB ? a.op->isBeforeInBlock(b.op)
+                          : doneA->isBeforeInBlock(doneB);
+  });
+  for (Update &update : updates) {
+    update.op->moveBefore(train.getReturn());
+    for (Operation *user : update.op->getUsers())
+      if (isa<WriteOp>(user))
+        user->moveBefore(train.getReturn());
+  }
+}
+
+/// Returns true if an update depends on sums over micro-batches in addition to
+/// the gradients that are copied for it, such as on the norm of all gradients.
+static bool readsOtherSums(Operation *update) {
+  SmallVector<Value> values;
+  for (Value operand : update->getOperands())
+    if (!operand.getDefiningOp<CopyWaitOp>())
+      values.push_back(operand);
+  llvm::SmallPtrSet<Operation *, 16> visited;
+  while (!values.empty()) {
+    Operation *op = values.pop_back_val().getDefiningOp();
+    if (isa_and_nonnull<MicrobatchesOp>(op))
+      return true;
+    if (op && visited.insert(op).second)
+      llvm::append_range(values, op->getOperands());
+  }
+  return false;
+}
+
 /// Moves the updates to the host. Each update waits for the copy of its
 /// gradient only after the next kGradientsUnderWay copies of gradients have
-/// started, so that copies overlap with the backward pass.
+/// started, so that copies overlap with the backward pass. All copies of sums
+/// over micro-batches could start at once; unless an update depends on several
+/// sums, a copy starts only after the updates of earlier gradients, so that few
+/// gradients are on the host at a time.
 void StateOffloader::moveUpdates() {
   ReturnOp end = train.getReturn();
-  SmallVector<std::pair<Operation *, size_t>> copies;
+  struct Gradient {
+    OpOperand *operand;
+    size_t update;
+  };
+  SmallVector<Gradient> gradients;
   for (auto [i, update] : llvm::enumerate(updates))
     for (OpOperand &operand : update.op->getOpOperands()) {
       Value value = operand.get();
       auto read = value.getDefiningOp<ReadOp>();
-      if (tensorTypeOf(value).getRank() == 0 ||
-          (read && movedStates.contains(read.getStateAttr().getAttr())))
-        continue;
-      copies.push_back({beginOut(value), i});
-      builder.setInsertionPoint(update.op);
-      operand.set(waitFor(copies.back().first));
+      if (tensorTypeOf(value).getRank() > 0 &&
+          !(read && movedStates.contains(read.getStateAttr().getAttr())))
+        gradients.push_back({&operand, i});
     }
+  // All sums over micro-batches are results of one op. Of copies that are
+  // inserted after the same op, the one that is inserted last is the first.
+  bool isReversed = llvm::any_of(gradients, [](const Gradient &gradient) {
+    return completionOf(gradient.operand->get());
+  });
+  if (isReversed)
+    std::reverse(gradients.begin(), gradients.end());
+  SmallVector<std::pair<Operation *, size_t>> copies;
+  for (auto [operand, i] : gradients) {
+    copies.push_back({beginOut(operand->get()), i});
+    builder.setInsertionPoint(updates[i].op);
+    operand->set(waitFor(copies.back().first));
+  }
   llvm::sort(copies, [](const auto &a, const auto &b) {
     return a.first->isBeforeInBlock(b.first);
   });
@@ -198,6 +281,13 @@ void StateOffloader::moveUpdates() {
       if (op->isBeforeInBlock(anchor))
         op->moveBefore(anchor);
   }
+  if (isReversed && !llvm::any_of(updates, [](const Update &update) {
+        return readsOtherSums(update.op);
+      }))
+    for (size_t i = kGradientsUnderWay; i < copies.size(); ++i) {
+      Operation *before = copies[i - kGradientsUnderWay + 1].first;
+      copies[i].first->moveBefore(*before->getResult(0).user_begin());
+    }
   for (Update &update : updates) {
     for (Value result : update.op->getResults())
       setMemory(result, MemorySpace::Host);
@@ -338,6 +428,7 @@ void StateOffloader::run() {
           state.getRole() == Role::Optimizer)
         moveToHost(state);
   }
+  orderUpdates();
   if (optimizer)
     moveUpdates();
   else

@@ -205,6 +205,76 @@ kiln.program @microbatches(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f
 
 // -----
 
+// If gradients are sums over micro-batches, updates are in the order in which a
+// micro-batch completes the sums. At most two gradients are on the host at a time.
+// OPT-LABEL: kiln.program @several
+// OPT: [[G:%.+]]:3 = kiln.microbatches
+// OPT: kiln.yield
+// OPT-NEXT: }
+// OPT-NEXT: [[FC:%.+]] = kiln.copy_out [[G]]#2
+// OPT-NEXT: [[FB:%.+]] = kiln.copy_out [[G]]#1
+// OPT-NEXT: [[HC:%.+]] = kiln.copy_wait [[FC]], [[G]]#2
+// OPT-NEXT: kiln.sgd {{%.+}}, [[HC]],
+// OPT-NEXT: kiln.copy_in
+// OPT-NEXT: kiln.write @c,
+// OPT-NEXT: [[FA:%.+]] = kiln.copy_out [[G]]#0
+// OPT-NEXT: [[HB:%.+]] = kiln.copy_wait [[FB]], [[G]]#1
+// OPT-NEXT: kiln.sgd {{%.+}}, [[HB]],
+// OPT-NEXT: kiln.copy_in
+// OPT-NEXT: kiln.write @b,
+// OPT-NEXT: [[HA:%.+]] = kiln.copy_wait [[FA]], [[G]]#0
+// OPT-NEXT: kiln.sgd {{%.+}}, [[HA]],
+// PAR-LABEL: kiln.program @several
+// BOTH-LABEL: kiln.program @several
+// NONE-LABEL: kiln.program @several
+kiln.state @a : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @b : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @c : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @several(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) attributes {kind = #kiln.program_kind<train>} {
+  %a = kiln.read @a : tensor<4x4xf32>
+  %b = kiln.read @b : tensor<4x4xf32>
+  %c = kiln.read @c : tensor<4x4xf32>
+  %g:3 = kiln.microbatches sliced(%x) count 2 : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  ^bb0(%part: tensor<2x4xf32>, %p: tensor<4x4xf32>, %q: tensor<4x4xf32>, %r: tensor<4x4xf32>):
+    %r1 = kiln.matmul %part, %part accumulate %r trans_a : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %q1 = kiln.matmul %part, %part accumulate %q trans_a : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %p1 = kiln.matmul %part, %part accumulate %p trans_a : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    kiln.yield %p1, %q1, %r1 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+  }
+  %a1 = kiln.sgd %a, %g#0, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.write @a, %a1 : tensor<4x4xf32>
+  %b1 = kiln.sgd %b, %g#1, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.write @b, %b1 : tensor<4x4xf32>
+  %c1 = kiln.sgd %c, %g#2, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.write @c, %c1 : tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+// An update stays before the readers of its result.
+// PAR-LABEL: kiln.program @read_result
+// PAR: kiln.sgd
+// PAR: kiln.relu
+// OPT-LABEL: kiln.program @read_result
+// BOTH-LABEL: kiln.program @read_result
+// NONE-LABEL: kiln.program @read_result
+kiln.state @w : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @read_result(%x: tensor<4x4xf32> {kiln.name = "x"}, %one: tensor<f64> {kiln.name = "one"}, %lr: tensor<f64> {kiln.name = "lr"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %w = kiln.read @w : tensor<4x4xf32>
+  %g = kiln.microbatches sliced(%x) count 2 : (tensor<4x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%part: tensor<2x4xf32>, %sum: tensor<4x4xf32>):
+    %s = kiln.matmul %part, %part accumulate %sum trans_a : (tensor<2x4xf32>, tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    kiln.yield %s : tensor<4x4xf32>
+  }
+  %w1 = kiln.sgd %w, %g, %one, %lr {weight_decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f64>, tensor<f64>) -> tensor<4x4xf32>
+  kiln.write @w, %w1 : tensor<4x4xf32>
+  %z = kiln.relu %w1 : tensor<4x4xf32>
+  kiln.return %z : tensor<4x4xf32>
+}
+
+// -----
+
 // A mirror leaves the names of the model alone.
 // OPT: kiln.state @w.device : tensor<2x2xf32>
 // OPT: kiln.state @[[MIRROR:w.device_[0-9]+]] : {{.*}}of = @w, role = #kiln.role<mirror>

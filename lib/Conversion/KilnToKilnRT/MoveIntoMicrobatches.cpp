@@ -1,0 +1,239 @@
+//===- MoveIntoMicrobatches.cpp - Commands of one execution ---------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Moves commands from before and after the micro-batches into a segment, where
+// only its first or only its last execution executes them:
+//
+//   begin                     begin
+//   wait %a                   ...
+//   ...                       ...
+//   forward                   forward
+//     ...                       ...
+//     use (%a)                  wait %a              when first
+//                       -->     use (%a)
+//   backward                  backward
+//     add to the sum %g         add to the sum %g
+//     ...                       copy %g to the host  when last
+//   end                         ...
+//   copy %g to the host       end
+//
+// Transfers then overlap with the commands of the first and of the last
+// micro-batch. A command after the micro-batches moves if it starts a copy or
+// accesses the host, or if such a command depends on it, and if other commands
+// of the backward segment remain after it. Moved commands keep their order. At
+// least one command stays outside of the micro-batches, so that a buffer that
+// is live in all of them can have a lifetime that is not within them.
+//
+// Two commands depend on each other if both access a buffer and one of them
+// writes it. A copy accesses its source and its destination at its start and
+// at its wait.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanBuilder.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// The last position at which each buffer was read, and at which it was
+/// written.
+class LastAccesses {
+public:
+  static constexpr int64_t never = -1;
+
+  void add(const Command &command, int64_t position) {
+    command.forEachAccess([&](int32_t buffer, bool writes) {
+      auto &last = writes ? written : read;
+      int64_t &known = last.try_emplace(buffer, never).first->second;
+      known = std::max(known, position);
+    });
+  }
+  /// Returns the last position of a command on which `command` depends.
+  int64_t before(const Command &command) const {
+    int64_t position = never;
+    auto look = [&](const llvm::DenseMap<int32_t, int64_t> &last,
+                    int32_t buffer) {
+      if (auto found = last.find(buffer); found != last.end())
+        position = std::max(position, found->second);
+    };
+    command.forEachAccess([&](int32_t buffer, bool writes) {
+      look(written, buffer);
+      if (writes)
+        look(read, buffer);
+    });
+    return position;
+  }
+  /// Returns true if `command` and one of the commands depend on each other.
+  bool conflictWith(const Command &command) const {
+    return before(command) != never;
+  }
+
+private:
+  llvm::DenseMap<int32_t, int64_t> read, written;
+};
+
+class MicrobatchMover {
+public:
+  explicit MicrobatchMover(ProgramPlan &plan)
+      : plan(plan), commands(plan.commands), bounds(plan.microbatches) {}
+  void delayWaits();
+  void advanceTransfers();
+
+private:
+  std::vector<bool> findMovable() const;
+  bool isTransfer(const Command &command) const;
+  int64_t firstUse(int64_t wait) const;
+  /// Returns the accesses of the backward segment. Positions are indices of
+  /// commands.
+  LastAccesses accessesOfBackward() const {
+    LastAccesses accesses;
+    for (int64_t i = bounds.backward; i < bounds.end; ++i)
+      accesses.add(commands[i], i);
+    return accesses;
+  }
+
+  ProgramPlan &plan;
+  std::vector<Command> &commands;
+  PlannedMicrobatches &bounds;
+};
+
+} // namespace
+
+/// Returns the first command after a wait that depends on the wait, if that is
+/// a command of micro-batches. Otherwise returns -1.
+int64_t MicrobatchMover::firstUse(int64_t wait) const {
+  LastAccesses own;
+  own.add(commands[wait], 0);
+  for (int64_t i = wait + 1; i < bounds.end; ++i)
+    if (own.conflictWith(commands[i]))
+      return i < bounds.forward ? -1 : i;
+  return -1;
+}
+
+/// Moves waits into the segment that needs the copy first.
+void MicrobatchMover::delayWaits() {
+  /// The waits to be inserted before a command of the micro-batches.
+  llvm::DenseMap<int64_t, SmallVector<Command, 1>> before;
+  std::vector<Command> ordered;
+  ordered.reserve(commands.size());
+  for (int64_t i = 0; i < bounds.forward; ++i) {
+    int64_t use =
+        commands[i].kind == Command::Kind::CopyWait ? firstUse(i) : -1;
+    if (use < 0) {
+      ordered.push_back(std::move(commands[i]));
+      continue;
+    }
+    commands[i].when = rt::When::First;
+    before[use].push_back(std::move(commands[i]));
+  }
+  if (before.empty()) {
+    std::move(commands.begin() + bounds.forward, commands.end(),
+              std::back_inserter(ordered));
+    commands = std::move(ordered);
+    return;
+  }
+  PlannedMicrobatches moved = bounds;
+  moved.forward = static_cast<int64_t>(ordered.size());
+  for (int64_t i = bounds.forward, e = commands.size(); i < e; ++i) {
+    if (i == bounds.backward)
+      moved.backward = static_cast<int64_t>(ordered.size());
+    if (auto found = before.find(i); found != before.end())
+      llvm::move(found->second, std::back_inserter(ordered));
+    ordered.push_back(std::move(commands[i]));
+    if (i + 1 == bounds.end)
+      moved.end = static_cast<int64_t>(ordered.size());
+  }
+  commands = std::move(ordered);
+  bounds = moved;
+}
+
+/// Returns true for the start of a copy, and for a command that accesses the
+/// host.
+bool MicrobatchMover::isTransfer(const Command &command) const {
+  if (command.kind == Command::Kind::CopyWait)
+    return false;
+  return command.kind == Command::Kind::CopyStart ||
+         llvm::any_of(command.places, [&](const Place &place) {
+           return plan.buffers[place.buffer].memory == MemorySpace::Host;
+         });
+}
+
+/// Returns which commands after the micro-batches can move, indexed from the
+/// first of them.
+std::vector<bool> MicrobatchMover::findMovable() const {
+  auto end = static_cast<int64_t>(commands.size());
+  std::vector<bool> movable(end - bounds.end);
+  LastAccesses inside = accessesOfBackward(), staying;
+  for (int64_t i = bounds.end; i < end; ++i) {
+    int64_t position = inside.before(commands[i]);
+    // Stay if no command would remain after the new position, or if an earlier
+    // command that stays has to precede this one.
+    bool moves = position != LastAccesses::never && position < bounds.end - 1 &&
+                 !staying.conflictWith(commands[i]);
+    movable[i - bounds.end] = moves;
+    if (moves)
+      inside.add(commands[i], position);
+    else
+      staying.add(commands[i], i);
+  }
+  return movable;
+}
+
+/// Moves transfers, and the commands that they depend on, into the last
+/// execution of the backward segment.
+void MicrobatchMover::advanceTransfers() {
+  std::vector<bool> moves = findMovable();
+  LastAccesses inside = accessesOfBackward();
+  // A command moves together with the commands that depend on it. Visit these
+  // first.
+  LastAccesses needed;
+  for (int64_t i = static_cast<int64_t>(commands.size()) - 1; i >= bounds.end;
+       --i) {
+    auto &&move = moves[i - bounds.end];
+    move =
+        move && (isTransfer(commands[i]) || needed.conflictWith(commands[i]));
+    if (move)
+      needed.add(commands[i], 0);
+  }
+  if (bounds.forward == 0 && !moves.empty() &&
+      llvm::all_of(moves, [](bool move) { return move; }))
+    moves.back() = false;
+  std::vector<Command> ordered, staying;
+  ordered.reserve(commands.size());
+  int64_t next = 0;
+  /// Appends the commands of micro-batches up to `last`.
+  auto appendUpTo = [&](int64_t last) {
+    for (; next <= last; ++next)
+      ordered.push_back(std::move(commands[next]));
+  };
+  for (int64_t i = bounds.end, e = commands.size(); i < e; ++i) {
+    if (!moves[i - bounds.end]) {
+      staying.push_back(std::move(commands[i]));
+      continue;
+    }
+    appendUpTo(inside.before(commands[i]));
+    commands[i].when = rt::When::Last;
+    inside.add(commands[i], next - 1);
+    ordered.push_back(std::move(commands[i]));
+  }
+  appendUpTo(bounds.end - 1);
+  bounds.end = static_cast<int64_t>(ordered.size());
+  llvm::move(staying, std::back_inserter(ordered));
+  commands = std::move(ordered);
+}
+
+void kiln::moveIntoMicrobatches(ProgramPlan &plan) {
+  if (!plan.microbatches.op)
+    return;
+  MicrobatchMover mover(plan);
+  mover.delayWaits();
+  mover.advanceTransfers();
+}
