@@ -59,13 +59,19 @@ static LiveCurve followProgram(rt::ProgramOp program) {
   return curve;
 }
 
-void kiln::markLeads(ModuleOp module, const Proposal &proposal) {
-  if (!proposal.lead)
+void kiln::markReads(ModuleOp module, const Proposal &proposal) {
+  if (!proposal.lead && proposal.kept.empty())
     return;
-  auto leads = DenseI64ArrayAttr::get(module.getContext(), *proposal.lead);
+  Builder builder(module.getContext());
   for (ProgramOp program : module.getOps<ProgramOp>())
-    for (ReadOp read : readsAcross(program))
-      read->setAttr(kPrefetchAttr, leads);
+    for (ReadOp read : readsAcross(program)) {
+      if (proposal.lead)
+        read->setAttr(kPrefetchAttr,
+                      builder.getDenseI64ArrayAttr(*proposal.lead));
+      if (program.getKind() == ProgramKind::Train &&
+          llvm::is_contained(proposal.kept, read.getStateAttr().getAttr()))
+        read->setAttr(kKeepAttr, builder.getUnitAttr());
+    }
 }
 
 MemoryPlanner::MemoryPlanner(ModuleOp module, const Machine &machine,
@@ -95,7 +101,7 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
   if (offloads)
     numberForwardOps(train);
   applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
-  markLeads(*copy, proposal);
+  markReads(*copy, proposal);
   train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
   // Stop before copies are placed, because the values to offload are not yet
   // chosen.
@@ -150,6 +156,7 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
     // Abandon the proposal if it is estimated to be slower than the fastest
     // plan. The threshold allows for the error of the estimate, a few per cent.
     if (solution.fits() && solution.seconds > kPruneRatio * fastest) {
+      skipsSome |= hasLimit() && fastest == limit;
       proposal.height = std::numeric_limits<int64_t>::max();
       return Status();
     }

@@ -17,6 +17,7 @@
 
 #include "Planning.h"
 
+#include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Report/PlanReport.h"
 
 using namespace mlir;
@@ -32,6 +33,9 @@ static constexpr int64_t kMostInputOnlyStages = 128;
 /// between the start of the copy of a parameter and the first reader of the
 /// copy.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
+/// Number of rungs by which the highest rung that fits may differ from the
+/// estimate that assumes a constant difference of arena and chain budget.
+static constexpr int64_t kRungError = 4;
 /// Number of bisection steps that find the intersection of the two bounds in
 /// boundOf().
 static constexpr int kBisections = 16;
@@ -128,6 +132,35 @@ Status MemoryPlanner::priceNamed() {
   return Status();
 }
 
+/// Returns the step time of a rung according to the chain.
+double MemoryPlanner::estimateRung(Ladder &ladder, int64_t index) {
+  auto plan = ladder.plans->plan(ladder.budget(index));
+  return plan
+             ? plain.seconds + std::max(0.0, plan->time - ladder.keepAllSeconds)
+             : plain.seconds;
+}
+
+/// Returns the highest rung that fits if the arena of each rung exceeds its
+/// chain budget by `extra` bytes.
+int64_t MemoryPlanner::guessRung(const Ladder &ladder, int64_t extra) {
+  int64_t guess = 0;
+  while (guess < ladder.rungCount &&
+         ladder.budget(guess + 1) + extra <= request.budget)
+    ++guess;
+  return guess;
+}
+
+/// Returns false if the rungs that fit are probably not faster than `limit`,
+/// given the difference of arena and chain budget, and the error of
+/// estimateRung(), of a rung that has been measured.
+bool MemoryPlanner::canBeatLimit(Ladder &ladder, int64_t extra, double error) {
+  if (!hasLimit() || inFlight > 1 || request.offloadActivations)
+    return true;
+  int64_t highest =
+      std::min(guessRung(ladder, extra) + kRungError, ladder.rungCount);
+  return estimateRung(ladder, highest) + error < limit;
+}
+
 /// Stores in `low` the index of the highest rung that fits, or -1 if none fits.
 /// Stores in `extra` the arena height of the last rung examined minus the chain
 /// budget of that rung. This difference varies little between rungs and guides
@@ -138,16 +171,18 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
   low = -1;
   extra = plain.height - ladder.highest;
   while (low + 1 < high) {
-    int64_t guess = 0;
-    while (guess < ladder.rungCount &&
-           ladder.budget(guess + 1) + extra <= request.budget)
-      ++guess;
-    guess = std::clamp(guess, low + 1, high - 1);
+    int64_t guess = std::clamp(guessRung(ladder, extra), low + 1, high - 1);
     auto proposal = rung(ladder, guess);
     if (!proposal.ok())
       return proposal.status();
     extra = (*proposal)->height - ladder.budget(guess);
     ((*proposal)->height <= request.budget ? low : high) = guess;
+    if (!canBeatLimit(ladder, extra,
+                      (*proposal)->seconds - estimateRung(ladder, guess))) {
+      skipsSome = true;
+      low = -1;
+      break;
+    }
   }
   return Status();
 }
@@ -224,20 +259,20 @@ void MemoryPlanner::forEachProposal(
 
 /// Returns a lower bound on the step time of all plans of the ladder: the time
 /// of the plan that keeps everything if several micro-batches are in flight.
-/// Otherwise, let B be
-/// the budget and r(B) a lower bound on the step time without offloading. The
-/// result is r(B) if offloading is not allowed. Otherwise, let Y be the peak
-/// bytes that a plan stores on the host, and c(Y) the time to copy Y bytes to
-/// the host and back. The step takes at least max(c(Y), r(B + Y)). As a
-/// function of Y, c(Y) increases and r(B + Y) decreases, so the maximum is
-/// smallest where c(Y) = r(B + Y). The result is this smallest value.
-double MemoryPlanner::boundOf(const Ladder &ladder) {
+/// Otherwise, let B be the budget and r(B) a lower bound on the step time
+/// without offloading. The result is r(B) if offloading is not allowed.
+/// Otherwise, let Y be the peak bytes that a plan stores on the host, and c(Y)
+/// the time to copy Y bytes to the host and back. The step takes at least
+/// max(c(Y), r(B + Y)). As a function of Y, c(Y) increases and r(B + Y)
+/// decreases, so the maximum is smallest where c(Y) = r(B + Y). The result is
+/// this smallest value.
+double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
   if (inFlight > 1)
     return plain.seconds;
   auto repeating = [&](double more) {
-    double chain = relaxedTimeBound(
-        ladder.menus.chain, request.budget - plain.height + ladder.highest +
-                                static_cast<int64_t>(more));
+    double chain = relaxedTimeBound(ladder.menus.chain,
+                                    budget - plain.height + ladder.highest +
+                                        static_cast<int64_t>(more));
     return plain.seconds + std::max(0.0, chain - ladder.keepAllSeconds);
   };
   if (!request.offloadActivations)
@@ -246,7 +281,7 @@ double MemoryPlanner::boundOf(const Ladder &ladder) {
     return machine.linkSeconds(bytes, LinkDirection::ToHost) +
            machine.linkSeconds(bytes, LinkDirection::ToDevice);
   };
-  double low = 0, high = std::max<double>(0, plain.height - request.budget);
+  double low = 0, high = std::max<double>(0, plain.height - budget);
   for (int step = 0; step < kBisections; ++step) {
     double middle = (low + high) / 2;
     (repeating(middle) >= copying(middle) ? low : high) = middle;
@@ -257,11 +292,12 @@ double MemoryPlanner::boundOf(const Ladder &ladder) {
 /// Selects the best prefetch distance for parameters on the host from a few
 /// candidates. The best distance hardly depends on which values the plan
 /// recomputes and offloads.
-Status MemoryPlanner::tuneLeads(const Proposal *&best) {
-  if (llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
-        return memoryOf(state.getType()) == MemorySpace::Host &&
-               state.getRole() != Role::Optimizer;
-      }))
+Status MemoryPlanner::tuneLeads() {
+  // If all reads share one copy per state, there is no distance to choose.
+  bool copies =
+      llvm::any_of(readsAcross(trainProgram(module)),
+                   [](ReadOp read) { return !read->hasAttr(kKeepAttr); });
+  if (!copies)
     return Status();
   for (int64_t lead : kLeads) {
     Proposal &trial = others.emplace_back(*best);
@@ -275,7 +311,7 @@ Status MemoryPlanner::tuneLeads(const Proposal *&best) {
 }
 
 /// Finds the fastest proposal that fits; sets `best` to null if there is none.
-Status MemoryPlanner::choose(const Proposal *&best) {
+Status MemoryPlanner::choose() {
   best = nullptr;
   if (fits(plain)) {
     best = &plain;
@@ -293,6 +329,10 @@ Status MemoryPlanner::choose(const Proposal *&best) {
       // than the best proposal so far.
       if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
         continue;
+      if (hasLimit() && boundOf(ladder) >= limit) {
+        skipsSome = true;
+        continue;
+      }
       Status status =
           request.offloadActivations ? searchOffloaded(ladder) : climb(ladder);
       if (!status.ok())
@@ -305,7 +345,7 @@ Status MemoryPlanner::choose(const Proposal *&best) {
         return proposal.status();
   }
   findBest();
-  if (!best || ops <= kSmallOps) {
+  if ((!best && !skipsSome) || ops <= kSmallOps) {
     if (Status status = priceNamed(); !status.ok())
       return status;
     findBest();
@@ -313,38 +353,69 @@ Status MemoryPlanner::choose(const Proposal *&best) {
   return Status();
 }
 
-Status MemoryPlanner::run() {
+/// Measures the proposal that recomputes and offloads nothing.
+Status MemoryPlanner::measurePlain(LiveCurve &curve) {
   StageChain stages(trainProgram(module));
   for (auto op : trainProgram(module).getBlock().getOps<MicrobatchesOp>())
     inFlight = op.getSegmentOrder().slots(op.getCount());
   plain.schedule = *namedSchedule("none", stages);
-  LiveCurve curve;
   if (Status status = measure(plain, /*keepsAll=*/true, &curve); !status.ok())
     return status;
   plain.bound = plain.seconds;
+  trainProgram(module).walk([&](Operation *) { ++ops; });
+  return Status();
+}
 
-  const Proposal *best = nullptr;
-  if (!choosesRecompute(request)) {
+Status MemoryPlanner::addLadders(const LiveCurve &curve) {
+  if (StageChain(trainProgram(module)).size() > 0)
+    for (StageCut cut : {StageCut::Layers, StageCut::Everywhere})
+      if (Status status = addLadder(cut, curve); !status.ok())
+        return status;
+  return Status();
+}
+
+Result<PlanOutlook> MemoryPlanner::outlook(
+    llvm::function_ref<int64_t(int64_t height)> chooseBudget) {
+  LiveCurve curve;
+  if (Status status = measurePlain(curve); !status.ok())
+    return status;
+  PlanOutlook outlook = {plain.seconds, plain.height, plain.hostHeight,
+                         plain.seconds};
+  int64_t budget = chooseBudget(plain.height);
+  if (plain.height <= budget || !choosesRecompute(request))
+    return outlook;
+  if (Status status = addLadders(curve); !status.ok())
+    return status;
+  double bound = std::numeric_limits<double>::infinity();
+  for (const Ladder &ladder : ladders)
+    bound = std::min(bound, boundOf(ladder, budget));
+  if (!ladders.empty())
+    outlook.bound = std::max(outlook.bound, bound);
+  return outlook;
+}
+
+Status MemoryPlanner::search() {
+  LiveCurve curve;
+  if (Status status = measurePlain(curve); !status.ok())
+    return status;
+  if (hasLimit() && plain.seconds >= limit) {
+    skipsSome = true;
+    return Status();
+  }
+  if (choosesRecompute(request)) {
+    if (Status status = addLadders(curve); !status.ok())
+      return status;
+    if (Status status = choose(); !status.ok())
+      return status;
+  } else {
     Proposal &byHand = others.emplace_back();
-    byHand.schedule = *namedSchedule(request.policy, stages);
+    byHand.schedule =
+        *namedSchedule(request.policy, StageChain(trainProgram(module)));
     byHand.bound = plain.seconds;
     if (Status status = measure(byHand); !status.ok())
       return status;
     if (fits(byHand))
       best = &byHand;
-  } else {
-    trainProgram(module).walk([&](Operation *) { ++ops; });
-    if (stages.size() > 0)
-      for (StageCut cut : {StageCut::Layers, StageCut::Everywhere})
-        if (Status status = addLadder(cut, curve); !status.ok())
-          return status;
-    if (Status status = choose(best); !status.ok())
-      return status;
   }
-  if (!best)
-    return refuse();
-  if (Status status = tuneLeads(best); !status.ok())
-    return status;
-  apply(*best);
-  return Status();
+  return best ? tuneLeads() : Status();
 }

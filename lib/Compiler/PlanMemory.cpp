@@ -115,11 +115,15 @@ Status PlanMemoryPass::plan() {
   request.epilogues = epilogues;
   request.maxThreads = maxThreads;
   request.suggestMicrobatches = suggestMicrobatches;
-  MemoryPlanner planner(module, *figures, request);
-  Status status = planner.run();
-  if (session)
-    session->leastBudget = planner.least();
-  return status;
+  if (session && session->outlookBudget) {
+    Result<PlanOutlook> outlook =
+        outlookOf(module, *figures, request, session->outlookBudget);
+    if (outlook.ok())
+      session->outlook = *outlook;
+    return outlook.status();
+  }
+  PlanningSession unused;
+  return planMemory(module, *figures, request, session ? *session : unused);
 }
 
 std::unique_ptr<Pass> kiln::createPlanMemory(const PlanMemoryOptions &options,

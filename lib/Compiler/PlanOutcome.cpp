@@ -10,6 +10,7 @@
 #include "PlanChoices.h"
 #include "PlanRemarks.h"
 
+#include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Report/PlanReport.h"
 
 using namespace mlir;
@@ -26,7 +27,7 @@ Status MemoryPlanner::measureLeast() {
   return Status();
 }
 
-Status MemoryPlanner::refuse() {
+Status MemoryPlanner::refuse(int64_t &leastBudget) {
   int64_t least = std::numeric_limits<int64_t>::max(), leastHost = least;
   std::string peak;
   forEachProposal([&](const Proposal &proposal) {
@@ -55,7 +56,7 @@ Status MemoryPlanner::refuse() {
   hint += "lower --batch or --seq";
   if (request.suggestMicrobatches)
     hint += ", or split the batch with --microbatches=auto";
-  leastBytes = least;
+  leastBudget = least;
   // Determine whether the smallest arena would be lower if activations were
   // offloaded.
   bool statesStay = llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {
@@ -87,7 +88,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   // markForwardOps() finds values by position.
   markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
-  markLeads(module, proposal);
+  markReads(module, proposal);
   trainProgram(module).walk([](RecomputeOp repeated) {
     repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
   });
@@ -99,28 +100,39 @@ void MemoryPlanner::apply(const Proposal &proposal) {
                            ? std::numeric_limits<double>::infinity()
                            : bound,
                        boundOf(ladder));
+  const Proposal &unplanned = reference ? *reference : plain;
+  if (reference)
+    bound = std::min(bound, reference->seconds);
   auto limit = [](int64_t budget) {
     return budget == kNoBudget ? std::nullopt : std::optional<int64_t>(budget);
   };
   auto milliseconds = [&](double seconds) {
     return b.getF64FloatAttr(1e3 * seconds);
   };
-  module->setAttr(kPlanAttr,
-                  PlanAttr::get(module.getContext(), limit(request.budget),
-                                limit(request.hostBudget), proposal.height,
-                                proposal.hostHeight,
-                                milliseconds(proposal.seconds),
-                                milliseconds(std::min(bound, proposal.seconds)),
-                                milliseconds(plain.seconds), plain.height,
-                                choices.attribute(module.getContext())));
+  module->setAttr(
+      kPlanAttr,
+      PlanAttr::get(module.getContext(), limit(request.budget),
+                    limit(request.hostBudget), proposal.height,
+                    proposal.hostHeight, milliseconds(proposal.seconds),
+                    milliseconds(std::min(bound, proposal.seconds)),
+                    milliseconds(unplanned.seconds), unplanned.height,
+                    choices.attribute(module.getContext())));
 
   PlanFacts facts;
   facts.height = proposal.height;
   facts.hostHeight = proposal.hostHeight;
   facts.seconds = proposal.seconds;
   facts.bound = std::min(bound, proposal.seconds);
-  facts.unplannedHeight = plain.height;
-  facts.unplannedSeconds = plain.seconds;
+  facts.unplannedHeight = unplanned.height;
+  facts.unplannedSeconds = unplanned.seconds;
+  llvm::SmallDenseSet<StateOp> kept;
+  for (ReadOp read : readsAcross(trainProgram(module)))
+    if (read->hasAttr(kKeepAttr))
+      kept.insert(SymbolTable::lookupNearestSymbolFrom<StateOp>(
+          read, read.getStateAttr()));
+  facts.keptStates = static_cast<int64_t>(kept.size());
+  for (StateOp state : kept)
+    facts.keptBytes += bytesOf(state.getType());
   forEachProposal([&](const Proposal &other) {
     auto &fastest = other.offload.empty() ? facts.repeatingSeconds
                                           : facts.offloadingSeconds;

@@ -224,6 +224,12 @@ void kiln::remarkPlan(ProgramOp train, ArrayRef<StageChoice> stages,
       remark << text("; the budget is ") << Arg("BudgetBytes", request.budget)
              << text(" bytes");
   }
+  if (facts.keptStates > 0)
+    remark::passed(loc, named("KeepOnDevice", program))
+        << Arg("States", facts.keptStates)
+        << text(" states that are stored on the host are copied to the device "
+                "once per step: ")
+        << Arg("DeviceBytes", facts.keptBytes) << text(" bytes");
   for (const StageChoice &stage : stages)
     remarkStage(program, stage, facts, request, machine);
   if (llvm::none_of(stages, [](const StageChoice &stage) {
@@ -285,7 +291,13 @@ static void nameCount(InFlightRemark &remark, int64_t microbatches) {
 /// Reports the result of a trial that was not chosen.
 static void compare(InFlightRemark &remark, const PlanTrial &trial,
                     const PlanTrial &chosen) {
-  if (trial.skipped)
+  if (trial.isSlower)
+    remark << text("no plan that fits is faster");
+  else if (trial.skipped && trial.bound)
+    remark << text("not tried, since a step takes at least ")
+           << microseconds("BoundMicroseconds", *trial.bound)
+           << text(" us according to an estimate");
+  else if (trial.skipped)
     remark << text("not tried, since a step takes about as long as without a "
                    "budget, or less than the copies of the states");
   else if (trial.leastBudget)
@@ -324,7 +336,7 @@ static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
   for (const PlanTrial &trial : trials)
     if (trial.lossy.empty()) {
       triedExact = true;
-      if (!trial.leastBudget && !trial.skipped &&
+      if (!trial.leastBudget && !trial.skipped && !trial.isSlower &&
           (!exact || trial.seconds < exact->seconds))
         exact = &trial;
     }

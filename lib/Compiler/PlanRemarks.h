@@ -32,6 +32,9 @@ struct PlanFacts {
   /// Figures of the plan that keeps everything on the device.
   int64_t unplannedHeight = 0;
   double unplannedSeconds = 0;
+  /// Number and bytes of the states on the host that are copied to the device
+  /// once per step.
+  int64_t keptStates = 0, keptBytes = 0;
   /// Seconds of the fastest feasible plan found that offloads activations, and
   /// of the fastest one that offloads none.
   std::optional<double> offloadingSeconds, repeatingSeconds;
@@ -50,6 +53,7 @@ void remarkEncodings(mlir::ModuleOp module);
 /// A compilation tried with one number of micro-batches, offload list and lossy
 /// technique.
 struct PlanTrial {
+  int64_t number = 0; ///< Position in the order of the options.
   int64_t microbatches = 1;
   std::string offload, lossy;
   double seconds = 0;
@@ -57,6 +61,11 @@ struct PlanTrial {
   std::optional<int64_t> leastBudget;
   /// True if the trial was skipped because it cannot be the fastest.
   bool skipped = false;
+  /// Estimated lower bound, in seconds, because of which it was skipped.
+  std::optional<double> bound;
+  /// True if planning ended when it was clear that the trial is not faster than
+  /// another one.
+  bool isSlower = false;
 };
 
 /// Emits remarks on the chosen trial and on why the others were not chosen.

@@ -8,6 +8,8 @@
 // Declares the class that implements kiln-plan-memory and stores the proposals.
 // MemoryPlanner.cpp searches, MeasureProposal.cpp measures a proposal, and
 // PlanOutcome.cpp applies the best one or reports that none fits.
+// KeepOnDevice.cpp chooses the parameters on the host that the device keeps for
+// a whole step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +42,8 @@ struct Proposal {
   RecomputeSchedule schedule;
   std::vector<OffloadChoice> offload;
   std::optional<int64_t> lead; ///< Prefetch distance of parameters on the host.
+  /// States on the host that are copied to the device once; see kKeepAttr.
+  std::vector<mlir::StringAttr> kept;
   int64_t height = 0, hostHeight = 0;
   double seconds = 0;
   /// Lower bound, in seconds, on the step time of all schedules that fit the
@@ -80,10 +84,35 @@ class MemoryPlanner {
 public:
   MemoryPlanner(mlir::ModuleOp module, const Machine &machine,
                 const PlanMemoryOptions &request);
-  Status run();
-  /// Returns the smallest feasible budget. May be called only if no plan fits
-  /// the given budget.
-  int64_t least() const { return leastBytes; }
+  /// Searches for the fastest proposal that fits. Finds none if every proposal
+  /// exceeds the budget, or if isBeaten().
+  Status search();
+  /// Ends the search without a result if no proposal can have a step time below
+  /// `seconds`.
+  void mustBeat(double seconds) { limit = fastest = seconds; }
+  bool isBeaten() const { return !best && skipsSome; }
+  /// Measures the proposal that recomputes and offloads nothing, and computes a
+  /// lower bound on the step time of all proposals that fit the budget.
+  /// `chooseBudget` returns the budget, given the bytes of the device arena.
+  Result<PlanOutlook>
+  outlook(llvm::function_ref<int64_t(int64_t height)> chooseBudget);
+  /// Returns the proposal that was found, or null.
+  const Proposal *found() const { return best; }
+  /// Returns the proposal that recomputes and offloads nothing.
+  const Proposal &unplanned() const { return plain; }
+  /// Looks for a faster proposal that keeps some of the states on the device
+  /// for the whole step. `states` begins with the states whose copies save most
+  /// time per byte.
+  Status keepSome(llvm::ArrayRef<StateOp> states);
+  /// Compares the plan with `proposal` instead of unplanned(): a proposal of
+  /// another planner that keeps more on the device. Its step time is a lower
+  /// bound.
+  void compareWith(const Proposal &proposal) { reference = &proposal; }
+  /// Applies the proposal that was found to the module.
+  void apply() { apply(*best); }
+  /// Returns the error if no proposal fits, and stores the smallest feasible
+  /// budget in `leastBudget`.
+  Status refuse(int64_t &leastBudget);
 
 private:
   ProgramOp trainProgram(mlir::ModuleOp of);
@@ -98,18 +127,29 @@ private:
     return proposal.height <= request.budget &&
            proposal.hostHeight <= request.hostBudget;
   }
+  Status measurePlain(LiveCurve &curve);
+  Status addLadders(const LiveCurve &curve);
   Status addLadder(StageCut cut, const LiveCurve &curve);
+  double estimateRung(Ladder &ladder, int64_t index);
+  int64_t guessRung(const Ladder &ladder, int64_t extra);
+  bool hasLimit() const {
+    return limit < std::numeric_limits<double>::infinity();
+  }
+  bool canBeatLimit(Ladder &ladder, int64_t extra, double error);
   Status propose(const Ladder &ladder, int64_t chainBytes, Proposal &proposal);
   Result<const Proposal *> rung(Ladder &ladder, int64_t index);
   Status priceNamed();
   Status searchRungs(Ladder &ladder, int64_t &low, int64_t &extra);
   Status climb(Ladder &ladder);
   Status searchOffloaded(Ladder &ladder);
-  double boundOf(const Ladder &ladder);
-  Status tuneLeads(const Proposal *&best);
-  Status choose(const Proposal *&best);
+  double boundOf(const Ladder &ladder) {
+    return boundOf(ladder, request.budget);
+  }
+  double boundOf(const Ladder &ladder, int64_t budget);
+  Status tuneLeads();
+  Status choose();
+  Status fillWithStates(const Proposal &base, llvm::ArrayRef<StateOp> states);
   Status measureLeast();
-  Status refuse();
   void apply(const Proposal &proposal);
   void forEachProposal(llvm::function_ref<void(const Proposal &)> visit);
 
@@ -123,16 +163,38 @@ private:
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;
-  /// Seconds of the fastest proposal that fits.
+  /// Seconds of the fastest proposal that fits, or `limit` if that is less.
   double fastest = std::numeric_limits<double>::infinity();
+  /// Proposals with a step time of at least `limit` seconds are useless.
+  double limit = std::numeric_limits<double>::infinity();
+  /// True if proposals were not measured because of `limit`.
+  bool skipsSome = false;
   std::list<Ladder> ladders;
   std::list<Proposal> others; ///< Proposals that are not rungs.
   Proposal plain;
-  int64_t leastBytes = 0;
+  const Proposal *best = nullptr;
+  /// The plan that keeps everything on the device, if it is not `plain`.
+  const Proposal *reference = nullptr;
 };
 
-/// Sets the prefetch distance of the parameters on the host.
-void markLeads(mlir::ModuleOp module, const Proposal &proposal);
+/// Plans the memory of the module: searches for the fastest proposal that fits
+/// and applies it. If none fits, or if none has a step time below
+/// `session.mustBeat`, returns an error, and sets `session.leastBudget` or
+/// `session.isBeaten`.
+Status planMemory(mlir::ModuleOp module, const Machine &machine,
+                  const PlanMemoryOptions &request, PlanningSession &session);
+
+/// Returns the figures of the program that recomputes and offloads nothing, and
+/// keeps all parameters on the device. `chooseBudget` returns the budget for
+/// the lower bound, given the bytes of the device arena.
+Result<PlanOutlook>
+outlookOf(mlir::ModuleOp module, const Machine &machine,
+          const PlanMemoryOptions &request,
+          llvm::function_ref<int64_t(int64_t height)> chooseBudget);
+
+/// Marks the reads of states on the host with the prefetch distance of a
+/// proposal, and with the states that it keeps on the device.
+void markReads(mlir::ModuleOp module, const Proposal &proposal);
 
 /// Calibrates the workspaces of the chain with the live bytes of the scheduled
 /// program that keeps everything. Heavy ops mark the positions of the stages in

@@ -13,6 +13,7 @@
 
 #include "mlir/Pass/Pass.h"
 
+#include <functional>
 #include <limits>
 #include <optional>
 
@@ -20,6 +21,16 @@ namespace kiln {
 
 #define GEN_PASS_DECL
 #include "kiln/Compiler/Passes.h.inc"
+
+/// Figures of a training program that recomputes nothing and offloads no
+/// activations.
+struct PlanOutlook {
+  double seconds = 0;
+  /// Bytes of the device arena and of the host arena.
+  int64_t height = 0, hostHeight = 0;
+  /// Lower bound, in seconds, on the step time of all plans that fit a budget.
+  double bound = 0;
+};
 
 /// Data that a tool and the pass kiln-plan-memory exchange in addition to the
 /// pass options and the module.
@@ -31,6 +42,15 @@ struct PlanningSession {
   Status status;
   /// Smallest feasible budget in bytes; set if no plan fits.
   int64_t leastBudget = 0;
+  /// The pass may fail without an error message if no plan has a step time, in
+  /// seconds, below `mustBeat`. It then sets `isBeaten`.
+  double mustBeat = std::numeric_limits<double>::infinity();
+  bool isBeaten = false;
+  /// If set, the pass plans nothing, and computes `outlook` instead. The
+  /// function returns the budget for the lower bound, given the bytes of the
+  /// device arena of the program that recomputes nothing.
+  std::function<int64_t(int64_t height)> outlookBudget;
+  PlanOutlook outlook;
 };
 
 /// Creates the pass kiln-plan-memory. The session must outlive the pass.

@@ -364,6 +364,23 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{has 'kiln.keep' = 1 : i64, but it must be a unit attribute, and only a kiln.read may have it}}
+  %w = kiln.read @w {kiln.keep = 1} : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @below {{has 'kiln.keep' = unit, but it must be a unit attribute, and only a kiln.read may have it}}
+  %y = kiln.relu %x {kiln.keep} : tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{attribute 'kiln.prefetch' is 2 : i64, expected an array of leads}}
   %w = kiln.read @w {kiln.prefetch = 2} : tensor<4xf32>
   kiln.return

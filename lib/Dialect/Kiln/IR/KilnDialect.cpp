@@ -177,6 +177,14 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
              << ", where each integer is from 0 to 2147483647";
     return success();
   }
+  if (attribute.getName() == kKeepAttr) {
+    if (isa<ReadOp>(op) && isa<UnitAttr>(attribute.getValue()))
+      return success();
+    return op->emitOpError("has '")
+           << kKeepAttr << "' = " << attribute.getValue()
+           << ", but it must be a unit attribute, and only a kiln.read may "
+              "have it";
+  }
   if (attribute.getName() == kLayerAttr) {
     if (op->getParentOfType<ProgramOp>() &&
         isa<LayerAttr>(attribute.getValue()))

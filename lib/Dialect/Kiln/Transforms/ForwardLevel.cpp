@@ -411,7 +411,7 @@ LogicalResult ForwardVerifier::run() {
           "is a mirror or in host memory; a model must not "
           "have such states, because kilnc adds them itself");
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
-    for (StringRef name : {kOffloadAttr, kPrefetchAttr})
+    for (StringRef name : {kOffloadAttr, kPrefetchAttr, kKeepAttr})
       if (op->hasAttr(name))
         return op->emitOpError("has the attribute '")
                << name << "', which is not allowed in a model";

@@ -17,6 +17,9 @@
 //                                            %y = copy_wait %g, %h
 //   dispatch (%x)                            dispatch (%y)
 //
+// A state on the host that has a read with `kiln.keep` is copied to the device
+// once, and any other one once per group of readers.
+//
 // Copies of one direction complete in the order in which they start. Copies
 // that start before the same command start in the order of their first readers.
 //
@@ -26,6 +29,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_PLACECOPIES
@@ -321,6 +325,68 @@ void CopyPlacer::run(ArrayRef<std::pair<ReadOp, Value>> across) {
 
 namespace {
 
+/// A read that yields a state on the host as a tensor on the device, and the
+/// same state as a tensor on the host.
+using ReadAcross = std::pair<ReadOp, Value>;
+
+} // namespace
+
+/// Copies each state of `kept` to the device once, and replaces its reads by
+/// the copy. The copies start at `builder`, before all commands, in the order
+/// of their first readers. If the first reader is in micro-batches,
+/// kiln-schedule moves the wait to it.
+static void keepOnDevice(ProgramOp program, ArrayRef<ReadAcross> kept,
+                         OpBuilder &builder) {
+  DenseMap<Operation *, int64_t> positions;
+  program.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    positions.try_emplace(op, static_cast<int64_t>(positions.size()));
+  });
+  struct Copy {
+    Value source;
+    SmallVector<ReadOp, 1> reads;
+    int64_t first = INT64_MAX; ///< Position of the first reader.
+    size_t number = 0;         ///< In the order of the reads.
+    Operation *reader = nullptr;
+  };
+  llvm::MapVector<std::pair<Attribute, Type>, Copy> copies;
+  for (auto [read, onHost] : kept) {
+    Copy &copy = copies[{read.getStateAttr(), read.getType()}];
+    if (!copy.source)
+      copy.source = onHost;
+    copy.reads.push_back(read);
+    for (Operation *user : read.getResult().getUsers()) {
+      int64_t position = positions.lookup(user);
+      if (position < copy.first) {
+        copy.first = position;
+        copy.reader = user;
+      }
+    }
+  }
+  SmallVector<Copy> ordered;
+  for (auto &[key, copy] : copies)
+    if (copy.reader) {
+      copy.number = ordered.size();
+      ordered.push_back(std::move(copy));
+    }
+  llvm::sort(ordered, [](const Copy &a, const Copy &b) {
+    return std::pair(a.first, a.number) < std::pair(b.first, b.number);
+  });
+  for (Copy &copy : ordered) {
+    ReadOp read = copy.reads.front();
+    auto begin =
+        CopyInOp::create(builder, read.getLoc(), read.getType(), copy.source);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(
+        program.getBlock().findAncestorOpInBlock(*copy.reader));
+    Value there = CopyWaitOp::create(builder, read.getLoc(), read.getType(),
+                                     begin.getResult(), copy.source);
+    for (ReadOp each : copy.reads)
+      each.getResult().replaceAllUsesWith(there);
+  }
+}
+
+namespace {
+
 struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
   void runOnOperation() override {
     bool changed = false;
@@ -328,24 +394,26 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
       // Insert the reads of host tensors at the beginning of the program. A
       // copy of such a tensor to the device may start before the original read.
       auto builder = OpBuilder::atBlockBegin(&program.getBlock());
-      SmallVector<std::pair<ReadOp, Value>> across;
+      SmallVector<ReadAcross> all, kept, across;
       for (ReadOp read : readsAcross(program)) {
         Type type = inMemory(read.getType(), MemorySpace::Host);
-        across.push_back({read, ReadOp::create(builder, read.getLoc(), type,
-                                               read.getState())});
+        all.push_back({read, ReadOp::create(builder, read.getLoc(), type,
+                                            read.getState())});
+        (read->hasAttr(kKeepAttr) ? kept : across).push_back(all.back());
       }
+      keepOnDevice(program, kept, builder);
       for (auto op : program.getBlock().getOps<MicrobatchesOp>()) {
         if (failed(requireUndivided(op)))
           return signalPassFailure();
         CopyPlacer(op.getBody()).run(across);
       }
       CopyPlacer(program.getBlock()).run(across);
-      for (auto [read, onHost] : across)
+      for (auto [read, onHost] : all)
         if (failed(eraseRead(read)))
           return signalPassFailure();
-      changed |= !across.empty();
+      changed |= !all.empty();
       program.walk([&](Operation *op) {
-        for (StringRef mark : {kOffloadAttr, kPrefetchAttr})
+        for (StringRef mark : {kOffloadAttr, kPrefetchAttr, kKeepAttr})
           changed |= op->removeAttr(mark) != nullptr;
       });
     }

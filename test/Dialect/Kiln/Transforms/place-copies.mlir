@@ -314,3 +314,46 @@ kiln.program @other_readers() -> (tensor<4x4xf32>, tensor<2x8xf32>) attributes {
   }
   kiln.return %s, %view : tensor<4x4xf32>, tensor<2x8xf32>
 }
+
+// -----
+
+// With `kiln.keep`, a state is copied once, and all readers share the copy: those
+// in micro-batches, those outside of them, and those of a second read. Copies start
+// at the beginning, in the order of their first readers. The states of other reads
+// are copied in every micro-batch.
+kiln.state @v : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @w : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @z : tensor<4x4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// CHECK-LABEL: kiln.program @keep
+// CHECK-NEXT: [[V:%.+]] = kiln.read @v : {{.*}}#kiln.memory<host>>
+// CHECK-NEXT: [[W:%.+]] = kiln.read @w : {{.*}}#kiln.memory<host>>
+// CHECK-NEXT: [[W2:%.+]] = kiln.read @w : {{.*}}#kiln.memory<host>>
+// CHECK-NEXT: [[Z:%.+]] = kiln.read @z : {{.*}}#kiln.memory<host>>
+// CHECK-NEXT: [[F:%.+]] = kiln.copy_in [[W]]
+// CHECK-NEXT: [[G:%.+]] = kiln.copy_in [[V]]
+// CHECK-NEXT: [[KW:%.+]] = kiln.copy_wait [[F]], [[W]]
+// CHECK-NEXT: [[KV:%.+]] = kiln.copy_wait [[G]], [[V]]
+// CHECK-NEXT: kiln.microbatches
+// CHECK-NEXT: ^bb0([[PART:%.+]]: tensor<4x4xf32>, {{.*}}):
+// CHECK-NEXT: [[C:%.+]] = kiln.copy_in [[Z]]
+// CHECK-NEXT: [[A:%.+]] = kiln.matmul [[PART]], [[KW]]
+// CHECK-NEXT: [[B:%.+]] = kiln.matmul [[A]], [[KV]]
+// CHECK-NEXT: [[KZ:%.+]] = kiln.copy_wait [[C]], [[Z]]
+// CHECK-NEXT: kiln.matmul [[B]], [[KZ]] accumulate
+// CHECK: kiln.matmul {{%.+}}, [[KW]]
+// CHECK-NOT: kiln.keep
+kiln.program @keep(%x: tensor<8x4xf32> {kiln.name = "x"}) -> (tensor<4x4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %v = kiln.read @v {kiln.keep} : tensor<4x4xf32>
+  %w = kiln.read @w {kiln.keep} : tensor<4x4xf32>
+  %w2 = kiln.read @w {kiln.keep} : tensor<4x4xf32>
+  %z = kiln.read @z : tensor<4x4xf32>
+  %s = kiln.microbatches sliced(%x) count 2 : (tensor<8x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%part: tensor<4x4xf32>, %sum: tensor<4x4xf32>):
+    %a = kiln.matmul %part, %w {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %b = kiln.matmul %a, %v {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %t = kiln.matmul %b, %z accumulate %sum {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    kiln.yield %t : tensor<4x4xf32>
+  }
+  %y = kiln.matmul %s, %w2 {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  kiln.return %y : tensor<4x4xf32>
+}

@@ -143,6 +143,10 @@ inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
 /// If the attribute has fewer leads than the state has groups, the last lead
 /// applies to all remaining groups.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
+/// Unit attribute of the read of a state in host memory that yields a tensor on
+/// the device: the state is copied to the device once per execution of the
+/// program, and all readers share the copy.
+inline constexpr llvm::StringLiteral kKeepAttr = "kiln.keep";
 
 /// Attribute of a train program between kiln-autodiff and kiln-build-step: the
 /// number of micro-batches, larger than 1, whose losses add up to the loss of

@@ -55,6 +55,7 @@ def Kiln_ReadOp : Kiln_Op<"read", [Pure, Kiln_InProgram,
   let description = [{
     Up to the planned level, a read of a state on the host may yield a tensor on
     the device. `kiln-place-copies` replaces such a read by copies to the device;
+    its attribute `kiln.keep` requests one copy that all readers share; otherwise,
     its attribute `kiln.prefetch` gives the number of commands by which each copy
     precedes its readers. Every other read has the type of the state.
 

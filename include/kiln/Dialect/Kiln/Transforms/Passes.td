@@ -248,7 +248,8 @@ def PlaceCopies : Pass<"kiln-place-copies", "::mlir::ModuleOp"> {
     the device before the first reader after the longest run of commands that do not
     read it. Readers on the device of a state on the host read a copy of the state;
     readers that are close to each other share one. `kiln.prefetch` on the read has
-    the leads of these copies (default: 6).
+    the leads of these copies (default: 6). If the read has `kiln.keep`, the state is
+    copied once, at the beginning of the program, and all readers share the copy.
   }];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
