@@ -136,6 +136,7 @@ Status Compilation::readModel() {
                            : FloatType(Float32Type::get(&context));
   import.dropout = options.dropout;
   import.ignoredKeys = options.ignoredConfigKeys;
+  import.layers = options.layers;
   auto imported = importHuggingFace(context, options.model, import);
   llvm::Error error = imported
                           ? checkWeights(**imported, options.model, warnings)
@@ -565,6 +566,27 @@ PlanAttr Compilation::decidedPlan() {
 
 double Compilation::predictedSeconds() {
   return 1e-3 * decidedPlan().getPredictedStepMs().getValueAsDouble();
+}
+
+Result<PlanOutlook>
+Compilation::outlook(std::function<int64_t(int64_t height)> chooseBudget) {
+  session.outlookBudget = std::move(chooseBudget);
+  if (Status status = plan(); !status.ok())
+    return status;
+  return session.outlook;
+}
+
+Result<int64_t> Compilation::countLayers() {
+  if (Status status = findBackend(); !status.ok())
+    return status;
+  if (Status status = readModel(); !status.ok())
+    return status;
+  llvm::SmallDenseSet<Attribute> layers;
+  module->walk([&](Operation *op) {
+    if (Attribute layer = op->getAttr(kLayerAttr))
+      layers.insert(layer);
+  });
+  return static_cast<int64_t>(layers.size());
 }
 
 bool Compilation::mayGainFromStates() {

@@ -61,6 +61,16 @@ public:
   /// Returns the smallest feasible budget. May be called only if no plan fits
   /// the given budget.
   int64_t smallestBudget() const { return session.leastBudget; }
+  /// Makes plan() fail if no plan has a step time below `seconds`. isBeaten()
+  /// then returns true.
+  void mustBeat(double seconds) { session.mustBeat = seconds; }
+  bool isBeaten() const { return session.isBeaten; }
+  /// Runs the pipeline up to the planned level, but computes only the outlook
+  /// of the model; see PlanningSession::outlookBudget.
+  Result<PlanOutlook>
+  outlook(std::function<int64_t(int64_t height)> chooseBudget);
+  /// Reads the model and returns the number of its layers.
+  Result<int64_t> countLayers();
 
 private:
   static mlir::DialectRegistry makeRegistry();

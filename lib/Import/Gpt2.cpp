@@ -126,7 +126,8 @@ llvm::Expected<ImportedModel> kiln::importGpt2(const ImportRequest &request) {
       graph.positionEmbedding("wpe", c.positions, c.width, c.initializerRange);
   Value x = graph.add(tokens, positions, "wpe");
   x = graph.dropout(x, "drop", c.embeddingDropout);
-  for (int64_t layer = 0; layer < c.layers; ++layer) {
+  for (int64_t layer = 0, e = request.options.layersOf(c.layers); layer < e;
+       ++layer) {
     std::string name = "h." + std::to_string(layer);
     graph.enterLayer(name, layer);
     Value y = graph.layerNorm(x, name + ".ln_1", c.eps);

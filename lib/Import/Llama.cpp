@@ -193,7 +193,7 @@ llvm::Expected<ImportedModel> kiln::importLlama(const ImportRequest &request) {
                      request.options.elementType);
   Value x = graph.embedding("embed_tokens", c.vocabulary, c.width,
                             c.initializerRange, c.paddingIndex);
-  for (int64_t i = 0; i < c.layers; ++i) {
+  for (int64_t i = 0, e = request.options.layersOf(c.layers); i < e; ++i) {
     std::string layer = "layers." + std::to_string(i);
     graph.enterLayer(layer, i);
     Value y = graph.rmsNorm(x, layer + ".input_layernorm", c.eps);

@@ -103,6 +103,9 @@ struct CompileOptions {
   /// Prints the passes from the forward graph to the schedule instead of
   /// compiling the model.
   bool printsPipeline = false;
+  /// The number of layers of a model directory that are compiled, to estimate
+  /// the cost of a plan from a small model; 0: all.
+  int64_t layers = 0;
   /// Directory of libKilnRuntime.a and the other runtime archives.
   std::string libraryDirectory;
 };
