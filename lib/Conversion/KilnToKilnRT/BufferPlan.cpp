@@ -8,7 +8,6 @@
 #include "PlanBuilder.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -476,106 +475,6 @@ LogicalResult PlanBuilder::visit(Operation *op) {
   }
   return op->emitOpError("cannot be scheduled; run kiln-form-dispatches, which "
                          "moves it into a dispatch");
-}
-
-/// Extends the lifetime of each buffer that is accessed both in and outside of
-/// micro-batches to both segments, unless it begins in the last execution of
-/// the backward segment. If several micro-batches may be in flight,
-/// gives each buffer that is accessed in both segments, but only in them, an
-/// instance per ring slot. Reports an error if a residual needs instances, but
-/// is also accessed outside of micro-batches.
-LogicalResult PlanBuilder::spanMicrobatches() {
-  MicrobatchesOp op = plan.microbatches.op;
-  auto [unused, begin, backward, end] = plan.microbatches;
-  int64_t slots = op.getSegmentOrder().slots(op.getCount());
-  // The caller writes inputs before the first command and reads outputs after
-  // the last one, and all micro-batches add to the same sums.
-  llvm::SmallDenseSet<int32_t> inputs, outputs, shared;
-  for (const Boundary &input : plan.inputs)
-    inputs.insert(input.place.buffer);
-  for (const Boundary &output : plan.outputs)
-    outputs.insert(output.place.buffer);
-  auto isBoundary = [&](int32_t buffer) {
-    return inputs.contains(buffer) || outputs.contains(buffer);
-  };
-  shared = outputs;
-  for (Value sum : op.getSums())
-    shared.insert(places.lookup(sum).buffer);
-  // Buffers that commands of the backward segment access, and those that they
-  // access in more than its last execution.
-  llvm::DenseSet<int32_t> inBackward, inSeveral;
-  for (const Command &command :
-       ArrayRef(plan.commands).slice(backward, end - backward))
-    for (const Place &place : command.places) {
-      inBackward.insert(place.buffer);
-      if (command.when != rt::When::Last)
-        inSeveral.insert(place.buffer);
-    }
-  for (auto [i, buffer] : llvm::enumerate(plan.buffers)) {
-    auto index = static_cast<int32_t>(i);
-    if (buffer.state || buffer.last < begin || buffer.first >= end)
-      continue;
-    bool beginsInLast = buffer.first >= backward && buffer.last >= end &&
-                        !inSeveral.contains(index) && !shared.contains(index);
-    if (beginsInLast)
-      continue;
-    bool isResidual = buffer.first >= begin && buffer.first < backward &&
-                      inBackward.contains(index) && !inputs.contains(index);
-    if (buffer.first < begin || buffer.last >= end || shared.contains(index) ||
-        inputs.contains(index)) {
-      if (isResidual && slots > 1)
-        return op.emitOpError("stores the residual '")
-               << buffer.name
-               << "' in memory that is also accessed outside of micro-batches, "
-                  "but the order has "
-               << slots << " micro-batches in flight";
-      buffer.first = std::min(buffer.first, begin);
-      buffer.last = std::max(buffer.last, end - 1);
-      // A lifetime within the segments would be one per micro-batch. If no
-      // command outside of them accesses the sum, because all have moved into
-      // the last execution, extend the lifetime by a command.
-      if (!isBoundary(index) && buffer.first == begin &&
-          buffer.last == end - 1) {
-        if (end < static_cast<int64_t>(plan.commands.size()))
-          buffer.last = end;
-        else
-          buffer.first = std::max<int64_t>(begin - 1, 0);
-      }
-    } else if (isResidual && slots > 1) {
-      buffer.instances = slots;
-      buffer.ringStride = static_cast<int64_t>(
-          llvm::alignTo(buffer.bytes, target.getAlignment(buffer.slotClass)));
-    }
-  }
-  return success();
-}
-
-/// Computes the lifetime of each buffer, from the first to the last command
-/// that accesses it.
-LogicalResult PlanBuilder::computeLifetimes() {
-  auto touch = [&](int32_t buffer, int64_t command) {
-    Buffer &b = plan.buffers[buffer];
-    b.first = std::min(b.first, command);
-    b.last = std::max(b.last, command);
-  };
-  for (auto [i, command] : llvm::enumerate(plan.commands)) {
-    for (const Place &place : command.places)
-      touch(place.buffer, i);
-    if (command.scratch >= 0)
-      touch(command.scratch, i);
-  }
-  int64_t end = static_cast<int64_t>(plan.commands.size()) - 1;
-  for (const Boundary &input : plan.inputs)
-    touch(input.place.buffer, 0);
-  for (const Boundary &output : plan.outputs)
-    touch(output.place.buffer, std::max<int64_t>(end, 0));
-  if (plan.microbatches.op && failed(spanMicrobatches()))
-    return failure();
-  for (size_t i = 0; i < states.size(); ++i) {
-    plan.buffers[i].first = 0;
-    plan.buffers[i].last = std::max<int64_t>(end, 0);
-  }
-  return success();
 }
 
 FailureOr<ProgramPlan> PlanBuilder::run() {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// BufferPlaces.cpp assigns places to values. BufferPlan.cpp creates commands
-// and computes lifetimes. MoveIntoMicrobatches.cpp changes the order of
-// commands before their lifetimes are computed.
+// BufferPlaces.cpp assigns places to values. BufferPlan.cpp creates commands.
+// MoveIntoMicrobatches.cpp then changes their order, and BufferLifetimes.cpp
+// computes the lifetimes of the buffers.
 //
 //===----------------------------------------------------------------------===//
 
