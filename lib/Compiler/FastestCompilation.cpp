@@ -176,11 +176,8 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
 /// Compiles again with the chosen options, because the compilation of the trial
 /// has already run past the output stage.
 Status FastestCompilation::compileChosen() {
-  CompileOptions &options = trials.emplace_back(request);
-  options.microbatches = chosen.microbatches;
-  options.offload = chosen.offload;
-  options.lossy = chosen.lossy;
-  best = std::make_unique<Compilation>(options);
+  best = std::make_unique<Compilation>(
+      trials.emplace_back(optionsOf(chosen, /*compares=*/false)));
   return best->plan();
 }
 
@@ -211,7 +208,7 @@ Status FastestCompilation::run() {
   bool compares = allowed.size() > 1;
   if (compares && isModelDirectory(request.model))
     estimate(allowed);
-  // True if offloading states can help for this number of micro-batches.
+  // True if the step may become faster when states are stored on the host.
   bool mayGain = true;
   for (Candidate &candidate : allowed) {
     PlanTrial &trial = candidate.trial;

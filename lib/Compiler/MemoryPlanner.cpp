@@ -132,7 +132,7 @@ Status MemoryPlanner::priceNamed() {
   return Status();
 }
 
-/// Returns the step time of a rung according to the chain.
+/// Returns the step time that the chain predicts for the plan of a rung.
 double MemoryPlanner::estimateRung(Ladder &ladder, int64_t index) {
   auto plan = ladder.plans->plan(ladder.budget(index));
   return plan

@@ -71,7 +71,8 @@ public:
     });
     return position;
   }
-  /// Returns true if `command` and one of the commands depend on each other.
+  /// Returns true if `command` and one of the added commands depend on each
+  /// other.
   bool conflictWith(const Command &command) const {
     return before(command) != never;
   }
@@ -133,12 +134,6 @@ void MicrobatchMover::delayWaits() {
     }
     commands[i].when = rt::When::First;
     before[use].push_back(std::move(commands[i]));
-  }
-  if (before.empty()) {
-    std::move(commands.begin() + bounds.forward, commands.end(),
-              std::back_inserter(ordered));
-    commands = std::move(ordered);
-    return;
   }
   PlannedMicrobatches moved = bounds;
   moved.forward = static_cast<int64_t>(ordered.size());

@@ -127,9 +127,15 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
 ///   program   `kiln.name` (name of a program whose symbol was renamed) and
 ///             `kiln.microbatches` (count for which the loss was split)
 ///   op        `kiln.offload` and, on reads, `kiln.prefetch` (positions of the
-///             copies that kiln-place-copies inserts), and `kiln.layer`
+///             copies that kiln-place-copies inserts), `kiln.layer` and, on
+///             reads, `kiln.keep` (keeps a copy on the device)
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
+  auto refuse = [&](const char *rule) {
+    return op->emitOpError("has '")
+           << attribute.getName().getValue() << "' = " << attribute.getValue()
+           << ", but " << rule;
+  };
   if (attribute.getName() == kNameAttr) {
     // Compare the op name instead of using isa<>, because this dialect does not
     // depend on the kilnrt dialect.
@@ -137,10 +143,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
         isa<ProgramOp>(op) || op->getName().getStringRef() == "kilnrt.program";
     if (isProgram && isa<StringAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has '")
-           << kNameAttr << "' = " << attribute.getValue()
-           << ", but the value must be a string, and only a program may have "
-              "this attribute";
+    return refuse("the value must be a string, and only a program may have "
+                  "this attribute");
   }
   if (attribute.getName() == "kiln.model") {
     auto model = dyn_cast<DictionaryAttr>(attribute.getValue());
@@ -158,10 +162,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
   if (attribute.getName() == kPlanAttr) {
     if (isa<ModuleOp>(op) && isa<PlanAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has '")
-           << kPlanAttr << "' = " << attribute.getValue()
-           << ", but the value must be a #kiln.plan, and only a module may "
-              "have this attribute";
+    return refuse("the value must be a #kiln.plan, and only a module may "
+                  "have this attribute");
   }
   if (attribute.getName() == kOffloadAttr ||
       attribute.getName() == kPrefetchAttr) {
@@ -180,29 +182,23 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
   if (attribute.getName() == kKeepAttr) {
     if (isa<ReadOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has '")
-           << kKeepAttr << "' = " << attribute.getValue()
-           << ", but it must be a unit attribute, and only a kiln.read may "
-              "have it";
+    return refuse("it must be a unit attribute, and only a kiln.read may "
+                  "have it");
   }
   if (attribute.getName() == kLayerAttr) {
     if (op->getParentOfType<ProgramOp>() &&
         isa<LayerAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has '")
-           << kLayerAttr << "' = " << attribute.getValue()
-           << ", but the value must be a layer such as #kiln.layer<\"h.3\", "
-              "3>, and only an op in a program may have this attribute";
+    return refuse("the value must be a layer such as #kiln.layer<\"h.3\", "
+                  "3>, and only an op in a program may have this attribute");
   }
   if (attribute.getName() == kEncodedAttr) {
     auto list = dyn_cast<ArrayAttr>(attribute.getValue());
     if (isa<ModuleOp>(op) && list &&
         llvm::all_of(list, llvm::IsaPred<EncodedAttr>))
       return success();
-    return op->emitOpError("has '")
-           << kEncodedAttr << "' = " << attribute.getValue()
-           << ", but the value must be an array of #kiln.encoded, and only a "
-              "module may have this attribute";
+    return refuse("the value must be an array of #kiln.encoded, and only a "
+                  "module may have this attribute");
   }
   if (attribute.getName() == kTargetAttr)
     return verifyTarget(op, attribute.getValue(),
@@ -212,27 +208,21 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     if (isa<ProgramOp>(op) && count && count.getType().isInteger(64) &&
         count.getInt() > 1)
       return success();
-    return op->emitOpError("has '")
-           << kMicrobatchesAttr << "' = " << attribute.getValue()
-           << ", but the value must be an i64 larger than 1, and only a "
-              "program may have this attribute";
+    return refuse("the value must be an i64 larger than 1, and only a "
+                  "program may have this attribute");
   }
   if (attribute.getName() == kVendorEpiloguesAttr) {
     if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))
       return success();
-    return op->emitOpError("has '")
-           << kVendorEpiloguesAttr << "' = " << attribute.getValue()
-           << ", but the value must be a unit attribute, and only a module may "
-              "have this attribute";
+    return refuse("the value must be a unit attribute, and only a module may "
+                  "have this attribute");
   }
   if (attribute.getName() == kAttentionAttr) {
     auto name = dyn_cast<StringAttr>(attribute.getValue());
     if (isa<ModuleOp>(op) && name && name.getValue() == "cudnn")
       return success();
-    return op->emitOpError("has '")
-           << kAttentionAttr << "' = " << attribute.getValue()
-           << ", but the value must be \"cudnn\", and only a module may have "
-              "this attribute";
+    return refuse("the value must be \"cudnn\", and only a module may have "
+                  "this attribute");
   }
   return op->emitOpError("has an unknown attribute '")
          << attribute.getName().getValue() << "'";
