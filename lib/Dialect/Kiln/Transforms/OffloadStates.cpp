@@ -38,8 +38,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// An update waits for the copy of its gradient only after this number of later
-/// copies of gradients have started.
+/// The copy of a gradient is waited for only after this number of later copies
+/// of gradients have started.
 static constexpr size_t kGradientsUnderWay = 2;
 
 namespace {
@@ -224,9 +224,11 @@ static bool readsOtherSums(Operation *update) {
   return false;
 }
 
-/// Moves the updates to the host. Each update waits for the copy of its
-/// gradient only after the next kGradientsUnderWay copies of gradients have
-/// started, so that copies overlap with the backward pass. All copies of sums
+/// Moves the updates to the host. The copy of a gradient is waited for only
+/// after the next kGradientsUnderWay copies of gradients have started, so that
+/// copies overlap with the backward pass. The update follows this wait, unless
+/// it also depends on later gradients, as with the norm of all gradients. Its
+/// gradient then stays on the host, not on the device. All copies of sums
 /// over micro-batches could start at once; unless an update depends on several
 /// sums, a copy starts only after the updates of earlier gradients, so that few
 /// gradients are on the host at a time.
@@ -268,8 +270,12 @@ void StateOffloader::moveUpdates() {
     Operation *anchor = i + kGradientsUnderWay < copies.size()
                             ? copies[i + kGradientsUnderWay].first
                             : end.getOperation();
-    if (anchor->isBeforeInBlock(update.op))
+    if (anchor->isBeforeInBlock(update.op)) {
+      Operation *wait = *copy.first->getResult(0).user_begin();
+      if (!isReversed && anchor->isBeforeInBlock(wait))
+        wait->moveBefore(anchor);
       continue;
+    }
     SmallVector<Operation *> moving;
     for (Value operand : update.op->getOperands())
       if (auto wait = operand.getDefiningOp<CopyWaitOp>())
