@@ -100,7 +100,10 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
   bool offloads = (request.offloadActivations || offloadsMost) && !keepsAll;
   if (offloads)
     numberForwardOps(train);
-  applyRecompute(StageChain(train, proposal.cut), proposal.schedule);
+  StageChain stages(train, proposal.cut);
+  applyRecompute(stages, proposal.schedule);
+  if (proposal.hoists)
+    hoistMaterializations(stages);
   markReads(*copy, proposal);
   train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
   // Stop before copies are placed, because the values to offload are not yet

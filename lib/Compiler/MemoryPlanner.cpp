@@ -36,9 +36,6 @@ static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
 /// Number of rungs by which the highest rung that fits may differ from the
 /// estimate that assumes a constant difference of arena and chain budget.
 static constexpr int64_t kRungError = 4;
-/// Number of bisection steps that find the intersection of the two bounds in
-/// boundOf().
-static constexpr int kBisections = 16;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
   for (ProgramOp program : of.getOps<ProgramOp>())
@@ -87,9 +84,7 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
   // The chain is only an approximation if several micro-batches are in flight.
   proposal.bound =
-      inFlight > 1
-          ? plain.seconds
-          : plain.seconds + std::max(0.0, plan->bound - ladder.keepAllSeconds);
+      inFlight > 1 ? plain.seconds : stepSeconds(ladder, plan->bound);
   // Neighbouring budgets often give the same schedule. Reuse the measurement of
   // a rung with the same schedule.
   for (auto &[index, rung] : ladder.rungs)
@@ -132,12 +127,18 @@ Status MemoryPlanner::priceNamed() {
   return Status();
 }
 
+/// Returns the step time in which the chain of every micro-batch takes
+/// `chainSeconds`.
+double MemoryPlanner::stepSeconds(const Ladder &ladder, double chainSeconds) {
+  return plain.seconds +
+         double(microbatches) *
+             std::max(0.0, chainSeconds - ladder.keepAllSeconds);
+}
+
 /// Returns the step time that the chain predicts for the plan of a rung.
 double MemoryPlanner::estimateRung(Ladder &ladder, int64_t index) {
   auto plan = ladder.plans->plan(ladder.budget(index));
-  return plan
-             ? plain.seconds + std::max(0.0, plan->time - ladder.keepAllSeconds)
-             : plain.seconds;
+  return plan ? stepSeconds(ladder, plan->time) : plain.seconds;
 }
 
 /// Returns the highest rung that fits if the arena of each rung exceeds its
@@ -169,7 +170,7 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
                                   int64_t &extra) {
   int64_t high = ladder.rungCount + 1;
   low = -1;
-  extra = plain.height - ladder.highest;
+  extra = chainHeight - ladder.highest;
   while (low + 1 < high) {
     int64_t guess = std::clamp(guessRung(ladder, extra), low + 1, high - 1);
     auto proposal = rung(ladder, guess);
@@ -258,35 +259,23 @@ void MemoryPlanner::forEachProposal(
 }
 
 /// Returns a lower bound on the step time of all plans of the ladder: the time
-/// of the plan that keeps everything if several micro-batches are in flight.
-/// Otherwise, let B be the budget and r(B) a lower bound on the step time
-/// without offloading. The result is r(B) if offloading is not allowed.
-/// Otherwise, let Y be the peak bytes that a plan stores on the host, and c(Y)
-/// the time to copy Y bytes to the host and back. The step takes at least
-/// max(c(Y), r(B + Y)). As a function of Y, c(Y) increases and r(B + Y)
-/// decreases, so the maximum is smallest where c(Y) = r(B + Y). The result is
-/// this smallest value.
+/// of the plan that keeps everything if several micro-batches are in flight,
+/// and otherwise the bound of the chain.
 double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
   if (inFlight > 1)
     return plain.seconds;
-  auto repeating = [&](double more) {
-    double chain = relaxedTimeBound(ladder.menus.chain,
-                                    budget - plain.height + ladder.highest +
-                                        static_cast<int64_t>(more));
-    return plain.seconds + std::max(0.0, chain - ladder.keepAllSeconds);
-  };
+  const Chain &chain = ladder.menus.chain;
+  int64_t chainBudget = budget - chainHeight + ladder.highest;
   if (!request.offloadActivations)
-    return repeating(0);
-  auto copying = [&](double bytes) {
-    return machine.linkSeconds(bytes, LinkDirection::ToHost) +
-           machine.linkSeconds(bytes, LinkDirection::ToDevice);
+    return stepSeconds(ladder, relaxedTimeBound(chain, chainBudget));
+  auto perByte = [&](LinkDirection direction) {
+    constexpr double bytes = 1 << 30;
+    return machine.linkSeconds(bytes, direction) / bytes;
   };
-  double low = 0, high = std::max<double>(0, plain.height - budget);
-  for (int step = 0; step < kBisections; ++step) {
-    double middle = (low + high) / 2;
-    (repeating(middle) >= copying(middle) ? low : high) = middle;
-  }
-  return std::max(repeating(high), low > 0 ? copying(low) : 0.0);
+  return stepSeconds(ladder,
+                     offloadTimeBound(chain, chainBudget,
+                                      perByte(LinkDirection::ToHost),
+                                      perByte(LinkDirection::ToDevice)));
 }
 
 /// Selects the best prefetch distance for parameters on the host from a few
@@ -353,15 +342,34 @@ Status MemoryPlanner::choose() {
   return Status();
 }
 
+static bool hasMaterializations(const StageChain &stages) {
+  return llvm::any_of(stages.stages(), [&](const ForwardStage &stage) {
+    return llvm::any_of(
+        stage.ops, [&](Operation *op) { return stages.isMaterialization(op); });
+  });
+}
+
 /// Measures the proposal that recomputes and offloads nothing.
 Status MemoryPlanner::measurePlain(LiveCurve &curve) {
   StageChain stages(trainProgram(module));
-  for (auto op : trainProgram(module).getBlock().getOps<MicrobatchesOp>())
+  for (auto op : trainProgram(module).getBlock().getOps<MicrobatchesOp>()) {
     inFlight = op.getSegmentOrder().slots(op.getCount());
+    microbatches = static_cast<int64_t>(op.getCount());
+  }
   plain.schedule = *namedSchedule("none", stages);
   if (Status status = measure(plain, /*keepsAll=*/true, &curve); !status.ok())
     return status;
   plain.bound = plain.seconds;
+  chainHeight = plain.height;
+  if (microbatches > 1 && hasMaterializations(stages)) {
+    // The chain computes them in every micro-batch.
+    Proposal chained = plain;
+    chained.hoists = false;
+    if (Status status = measure(chained, /*keepsAll=*/true, &curve);
+        !status.ok())
+      return status;
+    chainHeight = chained.height;
+  }
   trainProgram(module).walk([&](Operation *) { ++ops; });
   return Status();
 }

@@ -180,6 +180,12 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     between = 0;
   }
 
+  // To compute a value again from states takes less time than to copy it to the
+  // host and back.
+  llvm::erase_if(values, [&](const Numbered &entry) {
+    const Place &place = plan.places.find(entry.value)->second;
+    return plan.buffers[place.buffer].slotClass == rt::SlotClass::Materialized;
+  });
   int64_t largest = 0;
   for (const Numbered &entry : values)
     largest = std::max(largest, bytesOf(entry.value.getType()));

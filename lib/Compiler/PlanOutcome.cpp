@@ -88,6 +88,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   // markForwardOps() finds values by position.
   markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
+  hoistMaterializations(stages);
   markReads(module, proposal);
   trainProgram(module).walk([](RecomputeOp repeated) {
     repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });

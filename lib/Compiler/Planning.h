@@ -44,6 +44,8 @@ struct Proposal {
   std::optional<int64_t> lead; ///< Prefetch distance of parameters on the host.
   /// States on the host that are copied to the device once; see kKeepAttr.
   std::vector<mlir::StringAttr> kept;
+  /// True if kept materializations are computed once, before the micro-batches.
+  bool hoists = true;
   int64_t height = 0, hostHeight = 0;
   double seconds = 0;
   /// Lower bound, in seconds, on the step time of all schedules that fit the
@@ -130,6 +132,7 @@ private:
   Status measurePlain(LiveCurve &curve);
   Status addLadders(const LiveCurve &curve);
   Status addLadder(StageCut cut, const LiveCurve &curve);
+  double stepSeconds(const Ladder &ladder, double chainSeconds);
   double estimateRung(Ladder &ladder, int64_t index);
   int64_t guessRung(const Ladder &ladder, int64_t extra);
   bool hasLimit() const {
@@ -160,6 +163,10 @@ private:
   PipelineOptions pipeline;
   int64_t ops = 0;      ///< Number of ops of the training program.
   int64_t inFlight = 1; ///< Maximum number of micro-batches in flight.
+  int64_t microbatches = 1;
+  /// Height of the arena to which the largest chain budget corresponds: that of
+  /// `plain` if it hoisted no materializations.
+  int64_t chainHeight = 0;
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;

@@ -24,6 +24,14 @@ static constexpr size_t kMostOptions = 16;
 /// largest residuals can be dropped; the others are always kept.
 static constexpr size_t kMostChoices = 10;
 
+int64_t kiln::microbatchesOf(const StageChain &stages) {
+  if (stages.size() == 0)
+    return 1;
+  Operation *op = stages.stages().front().ops.front();
+  auto microbatches = op->getParentOfType<MicrobatchesOp>();
+  return microbatches ? static_cast<int64_t>(microbatches.getCount()) : 1;
+}
+
 Value kiln::tensorBehind(Value value) {
   while (auto result = dyn_cast<OpResult>(value)) {
     auto op = dyn_cast<DispatchableOpInterface>(result.getOwner());
@@ -55,9 +63,9 @@ static bool isFused(Value result,
 
 namespace {
 
-/// A tensor whose memory one or more residuals share. `mask` selects these
-/// residuals.
-struct Residual {
+/// Residuals that are kept or recomputed together. `mask` selects them, and
+/// `bytes` is the size of the tensors that they share.
+struct ResidualGroup {
   int64_t bytes = 0;
   uint64_t mask = 0;
 };
@@ -65,18 +73,21 @@ struct Residual {
 class MenuBuilder {
 public:
   MenuBuilder(const StageChain &stages, const Machine &machine)
-      : stages(stages), machine(machine) {}
+      : stages(stages), machine(machine), microbatches(microbatchesOf(stages)) {
+  }
   StageMenus run();
 
 private:
   void splitBackward();
   void addStage(int64_t index);
   StageOption makeOption(int64_t index, uint64_t mask);
+  int64_t materializedBytes(const ForwardStage &stage, uint64_t mask);
   double repeatSeconds(const ForwardStage &stage, uint64_t mask);
   int64_t forwardPeak(const ForwardStage &stage, uint64_t mask);
 
   const StageChain &stages;
   const Machine &machine;
+  int64_t microbatches;
   StageMenus menus;
   DenseMap<Operation *, double> seconds;
   /// Segment k contains the ops of the backward pass that belong to stage k.
@@ -224,6 +235,17 @@ int64_t MenuBuilder::forwardPeak(const ForwardStage &stage, uint64_t mask) {
   return most;
 }
 
+/// Returns the bytes of the materializations that `mask` keeps.
+int64_t MenuBuilder::materializedBytes(const ForwardStage &stage,
+                                       uint64_t mask) {
+  int64_t bytes = 0;
+  for (auto [i, residual] : llvm::enumerate(stage.residuals))
+    if ((i >= 64 || mask >> i & 1) &&
+        stages.isMaterialization(residual.getDefiningOp()))
+      bytes += bytesOf(residual.getType());
+  return bytes;
+}
+
 StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
   const ForwardStage &stage = stages.stages()[index];
   StageOption option;
@@ -239,6 +261,12 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
   }
   for (Operation *op : stage.ops)
     option.forward += seconds.lookup(op);
+  // A materialization that is kept is computed once for all micro-batches.
+  for (auto [i, residual] : llvm::enumerate(stage.residuals))
+    if (Operation *op = residual.getDefiningOp();
+        (i >= 64 || mask >> i & 1) && stages.isMaterialization(op))
+      option.forward -=
+          seconds.lookup(op) * double(microbatches - 1) / double(microbatches);
   for (Operation *op : segments[index])
     option.backward += seconds.lookup(op);
   option.backward += repeatSeconds(stage, mask);
@@ -254,28 +282,32 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
 
 void MenuBuilder::addStage(int64_t index) {
   const ForwardStage &stage = stages.stages()[index];
-  // Group the residuals by tensor. Small tensors are always kept; the others
-  // are sorted by size, largest first.
-  llvm::MapVector<Value, Residual> tensors;
+  // Group the residuals by tensor, and the materializations by the null value.
+  // Small groups are always kept; the others are sorted by size, largest first.
+  llvm::MapVector<Value, ResidualGroup> groups;
+  llvm::SmallDenseSet<Value> counted;
   for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
     if (i >= 64)
       break;
-    Residual &tensor = tensors[tensorBehind(residual)];
-    tensor.bytes = bytesOf(tensorBehind(residual).getType());
-    tensor.mask |= uint64_t(1) << i;
+    Value tensor = tensorBehind(residual);
+    bool fromState = stages.isMaterialization(residual.getDefiningOp());
+    ResidualGroup &group = groups[fromState ? Value() : tensor];
+    group.mask |= uint64_t(1) << i;
+    if (counted.insert(tensor).second)
+      group.bytes += bytesOf(tensor.getType());
   }
   int64_t all = 0;
-  for (auto &[root, tensor] : tensors)
-    all += tensor.bytes;
-  std::vector<Residual> choices;
+  for (auto &[root, group] : groups)
+    all += group.bytes;
+  std::vector<ResidualGroup> choices;
   uint64_t always = 0;
-  for (auto &[root, tensor] : tensors) {
-    if (tensor.bytes * kSmallShare <= all)
-      always |= tensor.mask;
+  for (auto &[root, group] : groups) {
+    if (group.bytes * kSmallShare <= all)
+      always |= group.mask;
     else
-      choices.push_back(tensor);
+      choices.push_back(group);
   }
-  llvm::sort(choices, [](const Residual &a, const Residual &b) {
+  llvm::sort(choices, [](const ResidualGroup &a, const ResidualGroup &b) {
     return std::tie(b.bytes, a.mask) < std::tie(a.bytes, b.mask);
   });
   while (choices.size() > kMostChoices) {
@@ -317,12 +349,15 @@ void MenuBuilder::addStage(int64_t index) {
   planned.fastForwardWorkspace =
       forwardPeak(stage, 0) - bytesOf(stage.output.getType());
   std::vector<uint64_t> masks;
+  std::vector<int64_t> materialized;
   for (auto &[option, mask] : chosen) {
     planned.options.push_back(option);
     masks.push_back(mask);
+    materialized.push_back(materializedBytes(stage, mask));
   }
   menus.chain.stages.push_back(std::move(planned));
   menus.saved.push_back(std::move(masks));
+  menus.materialized.push_back(std::move(materialized));
   menus.forwardHeavy.push_back(llvm::count_if(stage.ops, isHeavyOp));
   menus.backwardHeavy.push_back(llvm::count_if(segments[index], isHeavyOp));
 }
@@ -395,8 +430,9 @@ void StageMenus::multiplyResiduals(int64_t inFlight) {
   for (auto [k, stage] : llvm::enumerate(chain.stages)) {
     stage.input *= inFlight;
     if (static_cast<int32_t>(k) + 1 < chain.size())
-      for (StageOption &option : stage.options)
-        option.saved *= inFlight;
+      for (auto [option, bytes] :
+           llvm::zip_equal(stage.options, materialized[k]))
+        option.saved = (option.saved - bytes) * inFlight + bytes;
   }
 }
 

@@ -8,8 +8,10 @@
 // Converts the stages of a training program into the chain that the planner
 // solves. An option of a stage selects the residuals that the forward pass
 // keeps; the others are recomputed before their first reader. Residuals that
-// are views of one tensor are kept or recomputed together. Small residuals,
-// such as row statistics, are always kept if the stage keeps anything.
+// are views of one tensor are kept or recomputed together, and so are all
+// materializations of a stage, because they save equally much time per byte.
+// Small residuals, such as row statistics, are always kept if the stage keeps
+// anything.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +31,9 @@ struct StageMenus {
   /// StageRun::saved for every stage and option. The last option of a stage
   /// keeps the most residuals.
   std::vector<std::vector<uint64_t>> saved;
+  /// Bytes of the materializations that each option of each stage keeps. They
+  /// are included in StageOption::saved.
+  std::vector<std::vector<int64_t>> materialized;
   /// Number of heavy ops in each stage's forward and backward pass. Heavy ops
   /// of the loss count as backward.
   std::vector<int64_t> forwardHeavy, backwardHeavy;
@@ -43,17 +48,20 @@ struct StageMenus {
   void calibrate(llvm::ArrayRef<int64_t> forward,
                  llvm::ArrayRef<int64_t> backward);
 
-  /// Multiplies the bytes of residuals by the number of micro-batches in
-  /// flight. The loss saves nothing between segments, because it is computed in
-  /// the backward segment. The chain then approximates the memory: it also
-  /// counts residuals of a micro-batch that its backward segment no longer
-  /// needs `inFlight` - 1 times too seldom, and inputs that the forward segment
-  /// does not keep that many times too often.
+  /// Multiplies the bytes of residuals, except materializations, by the number
+  /// of micro-batches in flight. The loss saves nothing between segments,
+  /// because it is computed in the backward segment. The chain then
+  /// approximates the memory: it also counts residuals of a micro-batch that
+  /// its backward segment no longer needs `inFlight` - 1 times too seldom, and
+  /// inputs that the forward segment does not keep that many times too often.
   void multiplyResiduals(int64_t inFlight);
 
   /// Returns the recompute schedule of a sequence of chain operations.
   RecomputeSchedule scheduleOf(llvm::ArrayRef<ChainOp> ops) const;
 };
+
+/// Returns the number of micro-batches in which `stages` are executed.
+int64_t microbatchesOf(const StageChain &stages);
 
 /// Returns the tensor in whose memory `value` is stored. For a view, this is
 /// the source of the view. For a result that is tied to an operand, this is the

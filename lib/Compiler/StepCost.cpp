@@ -47,10 +47,15 @@ double kiln::opSeconds(Operation *op, const Machine &machine) {
   if (family == Family::View || family == Family::Structure)
     return 0;
   // Count the bytes of the results, but not those of the operands, because a
-  // fused op reads its operands from registers.
+  // fused op reads its operands from registers. States are read from memory.
   double bytes = 0;
   for (Type type : op->getResultTypes())
     bytes += bytesOf(type);
+  if (llvm::all_of(op->getOperands(), [](Value operand) {
+        return operand.getDefiningOp<ReadOp>();
+      }))
+    for (Type type : op->getOperandTypes())
+      bytes += bytesOf(type);
   return machine.memorySeconds(bytes);
 }
 

@@ -24,6 +24,7 @@ const std::array<BufferClass, kClasses> kiln::report::bufferClasses = {{
     {"parameters", "parameter", "#4e79a7"},
     {"optimizer", "optimizer", "#76a5cf"},
     {"constant", "constant", "#b7c7d6"},
+    {"materialized", "materialized", "#3f8f96"},
     {"gradients", "gradient", "#e8833a"},
     {"activations", "activation", "#59a14f"},
     {"workspace", "workspace", "#b07aa1"},

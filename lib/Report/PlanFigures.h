@@ -33,7 +33,7 @@ namespace kiln::report {
 struct BufferClass {
   llvm::StringRef key, slotClass, color;
 };
-inline constexpr size_t kClasses = 10;
+inline constexpr size_t kClasses = 11;
 /// The classes, states first, because states have the lowest offsets.
 extern const std::array<BufferClass, kClasses> bufferClasses;
 

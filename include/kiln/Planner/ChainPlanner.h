@@ -127,6 +127,16 @@ private:
 double relaxedTimeBound(const Chain &chain, int64_t budget,
                         const ChainOptions &options = {});
 
+/// Returns a lower bound on the time of every schedule within the budget that
+/// may also store what forward passes save on the host, and copy it back for
+/// the backward passes. The two arguments after the budget are the seconds for
+/// which a copy of one byte occupies the link, in each direction. The bound
+/// assumes that every forward pass of a stage after its first one follows all
+/// first ones.
+double offloadTimeBound(const Chain &chain, int64_t budget,
+                        double outSecondsPerByte, double inSecondsPerByte,
+                        const ChainOptions &options = {});
+
 } // namespace kiln
 
 #endif // KILN_PLANNER_CHAINPLANNER_H

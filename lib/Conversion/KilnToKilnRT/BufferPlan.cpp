@@ -202,6 +202,30 @@ void PlanBuilder::classifyGradients(Operation *op) {
   }
 }
 
+/// Gives the results of an op that reads only states, or values computed from
+/// states alone, the slot class 'materialized'. If another op overwrites such a
+/// value, the buffer gets the slot class 'activation' again.
+void PlanBuilder::classifyMaterialized(Operation *op) {
+  auto isFromState = [&](Value operand) {
+    rt::SlotClass known = plan.buffers[places.lookup(operand).buffer].slotClass;
+    return known == rt::SlotClass::Parameter ||
+           known == rt::SlotClass::Constant ||
+           known == rt::SlotClass::Materialized;
+  };
+  bool readsStates =
+      op->getNumOperands() > 0 && llvm::all_of(op->getOperands(), isFromState);
+  for (Value result : op->getResults()) {
+    auto place = places.find(result);
+    if (place == places.end())
+      continue;
+    rt::SlotClass &known = plan.buffers[place->second.buffer].slotClass;
+    if (readsStates && known == rt::SlotClass::Activation)
+      known = rt::SlotClass::Materialized;
+    else if (!readsStates && known == rt::SlotClass::Materialized)
+      known = rt::SlotClass::Activation;
+  }
+}
+
 /// Reports an error if the target does not support the kind of the epilogue.
 LogicalResult PlanBuilder::checkEpilogue(GemmOpInterface gemm) {
   EpilogueKind kind = gemm.getEpilogueKind();
@@ -228,6 +252,7 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   if (gemm && gemm.getAccumulate())
     matrix = places.lookup(gemm.getMatrix());
   classifyGradients(op);
+  classifyMaterialized(op);
   Command command;
   command.op = op;
   auto microbatches = dyn_cast<MicrobatchesOp>(op->getParentOp());

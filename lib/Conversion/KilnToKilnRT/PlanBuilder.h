@@ -64,6 +64,7 @@ private:
   llvm::LogicalResult checkEpilogue(GemmOpInterface gemm);
   Place placeMatrix(GemmOpInterface gemm);
   void classifyGradients(mlir::Operation *op);
+  void classifyMaterialized(mlir::Operation *op);
   void emitCopy(Place from, Place to, mlir::Type type);
   void keepReturnedStates();
   void writeStates();

@@ -19,7 +19,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-static constexpr std::array<std::pair<const char *, SlotClass>, 9> slotClasses =
+static constexpr std::array<std::pair<const char *, SlotClass>, 10> slotClasses =
     {{{"parameter", SlotClass::Parameter},
       {"optimizer", SlotClass::Optimizer},
       {"gradient", SlotClass::Gradient},
@@ -28,7 +28,8 @@ static constexpr std::array<std::pair<const char *, SlotClass>, 9> slotClasses =
       {"communication", SlotClass::Communication},
       {"input", SlotClass::Input},
       {"output", SlotClass::Output},
-      {"constant", SlotClass::Constant}}};
+      {"constant", SlotClass::Constant},
+      {"materialized", SlotClass::Materialized}}};
 
 const char *slotClassName(SlotClass slotClass) {
   for (auto &[name, value] : slotClasses)

@@ -13,7 +13,7 @@
 // CHECK-LABEL: kilnrt.program @residuals
 // CHECK-NEXT: kilnrt.slot "w" class parameter {{.*}} lifetime [0, 7] state @w why "state"{{$}}
 // CHECK-NEXT: kilnrt.slot "x" class input {{.*}} lifetime [0, 7] why "input"{{$}}
-// CHECK-NEXT: kilnrt.slot "matmul" class activation {{.*}} lifetime [0, 7] why "result"{{$}}
+// CHECK-NEXT: kilnrt.slot "matmul" class materialized {{.*}} lifetime [0, 7] why "result"{{$}}
 // CHECK-NEXT: kilnrt.slot "matmul" class output {{.*}} lifetime [1, 7] why "sum over micro-batches"{{$}}
 // CHECK-NEXT: kilnrt.slot "matmul" class output {{.*}} lifetime [1, 7] why "sum over micro-batches"{{$}}
 // CHECK-NEXT: [[A:%.+]] = kilnrt.slot "matmul" class activation {{.*}} lifetime [1, 6] ring [64, 2] why "result"{{$}}

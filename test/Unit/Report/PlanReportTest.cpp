@@ -200,8 +200,8 @@ TEST(PlanPage, HasTheFigures) {
         "<b>+37.5 %</b><span>time; keeping everything: 8.00 ms<",
         "<b>-50.0 %</b><span>memory; keeping everything: 10.00 KiB<",
         "10.00 % above the estimated lower bound of 10.00 ms",
-        "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,3072,0,0,0,0,0]",
-        "[2,\"apply\",1024,1024,0,1024,0,0,0,0,0,0]"})
+        "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,0,3072,0,0,0,0,0]",
+        "[2,\"apply\",1024,1024,0,0,1024,0,0,0,0,0,0]"})
     EXPECT_TRUE(text.contains(figure)) << figure;
 }
 
@@ -219,7 +219,7 @@ TEST(PlanPage, HasBothArenas) {
         "<th>on the host</th>",
         "<td>attn</td><td class=\"n\">1.00 KiB</td><td class=\"n\">0.50 ms<",
         // This row of the device timeline is the same as without a host arena.
-        "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,3072,0,0,0,0,0]"})
+        "[1,\"h.0.\\u003cb>\\\"&'\",1024,1024,0,0,0,3072,0,0,0,0,0]"})
     EXPECT_TRUE(text.contains(figure)) << figure;
   EXPECT_EQ(text.count("<svg "), 3u);
   EXPECT_EQ(text.count("id=\"cursor\""), 1u);
@@ -230,7 +230,7 @@ TEST(PlanPage, KeepsPeaksOfLongPrograms) {
   Object plan = smallPlan();
   (*plan.getObject("programs")->getObject("train"))["commands"] = 5000;
   std::string page = planPage(plan, {"m", "1.0", "kilnc m"});
-  EXPECT_TRUE(StringRef(page).contains("1024,1024,0,0,3072,0,0,0,0,0]"));
+  EXPECT_TRUE(StringRef(page).contains("1024,1024,0,0,0,3072,0,0,0,0,0]"));
   EXPECT_TRUE(StringRef(page).contains("the maximum of about every 7"));
 }
 

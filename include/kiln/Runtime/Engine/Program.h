@@ -42,6 +42,7 @@ enum class SlotClass {
   Input,
   Output,
   Constant,
+  Materialized, ///< Computed from states alone.
 };
 
 const char *slotClassName(SlotClass slotClass);

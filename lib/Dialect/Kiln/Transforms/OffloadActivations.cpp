@@ -22,6 +22,7 @@ SmallVector<OpResult> kiln::residualsOf(const StageChain &chain) {
   auto add = [&](Value value) {
     auto result = dyn_cast<OpResult>(viewedValue(value));
     if (result && chain.stageOf(result.getOwner()) >= 0 &&
+        !chain.isMaterialization(result.getOwner()) &&
         !llvm::is_contained(values, result))
       values.push_back(result);
   };

@@ -335,6 +335,8 @@ struct RecomputePass : kiln::impl::RecomputeBase<RecomputePass> {
       }
       if (policy != "none")
         applyRecompute(chain, *schedule);
+      if (hoist)
+        hoistMaterializations(chain);
     }
   }
 };

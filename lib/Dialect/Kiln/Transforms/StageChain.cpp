@@ -61,7 +61,7 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
       fixedOps.insert(&op);
   }
   for (auto it = std::next(Block::iterator(phase)); it != block->end(); ++it)
-    backward.push_back(&*it);
+    backward.insert(&*it);
   // The loss begins at the first op that reads the loss scale. Such an op
   // computes the loss together with its gradients.
   if (Value scale = program.getInput(InputRole::LossScale)) {
@@ -75,6 +75,7 @@ StageChain::StageChain(ProgramOp program, StageCut cut) {
   if (cut == StageCut::Layers)
     joinLayers();
   numberStages();
+  addMaterializations();
   llvm::copy_if(forward, std::back_inserter(loss),
                 [&](Operation *op) { return stageOf(op) < 0; });
   findResiduals();
@@ -154,14 +155,48 @@ void StageChain::numberStages() {
     stageOfInput[chain.back().output] = size();
 }
 
+/// Returns the stage of which a fixed value becomes a materialization, or -1.
+/// The stages of fixed ops that read the value must have been found.
+int64_t StageChain::findStageOfFixed(Operation *op) const {
+  int64_t found = -1;
+  bool isRead = false;
+  for (Operation *user : op->getUsers()) {
+    user = op->getBlock()->findAncestorOpInBlock(*user);
+    if (backward.contains(user)) {
+      isRead = true;
+      continue;
+    }
+    int64_t stage = stageOf(user);
+    if (stage < 0 || (found >= 0 && stage != found))
+      return -1;
+    found = stage;
+    isRead |= isFixed(user);
+  }
+  return isRead ? found : -1;
+}
+
+/// Adds the ops of materializations to their stages.
+void StageChain::addMaterializations() {
+  llvm::SmallSetVector<int64_t, 8> changed;
+  for (Operation *op : llvm::reverse(fixedOps))
+    if (int64_t stage = findStageOfFixed(op); stage >= 0) {
+      stageOfOp[op] = stage;
+      chain[stage].ops.push_back(op);
+      changed.insert(stage);
+    }
+  for (int64_t stage : changed)
+    llvm::sort(chain[stage].ops, [](Operation *a, Operation *b) {
+      return a->isBeforeInBlock(b);
+    });
+}
+
 void StageChain::findResiduals() {
-  llvm::DenseSet<Operation *> isBackward(backward.begin(), backward.end());
   for (ForwardStage &stage : chain)
     for (Operation *op : stage.ops)
       for (Value result : op->getResults())
         if (result != stage.output &&
             llvm::any_of(result.getUsers(), [&](Operation *user) {
-              return isBackward.contains(user);
+              return backward.contains(user);
             }))
           stage.residuals.push_back(result);
 }

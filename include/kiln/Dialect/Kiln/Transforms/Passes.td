@@ -196,9 +196,14 @@ def Recompute : Pass<"kiln-recompute", "::mlir::ModuleOp"> {
     segments, and `poor` only the input of the program. Gradients do not change by a
     bit. Runs on the planned level, where every property that affects rounding is an
     attribute of its op.
+
+    A value that is computed from states alone, such as a parameter that is cast to
+    bf16, is stored or repeated like an activation. With `hoist`, stored ones are
+    computed before the micro-batches, once per step.
   }];
   let options = [
     Option<"policy", "policy", "std::string", "\"none\"", "none, full, blocks, sqrt or poor">,
+    Option<"hoist", "hoist", "bool", "false", "compute stored values that depend only on states once per step">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }

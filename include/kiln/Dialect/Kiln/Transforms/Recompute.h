@@ -65,8 +65,15 @@ std::optional<RecomputeSchedule> namedSchedule(llvm::StringRef name,
                                                const StageChain &chain);
 
 /// Rewrites the backward pass of the program of `chain` according to a
-/// schedule. Invalidates `chain`.
+/// schedule. Afterwards, `chain` describes the forward pass only.
 void applyRecompute(const StageChain &chain, const RecomputeSchedule &schedule);
+
+/// Computes the materializations that the backward pass reads once per step,
+/// before the micro-batches, instead of once per micro-batch. To be used after
+/// applyRecompute(), which makes the backward pass read only those that the
+/// schedule keeps. Does nothing if the program of `chain` has no micro-batches.
+/// Invalidates `chain`.
+void hoistMaterializations(const StageChain &chain);
 
 } // namespace kiln
 

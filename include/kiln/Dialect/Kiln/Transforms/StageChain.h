@@ -13,10 +13,16 @@
 //      a_0         a_1         a_2                 a_L
 //  in ---> stage 0 ---> stage 1 ---> ...  stage L-1 ---> loss | backward
 //
-// a_k, the input of stage k, is the output of stage k-1. Values that depend
-// only on states and constants, such as broadcast biases and positions, are
-// fixed: they belong to no stage, and may be repeated together with their
-// readers. The loss is not a stage, and its ops are never repeated.
+// a_k, the input of stage k, is the output of stage k-1. The loss is not a
+// stage, and its ops are never repeated.
+//
+// Values that depend only on states and constants, such as broadcast biases and
+// parameters that are cast to bf16, are fixed. If the backward pass reads a
+// fixed value, and all of its readers in the forward pass are in one stage, the
+// value is a *materialization*: it is a residual of that stage, which is kept
+// or computed again like any other residual, but from states, which are always
+// in memory. Other fixed values belong to no stage, and may be repeated
+// together with their readers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +30,8 @@
 #define KILN_DIALECT_KILN_TRANSFORMS_STAGECHAIN_H
 
 #include "kiln/Dialect/Kiln/IR/Layer.h"
+
+#include "llvm/ADT/SetVector.h"
 
 #include <vector>
 
@@ -39,7 +47,8 @@ bool isHeavyOp(mlir::Operation *op);
 inline constexpr int64_t kSmallShare = 64;
 
 struct ForwardStage {
-  /// Ops of the stage in program order, without reads, constants and fixed ops.
+  /// Ops of the stage in program order, without reads and constants. The only
+  /// fixed ops are those that compute materializations.
   llvm::SmallVector<mlir::Operation *> ops;
   /// The input a_k, or null if stage 0 reads only arguments of the program.
   mlir::Value input;
@@ -74,7 +83,9 @@ public:
   llvm::ArrayRef<mlir::Operation *> lossOps() const { return loss; }
 
   /// Returns the ops after the `kiln.phase backward`, in program order.
-  llvm::ArrayRef<mlir::Operation *> backwardOps() const { return backward; }
+  llvm::ArrayRef<mlir::Operation *> backwardOps() const {
+    return backward.getArrayRef();
+  }
 
   /// Returns the stage whose backward pass reads `value`. The result is k for
   /// a_k and for all values that stage k computes except a_{k+1}, size() for
@@ -87,15 +98,24 @@ public:
   /// Returns true if the op computes a fixed value and is cheap to repeat.
   bool isFixed(mlir::Operation *op) const { return fixedOps.contains(op); }
 
+  /// Returns true if the op computes a materialization, or a fixed value from
+  /// which only materializations are computed.
+  bool isMaterialization(mlir::Operation *op) const {
+    return isFixed(op) && stageOf(op) >= 0;
+  }
+
 private:
   void findCuts(llvm::ArrayRef<mlir::Operation *> forward, size_t lossBegin);
   void joinLayers();
   void numberStages();
+  int64_t findStageOfFixed(mlir::Operation *op) const;
+  void addMaterializations();
   void findResiduals();
 
   std::vector<ForwardStage> chain;
-  llvm::SmallVector<mlir::Operation *> loss, backward;
-  llvm::DenseSet<mlir::Operation *> fixedOps;
+  llvm::SmallVector<mlir::Operation *> loss;
+  llvm::SetVector<mlir::Operation *> backward;
+  llvm::SetVector<mlir::Operation *> fixedOps;
   llvm::DenseMap<mlir::Operation *, int64_t> stageOfOp;
   llvm::DenseMap<mlir::Value, int64_t> stageOfInput;
 };

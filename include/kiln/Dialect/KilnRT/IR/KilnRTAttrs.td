@@ -43,7 +43,8 @@ def KilnRT_SlotClass : I32EnumAttr<"SlotClass", "purpose of a slot in reports an
   I32EnumAttrCase<"Communication", 5, "communication">,
   I32EnumAttrCase<"Input", 6, "input">,
   I32EnumAttrCase<"Output", 7, "output">,
-  I32EnumAttrCase<"Constant", 8, "constant">]> {
+  I32EnumAttrCase<"Constant", 8, "constant">,
+  I32EnumAttrCase<"Materialized", 9, "materialized">]> {
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;
 }
