@@ -132,6 +132,12 @@ double Machine::kernelSeconds(double bytes, double operations) const {
          std::max(memorySeconds(bytes), operations / vectorFlops);
 }
 
+double Machine::hostKernelSeconds(double bytes, double operations) const {
+  if (!host)
+    return kernelSeconds(bytes, operations);
+  return std::max(bytes / host->bytesPerSecond, operations / host->vectorFlops);
+}
+
 double Machine::attentionSeconds(ElementType type, int64_t heads,
                                  int64_t sequence, int64_t width, bool causal,
                                  bool backward) const {

@@ -397,6 +397,14 @@ static MachineLink readLink(Section file) {
   return link;
 }
 
+static MachineHost readHost(Section file) {
+  MachineHost host;
+  host.bytesPerSecond = file.real("bytes_per_s", memoryRates);
+  host.vectorFlops = file.real("vector_flop_per_s", gemmRates);
+  file.finish();
+  return host;
+}
+
 static Machine readMachine(Section file) {
   Machine machine;
   file.choice("format", {"kiln-machine"});
@@ -424,6 +432,8 @@ static Machine readMachine(Section file) {
   machine.bandwidth = readBandwidth(file.section("bandwidth"));
   machine.attention = readAttention(file.section("attention"));
   machine.link = readLink(file.section("link"));
+  if (machine.kind == MachineKind::Gpu)
+    machine.host = readHost(file.section("host"));
   file.finish();
   return machine;
 }

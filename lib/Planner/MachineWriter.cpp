@@ -97,6 +97,11 @@ std::string kiln::printMachine(const Machine &machine) {
           ",\n    \"latency_s\": " + number(machine.link.latency) +
           ",\n    \"duplex\": " + (machine.link.duplex ? "true" : "false") +
           "\n  }");
+  if (machine.host)
+    add("host",
+        "{\n    \"bytes_per_s\": " + number(machine.host->bytesPerSecond) +
+            ",\n    \"vector_flop_per_s\": " +
+            number(machine.host->vectorFlops) + "\n  }");
   return text + "\n}\n";
 }
 

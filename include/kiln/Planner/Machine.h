@@ -87,6 +87,13 @@ struct MachineLink {
   bool duplex = false;
 };
 
+/// The processor cores and the memory of the host, as far as one device may use
+/// them. Kernels on the host are limited by one of the two rates.
+struct MachineHost {
+  double bytesPerSecond = 0; ///< Rate of reading and writing host memory.
+  double vectorFlops = 0;    ///< Like Machine::vectorFlops.
+};
+
 /// Properties of the present machine, to compare with those in a measured
 /// machine file.
 struct ThisMachine {
@@ -109,6 +116,8 @@ struct Machine {
   BandwidthCurve bandwidth;
   AttentionCurve attention;
   MachineLink link;
+  /// Set if the device is a GPU. The host of a CPU is the CPU itself.
+  std::optional<MachineHost> host;
 
   /// Returns the curve of a type, or the fp32 curve if the type has none.
   const GemmCurve &gemmOf(ElementType type) const;
@@ -124,6 +133,8 @@ struct Machine {
   /// Returns the seconds of a generated kernel: its launch plus the maximum of
   /// its memory time and its compute time.
   double kernelSeconds(double bytes, double operations = 0) const;
+  /// Returns the seconds of a generated kernel that runs on the host.
+  double hostKernelSeconds(double bytes, double operations = 0) const;
   /// Returns the seconds of one attention with `heads` heads in total (batch *
   /// heads) of `width` elements each.
   double attentionSeconds(ElementType type, int64_t heads, int64_t sequence,
@@ -131,6 +142,11 @@ struct Machine {
   /// Returns the seconds of one copy. The estimate assumes that no copy runs in
   /// the other direction at the same time, or that the link is duplex.
   double linkSeconds(double bytes, LinkDirection direction) const;
+  /// Returns the seconds per byte of large copies, whose latency is negligible.
+  double linkSecondsPerByte(LinkDirection direction) const {
+    return 1 /
+           (direction == LinkDirection::ToHost ? link.toHost : link.toDevice);
+  }
   /// Replaces the link with one of `rate` bytes per second in both directions.
   void simulateLink(double rate) {
     link = {rate, rate, /*latency=*/0, /*duplex=*/true};

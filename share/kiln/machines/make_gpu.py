@@ -38,6 +38,8 @@ V100 = {
     "launch": 4e-6,
     "attention": ([512, 1024, 2048, 4096], [0.30, 0.36, 0.40, 0.42], [0.24, 0.28, 0.30, 0.32]),
     "link": (12.3, 12.3),
+    # DGX-1: 2 sockets with 4 channels of DDR4-2133 and 20 cores with AVX2.
+    "host": ("DGX-1", 136.5, 40, 2.2e9 * 16),
 }
 A100 = {
     "processors": 108,
@@ -48,6 +50,8 @@ A100 = {
     "launch": 2.5e-6,
     "attention": ([512, 1024, 2048, 4096, 16384], [0.58, 0.66, 0.70, 0.72, 0.74], [0.44, 0.52, 0.58, 0.62, 0.65]),
     "link": (25, 25),
+    # DGX A100: 2 sockets with 8 channels of DDR4-3200 and 64 cores with AVX2.
+    "host": ("DGX A100", 409.6, 128, 2.25e9 * 32),
 }
 H100 = {
     "processors": 132,
@@ -60,7 +64,12 @@ H100 = {
     # 266 / 360 / 420 backward.
     "attention": ([512, 1024, 2048, 4096, 16384], [0.42, 0.49, 0.58, 0.60, 0.63], [0.34, 0.46, 0.53, 0.56, 0.58]),
     "link": (52, 52),
+    # DGX H100 and H200: 2 sockets with 8 channels of DDR5-4800 and 56 cores with AVX-512.
+    "host": ("DGX H100", 614.4, 112, 2e9 * 64),
 }
+# A server has 8 GPUs. Of the host's memory bandwidth, kernels reach HOST_SHARE;
+# of the peak of its vector units, generated code reaches HOST_VECTOR_SHARE.
+GPUS, HOST_SHARE, HOST_VECTOR_SHARE = 8, 0.8, 0.25
 ATTENTION_NOTE = {
     "v100": "attention as public kernels without hardware-specific tuning reach",
     "a100": "attention as FlashAttention-2 reaches with heads of 64",
@@ -145,13 +154,16 @@ def main():
         bandwidth = memory * 1e9 * share
         cache_bytes, cache_rate = gpu["l2"]
         to_host, to_device = gpu["link"]
+        server, host_bandwidth, cores, core_rate = gpu["host"]
         peaks = ", ".join(
             f"{kind} {peak:g} TFLOP/s ({100 * part:.0f} % of it in large products)"
             for kind, (peak, part) in gpu["peak"].items()
         )
         source = (
             f"NVIDIA {product} data sheet: {peaks}; memory {memory} GB/s ({100 * share:.0f} % "
-            f"reached); {bus} at {to_host:g} GB/s a direction. Rates of smaller products from "
+            f"reached); {bus} at {to_host:g} GB/s a direction; the host is an eighth "
+            f"of a {server}'s {host_bandwidth:g} GB/s ({100 * HOST_SHARE:.0f} % reached) and {cores} "
+            f"cores. Rates of smaller products from "
             f"make_gpu.py's model of a tiled kernel; {ATTENTION_NOTE[name.split('-')[0]]}; "
             f"{gpu['launch'] * 1e6:g} us a kernel in a captured graph. Not measured."
         )
@@ -177,6 +189,10 @@ def main():
                 "to_device_bytes_per_s": to_device * 1e9,
                 "latency_s": 1e-5,
                 "duplex": True,
+            },
+            "host": {
+                "bytes_per_s": rounded(HOST_SHARE * host_bandwidth * 1e9 / GPUS),
+                "vector_flop_per_s": rounded(HOST_VECTOR_SHARE * cores * core_rate / GPUS),
             },
         }
         (folder / f"{name}.json").write_text(rows(file, 0) + "\n")

@@ -82,6 +82,28 @@ TEST(MachineFile, RoundTrip) {
   EXPECT_NE(again->hash(), machine.hash());
 }
 
+TEST(MachineFile, HostOfAGpu) {
+  json file = goodFile();
+  file["host"] = {{"bytes_per_s", 5e10}, {"vector_flop_per_s", 1e11}};
+  EXPECT_NE(complaint(file).find("'host' is unknown"), std::string::npos);
+  file["kind"] = "gpu";
+  Result<Machine> machine = parseMachine(file.dump(), "m.json");
+  ASSERT_TRUE(machine.ok()) << machine.status().message();
+  EXPECT_DOUBLE_EQ(machine->hostKernelSeconds(1e10), 0.2);
+  EXPECT_DOUBLE_EQ(machine->hostKernelSeconds(1e10, 1e11), 1);
+  EXPECT_EQ(parseMachine(printMachine(*machine), "again")->hash(),
+            machine->hash());
+  file["host"]["bytes_per_s"] = 0;
+  EXPECT_EQ(complaint(file),
+            refused("'host.bytes_per_s' is 0, expected a number from 1e+06 to "
+                    "1e+16"));
+  file.erase("host");
+  EXPECT_NE(complaint(file).find("'host'"), std::string::npos);
+  // On a CPU, the host is the CPU.
+  Machine cpu = smallMachine();
+  EXPECT_EQ(cpu.hostKernelSeconds(1e6, 1e6), cpu.kernelSeconds(1e6, 1e6));
+}
+
 TEST(MachineFile, WriteAndLoad) {
   llvm::SmallString<128> path;
   ASSERT_FALSE(
