@@ -31,6 +31,13 @@ struct Scalar {
   bool isRead = false;
 };
 
+/// An access of a command of the host.
+struct HostAccess {
+  MemorySpace memory;
+  ByteRange range;
+  bool writes;
+};
+
 class WaitPlacer {
 public:
   WaitPlacer(rt::ProgramOp program, QueueTable &queues)
@@ -39,6 +46,8 @@ public:
 
 private:
   void order(rt::CommandOpInterface command);
+  void orderTransfer(rt::BeginOp begin);
+  void placeTransferWaits(ArrayRef<Operation *> commands);
 
   /// Returns the memory whose commands the queue of `command` executes.
   MemorySpace queueMemory(rt::CommandOpInterface command) {
@@ -49,6 +58,11 @@ private:
   rt::ProgramOp program;
   QueueTable &queues;
   SmallVector<Scalar> scalars;
+  /// The accesses of the commands of the host that have been executed, and, for
+  /// each queue of transfers, the number of them that are complete when its
+  /// next transfer starts.
+  SmallVector<HostAccess> hostAccesses;
+  DenseMap<Attribute, size_t> complete;
 };
 
 } // namespace
@@ -93,6 +107,64 @@ void WaitPlacer::order(rt::CommandOpInterface command) {
     (onHost ? scalar->isRead : scalar->isWritten) = true;
 }
 
+/// Appends the accesses of a command of the host to `accesses`.
+static void addAccesses(rt::CommandOpInterface command,
+                        SmallVectorImpl<HostAccess> &accesses) {
+  for (const rt::MemoryAccess &access : command.getAccesses())
+    accesses.push_back({rt::slotOf(access.slot).getMemory(), rangeOf(access),
+                        access.writes()});
+}
+
+/// Returns true if a transfer accesses bytes that a command of the host
+/// accesses, and at least one of the two writes them.
+static bool conflicts(rt::BeginOp begin, ArrayRef<HostAccess> accesses) {
+  for (const rt::MemoryAccess &access : begin.getAccesses()) {
+    MemorySpace memory = rt::slotOf(access.slot).getMemory();
+    ByteRange range = rangeOf(access);
+    if (llvm::any_of(accesses, [&](const HostAccess &other) {
+          return other.memory == memory && other.range.overlaps(range) &&
+                 (other.writes || access.writes());
+        }))
+      return true;
+  }
+  return false;
+}
+
+/// Makes a transfer wait for the commands of the host if it conflicts with one
+/// of them that may not be complete.
+void WaitPlacer::orderTransfer(rt::BeginOp begin) {
+  size_t &known = complete[begin.getQueueAttr()];
+  if (!conflicts(begin, ArrayRef(hostAccesses).drop_front(known)))
+    return;
+  begin.setAfterAttr(queues.getExecuting());
+  known = hostAccesses.size();
+}
+
+/// Makes every transfer start after the commands of the device, and every wait
+/// block the device, and also the host if commands of the host conflict with
+/// the transfer.
+void WaitPlacer::placeTransferWaits(ArrayRef<Operation *> commands) {
+  ArrayAttr executing = queues.getExecuting();
+  SmallVector<HostAccess> accesses;
+  for (Operation *op : commands)
+    if (auto command = dyn_cast<rt::CommandOpInterface>(op);
+        command && queueMemory(command) == MemorySpace::Host)
+      addAccesses(command, accesses);
+  for (Operation *op : commands) {
+    auto begin = dyn_cast<rt::BeginOp>(op);
+    if (!begin)
+      continue;
+    begin.setAfterAttr(ArrayAttr::get(program.getContext(), executing[0]));
+    if (executing.size() == 1 || !conflicts(begin, accesses))
+      continue;
+    auto others =
+        ArrayAttr::get(program.getContext(), executing.getValue().drop_front());
+    for (Operation *user : begin.getToken().getUsers())
+      if (auto wait = dyn_cast<rt::WaitOp>(user))
+        wait.setTooAttr(others);
+  }
+}
+
 void WaitPlacer::run() {
   SmallVector<Operation *> commands = rt::commandsOf(program);
   for (Operation *op : commands) {
@@ -103,25 +175,25 @@ void WaitPlacer::run() {
       if (isOnDevice(access) && access.view)
         scalars.push_back({rangeOf(access)});
   }
-  ArrayAttr executing = queues.getExecuting();
-  for (Operation *op : commands) {
-    if (auto begin = dyn_cast<rt::BeginOp>(op)) {
-      begin.setAfterAttr(executing);
-    } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
-      if (executing.size() > 1)
-        wait.setTooAttr(ArrayAttr::get(wait.getContext(),
-                                       executing.getValue().drop_front()));
-    }
-  }
-  if (scalars.empty())
+  placeTransferWaits(commands);
+  // Without a queue for the host, the order of the commands is sufficient.
+  if (!queues.lookup(MemorySpace::Host))
     return;
   // Commands also depend on commands of earlier executions of the segments.
   for (const rt::SegmentExecution &execution :
        rt::executionsOf(program, /*shortened=*/true))
-    for (int64_t i = execution.begin; i < execution.end; ++i)
-      if (!isa<rt::BeginOp, rt::WaitOp>(commands[i]) &&
-          rt::isExecuted(commands[i], execution))
-        order(cast<rt::CommandOpInterface>(commands[i]));
+    for (int64_t i = execution.begin; i < execution.end; ++i) {
+      if (!rt::isExecuted(commands[i], execution))
+        continue;
+      if (auto begin = dyn_cast<rt::BeginOp>(commands[i])) {
+        orderTransfer(begin);
+      } else if (!isa<rt::WaitOp>(commands[i])) {
+        auto command = cast<rt::CommandOpInterface>(commands[i]);
+        order(command);
+        if (queueMemory(command) == MemorySpace::Host)
+          addAccesses(command, hostAccesses);
+      }
+    }
 }
 
 void kiln::placeWaits(rt::ProgramOp program, QueueTable &queues) {

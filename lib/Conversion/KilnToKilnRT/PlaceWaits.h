@@ -43,9 +43,12 @@ private:
 };
 
 /// Inserts the waits between the queues of a program:
-///   - A transfer starts when all earlier commands that are not transfers are
-///     complete.
-///   - A wait for a transfer blocks every queue that executes other commands.
+///   - A transfer starts when all earlier commands on device memory are
+///     complete, and all earlier commands on host memory if one of them that is
+///     not known to be complete conflicts with the transfer.
+///   - A wait for a transfer blocks the queue of commands on device memory, and
+///     that of commands on host memory if one of them conflicts with the
+///     transfer.
 ///   - A command of the host that reads a scalar in device memory waits for the
 ///     device if the device writes the scalar. A later command of the device
 ///     that writes the scalar waits for the host.

@@ -4,8 +4,10 @@
 // RUN: kiln-opt %s --kiln-form-dispatches --kiln-schedule --kiln-verify-schedule -split-input-file | FileCheck %s
 // RUN: sed 's/"cuda-emu"/"cpu"/' %s | kiln-opt --kiln-form-dispatches --kiln-schedule --kiln-verify-schedule -split-input-file | FileCheck %s --check-prefix=CPU --implicit-check-not='queue @host' --implicit-check-not='on @host' --implicit-check-not='@compute,' --implicit-check-not='and ['
 
-// A transfer begins after the commands of both executing queues, which both wait for
-// it. The optimizer on the host waits for the factor that the device computes.
+// A transfer begins after the commands of the device, and after those of the host if
+// it reads what they write. Both queues wait for a transfer that a command of the
+// host conflicts with. The optimizer on the host waits for the factor that the device
+// computes.
 // CHECK-DAG: kilnrt.queue @compute engine device
 // CHECK-DAG: kilnrt.queue @host engine host
 // CHECK-DAG: kilnrt.queue @copy_out engine link
@@ -13,7 +15,7 @@
 // CHECK-LABEL: kilnrt.program @train
 // CHECK: kilnrt.gemm on @compute (
 // CHECK: kilnrt.gemm on @compute (
-// CHECK: kilnrt.begin copy [[T:%.+]] on @copy_out after [@compute, @host] (
+// CHECK: kilnrt.begin copy [[T:%.+]] on @copy_out after [@compute] (
 // CHECK: [[FACTOR:%.+]] = kilnrt.view {{.*}} : memref<f64>
 // CHECK: kilnrt.launch @{{.+}} on @compute ({{.*}}wo [[FACTOR]])
 // CHECK: kilnrt.wait [[T]] on @compute and [@host]
