@@ -7,102 +7,15 @@
 
 #include "kiln/Planner/OffloadPlanner.h"
 
+#include "LinkPlacer.h"
+
 #include <algorithm>
-#include <deque>
 #include <numeric>
 
 using namespace kiln;
 
 /// Limit on the steps of improve(), which take a few nanoseconds each.
 static constexpr uint64_t kImprovementSteps = 20'000'000;
-
-namespace {
-
-/// A copy to be placed in time. Commands are numbered in the direction of
-/// placement: in program order for copies to the host, and in reverse order for
-/// copies to the device.
-struct Transfer {
-  int64_t bytes = 0;
-  int32_t ready = 0; ///< Command after which the copy can start.
-  int32_t busy = 0;  ///< Last command before `limit` that needs the value, or
-                     ///< `ready` if there is none.
-  int32_t limit = 0; ///< First command after `busy` that needs the value.
-  /// Result: first command without the value, or `limit` if the value stays on
-  /// the device.
-  int32_t gone = 0;
-};
-
-/// Places the transfers of one direction. `resident[c]` is the number of live
-/// bytes at command c if all values stay on the device.
-class Placer {
-public:
-  Placer(const std::vector<double> &seconds, double secondsPerByte,
-         int64_t capacity)
-      : seconds(seconds), secondsPerByte(secondsPerByte), capacity(capacity) {}
-
-  /// Places the transfers, which must be ordered by `ready`. Returns the
-  /// seconds spent waiting for the link.
-  double run(std::vector<int64_t> resident, std::vector<Transfer> &transfers);
-
-private:
-  const std::vector<double> &seconds;
-  double secondsPerByte;
-  int64_t capacity;
-};
-
-} // namespace
-
-double Placer::run(std::vector<int64_t> resident,
-                   std::vector<Transfer> &transfers) {
-  struct Pending {
-    Transfer *transfer;
-    double done;
-  };
-  std::deque<Pending> pending;
-  auto count = static_cast<int32_t>(seconds.size());
-  // Change of the bytes on the host at each command.
-  std::vector<int64_t> freed(count + 1, 0);
-  double now = 0, linkFree = 0, waited = 0;
-  int64_t away = 0;
-  size_t next = 0;
-  for (int32_t c = 0; c < count; ++c) {
-    away += freed[c];
-    auto leave = [&](size_t index) {
-      Transfer &transfer = *pending[index].transfer;
-      transfer.gone = c;
-      away += transfer.bytes;
-      freed[transfer.limit] -= transfer.bytes;
-      pending.erase(pending.begin() + static_cast<ptrdiff_t>(index));
-    };
-    // Remove transfers that have completed, that must be waited for, or whose
-    // limit is reached.
-    for (size_t i = 0; i < pending.size();) {
-      const Transfer &transfer = *pending[i].transfer;
-      if (transfer.limit <= c) {
-        pending.erase(pending.begin() + static_cast<ptrdiff_t>(i));
-        continue;
-      }
-      bool short_ = resident[c] - away > capacity;
-      if (transfer.busy < c && (short_ || pending[i].done <= now)) {
-        if (pending[i].done > now) {
-          waited += pending[i].done - now;
-          now = pending[i].done;
-        }
-        leave(i);
-        continue;
-      }
-      ++i;
-    }
-    now += seconds[c];
-    for (; next < transfers.size() && transfers[next].ready == c; ++next) {
-      linkFree = std::max(linkFree, now) +
-                 secondsPerByte * double(transfers[next].bytes);
-      transfers[next].gone = transfers[next].limit;
-      pending.push_back({&transfers[next], linkFree});
-    }
-  }
-  return waited;
-}
 
 OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
                                    const std::vector<int32_t> &items) {
@@ -122,7 +35,7 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   for (size_t i : order)
     sorted.push_back(out[i]);
   double waits =
-      Placer(problem.seconds, problem.outSecondsPerByte, problem.capacity)
+      LinkPlacer(problem.seconds, problem.outSecondsPerByte, problem.capacity)
           .run(problem.live, sorted);
   for (size_t i = 0; i < order.size(); ++i)
     out[order[i]] = sorted[i];
@@ -147,7 +60,7 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
     sorted.push_back(in[i]);
   std::vector<double> reversed(problem.seconds.rbegin(),
                                problem.seconds.rend());
-  waits += Placer(reversed, problem.inSecondsPerByte, problem.capacity)
+  waits += LinkPlacer(reversed, problem.inSecondsPerByte, problem.capacity)
                .run(std::move(resident), sorted);
   for (size_t i = 0; i < order.size(); ++i)
     in[order[i]] = sorted[i];

@@ -1,0 +1,270 @@
+//===- StatePlannerTest.cpp - Shares of states on the host ----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Simulations of small programs are compared with figures that are computed by
+// hand. For random programs, no choice beats the lower bound, and the solutions
+// of the planner are compared with random choices.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Planner/StatePlanner.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+using namespace kiln;
+
+namespace {
+
+/// One parameter of 10 bytes with 20 bytes of moments. Its gradient is complete
+/// after one second, and the norm of all gradients immediately afterwards. The
+/// link copies 10 bytes per second, and the host takes 3 seconds for the
+/// update.
+StateProblem makeOneUpdate() {
+  StateProblem problem;
+  problem.seconds = {1, 0, 0};
+  problem.live = {10, 10, 10};
+  StateGroup group;
+  group.parameterBytes = group.gradientBytes = 10;
+  group.momentBytes = 20;
+  group.gradient = 0;
+  group.update = 2;
+  group.hostSeconds = 3;
+  group.readers = {{0, 0}};
+  problem.groups = {group};
+  problem.outSecondsPerByte = problem.inSecondsPerByte = 0.1;
+  problem.join = 1;
+  problem.updatesLast = true;
+  problem.gradientsUnderWay = problem.updatesUnderWay = 2;
+  problem.capacity = problem.hostCapacity = 1000;
+  return problem;
+}
+
+/// A program with `layers` parameters that the forward and the backward pass
+/// read, and whose updates follow the norm of all gradients if `joins` is true,
+/// and their gradients otherwise.
+StateProblem makeProgram(std::mt19937_64 &random, int32_t layers, bool joins) {
+  auto draw = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  StateProblem problem;
+  int32_t perLayer = joins ? 1 : 2;
+  int32_t end = layers + perLayer * layers + (joins ? layers + 1 : 0);
+  for (int32_t c = 0; c < end; ++c)
+    problem.seconds.push_back(1e-3 * double(draw(1, 20)));
+  problem.live.assign(end, 500);
+  problem.groups.resize(layers);
+  for (int32_t i = 0; i < layers; ++i) {
+    StateGroup &group = problem.groups[i];
+    group.parameterBytes = group.gradientBytes = 64 * draw(1, 40);
+    group.momentBytes = 2 * group.parameterBytes;
+    group.gradient = layers + perLayer * (layers - 1 - i);
+    group.update = joins ? 2 * layers + 1 + i : group.gradient + 1;
+    group.hostSeconds = 4e-6 * double(group.parameterBytes * draw(1, 3));
+    group.readers = {{i, i}, {group.gradient, group.gradient}};
+    problem.seconds[group.update] = 1e-4;
+    for (int32_t c = group.gradient; c <= group.update; ++c)
+      problem.live[c] += group.gradientBytes;
+  }
+  problem.join = joins ? 2 * layers : -1;
+  problem.updatesLast = joins;
+  problem.outSecondsPerByte = problem.inSecondsPerByte =
+      1e-6 * double(draw(1, 8));
+  problem.gradientsUnderWay = problem.updatesUnderWay = 2;
+  int64_t most = evaluateStates(problem, std::vector<StateChoice>(layers)).peak;
+  problem.capacity = most * draw(45, 99) / 100;
+  problem.hostCapacity = INT64_MAX;
+  return problem;
+}
+
+std::vector<StateChoice> drawChoices(std::mt19937_64 &random,
+                                     const StateProblem &problem) {
+  std::vector<StateChoice> choices;
+  for (size_t i = 0; i < problem.groups.size(); ++i) {
+    auto number = random() % 10;
+    StateChoice choice;
+    choice.update = static_cast<UpdatePlace>(number % 3);
+    choice.parameterOnHost = number % 2;
+    choice.gradientAway = number > 6 && choice.update != UpdatePlace::Host;
+    choices.push_back(choice);
+  }
+  return choices;
+}
+
+} // namespace
+
+TEST(StatePlanner, EverythingOnTheDevice) {
+  StateCost cost = evaluateStates(makeOneUpdate(), {{}});
+  EXPECT_DOUBLE_EQ(cost.seconds, 1);
+  EXPECT_EQ(cost.peak, 40);
+  EXPECT_EQ(cost.hostPeak, 0);
+  EXPECT_EQ(cost.copiedBytes, 0);
+}
+
+TEST(StatePlanner, UpdateOnTheHost) {
+  // The gradient arrives after 2 s, the update ends after 5 s, and the mirror
+  // is complete after 6 s.
+  StateCost cost =
+      evaluateStates(makeOneUpdate(), {{UpdatePlace::Host, false, false}});
+  EXPECT_DOUBLE_EQ(cost.seconds, 6);
+  EXPECT_EQ(cost.peak, 20);
+  EXPECT_EQ(cost.hostPeak, 40);
+  EXPECT_EQ(cost.copiedBytes, 20);
+
+  // Without a mirror, the forward pass waits for the parameter.
+  cost = evaluateStates(makeOneUpdate(), {{UpdatePlace::Host, true, false}});
+  EXPECT_DOUBLE_EQ(cost.seconds, 6);
+  EXPECT_EQ(cost.peak, 20);
+  ASSERT_EQ(cost.leads.size(), 1u);
+  EXPECT_EQ(cost.leads[0].parameter, std::vector<int64_t>{0});
+
+  // If the host runs on the device's queue, nothing overlaps.
+  StateProblem problem = makeOneUpdate();
+  problem.seconds[2] = 0.5;
+  problem.hostOverlaps = false;
+  EXPECT_DOUBLE_EQ(
+      evaluateStates(problem, {{UpdatePlace::Host, false, false}}).seconds, 6);
+}
+
+TEST(StatePlanner, MomentsOnTheHost) {
+  // The moments arrive after 2 s if their copy starts at once, and the new ones
+  // are on the host after 4 s.
+  StateProblem problem = makeOneUpdate();
+  StateCost cost =
+      evaluateStates(problem, {{UpdatePlace::Swapped, false, false}});
+  EXPECT_DOUBLE_EQ(cost.seconds, 4);
+  EXPECT_EQ(cost.peak, 40);
+  EXPECT_EQ(cost.hostPeak, 20);
+  EXPECT_EQ(cost.copiedBytes, 40);
+  EXPECT_EQ(cost.leads[0].moments, std::vector<int64_t>{2});
+
+  // If there is no memory for them, the copy starts directly before the update.
+  problem.capacity = 30;
+  cost = evaluateStates(problem, {{UpdatePlace::Swapped, false, false}});
+  EXPECT_DOUBLE_EQ(cost.seconds, 5);
+  EXPECT_LE(cost.leads[0].moments.front(), 1);
+}
+
+TEST(StatePlanner, GradientOnTheHost) {
+  // A gradient leaves, and comes back for the update on the device.
+  StateProblem problem = makeOneUpdate();
+  problem.seconds = {1, 5, 0};
+  problem.capacity = 35;
+  StateCost cost =
+      evaluateStates(problem, {{UpdatePlace::Device, false, true}});
+  EXPECT_EQ(cost.copiedBytes, 20);
+  EXPECT_EQ(cost.hostPeak, 10);
+  ASSERT_EQ(cost.leads[0].gradient.size(), 2u);
+}
+
+TEST(StatePlanner, SharesAreSpreadEvenly) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 50; ++round) {
+    StateProblem problem = makeProgram(random, 40, true);
+    problem.groups.back().update = -1; // A frozen parameter.
+    StateShares shares = {0.25, 0.5, 0.125, 0.75};
+    auto choices = spreadShares(problem.groups, shares);
+    double all = 0, onHost = 0, swapped = 0, parameters = 0, largest = 0;
+    for (size_t i = 0; i < choices.size(); ++i) {
+      auto bytes = double(problem.groups[i].parameterBytes);
+      all += bytes;
+      largest = std::max(largest, bytes);
+      onHost += choices[i].update == UpdatePlace::Host ? bytes : 0;
+      swapped += choices[i].update == UpdatePlace::Swapped ? bytes : 0;
+      parameters += choices[i].parameterOnHost ? bytes : 0;
+      EXPECT_FALSE(choices[i].update == UpdatePlace::Host &&
+                   choices[i].gradientAway);
+      EXPECT_LE(std::abs(onHost - 0.25 * all), largest);
+      EXPECT_LE(std::abs(parameters - 0.75 * all), largest);
+    }
+    EXPECT_LE(std::abs(swapped - 0.5 * all), 2 * largest);
+    EXPECT_EQ(choices.back().update, UpdatePlace::Device);
+    EXPECT_FALSE(choices.back().gradientAway);
+  }
+}
+
+TEST(StatePlanner, NothingBeatsTheBound) {
+  std::mt19937_64 random(5);
+  int tight = 0;
+  for (int round = 0; round < 60; ++round) {
+    StateProblem problem = makeProgram(random, 12, round % 2);
+    StateBound bound = boundStates(problem);
+    StateSolution solution = planStates(problem);
+    double best = solution.cost.seconds;
+    if (solution.fits) {
+      StateSolution refined = refineStates(problem, solution);
+      EXPECT_TRUE(refined.fits);
+      EXPECT_LE(refined.cost.seconds, best);
+      EXPECT_GE(refined.cost.seconds, bound.seconds * (1 - 1e-9));
+      best = refined.cost.seconds;
+      tight += best <= 1.15 * bound.seconds;
+    }
+    double found = std::numeric_limits<double>::infinity();
+    for (int trial = 0; trial < 400; ++trial) {
+      StateCost cost = evaluateStates(problem, drawChoices(random, problem));
+      if (cost.peak > problem.capacity)
+        continue;
+      EXPECT_GE(cost.seconds, bound.seconds * (1 - 1e-9)) << "round " << round;
+      found = std::min(found, cost.seconds);
+    }
+    if (found < std::numeric_limits<double>::infinity()) {
+      EXPECT_TRUE(solution.fits);
+      EXPECT_LE(best, 1.02 * found) << "round " << round;
+    }
+  }
+  EXPECT_GE(tight, 15);
+}
+
+TEST(StatePlanner, KeepsEverythingThatFits) {
+  std::mt19937_64 random(7);
+  StateProblem problem = makeProgram(random, 10, true);
+  problem.capacity = INT64_MAX / 2;
+  StateSolution solution = planStates(problem);
+  EXPECT_TRUE(solution.fits);
+  EXPECT_EQ(solution.cost.copiedBytes, 0);
+  EXPECT_DOUBLE_EQ(
+      solution.cost.seconds,
+      std::accumulate(problem.seconds.begin(), problem.seconds.end(), 0.0));
+}
+
+TEST(StatePlanner, UsesBothTheHostAndTheLink) {
+  // Eight equal updates. The host updates one in the time in which the link
+  // copies the moments of one in; together they are faster than either alone.
+  StateProblem problem;
+  problem.seconds.assign(17, 1e-3);
+  problem.live.assign(17, 0);
+  for (int32_t i = 0; i < 8; ++i) {
+    StateGroup group;
+    group.parameterBytes = group.gradientBytes = 100;
+    group.momentBytes = 200;
+    group.gradient = i;
+    group.update = 9 + i;
+    group.hostSeconds = 0.2;
+    group.readers = {{i, i}};
+    for (int32_t c = i; c <= group.update; ++c)
+      problem.live[c] += 100;
+    problem.groups.push_back(group);
+  }
+  problem.join = 8;
+  problem.updatesLast = true;
+  problem.outSecondsPerByte = problem.inSecondsPerByte = 1e-3;
+  problem.gradientsUnderWay = problem.updatesUnderWay = 2;
+  problem.capacity = 2000;
+  problem.hostCapacity = INT64_MAX;
+  StateSolution solution = refineStates(problem, planStates(problem));
+  ASSERT_TRUE(solution.fits);
+  int64_t onHost = 0, away = 0;
+  for (const StateChoice &choice : solution.choices) {
+    onHost += choice.update == UpdatePlace::Host;
+    away += choice.update == UpdatePlace::Swapped || choice.gradientAway;
+  }
+  EXPECT_GT(onHost, 0);
+  EXPECT_GT(away, 0);
+}
