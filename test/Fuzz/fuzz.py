@@ -43,7 +43,7 @@ DISPATCH_OPTIONS = ["", "", "fuse=false", "epilogues=false"]
 PASSES = [
     "--kiln-verify-schedule", "--kiln-group-launches", "--kiln-print-row-programs=check-text", "--kiln-plan-memory=budget=65536", "--kiln-schedule", "--kiln-form-dispatches", "--kiln-place-copies", "--kiln-set-numerics", "--kiln-expand-loss",
     "--kiln-autodiff", "--kiln-build-step", "--kiln-build-eval", "--kiln-widen-gradients", "--kiln-compress-residuals=lossy=fewbit:2",
-    "--kiln-rebuild-activations", "--kiln-recompute=policy=full", "--kiln-offload-states=optimizer=true", "--kiln-offload-activations",
+    "--kiln-rebuild-activations", "--kiln-recompute=policy=full", "--kiln-offload-states=optimizer=0.5 moments=0.5", "--kiln-offload-activations",
     "--kiln-set-precision=precision=bf16", "--kiln-verify-level=level=forward", "--kiln-verify-level=level=dispatched", "--canonicalize", "--cse",
     "--emit-bytecode", "--mlir-print-op-generic",
 ]  # fmt: skip

@@ -261,7 +261,7 @@ def change_attribute(random, text, _):
 
 
 def add_attribute(random, text, _):
-    names = ["key", "kiln.offload", "kiln.prefetch", "kiln.keep", "kiln.model", "kiln.plan", "kiln.name", "kiln.gradient", "kv_tile", "grid", "frozen", "epilogue"]
+    names = ["key", "kiln.offload", "kiln.prefetch", "kiln.keep", "kiln.residency", "kiln.model", "kiln.plan", "kiln.name", "kiln.gradient", "kv_tile", "grid", "frozen", "epilogue"]
     found = [b for b, _ in brackets_of(text, "{", "}") if "\n" not in text[b : b + 2]]
     if not found:
         return text

@@ -371,6 +371,21 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 
 // -----
 
+// expected-error @below {{has 'kiln.residency' = "host", but the value must be a #kiln.residency, and only a kiln.state may have this attribute}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, kiln.residency = "host"}
+
+// -----
+
+// expected-error @below {{has 'kiln.residency' = #kiln.residency<mirrored>, expected a parameter that is not frozen}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, frozen, kiln.residency = #kiln.residency<mirrored>}
+
+// -----
+
+// expected-error @below {{has 'kiln.residency' = #kiln.residency<host>, expected a parameter, a buffer or an optimizer state}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<constant>, init = #kiln.splat<value = 0.0>, kiln.residency = #kiln.residency<host>}
+
+// -----
+
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @below {{has 'kiln.keep' = unit, but it must be a unit attribute, and only a kiln.read may have it}}
   %y = kiln.relu %x {kiln.keep} : tensor<4xf32>

@@ -118,6 +118,31 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
          << ", and only a module may have this attribute";
 }
 
+/// Checks that a state can have a residency: the host updates parameters, and
+/// only the optimizer states of parameters that the device updates have a
+/// residency of their own.
+static LogicalResult verifyResidency(Operation *op, Attribute value) {
+  auto state = dyn_cast<StateOp>(op);
+  auto residency = dyn_cast<ResidencyAttr>(value);
+  if (!state || !residency)
+    return op->emitOpError("has '") << kResidencyAttr << "' = " << value
+                                    << ", but the value must be a "
+                                       "#kiln.residency, and only a kiln.state "
+                                       "may have this attribute";
+  bool isUpdated = residency.getValue() != Residency::Host;
+  bool mayMove =
+      isUpdated
+          ? state.isTrainable()
+          : llvm::is_contained({Role::Parameter, Role::Buffer, Role::Optimizer},
+                               state.getRole());
+  if (mayMove)
+    return success();
+  return op->emitOpError("has '")
+         << kResidencyAttr << "' = " << value << ", expected "
+         << (isUpdated ? "a parameter that is not frozen"
+                       : "a parameter, a buffer or an optimizer state");
+}
+
 /// Verifies the discardable attributes of the dialect:
 ///
 ///   module    `kiln.model` (description of the model), `kiln.plan` (prediction
@@ -129,6 +154,7 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
 ///   op        `kiln.offload` and, on reads, `kiln.prefetch` (positions of the
 ///             copies that kiln-place-copies inserts), `kiln.layer` and, on
 ///             reads, `kiln.keep` (keeps a copy on the device)
+///   state     `kiln.residency` (how kiln-offload-states moves the state)
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   auto refuse = [&](const char *rule) {
@@ -185,6 +211,8 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     return refuse("it must be a unit attribute, and only a kiln.read may "
                   "have it");
   }
+  if (attribute.getName() == kResidencyAttr)
+    return verifyResidency(op, attribute.getValue());
   if (attribute.getName() == kLayerAttr) {
     if (op->getParentOfType<ProgramOp>() &&
         isa<LayerAttr>(attribute.getValue()))

@@ -404,12 +404,16 @@ LogicalResult ForwardVerifier::run() {
              << stringifyProgramKind(other.getKind())
              << "; a model must not have programs of this kind, because "
                 "kilnc itself adds them after the forward level";
-  for (StateOp state : module.getOps<StateOp>())
+  for (StateOp state : module.getOps<StateOp>()) {
     if (memoryOf(state.getType()) != MemorySpace::Device ||
         state.getRole() == Role::Mirror)
       return state.emitOpError(
           "is a mirror or in host memory; a model must not "
           "have such states, because kilnc adds them itself");
+    if (state->hasAttr(kResidencyAttr))
+      return state.emitOpError("has the attribute '")
+             << kResidencyAttr << "', which is not allowed in a model";
+  }
   WalkResult walk = program.walk([&](Operation *op) -> WalkResult {
     for (StringRef name : {kOffloadAttr, kPrefetchAttr, kKeepAttr})
       if (op->hasAttr(name))

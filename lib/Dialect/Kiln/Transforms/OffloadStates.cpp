@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Moves states to the host by changing their types, and inserts copies of
-// gradients and parameters. With the optimizer on the host:
+// Moves states with a residency to the host by changing their types, and
+// inserts copies of gradients and states. If the host updates a parameter:
 //
 //   %g            --> %f = copy_out %g  ...  %gh = copy_wait %f, %g
 //   update(%p, %m, %v, %g)   --> update(%p, %m, %v, %gh), all on the host
@@ -15,20 +15,23 @@
 //                                write @w.device, %d
 //   other reads of @w        --> read @w.device
 //
-// With the parameters on the host, parameters and buffers that no program
-// writes, such as frozen parameters, also move. A read that an op on the device
-// uses keeps its type; kiln-place-copies inserts the copies later.
+// The last two changes are made for `mirrored` parameters only. A read that an
+// op on the device uses keeps its type; kiln-place-copies inserts the copies
+// later. If the device updates a state on the host, the result of the update is
+// copied out:
 //
-// An op is an update if a result of the op is written to a state, and the
-// operand that is tied to this result is a read of the same state.
+//   write @w, %p1            --> %f = copy_out %p1  ...  %h = copy_wait %f, %p1
+//                                write @w, %h
 //
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 
 #include <algorithm>
+#include <deque>
 
 namespace kiln {
 #define GEN_PASS_DEF_OFFLOADSTATES
@@ -38,69 +41,75 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// The copy of a gradient is waited for only after this number of later copies
-/// of gradients have started.
-static constexpr size_t kGradientsUnderWay = 2;
-
 namespace {
-
-/// An update op and its parameter.
-struct Update {
-  StateOp parameter;
-  WriteOp write; ///< The write of the parameter.
-  Operation *op = nullptr;
-};
 
 class StateOffloader {
 public:
-  StateOffloader(ModuleOp module, ProgramOp train, bool optimizer,
-                 bool parameters)
-      : module(module), train(train), optimizer(optimizer),
-        parameters(parameters), builder(module.getContext()) {}
+  StateOffloader(ModuleOp module, ProgramOp train)
+      : module(module), train(train), builder(module.getContext()) {}
   void run();
 
 private:
-  void findUpdates();
+  bool moveStates();
   void moveToHost(StateOp state);
   CopyOutOp beginOut(Value value);
   Value waitFor(Operation *copy);
   void returnToDevice(Operation *update);
   void orderUpdates();
   void moveUpdates();
+  void orderDeviceUpdates();
   void sendBack();
   void addMirrors();
-  void moveReadOnlyWeights();
   bool needsHost(OpOperand &use);
   void assignReads();
   Operation *lastReader(StringAttr state);
 
   ModuleOp module;
   ProgramOp train;
-  bool optimizer, parameters;
   OpBuilder builder;
-  std::vector<Update> updates; ///< Updates in program order.
+  /// Updates that run on the host, and updates on the device of states that are
+  /// stored on the host, both in program order.
+  std::vector<StateUpdate> updates, deviceUpdates;
+  /// Parameters that have a mirror on the device.
+  llvm::DenseSet<StringAttr> mirrored;
   llvm::DenseSet<StringAttr> movedStates;
+  llvm::SmallPtrSet<Operation *, 16> updatesOnHost;
 };
 
 } // namespace
 
-void StateOffloader::findUpdates() {
-  SymbolTable symbols(module);
-  for (WriteOp write : train.getBlock().getOps<WriteOp>()) {
-    auto state = symbols.lookup<StateOp>(write.getState());
-    auto result = dyn_cast<OpResult>(write.getValue());
-    if (!state.isTrainable() || !result)
-      continue;
-    auto op = dyn_cast<DispatchableOpInterface>(result.getOwner());
-    int64_t tied = op ? op.getTiedOperand(result.getResultNumber()) : -1;
-    auto read =
-        tied < 0 ? ReadOp() : op->getOperand(tied).getDefiningOp<ReadOp>();
-    if (read && read.getStateAttr() == write.getStateAttr())
-      updates.push_back({state, write, op});
+/// Moves the states that have a residency. Returns false if there are none.
+bool StateOffloader::moveStates() {
+  llvm::DenseMap<StringAttr, Residency> residencies;
+  for (StateOp state : module.getOps<StateOp>())
+    if (auto residency =
+            dyn_cast_or_null<ResidencyAttr>(state->removeAttr(kResidencyAttr)))
+      residencies[state.getSymNameAttr()] = residency.getValue();
+  if (residencies.empty())
+    return false;
+  for (StateUpdate &update : findUpdates(module, train)) {
+    StringAttr name = update.parameter.getSymNameAttr();
+    auto found = residencies.find(name);
+    bool moves = found != residencies.end();
+    bool onHost = moves && found->second != Residency::Host;
+    if (moves)
+      moveToHost(update.parameter);
+    if (moves && found->second == Residency::Mirrored)
+      mirrored.insert(name);
+    for (StateOp moment : update.moments)
+      if (onHost || residencies.contains(moment.getSymNameAttr())) {
+        moveToHost(moment);
+        moves = true;
+      }
+    if (onHost)
+      updatesOnHost.insert(update.op);
+    if (moves)
+      (onHost ? updates : deviceUpdates).push_back(update);
   }
-  llvm::sort(updates, [](const Update &a, const Update &b) {
-    return a.op->isBeforeInBlock(b.op);
-  });
+  for (StateOp weight : readOnlyWeights(module))
+    if (residencies.contains(weight.getSymNameAttr()))
+      moveToHost(weight);
+  return true;
 }
 
 void StateOffloader::moveToHost(StateOp state) {
@@ -178,14 +187,14 @@ static Operation *completionOf(Value value) {
 /// gradients. Their copies then complete in the order in which the updates need
 /// them.
 void StateOffloader::orderUpdates() {
-  auto completion = [](const Update &update) -> Operation * {
+  auto completion = [](const StateUpdate &update) -> Operation * {
     for (Value operand : update.op->getOperands())
       if (Operation *op = completionOf(operand))
         return op;
     return nullptr;
   };
   Block *body = nullptr;
-  for (const Update &update : updates) {
+  for (const StateUpdate &update : updates) {
     Operation *done = completion(update);
     // An update whose results other ops read cannot move to the end.
     if (!done || (body && done->getBlock() != body) ||
@@ -193,12 +202,12 @@ void StateOffloader::orderUpdates() {
       return;
     body = done->getBlock();
   }
-  llvm::sort(updates, [&](const Update &a, const Update &b) {
+  llvm::sort(updates, [&](const StateUpdate &a, const StateUpdate &b) {
     Operation *doneA = completion(a), *doneB = completion(b);
     return doneA == doneB ? a.op->isBeforeInBlock(b.op)
                           : doneA->isBeforeInBlock(doneB);
   });
-  for (Update &update : updates) {
+  for (StateUpdate &update : updates) {
     update.op->moveBefore(train.getReturn());
     for (Operation *user : update.op->getUsers())
       if (isa<WriteOp>(user))
@@ -264,7 +273,7 @@ void StateOffloader::moveUpdates() {
     return a.first->isBeforeInBlock(b.first);
   });
   for (auto [i, copy] : llvm::enumerate(copies)) {
-    Update &update = updates[copy.second];
+    StateUpdate &update = updates[copy.second];
     // Together with the update, move the waits for its operands and the writes
     // of its results.
     Operation *anchor = i + kGradientsUnderWay < copies.size()
@@ -287,43 +296,82 @@ void StateOffloader::moveUpdates() {
       if (op->isBeforeInBlock(anchor))
         op->moveBefore(anchor);
   }
-  if (isReversed && !llvm::any_of(updates, [](const Update &update) {
+  if (isReversed && !llvm::any_of(updates, [](const StateUpdate &update) {
         return readsOtherSums(update.op);
       }))
     for (size_t i = kGradientsUnderWay; i < copies.size(); ++i) {
       Operation *before = copies[i - kGradientsUnderWay + 1].first;
       copies[i].first->moveBefore(*before->getResult(0).user_begin());
     }
-  for (Update &update : updates) {
+  for (StateUpdate &update : updates) {
     for (Value result : update.op->getResults())
       setMemory(result, MemorySpace::Host);
     returnToDevice(update.op);
   }
 }
 
-/// Keeps the updates on the device, and copies their results to the host one
-/// after the other.
-void StateOffloader::sendBack() {
-  CopyWaitOp before;
-  for (Update &update : updates) {
-    Value value = update.write.getValue();
-    // Only one copy is in progress at a time, so that results can share a slot.
-    if (before)
-      before->moveBefore(update.op);
-    CopyOutOp copy = beginOut(value);
-    builder.setInsertionPoint(train.getReturn());
-    before = waitFor(copy).getDefiningOp<CopyWaitOp>();
-    update.write.getValueMutable().assign(before.getResult());
-    update.write->moveBefore(train.getReturn());
+/// If all updates follow all other ops of the program, as they do if they need
+/// the norm of all gradients, moves the updates on the device of states on the
+/// host after the other updates. Their copies then have memory that the other
+/// updates have freed. The largest come first, because nothing overlaps with
+/// the last copies.
+void StateOffloader::orderDeviceUpdates() {
+  if (!updatesComeLast(train, findUpdates(module, train)))
+    return;
+  auto movedBytes = [&](const StateUpdate &update) {
+    int64_t bytes = 0;
+    for (Operation *user : update.op->getUsers())
+      if (auto write = dyn_cast<WriteOp>(user);
+          write && movedStates.contains(write.getStateAttr().getAttr()))
+        bytes += bytesOf(write.getValue().getType());
+    return bytes;
+  };
+  llvm::sort(deviceUpdates, [&](const StateUpdate &a, const StateUpdate &b) {
+    int64_t bytesOfA = movedBytes(a), bytesOfB = movedBytes(b);
+    return bytesOfA == bytesOfB ? a.op->isBeforeInBlock(b.op)
+                                : bytesOfA > bytesOfB;
+  });
+  for (StateUpdate &update : deviceUpdates) {
+    update.op->moveBefore(train.getReturn());
+    for (Operation *user : update.op->getUsers())
+      if (isa<WriteOp>(user))
+        user->moveBefore(train.getReturn());
   }
 }
 
-/// Adds a state on the device for each parameter, the mirror of the parameter,
-/// and replaces the reads of the parameter by reads of the mirror.
+/// Copies the results of updates on the device to the host. The copies of an
+/// update are waited for before the update that follows kUpdatesUnderWay later,
+/// so that results can share slots.
+void StateOffloader::sendBack() {
+  std::deque<SmallVector<CopyWaitOp>> underWay;
+  for (StateUpdate &update : deviceUpdates) {
+    if (underWay.size() > kUpdatesUnderWay) {
+      for (CopyWaitOp wait : underWay.front())
+        wait->moveBefore(update.op);
+      underWay.pop_front();
+    }
+    SmallVector<CopyWaitOp> &waits = underWay.emplace_back();
+    for (Operation *user : llvm::make_early_inc_range(update.op->getUsers())) {
+      auto write = dyn_cast<WriteOp>(user);
+      if (!write || !movedStates.contains(write.getStateAttr().getAttr()))
+        continue;
+      CopyOutOp copy = beginOut(write.getValue());
+      builder.setInsertionPoint(train.getReturn());
+      waits.push_back(waitFor(copy).getDefiningOp<CopyWaitOp>());
+      write.getValueMutable().assign(waits.back().getResult());
+      write->moveBefore(train.getReturn());
+    }
+  }
+}
+
+/// Adds a state on the device for each `mirrored` parameter, its mirror, and
+/// replaces the reads of the parameter by reads of the mirror.
 void StateOffloader::addMirrors() {
   SymbolTable symbols(module);
-  for (Update &update : updates) {
+  for (StateUpdate &update : updates) {
     StateOp parameter = update.parameter;
+    if (!mirrored.contains(parameter.getSymNameAttr()))
+      continue;
     Location loc = parameter.getLoc();
     builder.setInsertionPointAfter(parameter);
     auto mirror = StateOp::create(
@@ -355,35 +403,17 @@ void StateOffloader::addMirrors() {
       }
     Operation *last = lastReader(name);
     Value value = update.write.getValue();
-    builder.setInsertionPointAfter(
-        last && update.op->isBeforeInBlock(last) ? last : update.op);
+    // Copies of one direction are executed in order. A copy that waits for an
+    // update on the host must not delay those for updates on the device.
+    if (deviceUpdates.empty())
+      builder.setInsertionPointAfter(
+          last && update.op->isBeforeInBlock(last) ? last : update.op);
+    else
+      builder.setInsertionPoint(train.getReturn());
     auto copy = CopyInOp::create(builder, loc, mirror.getType(), value);
     builder.setInsertionPoint(train.getReturn());
     WriteOp::create(builder, loc, name, waitFor(copy));
   }
-}
-
-void StateOffloader::moveReadOnlyWeights() {
-  llvm::DenseSet<StringAttr> staying;
-  module.walk(
-      [&](WriteOp write) { staying.insert(write.getStateAttr().getAttr()); });
-  // A state stays on the device if a write, return or yield reads it, because
-  // kiln-place-copies inserts copies only for ops that become commands.
-  module.walk([&](ReadOp read) {
-    SmallVector<Value> values{read.getResult()};
-    while (!values.empty())
-      for (Operation *user : values.pop_back_val().getUsers()) {
-        if (isa<WriteOp, ReturnOp, YieldOp>(user))
-          staying.insert(read.getStateAttr().getAttr());
-        else if (familyOf(user) == Family::View)
-          llvm::append_range(values, user->getResults());
-      }
-  });
-  for (StateOp state : module.getOps<StateOp>())
-    if ((state.getRole() == Role::Parameter ||
-         state.getRole() == Role::Buffer) &&
-        !staying.contains(state.getSymNameAttr()))
-      moveToHost(state);
 }
 
 /// Returns true if a use requires the value on the host: the user is an update
@@ -392,9 +422,7 @@ bool StateOffloader::needsHost(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto write = dyn_cast<WriteOp>(user))
     return movedStates.contains(write.getStateAttr().getAttr());
-  return optimizer && llvm::any_of(updates, [&](const Update &update) {
-           return update.op == user;
-         });
+  return updatesOnHost.contains(user);
 }
 
 /// Sets the type of each read of a state on the host to the memory that its
@@ -426,23 +454,13 @@ void StateOffloader::assignReads() {
 }
 
 void StateOffloader::run() {
-  findUpdates();
-  for (Update &update : updates) {
-    moveToHost(update.parameter);
-    for (StateOp state : module.getOps<StateOp>())
-      if (optimizer && state.getOf() == update.parameter.getSymName() &&
-          state.getRole() == Role::Optimizer)
-        moveToHost(state);
-  }
+  if (!moveStates())
+    return;
   orderUpdates();
-  if (optimizer)
-    moveUpdates();
-  else
-    sendBack();
-  if (parameters)
-    moveReadOnlyWeights();
-  else
-    addMirrors();
+  moveUpdates();
+  orderDeviceUpdates();
+  sendBack();
+  addMirrors();
   assignReads();
 }
 
@@ -452,11 +470,19 @@ struct OffloadStatesPass : kiln::impl::OffloadStatesBase<OffloadStatesPass> {
   using OffloadStatesBase::OffloadStatesBase;
 
   void runOnOperation() override {
-    if (!optimizer && !parameters)
-      return;
+    ResidencyShares shares = {optimizer, moments, parameters};
+    for (double share : {shares.optimizer, shares.moments, shares.parameters})
+      if (!(share >= 0 && share <= 1)) {
+        emitError(getOperation().getLoc(), "a share of kiln-offload-states is ")
+            << share << ", expected at least 0 and at most 1";
+        return signalPassFailure();
+      }
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
-      if (program.getKind() == ProgramKind::Train)
-        StateOffloader(getOperation(), program, optimizer, parameters).run();
+      if (program.getKind() == ProgramKind::Train) {
+        if (shares.any())
+          assignResidency(getOperation(), program, shares);
+        StateOffloader(getOperation(), program).run();
+      }
   }
 };
 

@@ -1,4 +1,4 @@
-// RUN: kiln-opt %s --kiln-autodiff --kiln-build-step=optimizer=sgd --kiln-offload-states=optimizer | FileCheck %s
+// RUN: kiln-opt %s --kiln-autodiff --kiln-build-step=optimizer=sgd --kiln-offload-states=optimizer=1 | FileCheck %s
 
 // All updates depend on the norm of all gradients, so they follow the backward
 // pass. Each gradient is still copied to the host as soon as it is complete, and

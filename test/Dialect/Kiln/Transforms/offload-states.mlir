@@ -1,6 +1,6 @@
-// RUN: kiln-opt %s --kiln-offload-states=optimizer --split-input-file | FileCheck %s --check-prefixes=CHECK,OPT
-// RUN: kiln-opt %s --kiln-offload-states=parameters --split-input-file | FileCheck %s --check-prefixes=CHECK,PAR
-// RUN: kiln-opt %s --kiln-offload-states="optimizer parameters" --split-input-file | FileCheck %s --check-prefixes=CHECK,BOTH
+// RUN: kiln-opt %s --kiln-offload-states=optimizer=1 --split-input-file | FileCheck %s --check-prefixes=CHECK,OPT
+// RUN: kiln-opt %s --kiln-offload-states=parameters=1 --split-input-file | FileCheck %s --check-prefixes=CHECK,PAR
+// RUN: kiln-opt %s --kiln-offload-states="optimizer=1 parameters=1" --split-input-file | FileCheck %s --check-prefixes=CHECK,BOTH
 // RUN: kiln-opt %s --kiln-offload-states --split-input-file | FileCheck %s --check-prefix=NONE
 
 // Parameters are stored on the host in every case. What is frozen has no update:
@@ -83,27 +83,27 @@ kiln.state @table : tensor<4x4xf32> {role = #kiln.role<parameter>, init = #kiln.
 // OPT-NEXT: kiln.write @a.device, [[NA]]
 // OPT-NEXT: kiln.return
 
-// Updates stay on the device. Their results are copied to the host one at a time:
-// the wait for a copy precedes the next update. Reads keep their types;
-// kiln-place-copies inserts the copies.
+// Updates stay on the device. The copies of their results to the host overlap with
+// the next two updates: the wait for a copy precedes the third. Reads keep their
+// types; kiln-place-copies inserts the copies.
 // PAR-LABEL: kiln.program @train
 // PAR-NOT: kiln.copy_in
 // PAR: [[D1:%.+]] = kiln.sgd {{.*}} -> tensor<4x4xf32>{{$}}
 // PAR-NEXT: [[FD:%.+]] = kiln.copy_out [[D1]]
 // PAR: kiln.matmul
 // PAR-NEXT: [[GC:%.+]] = kiln.matmul
-// PAR-NEXT: [[HD:%.+]] = kiln.copy_wait [[FD]], [[D1]]
 // PAR-NEXT: [[C1:%.+]] = kiln.sgd
 // PAR-NEXT: [[FC:%.+]] = kiln.copy_out [[C1]]
-// PAR: [[HC:%.+]] = kiln.copy_wait [[FC]], [[C1]]
-// PAR-NEXT: [[B1:%.+]] = kiln.sgd
+// PAR: [[B1:%.+]] = kiln.sgd
 // PAR-NEXT: [[FB:%.+]] = kiln.copy_out [[B1]]
-// PAR: [[HB:%.+]] = kiln.copy_wait [[FB]], [[B1]]
+// PAR: [[HD:%.+]] = kiln.copy_wait [[FD]], [[D1]]
 // PAR-NEXT: [[A1:%.+]], [[AM1:%.+]] = kiln.momentum
 // PAR-NEXT: [[FA:%.+]] = kiln.copy_out [[A1]]
 // PAR-NEXT: kiln.write @a.m, [[AM1]]
 // PAR: kiln.write @d, [[HD]]
+// PAR-NEXT: [[HC:%.+]] = kiln.copy_wait [[FC]], [[C1]]
 // PAR-NEXT: kiln.write @c, [[HC]]
+// PAR-NEXT: [[HB:%.+]] = kiln.copy_wait [[FB]], [[B1]]
 // PAR-NEXT: kiln.write @b, [[HB]]
 // PAR-NEXT: [[HA:%.+]] = kiln.copy_wait [[FA]], [[A1]]
 // PAR-NEXT: kiln.write @a, [[HA]]

@@ -148,6 +148,10 @@ inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 /// program, and all readers share the copy.
 inline constexpr llvm::StringLiteral kKeepAttr = "kiln.keep";
 
+/// Attribute of a state between the step level and kiln-offload-states, which
+/// moves the state to the host: a #kiln.residency.
+inline constexpr llvm::StringLiteral kResidencyAttr = "kiln.residency";
+
 /// Attribute of a train program between kiln-autodiff and kiln-build-step: the
 /// number of micro-batches, larger than 1, whose losses add up to the loss of
 /// the batch.

@@ -31,6 +31,18 @@ def Kiln_Role : Kiln_Enum<"Role", "the role of a state", [
   I32EnumAttrCase<"Mirror", 4, "mirror">]>;      // copy of a parameter with another element type or in another memory
 def Kiln_RoleAttr : Kiln_EnumAttr<Kiln_Role, "role">;
 
+def Kiln_Residency : Kiln_Enum<"Residency", "the place of a state that is not stored on the device alone", [
+  I32EnumAttrCase<"Host", 0, "host">,                       // on the host; the device copies it for every use
+  I32EnumAttrCase<"UpdatedOnHost", 1, "updated_on_host">,   // like `host`, and the host updates it
+  I32EnumAttrCase<"Mirrored", 2, "mirrored">]>;             // updated on the host; the device has a mirror
+def Kiln_ResidencyAttr : Kiln_EnumAttr<Kiln_Residency, "residency"> {
+  let description = [{
+    The value of the attribute `kiln.residency` of a `kiln.state`, which
+    `kiln-offload-states` reads. A state without it stays on the device. The
+    optimizer states of a parameter that the host updates are on the host.
+  }];
+}
+
 def Kiln_Reduction : Kiln_Enum<"Reduction", "the function that combines elements", [
   I32EnumAttrCase<"Sum", 0, "sum">,
   I32EnumAttrCase<"Mean", 1, "mean">,

@@ -211,11 +211,18 @@ def Recompute : Pass<"kiln-recompute", "::mlir::ModuleOp"> {
 def OffloadStates : Pass<"kiln-offload-states", "::mlir::ModuleOp"> {
   let summary = "Move states to host memory";
   let description = [{
+    Moves every state that has the attribute `kiln.residency`, and removes the
+    attribute. The options set it first, for a share of the bytes of the
+    parameters:
+
     `optimizer`: parameters and moments are stored on the host, and updates run
     there, as in ZeRO-Offload. A gradient is copied to the host as soon as it is
     complete. A `mirror` state on the device, which all programs read, receives the
     new parameter. Two further gradients may be in flight when an update waits for
     its own gradient.
+
+    `moments`: moments are stored on the host. `kiln-place-copies` copies them to the
+    device for the update, whose results are copied back.
 
     `parameters`: parameters are stored only on the host. `kiln-place-copies` copies
     them to the device for each group of readers; an update on the device copies its
@@ -225,8 +232,9 @@ def OffloadStates : Pass<"kiln-offload-states", "::mlir::ModuleOp"> {
     Every op computes the same results from the same values as before.
   }];
   let options = [
-    Option<"optimizer", "optimizer", "bool", "false", "store parameters and moments on the host and update them there">,
-    Option<"parameters", "parameters", "bool", "false", "store parameters on the host">,
+    Option<"optimizer", "optimizer", "double", "0", "share of the updates that run on the host">,
+    Option<"moments", "moments", "double", "0", "share of the moments that are stored on the host and updated on the device">,
+    Option<"parameters", "parameters", "double", "0", "share of the parameters that are stored only on the host">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }

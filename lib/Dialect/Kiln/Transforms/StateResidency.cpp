@@ -1,0 +1,138 @@
+//===- StateResidency.cpp - Updates and residencies of states -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
+
+#include "kiln/Support/ShareSelector.h"
+
+using namespace mlir;
+using namespace kiln::support;
+using namespace kiln;
+
+/// Returns true if `result`, which is written to `state`, is the updated value
+/// of the state: it is tied to a read of the state. A dispatch has no ties yet,
+/// but at least reads the state.
+static bool isUpdateOf(OpResult result, FlatSymbolRefAttr state) {
+  auto reads = [&](Value operand) {
+    auto read = operand.getDefiningOp<ReadOp>();
+    return read && read.getStateAttr() == state;
+  };
+  if (isa<DispatchOp>(result.getOwner()))
+    return llvm::any_of(result.getOwner()->getOperands(), reads);
+  auto op = dyn_cast<DispatchableOpInterface>(result.getOwner());
+  int64_t tied = op ? op.getTiedOperand(result.getResultNumber()) : -1;
+  return tied >= 0 && reads(op->getOperand(tied));
+}
+
+std::vector<StateUpdate> kiln::findUpdates(ModuleOp module, ProgramOp train) {
+  SymbolTable symbols(module);
+  llvm::DenseMap<StringRef, SmallVector<StateOp, 2>> moments;
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getRole() == Role::Optimizer)
+      moments[*state.getOf()].push_back(state);
+  std::vector<StateUpdate> updates;
+  for (WriteOp write : train.getBlock().getOps<WriteOp>()) {
+    auto state = symbols.lookup<StateOp>(write.getState());
+    auto result = dyn_cast<OpResult>(write.getValue());
+    if (state.isTrainable() && result &&
+        isUpdateOf(result, write.getStateAttr()))
+      updates.push_back({state, write, result.getOwner(), {}});
+  }
+  for (StateUpdate &update : updates) {
+    llvm::DenseSet<StringAttr> written;
+    for (Operation *user : update.op->getUsers())
+      if (auto write = dyn_cast<WriteOp>(user))
+        written.insert(write.getStateAttr().getAttr());
+    for (StateOp moment : moments.lookup(update.parameter.getSymName()))
+      if (written.contains(moment.getSymNameAttr()))
+        update.moments.push_back(moment);
+  }
+  llvm::sort(updates, [](const StateUpdate &a, const StateUpdate &b) {
+    return a.op->isBeforeInBlock(b.op);
+  });
+  return updates;
+}
+
+bool kiln::updatesComeLast(ProgramOp train, ArrayRef<StateUpdate> updates) {
+  llvm::SmallPtrSet<Operation *, 16> ops;
+  for (const StateUpdate &update : updates)
+    ops.insert(update.op);
+  Operation *first = updates.empty() ? nullptr : updates.front().op;
+  for (Operation *op = first; op; op = op->getNextNode())
+    if (ops.contains(op)
+            ? !llvm::all_of(op->getUsers(), llvm::IsaPred<WriteOp, CopyInOp>)
+            : !isa<WriteOp, ReturnOp, CopyInOp, CopyOutOp, CopyWaitOp>(op))
+      return false;
+  return true;
+}
+
+SmallVector<OpResult> kiln::gradientsOf(const StateUpdate &update) {
+  SmallVector<OpResult> gradients;
+  for (Value value : update.op->getOperands()) {
+    while (value.getDefiningOp() &&
+           familyOf(value.getDefiningOp()) == Family::View)
+      value = value.getDefiningOp()->getOperand(0);
+    auto result = dyn_cast<OpResult>(value);
+    if (result && !isa<ReadOp>(result.getOwner()) &&
+        tensorTypeOf(value).getRank() > 0)
+      gradients.push_back(result);
+  }
+  return gradients;
+}
+
+SmallVector<StateOp> kiln::readOnlyWeights(ModuleOp module) {
+  llvm::DenseSet<StringAttr> staying;
+  module.walk(
+      [&](WriteOp write) { staying.insert(write.getStateAttr().getAttr()); });
+  // A state stays on the device if a write, return or yield reads it, because
+  // kiln-place-copies inserts copies only for ops that become commands.
+  module.walk([&](ReadOp read) {
+    SmallVector<Value> values{read.getResult()};
+    while (!values.empty())
+      for (Operation *user : values.pop_back_val().getUsers()) {
+        if (isa<WriteOp, ReturnOp, YieldOp>(user))
+          staying.insert(read.getStateAttr().getAttr());
+        else if (familyOf(user) == Family::View)
+          llvm::append_range(values, user->getResults());
+      }
+  });
+  SmallVector<StateOp> weights;
+  for (StateOp state : module.getOps<StateOp>())
+    if ((state.getRole() == Role::Parameter ||
+         state.getRole() == Role::Buffer) &&
+        !staying.contains(state.getSymNameAttr()))
+      weights.push_back(state);
+  return weights;
+}
+
+static void setResidency(StateOp state, Residency residency) {
+  if (!state->hasAttr(kResidencyAttr))
+    state->setAttr(kResidencyAttr,
+                   ResidencyAttr::get(state.getContext(), residency));
+}
+
+void kiln::assignResidency(ModuleOp module, ProgramOp train,
+                           const ResidencyShares &shares) {
+  ShareSelector optimizer(shares.optimizer), moments(shares.moments),
+      parameters(shares.parameters);
+  for (StateUpdate &update : findUpdates(module, train)) {
+    int64_t bytes = bytesOf(update.parameter.getType());
+    bool onHost = optimizer.select(bytes);
+    bool hasNoMirror = parameters.select(bytes);
+    if (onHost)
+      setResidency(update.parameter, hasNoMirror ? Residency::UpdatedOnHost
+                                                 : Residency::Mirrored);
+    else if (hasNoMirror)
+      setResidency(update.parameter, Residency::Host);
+    if (moments.select(bytes, /*isSelectable=*/!onHost))
+      for (StateOp moment : update.moments)
+        setResidency(moment, Residency::Host);
+  }
+  for (StateOp weight : readOnlyWeights(module))
+    if (parameters.select(bytesOf(weight.getType())))
+      setResidency(weight, Residency::Host);
+}
