@@ -84,11 +84,9 @@ Status Compilation::checkOptions() {
   if (options.recompute == "optimal" && !options.memoryBudget)
     return usage("--recompute=optimal needs --memory-budget=SIZE, the size "
                  "that the plan must fit");
-  if (!options.offload.empty() && options.offload != "auto" &&
-      !OffloadSet::parse(options.offload))
-    return usage("--offload is '" + options.offload +
-                 "', expected none, auto, or some of activations, optimizer, "
-                 "parameters, separated by commas");
+  if (!options.offload.empty() && options.offload != "auto")
+    if (auto set = OffloadSet::parse(options.offload); !set.ok())
+      return usage("--offload " + set.status().message());
   if (options.offload == "auto" && !options.memoryBudget)
     return usage("--offload=auto needs --memory-budget=SIZE, the size that the "
                  "plan must fit");
@@ -111,8 +109,12 @@ Status Compilation::checkOptions() {
     return usage("--dropout is " + std::to_string(*options.dropout) +
                  ", expected at least 0 and below 1");
   std::string error;
-  if (!OptimizerSpec::parse(options.optimizer, error))
+  auto optimizer = OptimizerSpec::parse(options.optimizer, error);
+  if (!optimizer)
     return usage("--optimizer: " + error);
+  if (offloadByHand().shares.moments > 0 && optimizer->rule->slots.empty())
+    return usage("--offload=moments needs an optimizer with moments, and " +
+                 optimizer->rule->name.str() + " has none");
   if (!LossySpec::parse(options.lossy, error))
     return usage("--lossy: " + error);
   return Status();
@@ -195,7 +197,7 @@ void Compilation::choosePipeline() {
   plan.logits = std::max<int64_t>(
       plan.logits, target->getLogitsPerChunk(machine->deviceBytes));
   plan.recompute = options.recompute;
-  plan.offload = offloadByHand().print();
+  plan.offload = options.offload == "auto" ? "auto" : offloadByHand().print();
   plan.budget = options.memoryBudget;
   plan.hostBudget = options.hostBudget;
   plan.machine = options.machineName;

@@ -37,15 +37,18 @@ std::vector<int64_t> FastestCompilation::counts() const {
   return counts;
 }
 
-/// Returns the offload lists to try. The list that offloads only activations
-/// comes first, because offloading states also requires a copy of every
-/// gradient.
-std::vector<std::string> FastestCompilation::offloads() const {
+/// Returns the offload lists to try for a number of micro-batches. With one,
+/// the planner chooses freely. With several, the list that offloads only
+/// activations comes first, because offloading states also requires a copy of
+/// every gradient.
+std::vector<std::string> FastestCompilation::offloads(int64_t count) const {
   bool free = request.memoryBudget &&
               (request.offload == "auto" ||
                (request.offload.empty() && hasDeviceMemory(request)));
   if (!free)
     return {request.offload};
+  if (count == 1)
+    return {"auto"};
   return {"activations", "activations,optimizer",
           "activations,optimizer,parameters"};
 }
@@ -62,9 +65,9 @@ std::vector<std::string> FastestCompilation::lossies() const {
 std::vector<FastestCompilation::Candidate>
 FastestCompilation::candidates() const {
   std::vector<Candidate> candidates;
-  std::vector<std::string> lists = offloads();
   for (const std::string &lossy : lossies())
-    for (int64_t count : counts())
+    for (int64_t count : counts()) {
+      std::vector<std::string> lists = offloads(count);
       for (const std::string &offload : lists) {
         Candidate &candidate = candidates.emplace_back();
         candidate.trial.number = static_cast<int64_t>(candidates.size());
@@ -73,6 +76,7 @@ FastestCompilation::candidates() const {
         candidate.trial.lossy = lossy;
         candidate.isFirst = offload == lists.front();
       }
+    }
   // Of the options in which candidates differ, only the number of micro-batches
   // affects the forward graph. To write the forward graph for a given number,
   // one candidate is sufficient.

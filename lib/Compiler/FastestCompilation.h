@@ -40,7 +40,7 @@ private:
   };
 
   std::vector<int64_t> counts() const;
-  std::vector<std::string> offloads() const;
+  std::vector<std::string> offloads(int64_t count) const;
   std::vector<std::string> lossies() const;
   std::vector<Candidate> candidates() const;
   CompileOptions optionsOf(const PlanTrial &trial, bool compares) const;

@@ -20,6 +20,9 @@
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Report/PlanReport.h"
 
+#include <numeric>
+#include <set>
+
 using namespace mlir;
 using namespace kiln;
 
@@ -36,6 +39,9 @@ static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
 /// Number of rungs by which the highest rung that fits may differ from the
 /// estimate that assumes a constant difference of arena and chain budget.
 static constexpr int64_t kRungError = 4;
+/// Number of parameters and gradients that copies keep on the device at the
+/// same time in a program that has all states on the host.
+static constexpr size_t kMostCopies = 12;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
   for (ProgramOp program : of.getOps<ProgramOp>())
@@ -68,6 +74,7 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   ladder.plans = std::make_unique<ChainLadder>(ladder.menus.chain, all.peak);
   ladder.highest = all.peak;
   ladder.lowest = std::min(all.peak, ladder.plans->floor().bytes);
+  ladder.otherBytes = chainHeight - awayBytes - all.peak;
   if (ops <= kSmallOps && (ops > kTinyOps || request.offloadActivations))
     ladder.rungCount = kRungs / 2;
   return Status();
@@ -82,9 +89,11 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
                          report::bytesText(chainBytes));
   proposal.cut = ladder.cut;
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
-  // The chain is only an approximation if several micro-batches are in flight.
-  proposal.bound =
-      inFlight > 1 ? plain.seconds : stepSeconds(ladder, plan->bound);
+  // The chain is only an approximation if several micro-batches are in flight,
+  // and its bound does not apply to states on the host.
+  proposal.bound = inFlight > 1 || movesStates()
+                       ? leastSeconds()
+                       : stepSeconds(ladder, plan->bound);
   // Neighbouring budgets often give the same schedule. Reuse the measurement of
   // a rung with the same schedule.
   for (auto &[index, rung] : ladder.rungs)
@@ -120,7 +129,7 @@ Status MemoryPlanner::priceNamed() {
       continue;
     Proposal &proposal = others.emplace_back();
     proposal.schedule = *namedSchedule(name, stages);
-    proposal.bound = plain.seconds;
+    proposal.bound = leastSeconds();
     if (Status status = measure(proposal); !status.ok())
       return status;
   }
@@ -248,13 +257,94 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
   return Status();
 }
 
+/// Returns the estimated seconds of the plan of a rung with states on the host,
+/// or infinity if it does not fit without offloading activations.
+Result<double> MemoryPlanner::estimateStates(Ladder &ladder, int64_t index) {
+  auto plan = ladder.plans->plan(ladder.budget(index));
+  if (!plan)
+    return std::numeric_limits<double>::infinity();
+  Proposal trial;
+  trial.cut = ladder.cut;
+  trial.schedule = ladder.menus.scheduleOf(plan->ops);
+  auto formed = form(trial, /*isOffloaded=*/false);
+  if (!formed.ok())
+    return formed.status();
+  auto model = modelOf(**formed, /*describesStates=*/true);
+  if (failed(model) || !model->states)
+    return Status::error("internal error: the states of a plan were not found");
+  StateProblem &problem = model->states->problem;
+  problem.capacity = request.budget;
+  problem.hostCapacity = request.hostBudget;
+  StateSolution solution = planStates(problem, lastShares);
+  if (!solution.fits)
+    return std::numeric_limits<double>::infinity();
+  lastShares = solution.shares;
+  return solution.cost.seconds;
+}
+
+/// Searches the ladder of a large program whose states may be on the host. The
+/// estimates of rungs are accurate to about one per cent, so only the rung with
+/// the best estimate is measured. If no rung fits without offloading
+/// activations, searches as searchOffloaded() does.
+Status MemoryPlanner::searchStates(Ladder &ladder) {
+  int64_t best = -1;
+  double bestSeconds = std::numeric_limits<double>::infinity();
+  std::set<int64_t> seen;
+  bool isSlow = true; // No rung can be faster than the fastest plan.
+  auto look = [&](int64_t index) -> Status {
+    index = std::clamp<int64_t>(index, 0, ladder.rungCount);
+    // Recomputation adds to the time that states on the host take.
+    double least = estimateRung(ladder, index) + stateSeconds();
+    if (!seen.insert(index).second || least >= std::min(bestSeconds, fastest))
+      return Status();
+    isSlow = false;
+    Result<double> seconds = estimateStates(ladder, index);
+    if (!seconds.ok())
+      return seconds.status();
+    if (*seconds < bestSeconds) {
+      bestSeconds = *seconds;
+      best = index;
+    }
+    return Status();
+  };
+  int64_t step = ladder.rungCount / 4;
+  for (int64_t index = ladder.rungCount; index >= 0; index -= step)
+    if (Status status = look(index); !status.ok())
+      return status;
+  if (best < 0) {
+    if (isSlow) {
+      skipsSome |= hasLimit() && fastest == limit;
+      return Status();
+    }
+    // If the plans that use the least device memory do not fit, none does.
+    Result<bool> isFeasible = measureLeast();
+    return isFeasible.ok() && *isFeasible ? searchOffloaded(ladder)
+                                          : isFeasible.status();
+  }
+  while ((step /= 2) > 1) {
+    int64_t center = best;
+    for (int64_t index : {center - step, center + step})
+      if (Status status = look(index); !status.ok())
+        return status;
+  }
+  if (auto measured = rung(ladder, best); !measured.ok())
+    return measured.status();
+  // Offloading activations may take less time than to recompute them.
+  for (int64_t index : {ladder.rungCount, (ladder.rungCount + best) / 2})
+    if (request.offloadActivations && index > best)
+      if (auto measured = rung(ladder, index); !measured.ok())
+        return measured.status();
+  return Status();
+}
+
 void MemoryPlanner::forEachProposal(
     llvm::function_ref<void(const Proposal &)> visit) {
   if (choosesRecompute(request))
     visit(plain);
-  for (Ladder &ladder : ladders)
-    for (auto &[index, proposal] : ladder.rungs)
-      visit(proposal);
+  for (std::list<Ladder> *list : {&ladders, &earlierLadders})
+    for (Ladder &ladder : *list)
+      for (auto &[index, proposal] : ladder.rungs)
+        visit(proposal);
   llvm::for_each(others, visit);
 }
 
@@ -265,23 +355,67 @@ double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
   if (inFlight > 1)
     return plain.seconds;
   const Chain &chain = ladder.menus.chain;
-  int64_t chainBudget = budget - chainHeight + ladder.highest;
-  if (!request.offloadActivations)
-    return stepSeconds(ladder, relaxedTimeBound(chain, chainBudget));
-  auto perByte = [&](LinkDirection direction) {
-    constexpr double bytes = 1 << 30;
-    return machine.linkSeconds(bytes, direction) / bytes;
-  };
-  return stepSeconds(ladder,
-                     offloadTimeBound(chain, chainBudget,
-                                      perByte(LinkDirection::ToHost),
-                                      perByte(LinkDirection::ToDevice)));
+  int64_t chainBudget = budget - ladder.otherBytes;
+  double chainSeconds =
+      request.offloadActivations
+          ? offloadTimeBound(
+                chain, chainBudget,
+                machine.linkSecondsPerByte(LinkDirection::ToHost),
+                machine.linkSecondsPerByte(LinkDirection::ToDevice))
+          : relaxedTimeBound(chain, chainBudget);
+  double bound = stepSeconds(ladder, chainSeconds) + stateSeconds();
+  return stateBound ? std::max(bound, stateBound->seconds) : bound;
+}
+
+/// Computes lower bounds on the time that states on the host take. After the
+/// norm of all gradients is known, nothing is recomputed, so that the time of
+/// recomputation comes in addition to StateBound::rest.
+Status MemoryPlanner::boundStates() {
+  if (!movesStates())
+    return Status();
+  auto formed = form(plain, /*isOffloaded=*/false);
+  if (!formed.ok())
+    return formed.status();
+  auto model = modelOf(**formed, /*describesStates=*/true);
+  if (failed(model) || !model->states)
+    return Status::error(
+        "internal error: the states of a program could not be found");
+  StateProblem &problem = model->states->problem;
+  problem.capacity = request.budget;
+  stateBound = kiln::boundStates(problem);
+  awayBytes = leastWithStates = model->stateBytes;
+  for (const StateGroup &group : problem.groups)
+    if (group.update > problem.join && problem.join >= 0)
+      leastWithStates += group.gradientBytes;
+  plainStates = std::move(model->states);
+  return Status();
+}
+
+/// Chooses the states on the host again for the best proposal, with more
+/// effort.
+Status MemoryPlanner::refineStates() {
+  if (!best->states->any())
+    return Status();
+  Proposal &trial = others.emplace_back(*best);
+  trial.states.reset();
+  trial.offload.clear();
+  auto formed = form(trial, /*isOffloaded=*/true);
+  if (!formed.ok())
+    return formed.status();
+  if (Status status = chooseStates(**formed, trial, /*refines=*/true);
+      !status.ok())
+    return status;
+  if (fits(trial) && trial.seconds < best->seconds)
+    best = &trial;
+  return Status();
 }
 
 /// Selects the best prefetch distance for parameters on the host from a few
 /// candidates. The best distance hardly depends on which values the plan
 /// recomputes and offloads.
 Status MemoryPlanner::tuneLeads() {
+  if (best->states)
+    return refineStates();
   // If all reads share one copy per state, there is no distance to choose.
   bool copies =
       llvm::any_of(readsAcross(trainProgram(module)),
@@ -299,13 +433,88 @@ Status MemoryPlanner::tuneLeads() {
   return Status();
 }
 
+/// Returns the marks with which all states are stored and updated on the host.
+StateMarks MemoryPlanner::allOnHost(const StateModel &model) {
+  StateProblem problem = model.problem;
+  problem.capacity = 0;
+  StateSolution solution;
+  solution.choices =
+      spreadShares(problem.groups, {/*optimizer=*/1, /*moments=*/0,
+                                    /*gradients=*/0, /*parameters=*/1});
+  solution.cost = evaluateStates(problem, solution.choices);
+  return model.marksOf(solution);
+}
+
+/// Measures the proposal that recomputes nothing and stores all states on the
+/// host. Its live bytes are those of the chain: with all states on the device,
+/// gradients that wait for their norm would hide the effect of recomputation.
+Status MemoryPlanner::measureHosted(LiveCurve &curve) {
+  Proposal &hosted = others.emplace_back(plain);
+  hosted.states = allOnHost(*plainStates);
+  if (Status status = measure(hosted, /*keepsAll=*/true, &curve); !status.ok())
+    return status;
+  const StateProblem &problem = plainStates->problem;
+  chainHeight = problem.fixedBytes +
+                *std::max_element(curve.live.begin(), curve.live.end());
+  // Copies of parameters to the device, and gradients that are copied to the
+  // host, may take less memory in other plans. At most the parameters of a
+  // group of readers are on the device at the same time.
+  std::vector<int64_t> bytes;
+  for (const StateGroup &group : problem.groups)
+    bytes.push_back(group.parameterBytes);
+  std::sort(bytes.rbegin(), bytes.rend());
+  bytes.resize(std::min<size_t>(bytes.size(), kMostCopies));
+  awayBytes = std::accumulate(bytes.begin(), bytes.end(), int64_t(0));
+  return Status();
+}
+
 /// Finds the fastest proposal that fits; sets `best` to null if there is none.
-Status MemoryPlanner::choose() {
+Status MemoryPlanner::choose(LiveCurve &curve) {
   best = nullptr;
   if (fits(plain)) {
     best = &plain;
     return Status();
   }
+  if (!movesStates()) {
+    Status status = addLadders(curve);
+    return status.ok() ? searchLadders() : status;
+  }
+  // First, leave the states on the device. If this fits and does not cost much
+  // time, moving states cannot help.
+  if (leastWithStates <= request.budget) {
+    keepsStates = true;
+    Status status = addLadders(curve);
+    if (status.ok())
+      status = searchLadders();
+    keepsStates = false;
+    if (!status.ok() ||
+        (best && llvm::all_of(ladders, [&](const Ladder &ladder) {
+           return best->seconds <= kOptimalityTolerance * boundOf(ladder);
+         })))
+      return status;
+    earlierLadders.splice(earlierLadders.end(), ladders);
+  }
+  if (Status status = measureHosted(curve); !status.ok())
+    return status;
+  if (Status status = addLadders(curve); !status.ok())
+    return status;
+  return searchLadders();
+}
+
+/// Searches a ladder.
+Status MemoryPlanner::searchLadder(Ladder &ladder) {
+  if (ops > kSmallOps)
+    return placesStates()               ? searchStates(ladder)
+           : request.offloadActivations ? searchOffloaded(ladder)
+                                        : climb(ladder);
+  for (int64_t index = 0; index <= ladder.rungCount; ++index)
+    if (auto proposal = rung(ladder, index); !proposal.ok())
+      return proposal.status();
+  return Status();
+}
+
+/// Searches all ladders, and sets `best` to the fastest proposal that fits.
+Status MemoryPlanner::searchLadders() {
   auto findBest = [&] {
     forEachProposal([&](const Proposal &proposal) {
       if (fits(proposal) && (!best || proposal.seconds < best->seconds))
@@ -322,23 +531,21 @@ Status MemoryPlanner::choose() {
         skipsSome = true;
         continue;
       }
-      Status status =
-          request.offloadActivations ? searchOffloaded(ladder) : climb(ladder);
-      if (!status.ok())
-        return status;
-      findBest();
-      continue;
     }
-    for (int64_t index = 0; index <= ladder.rungCount; ++index)
-      if (auto proposal = rung(ladder, index); !proposal.ok())
-        return proposal.status();
+    if (Status status = searchLadder(ladder); !status.ok())
+      return status;
+    if (ops > kSmallOps)
+      findBest();
   }
   findBest();
-  if ((!best && !skipsSome) || ops <= kSmallOps) {
+  if (!best && !skipsSome && placesStates()) {
+    if (auto isFeasible = measureLeast(); !isFeasible.ok())
+      return isFeasible.status();
+  } else if ((!best && !skipsSome && !keepsStates) || ops <= kSmallOps) {
     if (Status status = priceNamed(); !status.ok())
       return status;
-    findBest();
   }
+  findBest();
   return Status();
 }
 
@@ -355,6 +562,7 @@ Status MemoryPlanner::measurePlain(LiveCurve &curve) {
   for (auto op : trainProgram(module).getBlock().getOps<MicrobatchesOp>()) {
     inFlight = op.getSegmentOrder().slots(op.getCount());
     microbatches = static_cast<int64_t>(op.getCount());
+    hasMicrobatches = true;
   }
   plain.schedule = *namedSchedule("none", stages);
   if (Status status = measure(plain, /*keepsAll=*/true, &curve); !status.ok())
@@ -392,6 +600,12 @@ Result<PlanOutlook> MemoryPlanner::outlook(
   int64_t budget = chooseBudget(plain.height);
   if (plain.height <= budget || !choosesRecompute(request))
     return outlook;
+  if (movesStates()) {
+    if (Status status = boundStates(); !status.ok())
+      return status;
+    outlook.bound = leastSeconds();
+    return outlook;
+  }
   if (Status status = addLadders(curve); !status.ok())
     return status;
   double bound = std::numeric_limits<double>::infinity();
@@ -406,20 +620,21 @@ Status MemoryPlanner::search() {
   LiveCurve curve;
   if (Status status = measurePlain(curve); !status.ok())
     return status;
-  if (hasLimit() && plain.seconds >= limit) {
+  if (!fits(plain))
+    if (Status status = boundStates(); !status.ok())
+      return status;
+  if (hasLimit() && leastSeconds() >= limit) {
     skipsSome = true;
     return Status();
   }
   if (choosesRecompute(request)) {
-    if (Status status = addLadders(curve); !status.ok())
-      return status;
-    if (Status status = choose(); !status.ok())
+    if (Status status = choose(curve); !status.ok())
       return status;
   } else {
     Proposal &byHand = others.emplace_back();
     byHand.schedule =
         *namedSchedule(request.policy, StageChain(trainProgram(module)));
-    byHand.bound = plain.seconds;
+    byHand.bound = leastSeconds();
     if (Status status = measure(byHand); !status.ok())
       return status;
     if (fits(byHand))

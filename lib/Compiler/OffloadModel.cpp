@@ -12,9 +12,12 @@
 #include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
+#include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
 #include "llvm/ADT/EnumeratedArray.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -38,7 +41,8 @@ static void forEachForwardOp(ProgramOp program,
   for (Operation &op : phaseBlock(program)) {
     if (isa<PhaseOp>(op))
       return;
-    visit(op);
+    if (!isa<ReadOp>(op))
+      visit(op);
   }
 }
 
@@ -100,9 +104,115 @@ static SmallVector<Numbered> forwardValues(Block &block) {
   return values;
 }
 
+/// Returns the states of a program, with the commands of `problem`.
+static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
+                                 const TargetBackend &target,
+                                 const Machine &machine) {
+  StateModel model;
+  StateProblem &states = model.problem;
+  states.seconds = problem.seconds;
+  states.live = problem.live;
+  states.outSecondsPerByte = problem.outSecondsPerByte;
+  states.inSecondsPerByte = problem.inSecondsPerByte;
+  states.duplex = machine.link.duplex;
+  states.hostOverlaps = target.getLaunchRules().overlap;
+  states.gradientsUnderWay = kGradientsUnderWay;
+  states.updatesUnderWay = kUpdatesUnderWay;
+  CommandOrder order(train.getBlock());
+  ModuleOp module = train->getParentOfType<ModuleOp>();
+  auto bytesIn = [&](Type type, rt::SlotClass slotClass) {
+    return static_cast<int64_t>(
+        llvm::alignTo(bytesOf(type), target.getAlignment(slotClass)));
+  };
+  llvm::DenseSet<StringAttr> grouped;
+  auto addReaders = [&](StateGroup &group, StateOp state) {
+    for (ReadOp read : train.getBlock().getOps<ReadOp>())
+      if (read.getStateAttr().getAttr() == state.getSymNameAttr())
+        for (ArrayRef<Reader> readers : readerGroups(read, order)) {
+          SmallVector<int32_t> positions;
+          for (const Reader &reader : readers)
+            if (int64_t position =
+                    order.readingPosition(reader.operand->getOwner());
+                position != group.update && position < order.size())
+              positions.push_back(static_cast<int32_t>(position));
+          if (!positions.empty())
+            group.readers.emplace_back(positions.front(), positions.back());
+        }
+    group.parameterBytes = bytesIn(state.getType(), rt::SlotClass::Parameter);
+    grouped.insert(state.getSymNameAttr());
+    model.parameters.push_back(state.getSymNameAttr());
+  };
+  std::vector<StateUpdate> updates = findUpdates(module, train);
+  llvm::MapVector<Operation *, llvm::SmallPtrSet<Operation *, 4>> scalarReaders;
+  for (StateUpdate &update : updates) {
+    StateGroup &group = states.groups.emplace_back();
+    group.update = static_cast<int32_t>(order.of(update.op));
+    group.hostSeconds = dispatchSeconds(update.op, machine, MemorySpace::Host);
+    SmallVector<StringAttr, 2> &moments = model.moments.emplace_back();
+    for (StateOp moment : update.moments) {
+      moments.push_back(moment.getSymNameAttr());
+      group.momentBytes += bytesIn(moment.getType(), rt::SlotClass::Optimizer);
+      grouped.insert(moment.getSymNameAttr());
+    }
+    addReaders(group, update.parameter);
+    for (OpResult gradient : gradientsOf(update)) {
+      group.gradient = std::max(
+          group.gradient, static_cast<int32_t>(order.of(gradient.getOwner())));
+      group.gradientBytes +=
+          bytesIn(gradient.getType(), rt::SlotClass::Gradient);
+    }
+    for (Value operand : update.op->getOperands())
+      if (tensorTypeOf(operand).getRank() == 0)
+        if (Operation *scalar = operand.getDefiningOp();
+            scalar && order.of(scalar) >= 0)
+          scalarReaders[scalar].insert(update.op);
+  }
+  // The scalars that all updates read, such as the norm of the gradients.
+  for (auto &[scalar, readers] : scalarReaders)
+    if (readers.size() == updates.size())
+      states.join =
+          std::max(states.join, static_cast<int32_t>(order.of(scalar)));
+  for (const StateGroup &group : states.groups)
+    if (group.update <= states.join)
+      states.join = -1;
+  states.updatesLast = updatesComeLast(train, updates);
+  for (StateOp weight : readOnlyWeights(module))
+    addReaders(states.groups.emplace_back(), weight);
+  model.moments.resize(states.groups.size());
+  for (StateOp state : module.getOps<StateOp>())
+    if (!grouped.contains(state.getSymNameAttr()) &&
+        memoryOf(state.getType()) == MemorySpace::Device)
+      states.fixedBytes += bytesIn(state.getType(), rt::SlotClass::Parameter);
+  return model;
+}
+
+StateMarks StateModel::marksOf(const StateSolution &solution) const {
+  StateMarks marks;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const StateChoice &choice = solution.choices[i];
+    const StateLeads &leads = solution.cost.leads[i];
+    bool onHost = choice.update == UpdatePlace::Host;
+    if (onHost || choice.parameterOnHost)
+      marks.states.push_back({parameters[i],
+                              !onHost ? Residency::Host
+                              : choice.parameterOnHost
+                                  ? Residency::UpdatedOnHost
+                                  : Residency::Mirrored,
+                              leads.parameter});
+    if (choice.update == UpdatePlace::Swapped)
+      for (StringAttr moment : moments[i])
+        marks.states.push_back({moment, Residency::Host, leads.moments});
+    if (choice.gradientAway)
+      marks.gradients.push_back(
+          {parameters[i], leads.gradient.front(), leads.gradient.back()});
+  }
+  return marks;
+}
+
 FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
                                             int64_t maxThreads,
-                                            const Machine &machine) {
+                                            const Machine &machine,
+                                            bool describesStates) {
   // The ops that mark the phases no longer exist at the dispatched level, so
   // search for a block that contains numbered ops.
   Block *block = nullptr;
@@ -175,7 +285,10 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     int64_t position = counts ? order.of(op) : -1;
     if (position < 0)
       continue;
-    problem.seconds[position] = dispatchSeconds(op, machine);
+    // The queue of the host overlaps with that of the device.
+    MemorySpace memory = memoryOf(op);
+    if (memory == MemorySpace::Device || !target->getLaunchRules().overlap)
+      problem.seconds[position] = dispatchSeconds(op, machine, memory);
     problem.live[position] = between;
     between = 0;
   }
@@ -205,10 +318,11 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
          static_cast<int32_t>(gap->back)});
     model.values.push_back({entry.op, entry.result});
   }
-  problem.outSecondsPerByte =
-      machine.linkSeconds(1 << 20, LinkDirection::ToHost) / (1 << 20);
+  problem.outSecondsPerByte = machine.linkSecondsPerByte(LinkDirection::ToHost);
   problem.inSecondsPerByte =
-      machine.linkSeconds(1 << 20, LinkDirection::ToDevice) / (1 << 20);
+      machine.linkSecondsPerByte(LinkDirection::ToDevice);
+  if (describesStates && block == &plan.program.getBlock())
+    model.states = describeStates(plan.program, problem, *target, machine);
   return model;
 }
 

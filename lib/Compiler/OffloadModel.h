@@ -20,6 +20,7 @@
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Planner/Machine.h"
 #include "kiln/Planner/OffloadPlanner.h"
+#include "kiln/Planner/StatePlanner.h"
 
 namespace kiln {
 
@@ -35,7 +36,8 @@ struct OffloadChoice {
 /// of the micro-batches, or of the program.
 mlir::Block &phaseBlock(ProgramOp program);
 
-/// Numbers the ops of the forward pass in program order, starting at 0.
+/// Numbers the ops of the forward pass, except reads of states, in program
+/// order, starting at 0.
 void numberForwardOps(ProgramOp program);
 
 /// Returns the number of an op. Recomputed clones have the number of the
@@ -50,15 +52,55 @@ void dropNumbers(mlir::Operation *root);
 void markForwardOps(ProgramOp program, llvm::ArrayRef<OffloadChoice> choices);
 void markNumbered(mlir::ModuleOp module, llvm::ArrayRef<OffloadChoice> choices);
 
+/// A state that a plan stores on the host.
+struct StateMark {
+  mlir::StringAttr state;
+  Residency residency = Residency::Host;
+  /// The leads of the copies to the device; see kPrefetchAttr.
+  std::vector<int64_t> leads;
+};
+
+/// A gradient that a plan stores on the host until the device updates the
+/// parameter; see kOffloadAttr.
+struct GradientMark {
+  mlir::StringAttr parameter;
+  int64_t lag = 0, lead = 0;
+};
+
+/// The states and gradients that a plan stores on the host.
+struct StateMarks {
+  std::vector<StateMark> states;
+  std::vector<GradientMark> gradients;
+  bool any() const { return !states.empty() || !gradients.empty(); }
+};
+
+/// The states of a program as a problem of the planner.
+struct StateModel {
+  StateProblem problem;
+  /// The parameter and the optimizer states of each group of `problem`.
+  std::vector<mlir::StringAttr> parameters;
+  std::vector<llvm::SmallVector<mlir::StringAttr, 2>> moments;
+
+  /// Returns the states and gradients on the host in a solution.
+  StateMarks marksOf(const StateSolution &solution) const;
+};
+
 class OffloadModel {
 public:
   /// Builds the model from a module on the dispatched level whose ops are
   /// numbered. The module must not be used afterwards. The caller sets the
   /// capacities of `problem`.
-  static llvm::FailureOr<OffloadModel>
-  build(mlir::ModuleOp dispatched, int64_t maxThreads, const Machine &machine);
+  /// `describesStates` requires that all states are on the device.
+  static llvm::FailureOr<OffloadModel> build(mlir::ModuleOp dispatched,
+                                             int64_t maxThreads,
+                                             const Machine &machine,
+                                             bool describesStates);
 
   OffloadProblem problem;
+  /// The states of the program, if requested. Set only if the commands of the
+  /// block are those of the whole program, as without micro-batches. The
+  /// positions are those of `problem`, and its capacities have to be set, too.
+  std::optional<StateModel> states;
   /// Bytes of the states on the device.
   int64_t stateBytes = 0;
   /// Peak bytes on the host before anything is offloaded: states and gradients.

@@ -9,11 +9,15 @@
 
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Support/Messages.h"
 #include "kiln/Target/Common/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+
+#include <charconv>
 
 using namespace mlir;
 using namespace kiln;
@@ -67,37 +71,70 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   addLevelCheck(passes, "step");
 }
 
-std::optional<OffloadSet> OffloadSet::parse(StringRef list) {
+Result<OffloadSet> OffloadSet::parse(StringRef list) {
   OffloadSet set;
   if (list == "none")
     return set;
-  SmallVector<StringRef> names;
-  list.split(names, ',');
-  for (StringRef name : names) {
-    bool *known = llvm::StringSwitch<bool *>(name)
-                      .Case("activations", &set.activations)
-                      .Case("optimizer", &set.optimizer)
-                      .Case("parameters", &set.parameters)
-                      .Default(nullptr);
-    if (!known || *known)
-      return std::nullopt;
-    *known = true;
+  auto refuse = [&](StringRef part, const Twine &expected) {
+    return Status(ExitCode::Usage, "lists " +
+                                       support::inQuotes(part.str(), 40) +
+                                       ", expected " + expected.str());
+  };
+  SmallVector<StringRef> parts;
+  list.split(parts, ',');
+  for (StringRef part : parts) {
+    auto [name, text] = part.split(':');
+    double *share = llvm::StringSwitch<double *>(name)
+                        .Case("optimizer", &set.shares.optimizer)
+                        .Case("moments", &set.shares.moments)
+                        .Case("parameters", &set.shares.parameters)
+                        .Default(nullptr);
+    if (name == "activations" ? set.activations : !share || *share > 0)
+      return refuse(part,
+                    "none, auto, or some of activations, optimizer, "
+                    "moments, parameters, each once, separated by commas");
+    if (!share) {
+      if (part != name)
+        return refuse(part, "activations without a share: with "
+                            "--memory-budget=SIZE, the planner chooses which "
+                            "activations are offloaded");
+      set.activations = true;
+      continue;
+    }
+    *share = 1;
+    if (part != name &&
+        (text.getAsDouble(*share) || !(*share > 0 && *share <= 1)))
+      return refuse(part,
+                    "a share above 0 and at most 1, as in " + name + ":0.3");
   }
+  if (set.shares.optimizer + set.shares.moments > 1)
+    return refuse(list,
+                  "shares of optimizer and moments of at most 1 in total, "
+                  "since an update runs either on the host or on the "
+                  "device");
   return set;
 }
 
+/// Returns the shortest text from which a share is read back.
+static std::string shareText(double share) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, share).ptr};
+}
+
 std::string OffloadSet::print() const {
-  std::string list;
-  for (auto [chosen, name] :
-       {std::pair(activations, "activations"),
-        std::pair(optimizer, "optimizer"), std::pair(parameters, "parameters")})
-    if (chosen)
-      list += (list.empty() ? "" : ",") + std::string(name);
-  return list.empty() ? "none" : list;
+  SmallVector<std::string> parts;
+  if (activations)
+    parts.push_back("activations");
+  for (auto [share, name] : {std::pair(shares.optimizer, "optimizer"),
+                             std::pair(shares.moments, "moments"),
+                             std::pair(shares.parameters, "parameters")})
+    if (share > 0)
+      parts.push_back(name + (share < 1 ? ":" + shareText(share) : ""));
+  return parts.empty() ? "none" : llvm::join(parts, ",");
 }
 
 static void addPlanner(OpPassManager &passes, const PipelineOptions &all,
-                       bool offloadActivations) {
+                       bool offloadActivations, bool offloadStates) {
   PlanMemoryOptions options;
   options.budget = all.plan.budget;
   if (all.plan.hostBudget)
@@ -107,6 +144,7 @@ static void addPlanner(OpPassManager &passes, const PipelineOptions &all,
   if (!all.plan.recompute.empty())
     options.policy = all.plan.recompute;
   options.offloadActivations = offloadActivations;
+  options.offloadStates = offloadStates;
   options.fuse = all.dispatch.fuse;
   options.epilogues = all.dispatch.epilogues;
   options.maxThreads = all.plan.maxThreads;
@@ -126,17 +164,19 @@ static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   numerics.maxThreads = options.maxThreads;
   passes.addPass(createSetNumerics(numerics));
   passes.addPass(createCanonicalizerPass());
+  bool isFree = options.offload == "auto";
   // If the list is invalid, offload nothing.
-  OffloadSet offload =
-      OffloadSet::parse(options.offload).value_or(OffloadSet());
+  Result<OffloadSet> parsed = OffloadSet::parse(options.offload);
+  OffloadSet offload = parsed.ok() ? *parsed : OffloadSet();
   OffloadStatesOptions states;
-  states.optimizer = offload.optimizer;
-  states.parameters = offload.parameters;
+  states.optimizer = offload.shares.optimizer;
+  states.moments = offload.shares.moments;
+  states.parameters = offload.shares.parameters;
   passes.addPass(createOffloadStates(states));
   // With a budget, the planner chooses which values are recomputed, which
   // activations are offloaded, and when the activations are copied.
   if (options.budget) {
-    addPlanner(passes, all, offload.activations);
+    addPlanner(passes, all, offload.activations || isFree, isFree);
   } else {
     RecomputeOptions recompute;
     if (!options.recompute.empty())

@@ -62,6 +62,8 @@ PlanChoices::PlanChoices(ProgramOp train, const StageChain &stages,
   numberForwardOps(train);
   SmallVector<Operation *> forward;
   for (Operation &op : phaseBlock(train)) {
+    if (isa<ReadOp>(op))
+      continue;
     if (!numberOf(&op))
       break;
     forward.push_back(&op);

@@ -59,6 +59,9 @@ Status PlanMemoryPass::checkOptions() {
     if (*option < 1)
       return usage(option->ArgStr.str(), std::to_string(*option),
                    "a positive number of bytes");
+  if (offloadStates && !offloadActivations)
+    return usage("offload-states", "set without offload-activations",
+                 "both, because a plan may need both");
   if (maxThreads < 1 || maxThreads > 1024)
     return usage("max-threads", std::to_string(maxThreads), "1 to 1024");
   if (!llvm::is_contained({"none", "full", "blocks", "sqrt", "poor", "optimal"},
@@ -111,6 +114,7 @@ Status PlanMemoryPass::plan() {
   request.hostBudget = hostBudget;
   request.policy = policy;
   request.offloadActivations = offloadActivations;
+  request.offloadStates = offloadStates;
   request.fuse = fuse;
   request.epilogues = epilogues;
   request.maxThreads = maxThreads;

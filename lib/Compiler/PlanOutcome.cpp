@@ -13,18 +13,36 @@
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Report/PlanReport.h"
 
+#include "llvm/ADT/ScopeExit.h"
+
 using namespace mlir;
 using namespace kiln;
 
-/// Measures the lowest rung of each ladder, with everything offloaded that can
-/// be offloaded.
-Status MemoryPlanner::measureLeast() {
+/// Measures the lowest rung of each ladder and the named policies, with
+/// everything offloaded that can be offloaded. Returns true if one of them
+/// fits.
+Result<bool> MemoryPlanner::measureLeast() {
+  if (leastFits)
+    return *leastFits;
+  llvm::scope_exit restore([&] { offloadsMost = false; });
   offloadsMost = true;
-  for (Ladder &ladder : ladders)
-    if (Proposal &proposal = ladder.rungs[0]; !proposal.schedule.empty())
-      if (Status status = measure(proposal); !status.ok())
-        return status;
-  return Status();
+  size_t measured = others.size();
+  for (Ladder &ladder : ladders) {
+    auto plan = ladder.plans->plan(ladder.budget(0));
+    if (!plan)
+      continue;
+    Proposal &proposal = others.emplace_back();
+    proposal.cut = ladder.cut;
+    proposal.schedule = ladder.menus.scheduleOf(plan->ops);
+    proposal.bound = leastSeconds();
+    if (Status status = measure(proposal); !status.ok())
+      return status;
+  }
+  if (Status status = priceNamed(); !status.ok())
+    return status;
+  leastFits = llvm::any_of(llvm::drop_begin(others, measured),
+                           [&](const Proposal &least) { return fits(least); });
+  return *leastFits;
 }
 
 Status MemoryPlanner::refuse(int64_t &leastBudget) {
@@ -63,11 +81,12 @@ Status MemoryPlanner::refuse(int64_t &leastBudget) {
     return memoryOf(state.getType()) == MemorySpace::Host;
   });
   if (!request.offloadActivations && choosesRecompute(request) && statesStay) {
-    if (Status status = measureLeast(); !status.ok())
-      return status;
+    size_t measured = others.size();
+    if (auto isFeasible = measureLeast(); !isFeasible.ok())
+      return isFeasible.status();
     int64_t offloaded = least;
-    for (const Ladder &ladder : ladders)
-      offloaded = std::min(offloaded, ladder.rungs.at(0).height);
+    for (const Proposal &proposal : llvm::drop_begin(others, measured))
+      offloaded = std::min(offloaded, proposal.height);
     if (offloaded < least)
       hint +=
           ", or allow --offload=activations, which reaches " + bytes(offloaded);
@@ -81,6 +100,8 @@ Status MemoryPlanner::refuse(int64_t &leastBudget) {
 
 void MemoryPlanner::apply(const Proposal &proposal) {
   Builder b(module.getContext());
+  [[maybe_unused]] LogicalResult moved = moveStates(module, proposal);
+  assert(succeeded(moved) && "the proposal was measured in the same way");
   StageChain stages(trainProgram(module), proposal.cut);
   PlanChoices choices(trainProgram(module), stages, proposal.schedule,
                       proposal.offload, machine);
@@ -95,7 +116,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   });
   choices.priceRepeats(trainProgram(module), machine);
   double bound = proposal.bound;
-  if (request.offloadActivations && !fits(plain))
+  if ((request.offloadActivations || movesStates()) && !fits(plain))
     for (const Ladder &ladder : ladders)
       bound = std::min(&ladder == &ladders.front()
                            ? std::numeric_limits<double>::infinity()

@@ -35,13 +35,19 @@ namespace kiln {
 /// budget.
 inline constexpr int64_t kRungs = 96;
 
+/// A proposal with offloading is abandoned if its estimated step time exceeds
+/// kPruneRatio times that of the fastest plan found so far.
+inline constexpr double kPruneRatio = 1.03;
+
 /// A recompute schedule, and the figures measured for the program that results
 /// from it.
 struct Proposal {
   StageCut cut = StageCut::Everywhere; ///< Cut of the program into stages.
   RecomputeSchedule schedule;
   std::vector<OffloadChoice> offload;
-  std::optional<int64_t> lead; ///< Prefetch distance of parameters on the host.
+  std::optional<int64_t> lead; ///< Prefetch distance of states on the host.
+  /// The states that the planner stores on the host. Set once it has chosen.
+  std::optional<StateMarks> states;
   /// States on the host that are copied to the device once; see kKeepAttr.
   std::vector<mlir::StringAttr> kept;
   /// True if kept materializations are computed once, before the micro-batches.
@@ -76,6 +82,8 @@ struct Ladder {
   double keepAllSeconds = 0; ///< Step time of the chain that keeps everything.
   std::unique_ptr<ChainLadder> plans;
   std::map<int64_t, Proposal> rungs;
+  /// Bytes of the arena that belong to no stage and that every plan needs.
+  int64_t otherBytes = 0;
 
   int64_t budget(int64_t index) const {
     return lowest + (highest - lowest) * index / rungCount;
@@ -120,11 +128,39 @@ private:
   ProgramOp trainProgram(mlir::ModuleOp of);
   llvm::LogicalResult runPasses(mlir::ModuleOp trial, PipelinePoint from,
                                 PipelinePoint to);
+  Result<mlir::OwningOpRef<mlir::ModuleOp>> form(const Proposal &proposal,
+                                                 bool isOffloaded);
   Status measure(Proposal &proposal, bool keepsAll = false,
                  LiveCurve *liveCurve = nullptr);
   Status schedule(mlir::ModuleOp dispatched, Proposal &proposal,
                   LiveCurve *liveCurve = nullptr);
   Status chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal);
+  Status chooseStates(mlir::ModuleOp dispatched, Proposal &proposal,
+                      bool refines = false);
+  Result<double> estimateStates(Ladder &ladder, int64_t index);
+  Status searchStates(Ladder &ladder);
+  Status refineStates();
+  Status boundStates();
+  StateMarks allOnHost(const StateModel &model);
+  Status measureHosted(LiveCurve &curve);
+  /// Returns a lower bound on the seconds that states on the host add to a step
+  /// in addition to recomputation; negative if they save time on the device.
+  double stateSeconds() const {
+    return stateBound ? stateBound->rest - stateBound->updates : 0;
+  }
+  llvm::FailureOr<OffloadModel> modelOf(mlir::ModuleOp dispatched,
+                                        bool describesStates);
+  bool abandons(double seconds, Proposal &proposal);
+  /// Returns a lower bound on the seconds of plans that recompute nothing.
+  double leastSeconds() const {
+    return plain.seconds - (stateBound ? stateBound->updates : 0);
+  }
+  Status searchLadder(Ladder &ladder);
+  Status searchLadders();
+  /// Returns true if the planner may store states on the host.
+  bool movesStates() const { return request.offloadStates && !hasMicrobatches; }
+  /// Returns true if the planner places the states of a proposal.
+  bool placesStates() const { return movesStates() && !keepsStates; }
   bool fits(const Proposal &proposal) const {
     return proposal.height <= request.budget &&
            proposal.hostHeight <= request.hostBudget;
@@ -150,9 +186,9 @@ private:
   }
   double boundOf(const Ladder &ladder, int64_t budget);
   Status tuneLeads();
-  Status choose();
+  Status choose(LiveCurve &curve);
   Status fillWithStates(const Proposal &base, llvm::ArrayRef<StateOp> states);
-  Status measureLeast();
+  Result<bool> measureLeast();
   void apply(const Proposal &proposal);
   void forEachProposal(llvm::function_ref<void(const Proposal &)> visit);
 
@@ -164,12 +200,15 @@ private:
   int64_t ops = 0;      ///< Number of ops of the training program.
   int64_t inFlight = 1; ///< Maximum number of micro-batches in flight.
   int64_t microbatches = 1;
+  bool hasMicrobatches = false;
   /// Height of the arena to which the largest chain budget corresponds: that of
   /// `plain` if it hoisted no materializations.
   int64_t chainHeight = 0;
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;
+  /// Set by measureLeast().
+  std::optional<bool> leastFits;
   /// Seconds of the fastest proposal that fits, or `limit` if that is less.
   double fastest = std::numeric_limits<double>::infinity();
   /// Proposals with a step time of at least `limit` seconds are useless.
@@ -177,9 +216,25 @@ private:
   /// True if proposals were not measured because of `limit`.
   bool skipsSome = false;
   std::list<Ladder> ladders;
+  /// Ladders of proposals that leave all states on the device, if there are
+  /// also ladders of proposals that do not.
+  std::list<Ladder> earlierLadders;
   std::list<Proposal> others; ///< Proposals that are not rungs.
   Proposal plain;
   const Proposal *best = nullptr;
+  /// If the planner may store states on the host: the states of the program
+  /// that recomputes nothing, and lower bounds for such programs.
+  std::optional<StateModel> plainStates;
+  std::optional<StateBound> stateBound;
+  /// The shares of the last solution, at which searches for others start.
+  std::optional<StateShares> lastShares;
+  /// Bytes of the arena `chainHeight` that need not be on the device.
+  int64_t awayBytes = 0;
+  /// The states and the gradients that are on the device at the same time if
+  /// all states stay there.
+  int64_t leastWithStates = 0;
+  /// True while proposals leave all states on the device.
+  bool keepsStates = false;
   /// The plan that keeps everything on the device, if it is not `plain`.
   const Proposal *reference = nullptr;
 };
@@ -202,6 +257,10 @@ outlookOf(mlir::ModuleOp module, const Machine &machine,
 /// Marks the reads of states on the host with the prefetch distance of a
 /// proposal, and with the states that it keeps on the device.
 void markReads(mlir::ModuleOp module, const Proposal &proposal);
+
+/// Moves the states to the host that a proposal stores there, and marks the
+/// reads of them with the leads of the copies.
+llvm::LogicalResult moveStates(mlir::ModuleOp module, const Proposal &proposal);
 
 /// Calibrates the workspaces of the chain with the live bytes of the scheduled
 /// program that keeps everything. Heavy ops mark the positions of the stages in

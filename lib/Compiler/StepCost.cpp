@@ -86,7 +86,7 @@ static double bytesTouched(Block &body, Family family,
 /// Returns the seconds of one run of a kernel with this body.
 static double kernelSeconds(Block &body, Family family,
                             std::optional<ArrayRef<int64_t>> space,
-                            const Machine &machine) {
+                            MemorySpace memory, const Machine &machine) {
   double operations = 0;
   for (Operation &op : body.without_terminator()) {
     if (auto seconds = computeSeconds(&op, machine))
@@ -94,13 +94,17 @@ static double kernelSeconds(Block &body, Family family,
     if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op))
       operations += double(dispatchable.getFlops());
   }
-  return machine.kernelSeconds(bytesTouched(body, family, space), operations);
+  double bytes = bytesTouched(body, family, space);
+  return memory == MemorySpace::Host
+             ? machine.hostKernelSeconds(bytes, operations)
+             : machine.kernelSeconds(bytes, operations);
 }
 
-double kiln::dispatchSeconds(Operation *op, const Machine &machine) {
+double kiln::dispatchSeconds(Operation *op, const Machine &machine,
+                             MemorySpace memory) {
   if (auto dispatch = dyn_cast<DispatchOp>(op))
     return kernelSeconds(dispatch.getBody().front(), dispatch.getFamily(),
-                         dispatch.getSpace(), machine);
+                         dispatch.getSpace(), memory, machine);
   return computeSeconds(op, machine).value_or(0);
 }
 
@@ -129,24 +133,16 @@ static double epilogueSeconds(rt::GemmOp gemm, rt::KernelOp kernel,
 double kiln::commandSeconds(Operation *command, const Machine &machine,
                             KernelSeconds &kernels) {
   if (auto launch = dyn_cast<rt::LaunchOp>(command)) {
-    auto [it, isNew] = kernels.insert({launch.getKernel(), 0});
-    if (isNew) {
+    MemorySpace memory = rt::memoryOf(launch);
+    double &seconds =
+        kernels.try_emplace({launch.getKernel(), memory}, -1).first->second;
+    if (seconds < 0) {
       auto kernel = cast<rt::KernelOp>(
           SymbolTable::lookupNearestSymbolFrom(launch, launch.getKernelAttr()));
-      it->second = kernelSeconds(kernel.getBody().front(), kernel.getFamily(),
-                                 kernel.getSpace(), machine);
+      seconds = kernelSeconds(kernel.getBody().front(), kernel.getFamily(),
+                              kernel.getSpace(), memory, machine);
     }
-    // On a GPU machine, a kernel on the host is limited by the bandwidth of
-    // host memory. The machine description has no figure for this bandwidth, so
-    // use the rate of the link as an estimate.
-    SmallVector<Value> places = launch.getPlaces();
-    auto written =
-        places.empty() ? rt::SlotOp() : rt::viewOf(places.back()).getSlotOp();
-    if (written && written.getMemory() == MemorySpace::Host &&
-        machine.kind == MachineKind::Gpu)
-      return machine.linkSeconds(double(written.getBytes()) * places.size(),
-                                 LinkDirection::ToHost);
-    return it->second;
+    return seconds;
   }
   if (auto gemm = dyn_cast<rt::GemmOp>(command)) {
     double seconds =
@@ -170,21 +166,48 @@ double kiln::commandSeconds(Operation *command, const Machine &machine,
   return 0;
 }
 
-void LinkClock::start(Key copy, double bytes, LinkDirection direction) {
+double QueueClocks::idle(ArrayAttr queues) const {
+  double time = 0;
+  if (queues)
+    for (Attribute queue : queues)
+      time = std::max(time, now.lookup(queue));
+  return time;
+}
+
+void QueueClocks::run(Attribute queue, ArrayAttr after, double seconds) {
+  now[queue] = std::max(now[queue], idle(after)) + seconds;
+}
+
+void QueueClocks::start(Key copy, ArrayAttr after, double bytes,
+                        LinkDirection direction) {
   // In half duplex, both directions share the link and wait for each other.
   double &free = machine.link.duplex
                      ? freeFrom[direction == LinkDirection::ToDevice]
                      : freeFrom[0];
-  free = std::max(free, now) + machine.linkSeconds(bytes, direction);
+  free = std::max(free, idle(after)) + machine.linkSeconds(bytes, direction);
   doneAt[copy] = free;
 }
 
-void LinkClock::wait(Key copy) { now = std::max(now, doneAt.lookup(copy)); }
+void QueueClocks::wait(Attribute queue, Key copy) {
+  now[queue] = std::max(now[queue], doneAt.lookup(copy));
+}
+
+double QueueClocks::end() const {
+  double time = 0;
+  for (auto [queue, busyUntil] : now)
+    time = std::max(time, busyUntil);
+  return time;
+}
+
+void QueueClocks::advance(double seconds) {
+  for (auto &entry : now)
+    entry.second += seconds;
+}
 
 /// Executes the commands of a block in one execution of its segment.
 static void runBlock(Block &block, const rt::SegmentExecution &execution,
                      const Machine &machine, KernelSeconds &kernels,
-                     LinkClock &clock);
+                     QueueClocks &clocks);
 
 /// Returns true if the first or the last execution of a segment differs from
 /// the others.
@@ -198,7 +221,7 @@ static bool hasDifferingExecutions(rt::MicrobatchesOp op) {
 }
 
 static void runMicrobatches(rt::MicrobatchesOp op, const Machine &machine,
-                            KernelSeconds &kernels, LinkClock &clock) {
+                            KernelSeconds &kernels, QueueClocks &clocks) {
   SegmentOrder order = op.getSegmentOrder();
   auto count = static_cast<int64_t>(op.getCount());
   // If at most one micro-batch is in flight, simulate one that is neither the
@@ -213,46 +236,51 @@ static void runMicrobatches(rt::MicrobatchesOp op, const Machine &machine,
     times = std::max<int64_t>(count - 2 * repeated, 1);
     count = std::min<int64_t>(count, 1 + 2 * repeated);
   }
-  double begin = clock.now;
+  double begin = clocks.end();
   for (const SegmentRun &run : order.runs(count)) {
     bool isForward = run.segment == Segment::Forward;
     if (isForward)
-      begin = clock.now;
+      begin = clocks.end();
     runBlock((isForward ? op.getForward() : op.getBackward()).front(),
-             {0, 0, run}, machine, kernels, clock);
+             {0, 0, run}, machine, kernels, clocks);
     if (!isForward && run.microbatch == repeated)
-      clock.now += (clock.now - begin) * double(times - 1);
+      clocks.advance((clocks.end() - begin) * double(times - 1));
   }
 }
 
 static void runBlock(Block &block, const rt::SegmentExecution &execution,
                      const Machine &machine, KernelSeconds &kernels,
-                     LinkClock &clock) {
+                     QueueClocks &clocks) {
   auto keyOf = [&](Value token) {
     bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
-    return LinkClock::Key(token.getAsOpaquePointer(),
-                          hasRing && execution.run ? execution.run->slot : 0);
+    return QueueClocks::Key(token.getAsOpaquePointer(),
+                            hasRing && execution.run ? execution.run->slot : 0);
   };
   for (Operation &op : block) {
     if (isa<rt::CommandOpInterface>(op) && !rt::isExecuted(&op, execution))
       continue;
     if (auto microbatches = dyn_cast<rt::MicrobatchesOp>(op)) {
-      runMicrobatches(microbatches, machine, kernels, clock);
+      runMicrobatches(microbatches, machine, kernels, clocks);
     } else if (auto begin = dyn_cast<rt::BeginOp>(op)) {
-      clock.start(keyOf(begin.getToken()), double(begin.getBytes()),
-                  begin.isOut() ? LinkDirection::ToHost
-                                : LinkDirection::ToDevice);
+      clocks.start(keyOf(begin.getToken()), begin.getAfterAttr(),
+                   double(begin.getBytes()),
+                   begin.isOut() ? LinkDirection::ToHost
+                                 : LinkDirection::ToDevice);
     } else if (auto wait = dyn_cast<rt::WaitOp>(op)) {
-      clock.wait(keyOf(wait.getToken()));
-    } else {
-      clock.now += commandSeconds(&op, machine, kernels);
+      clocks.wait(wait.getQueueAttr(), keyOf(wait.getToken()));
+      if (ArrayAttr others = wait.getTooAttr())
+        for (Attribute queue : others)
+          clocks.wait(queue, keyOf(wait.getToken()));
+    } else if (auto command = dyn_cast<rt::CommandOpInterface>(op)) {
+      clocks.run(command.getQueueAttr(), command.getAfterAttr(),
+                 commandSeconds(&op, machine, kernels));
     }
   }
 }
 
 double kiln::programSeconds(rt::ProgramOp program, const Machine &machine) {
   KernelSeconds kernels;
-  LinkClock clock(machine);
-  runBlock(program.getBody().front(), {}, machine, kernels, clock);
-  return clock.now;
+  QueueClocks clocks(machine);
+  runBlock(program.getBody().front(), {}, machine, kernels, clocks);
+  return clocks.end();
 }

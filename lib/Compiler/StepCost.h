@@ -18,43 +18,56 @@
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Planner/Machine.h"
 
-#include "llvm/ADT/StringMap.h"
+#include <map>
 
 namespace kiln {
 
 /// Returns the seconds of one op of the planned level.
 double opSeconds(mlir::Operation *op, const Machine &machine);
 
-/// Returns the seconds of a dispatch or matmul of the dispatched level.
-double dispatchSeconds(mlir::Operation *op, const Machine &machine);
+/// Returns the seconds of a dispatch or matmul of the dispatched level that
+/// accesses `memory`.
+double dispatchSeconds(mlir::Operation *op, const Machine &machine,
+                       MemorySpace memory);
 
-/// Seconds of the kernels that are already priced, by kernel name.
-using KernelSeconds = llvm::StringMap<double>;
+/// Seconds of the kernels that are already priced, by the name of the kernel
+/// and the memory that it accesses.
+using KernelSeconds = std::map<std::pair<llvm::StringRef, MemorySpace>, double>;
 
 /// Returns the seconds of one command. Loops, host-device copies and waits cost
 /// nothing by themselves.
 double commandSeconds(mlir::Operation *command, const Machine &machine,
                       KernelSeconds &kernels);
 
-/// Simulates the completion times of copies between device and host. Each
-/// direction executes its copies in the order in which they were started,
-/// concurrently with computation.
-class LinkClock {
+/// Simulates the queues of a program. Each queue that executes kernels, and
+/// each direction of the link, executes its commands one after another and
+/// concurrently with the others, except where a command waits.
+class QueueClocks {
 public:
-  explicit LinkClock(const Machine &machine) : machine(machine) {}
+  explicit QueueClocks(const Machine &machine) : machine(machine) {}
 
   /// The identity of a copy: an object, and the ring slot of the micro-batch.
   using Key = std::pair<const void *, int64_t>;
 
-  /// Starts a copy at the current time.
-  void start(Key copy, double bytes, LinkDirection direction);
-  /// Advances the current time to the end of a copy.
-  void wait(Key copy);
-
-  double now = 0; ///< Seconds since the program started.
+  /// Executes a command of a queue, which starts after the commands of the
+  /// queues `after`.
+  void run(mlir::Attribute queue, mlir::ArrayAttr after, double seconds);
+  /// Starts a copy after the commands of the queues `after`.
+  void start(Key copy, mlir::ArrayAttr after, double bytes,
+             LinkDirection direction);
+  /// Blocks a queue until a copy is complete.
+  void wait(mlir::Attribute queue, Key copy);
+  /// Returns the time at which all queues that execute kernels are idle.
+  double end() const;
+  /// Advances the queues that execute kernels.
+  void advance(double seconds);
 
 private:
+  /// Returns the time at which all of `queues` are idle.
+  double idle(mlir::ArrayAttr queues) const;
+
   const Machine &machine;
+  llvm::SmallDenseMap<mlir::Attribute, double, 4> now;
   double freeFrom[2] = {0, 0};
   llvm::DenseMap<Key, double> doneAt;
 };

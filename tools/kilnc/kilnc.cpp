@@ -120,9 +120,10 @@ static cl::opt<std::string> offload(
     "offload", cl::cat(category), cl::value_desc("LIST"),
     cl::desc(
         "tensors stored on the host while the device does not need them: a "
-        "comma-separated list of activations, optimizer, parameters; none; or "
-        "auto, the planner's choice (default: auto with --memory-budget if the "
-        "device has its own memory, none otherwise)"));
+        "comma-separated list of activations, optimizer, moments, parameters, "
+        "of which a share moves with a suffix such as :0.3; none; or auto, the "
+        "planner's choice (default: auto with --memory-budget if the device "
+        "has its own memory, none otherwise)"));
 static cl::opt<std::string> simulateLink(
     "simulate-link", cl::cat(category), cl::value_desc("RATE"),
     cl::desc("copy between device and host at this rate, such as 120MB/s: "
@@ -503,8 +504,8 @@ int main(int argc, char **argv) {
   if (offload.getNumOccurrences() && offload.empty())
     return static_cast<int>(fail(Status(
         ExitCode::Usage, "--offload is '', expected none, auto, or some of "
-                         "activations, optimizer, parameters, separated by "
-                         "commas")));
+                         "activations, optimizer, moments, parameters, "
+                         "separated by commas")));
   options.offload = offload;
   if (simulateLink.getNumOccurrences()) {
     auto rate = parseLinkSpeed(simulateLink, "--simulate-link");

@@ -13,8 +13,8 @@ include "mlir/Pass/PassBase.td"
 def PlanMemory : Pass<"kiln-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Find the fastest step whose arena fits a budget";
   let description = [{
-    Chooses what the backward pass of `@train` recomputes and which activations
-    are offloaded to the host, so that the arena of the scheduled program fits
+    Chooses what the backward pass of `@train` recomputes, which activations are
+    offloaded to the host, and which states are stored or updated there, so that the arena of the scheduled program fits
     `budget` and the predicted step is as fast as possible. Each proposal is
     applied to a copy of the module, which the passes of the remaining pipeline
     then dispatch and schedule; `fuse`, `epilogues` and `max-threads` must be
@@ -32,6 +32,7 @@ def PlanMemory : Pass<"kiln-plan-memory", "::mlir::ModuleOp"> {
     Option<"link", "link", "std::string", "\"\"", "rate of the machine's link, such as 120MB/s; empty: as in the machine file">,
     Option<"policy", "policy", "std::string", "\"optimal\"", "what is recomputed: none, full, blocks, sqrt, poor, or optimal (the planner chooses)">,
     Option<"offloadActivations", "offload-activations", "bool", "false", "allow activations to be offloaded to the host">,
+    Option<"offloadStates", "offload-states", "bool", "false", "allow states to be stored or updated on the host; has no effect with several micro-batches">,
     Option<"fuse", "fuse", "bool", "true", "as in kiln-form-dispatches">,
     Option<"epilogues", "epilogues", "bool", "true", "as in kiln-form-dispatches">,
     Option<"maxThreads", "max-threads", "int64_t", "2", "as in kiln-schedule">,

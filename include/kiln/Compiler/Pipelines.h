@@ -16,11 +16,11 @@
 #define KILN_COMPILER_PIPELINES_H
 
 #include "kiln/Compiler/Passes.h"
+#include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
+#include "kiln/Support/Status.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
-
-#include <optional>
 
 namespace kiln {
 
@@ -80,14 +80,18 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
 
 /// Tensors that are offloaded to the host on the user's request.
 struct OffloadSet {
-  bool activations = false, optimizer = false, parameters = false;
+  bool activations = false;
+  ResidencyShares shares;
 
-  /// Parses a comma-separated list such as "activations,optimizer", or "none".
-  /// Returns std::nullopt if a name is unknown or repeated, or is combined with
-  /// "none".
-  static std::optional<OffloadSet> parse(llvm::StringRef list);
+  /// Parses a comma-separated list such as "activations,optimizer:0.3", or
+  /// "none". The number after a colon is the share of the states that move,
+  /// above 0 and at most 1, and 1 if it is omitted. Fails, with the exit code
+  /// Usage, if a name is unknown or repeated or is combined with "none", if a
+  /// share is not valid, or if the shares of `optimizer` and `moments` add up
+  /// to more than 1. The message is a fragment such as "lists 'gradients',
+  /// expected none, auto, ...".
+  static Result<OffloadSet> parse(llvm::StringRef list);
   std::string print() const;
-  bool any() const { return activations || optimizer || parameters; }
 };
 
 /// Options of the pipeline from the step level to the planned level.
@@ -108,8 +112,10 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
       llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",
-      llvm::cl::desc("tensors to offload: none, or some of activations, "
-                     "optimizer, parameters, separated by commas"),
+      llvm::cl::desc("tensors to offload: none; auto, the planner's choice, "
+                     "which requires a budget; or some of activations, "
+                     "optimizer, moments, parameters, separated by commas; all "
+                     "but activations may have a share, as in optimizer:0.3"),
       llvm::cl::init("none")};
   Option<int64_t> budget{
       *this, "budget",

@@ -42,6 +42,11 @@ ALL = [
     technique("activations", "exact", "`--offload=activations`"),
     technique("optimizer", "exact", "`--offload=optimizer`"),
     technique("parameters", "exact", "`--offload=parameters`"),
+    technique(
+        "mixed states", "exact",
+        "`--offload=optimizer:0.3,moments:0.4,parameters:0.5`; with sgd, `optimizer:0.3,parameters:0.5`",
+        "optimizer", "parameters",
+    ),
     technique("budget", "exact", "`--memory-budget=SIZE`: the planner chooses what to repeat", "recompute"),
     technique(
         "budget, auto", "exact",
@@ -61,7 +66,7 @@ ALL = [
     ),
 ]
 NAMED = {each.name: each for each in ALL}
-ON_HOST = ("activations", "optimizer", "parameters")
+ON_HOST = ("activations", "optimizer", "parameters", "mixed states")
 PLANNED = ("budget", "budget, auto")
 LOSSY = ("few-bit", "rmm")
 LEARNING_RATES = {"adamw": 0.003, "adam": 0.003, "sgd": 0.1, "momentum": 0.03, "nesterov": 0.03}
@@ -126,7 +131,8 @@ class Program:
         flags += ["--microbatches=4"] if has("micro-batches") else []
         flags += ["--fuse=off"] if has("unfused") else []
         flags += [f"--recompute={self.policy}"] if has("recompute") else []
-        hosted = [name for name in ON_HOST if has(name)]
+        mixed = "optimizer:0.3,parameters:0.5" if self.optimizer == "sgd" else "optimizer:0.3,moments:0.4,parameters:0.5"
+        hosted = [mixed if name == "mixed states" else name for name in ON_HOST if has(name)]
         flags += ["--offload=" + ",".join(hosted)] if hosted else []
         flags += ["--offload=auto", "--simulate-link=200MB/s"] if has("budget, auto") else []
         # If the backward pass recomputes cheap values, one of the two lossy techniques alone
