@@ -14,6 +14,12 @@
 // that end above the target are moved forward in the order, and all items are
 // placed again ("squeaky wheel" optimization).
 //
+// Copies of states that arrive one after the other and leave in the same order
+// overlap without being nested. For a program with many of them, the orders
+// above leave gaps. The orders that are tried last first place the long-lived
+// items, whose lifetimes are nested, then the large items, and then all others
+// in the order of time.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ArenaProblem.h"
@@ -21,6 +27,7 @@
 #include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 using namespace kiln;
 using namespace kiln::arena;
@@ -35,12 +42,78 @@ struct Rule {
   double (*key)(const Item &item);
 };
 
-/// A placed item. Blocks are sorted by offset.
+/// A placed item.
 struct Block {
   int64_t offset, top;
   int32_t first, last;
 };
+
+/// The placed items, sorted by offset. Most items are short-lived, and only a
+/// small part of the others conflicts with them. So besides the list of all
+/// blocks, there is a list for each of several windows of time. The windows of
+/// a level have twice the width of the distance between them, so that an item
+/// that is not longer than this distance is inside one of them.
+class Blocks {
+public:
+  explicit Blocks(int32_t numSections);
+  /// Returns a list that contains all blocks that conflict with an item.
+  const std::vector<Block> &near(const Item &item) const;
+  /// Inserts a block. Returns the number of steps.
+  uint64_t insert(const Block &block);
+
+private:
+  struct Level {
+    int32_t distance;
+    std::vector<std::vector<Block>> windows;
+  };
+  std::vector<Level> levels; ///< The smallest distance first.
+  std::vector<Block> all;
+};
 } // namespace
+
+/// Numbers of windows of the levels, and the smallest useful distance.
+static constexpr int32_t kWindows[] = {64, 8};
+static constexpr int32_t kLeastDistance = 4;
+/// Steps to insert a block into a list, and number of blocks that are moved in
+/// a step.
+static constexpr uint64_t kInsertionSteps = 20;
+static constexpr int64_t kBlocksMovedPerStep = 4;
+
+Blocks::Blocks(int32_t numSections) {
+  for (int32_t count : kWindows) {
+    int32_t distance = numSections / count;
+    if (distance >= kLeastDistance)
+      levels.push_back({distance, std::vector<std::vector<Block>>(
+                                      numSections / distance + 1)});
+  }
+}
+
+const std::vector<Block> &Blocks::near(const Item &item) const {
+  for (const Level &level : levels)
+    if (item.numSections() <= level.distance)
+      return level.windows[item.first / level.distance];
+  return all;
+}
+
+uint64_t Blocks::insert(const Block &block) {
+  uint64_t steps = 0;
+  auto add = [&](std::vector<Block> &blocks) {
+    auto above = std::upper_bound(
+        blocks.begin(), blocks.end(), block.offset,
+        [](int64_t value, const Block &other) { return value < other.offset; });
+    steps += kInsertionSteps + (blocks.end() - above) / kBlocksMovedPerStep;
+    blocks.insert(above, block);
+  };
+  add(all);
+  for (Level &level : levels) {
+    // Window w contains the sections from w to w + 2 times the distance.
+    int32_t from = std::max(block.first / level.distance - 1, 0);
+    int32_t to = (block.last - 1) / level.distance;
+    for (int32_t w = from; w <= to; ++w)
+      add(level.windows[w]);
+  }
+  return steps;
+}
 
 static double bySize(const Item &item) {
   return static_cast<double>(item.size);
@@ -66,18 +139,28 @@ static constexpr Rule kRules[] = {
 /// Maximum number of squeaky-wheel rounds.
 static constexpr int kRepairRounds = 200;
 
-static Placement placeInOrder(const Problem &problem,
-                              llvm::ArrayRef<int32_t> order, Fit fit,
-                              Effort &effort) {
+/// Parts of the duration of the program from which an item counts as
+/// long-lived, and part of the load from which it counts as large.
+static constexpr double kLongLived[] = {0.3, 0.5, 0.1, 0.2};
+static constexpr int64_t kLargePart = 20;
+/// Number of orders in time, and of their squeaky-wheel rounds.
+static constexpr size_t kTimeOrders = 2;
+static constexpr int kTimeOrderRounds = 16;
+
+/// Places items in the given order. Stops once the height is at least `limit`.
+static Placement
+placeInOrder(const Problem &problem, llvm::ArrayRef<int32_t> order, Fit fit,
+             Effort &effort,
+             int64_t limit = std::numeric_limits<int64_t>::max()) {
   Placement placement;
   placement.offsets.assign(problem.items.size(), 0);
-  std::vector<Block> blocks;
-  blocks.reserve(order.size());
+  Blocks blocks(static_cast<int32_t>(problem.load.size()));
   for (int32_t index : order) {
     const Item &item = problem.items[index];
     int64_t top = 0, offset = -1;
     int64_t smallestGap = std::numeric_limits<int64_t>::max();
-    for (const Block &block : blocks) {
+    const std::vector<Block> &near = blocks.near(item);
+    for (const Block &block : near) {
       if (block.first >= item.last || item.first >= block.last)
         continue;
       int64_t start = alignUp(top, item.alignment);
@@ -90,17 +173,15 @@ static Placement placeInOrder(const Problem &problem,
       }
       top = std::max(top, block.top);
     }
-    effort.spend(blocks.size() + 1);
+    effort.spend(near.size() + 1);
     if (offset < 0)
       offset = alignUp(top, item.alignment);
     Block block = {offset, offset + item.size, item.first, item.last};
-    blocks.insert(std::upper_bound(blocks.begin(), blocks.end(), offset,
-                                   [](int64_t value, const Block &other) {
-                                     return value < other.offset;
-                                   }),
-                  block);
+    effort.spend(blocks.insert(block));
     placement.offsets[index] = offset;
     placement.height = std::max(placement.height, block.top);
+    if (placement.height >= limit)
+      break;
   }
   return placement;
 }
@@ -134,11 +215,104 @@ static void moveOffendersForward(const Problem &problem,
     order[position] = entries[position].index;
 }
 
+/// Returns the order that places long-lived items, then large items, and then
+/// all others by the start of their lifetimes, or by the end of them, the last
+/// first. `largeFirst` exchanges the first two classes.
+static std::vector<int32_t> orderInTime(const Problem &problem, double part,
+                                        bool largeFirst, bool longByEnd,
+                                        bool othersByEnd) {
+  int64_t total = 0, large = problem.maxLoad() / kLargePart;
+  for (const Item &item : problem.items)
+    total = std::max(total, item.duration);
+  auto key = [&](int32_t index) {
+    const Item &item = problem.items[index];
+    auto byTime = [&](bool byEnd) -> int64_t {
+      return byEnd ? -item.last : item.first;
+    };
+    bool isLarge = item.size > large;
+    bool isLong = double(item.duration) > part * double(total);
+    if (isLarge && (largeFirst || !isLong))
+      return std::tuple(largeFirst ? 0 : 1, -item.size, index);
+    return isLong ? std::tuple(largeFirst ? 1 : 0, byTime(longByEnd), index)
+                  : std::tuple(2, byTime(othersByEnd), index);
+  };
+  std::vector<std::tuple<int, int64_t, int32_t>> keys;
+  for (size_t i = 0; i < problem.items.size(); ++i)
+    keys.push_back(key(static_cast<int32_t>(i)));
+  std::sort(keys.begin(), keys.end());
+  std::vector<int32_t> order;
+  for (const auto &[cls, time, index] : keys)
+    order.push_back(index);
+  return order;
+}
+
+namespace {
+/// An order of the items, and the placement that results from it.
+struct Trial {
+  std::vector<int32_t> order;
+  Fit fit;
+  Placement placement;
+};
+} // namespace
+
+/// Improves a placement by squeaky-wheel rounds. Stores the best placement of
+/// all rounds in `best` if it is better.
+static bool repair(const Problem &problem, Trial trial, int64_t target,
+                   int rounds, Effort &effort, Placement &best) {
+  bool isBetter = false;
+  for (int round = 0;
+       round < rounds && best.height > target && !effort.exhausted(); ++round) {
+    moveOffendersForward(problem, trial.placement, target, trial.order);
+    trial.placement = placeInOrder(problem, trial.order, trial.fit, effort);
+    if (trial.placement.height < best.height) {
+      best = trial.placement;
+      isBetter = true;
+    }
+  }
+  return isBetter;
+}
+
+/// Tries the orders in time, and repairs the best of them.
+static bool placeInTime(const Problem &problem, int64_t target, Effort &effort,
+                        Placement &best) {
+  std::vector<Trial> trials; // The lowest ones so far, in order of height.
+  auto isDone = [&] {
+    return effort.exhausted() ||
+           (!trials.empty() && trials.front().placement.height <= target);
+  };
+  for (double part : kLongLived)
+    for (int code = 0; code < 16 && !isDone(); ++code) {
+      Trial trial;
+      trial.order = orderInTime(problem, part, code & 1, code & 2, code & 4);
+      trial.fit = code & 8 ? Fit::First : Fit::Best;
+      int64_t limit = trials.size() < kTimeOrders
+                          ? std::numeric_limits<int64_t>::max()
+                          : trials.back().placement.height;
+      trial.placement =
+          placeInOrder(problem, trial.order, trial.fit, effort, limit);
+      if (trial.placement.height >= limit)
+        continue;
+      if (trials.size() == kTimeOrders)
+        trials.pop_back();
+      auto above =
+          std::find_if(trials.begin(), trials.end(), [&](const Trial &other) {
+            return other.placement.height > trial.placement.height;
+          });
+      trials.insert(above, std::move(trial));
+    }
+  bool isBetter = trials.front().placement.height < best.height;
+  if (isBetter)
+    best = trials.front().placement;
+  for (Trial &trial : trials)
+    isBetter |= repair(problem, std::move(trial), target, kTimeOrderRounds,
+                       effort, best);
+  return isBetter;
+}
+
 Placement arena::placeGreedily(const Problem &problem, int64_t target,
                                Effort &effort, std::string &method) {
   Placement best;
-  std::vector<int32_t> bestOrder;
-  Fit bestFit = Fit::Best;
+  Trial bestTrial;
   for (const Rule &rule : kRules) {
     std::vector<int32_t> order(problem.items.size());
     std::iota(order.begin(), order.end(), 0);
@@ -147,11 +321,12 @@ Placement arena::placeGreedily(const Problem &problem, int64_t target,
       double keyB = rule.key(problem.items[b]);
       return keyA != keyB ? keyA > keyB : a < b;
     });
-    Placement placement = placeInOrder(problem, order, rule.fit, effort);
-    if (best.offsets.empty() || placement.height < best.height) {
-      best = std::move(placement);
-      bestOrder = std::move(order);
-      bestFit = rule.fit;
+    int64_t limit = best.offsets.empty() ? std::numeric_limits<int64_t>::max()
+                                         : best.height;
+    Placement placement = placeInOrder(problem, order, rule.fit, effort, limit);
+    if (placement.height < limit) {
+      best = placement;
+      bestTrial = {std::move(order), rule.fit, std::move(placement)};
       method = rule.name;
     }
     if (best.height <= target || effort.exhausted())
@@ -159,18 +334,14 @@ Placement arena::placeGreedily(const Problem &problem, int64_t target,
   }
 
   Effort slice(effort.left() / 8);
-  std::vector<int32_t> order = bestOrder;
-  Placement current = best;
-  for (int round = 0;
-       round < kRepairRounds && best.height > target && !slice.exhausted();
-       ++round) {
-    moveOffendersForward(problem, current, target, order);
-    current = placeInOrder(problem, order, bestFit, slice);
-    if (current.height < best.height) {
-      best = current;
-      method = "squeaky wheel";
-    }
-  }
+  if (repair(problem, std::move(bestTrial), target, kRepairRounds, slice, best))
+    method = "squeaky wheel";
   effort.spend(slice.spent());
+  if (best.height > target && !effort.exhausted()) {
+    Effort half(effort.left() / 2);
+    if (placeInTime(problem, target, half, best))
+      method = "time, long-lived first";
+    effort.spend(half.spent());
+  }
   return best;
 }

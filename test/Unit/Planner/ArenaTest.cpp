@@ -87,6 +87,34 @@ TEST(Arena, TrainingStepsReachTheLoad) {
   }
 }
 
+TEST(Arena, CopiesBetweenNestedLifetimes) {
+  // Residuals with nested lifetimes, copies of parameters that leave in the
+  // order in which they arrive, and large buffers in between.
+  std::mt19937 random(3);
+  Buffers buffers;
+  const int32_t steps = 800;
+  const int64_t copySizes[] = {70, 35, 20, 10, 5};
+  auto add = [&](int64_t size, int32_t lower, int32_t upper) {
+    buffers.push_back({size * 64, 64, lower, upper});
+  };
+  auto addCopy = [&](int32_t step) {
+    add(copySizes[random() % 5], step,
+        step + 300 + static_cast<int32_t>(random() % 30));
+  };
+  for (int32_t step = 0; step < steps; ++step) {
+    add(2 + int64_t(random() % 6), step, 2 * steps - step);
+    addCopy(step);
+    addCopy(steps + step);
+  }
+  for (int32_t step = 60; step < 2 * steps; step += 120)
+    add(1500, step, step + 80);
+  ArenaOptions options;
+  options.effort = 50'000'000;
+  ArenaPlan plan = planAndVerify(buffers, options);
+  EXPECT_EQ(plan.method, "time, long-lived first");
+  EXPECT_LE(double(plan.height), 1.02 * double(plan.maxLive));
+}
+
 TEST(Arena, SameInputGivesSamePlan) {
   std::mt19937 random(4);
   Buffers buffers = randomBuffers(random, 300, 5000, 400, true);
