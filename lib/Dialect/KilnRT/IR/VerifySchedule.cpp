@@ -13,6 +13,8 @@
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace kiln;
 using namespace kiln::rt;
@@ -24,37 +26,67 @@ static std::pair<int64_t, int64_t> lifeOf(SlotOp slot) {
   return {slot.getFirst(), slot.getLast()};
 }
 
+namespace {
+/// A slot, and its bytes and its lifetime as numbers.
+struct Extent {
+  SlotOp slot;
+  MemorySpace memory;
+  int64_t begin, end;
+  int64_t first, last;
+
+  auto key() const { return std::tuple(memory, begin, first); }
+};
+} // namespace
+
+static LogicalResult rejectOverlap(const Extent &a, const Extent &b) {
+  SlotOp first = std::min(a.key(), b.key()) == a.key() ? a.slot : b.slot;
+  SlotOp second = first == a.slot ? b.slot : a.slot;
+  InFlightDiagnostic diagnostic = second.emitOpError("'")
+                                  << second.getName() << "' shares bytes with '"
+                                  << first.getName()
+                                  << "', which is live at the same time";
+  diagnostic.attachNote(first.getLoc()) << "the other slot is here";
+  return diagnostic;
+}
+
+/// Verifies that slots which are live at the same time share no bytes. Follows
+/// the program, with the live slots in the order of their bytes.
 static LogicalResult checkDisjoint(rt::ProgramOp program) {
-  SmallVector<SlotOp> slots;
-  for (SlotOp slot : program.getBody().front().getOps<SlotOp>())
-    if (slot.getBytes() > 0)
-      slots.push_back(slot);
-  llvm::sort(slots, [](SlotOp a, SlotOp b) {
-    return std::tuple(a.getMemory(), a.getOffset(), a.getFirst()) <
-           std::tuple(b.getMemory(), b.getOffset(), b.getFirst());
-  });
   std::optional<MicrobatchCommands> microbatches = microbatchesOf(program);
-  auto occupancy = [&](SlotOp slot) {
-    return slot.getState() ? lifeOf(slot) : occupancyOf(slot, microbatches);
-  };
-  for (size_t i = 0; i < slots.size(); ++i) {
-    SlotOp a = slots[i];
-    for (size_t j = i + 1;
-         j < slots.size() && slots[j].getMemory() == a.getMemory() &&
-         static_cast<int64_t>(slots[j].getOffset()) <
-             static_cast<int64_t>(a.getOffset()) + a.getTotalBytes();
-         ++j) {
-      SlotOp b = slots[j];
-      if (occupancy(a).second < occupancy(b).first ||
-          occupancy(b).second < occupancy(a).first)
-        continue;
-      InFlightDiagnostic diagnostic = b.emitOpError("'")
-                                      << b.getName() << "' shares bytes with '"
-                                      << a.getName()
-                                      << "', which is live at the same time";
-      diagnostic.attachNote(a.getLoc()) << "the other slot is here";
-      return diagnostic;
+  std::vector<Extent> extents;
+  for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
+    if (slot.getBytes() == 0)
+      continue;
+    auto [first, last] =
+        slot.getState() ? lifeOf(slot) : occupancyOf(slot, microbatches);
+    auto begin = static_cast<int64_t>(slot.getOffset());
+    extents.push_back({slot, slot.getMemory(), begin,
+                       begin + slot.getTotalBytes(), first, last});
+  }
+  llvm::sort(extents, [](const Extent &a, const Extent &b) {
+    return std::tuple(a.first, a.key()) < std::tuple(b.first, b.key());
+  });
+  using Place = std::pair<MemorySpace, int64_t>;
+  std::map<Place, const Extent *> live;
+  std::multimap<int64_t, Place> byEnd;
+  for (const Extent &extent : extents) {
+    while (!byEnd.empty() && byEnd.begin()->first < extent.first) {
+      live.erase(byEnd.begin()->second);
+      byEnd.erase(byEnd.begin());
     }
+    // The live slots are disjoint, so only two of them can be next to this one.
+    auto above = live.lower_bound({extent.memory, extent.begin});
+    if (above != live.end() && above->second->memory == extent.memory &&
+        above->second->begin < extent.end)
+      return rejectOverlap(*above->second, extent);
+    if (above != live.begin()) {
+      const Extent &below = *std::prev(above)->second;
+      if (below.memory == extent.memory && below.end > extent.begin)
+        return rejectOverlap(below, extent);
+    }
+    Place place = {extent.memory, extent.begin};
+    live[place] = &extent;
+    byEnd.emplace(extent.last, place);
   }
   return success();
 }
