@@ -105,17 +105,29 @@ void PlanBuilder::delayUpdates(Block &block) {
     if (llvm::any_of(dispatch->getUsers(),
                      [](Operation *user) { return isa<WriteOp>(user); }))
       updates.push_back(dispatch);
+  // Moving an op invalidates the order of the ops of a block, and numbering all
+  // ops again takes linear time. Therefore, an update that moves after an op
+  // that has not moved shares its first number. Of several such updates, the
+  // one that moved last comes first.
+  using Position = std::pair<int64_t, int64_t>;
+  static constexpr int64_t kUnmoved = std::numeric_limits<int64_t>::min();
+  llvm::DenseMap<Operation *, Position> positions;
+  auto number = [&] {
+    for (auto [i, op] : llvm::enumerate(block))
+      positions[&op] = {static_cast<int64_t>(i), kUnmoved};
+  };
+  number();
+  int64_t moves = 0;
   for (DispatchOp update : updates) {
     SmallVector<Operation *> readers;
     for (Value input : update.getInputs())
       if (auto read = input.getDefiningOp<ReadOp>())
-        for (ReadOp other : plan.program.getBlock().getOps<ReadOp>())
-          if (other.getStateAttr() == read.getStateAttr())
-            collectReaders(other.getResult(), readers);
+        for (ReadOp other : readsOf.lookup(read.getStateAttr().getAttr()))
+          collectReaders(other.getResult(), readers);
     Operation *last = update;
     for (Operation *reader : readers)
       if (Operation *outer = block.findAncestorOpInBlock(*reader);
-          outer && last->isBeforeInBlock(outer))
+          outer && positions.lookup(last) < positions.lookup(outer))
         last = outer;
     // If the last reader is the terminator, the update cannot be moved after
     // it. Instead, the result is copied into the state at the end.
@@ -137,6 +149,14 @@ void PlanBuilder::delayUpdates(Block &block) {
     update->moveAfter(last);
     for (Operation *write : writes)
       write->moveAfter(update);
+    if (positions.lookup(last).second == kUnmoved) {
+      Position position = {positions.lookup(last).first, --moves};
+      positions[update] = position;
+      for (Operation *write : writes)
+        positions[write] = position;
+    } else {
+      number();
+    }
   }
 }
 
@@ -368,11 +388,9 @@ void PlanBuilder::visitWrite(WriteOp write) {
 
 /// Returns true if an op after `op` reads the entry value of a state.
 bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
-  return llvm::any_of(plan.program.getBlock().getOps<ReadOp>(),
-                      [&](ReadOp read) {
-                        return read.getStateAttr().getAttr() == state &&
-                               lastUse(read.getResult()) > order.lookup(op);
-                      });
+  return llvm::any_of(readsOf.lookup(state), [&](ReadOp read) {
+    return lastUse(read.getResult()) > order.lookup(op);
+  });
 }
 
 /// Schedules the start of a copy. If the copy is only used as the new value of
@@ -505,6 +523,8 @@ LogicalResult PlanBuilder::visit(Operation *op) {
 FailureOr<ProgramPlan> PlanBuilder::run() {
   ProgramOp program = plan.program;
   Block &block = program.getBlock();
+  for (auto read : block.getOps<ReadOp>())
+    readsOf[read.getStateAttr().getAttr()].push_back(read);
   delayUpdates(block);
   for (auto microbatches : block.getOps<MicrobatchesOp>()) {
     if (!microbatches.isDivided())

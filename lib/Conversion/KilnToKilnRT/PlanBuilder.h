@@ -78,6 +78,8 @@ private:
   ProgramPlan plan;
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;
+  /// The reads of the entry value of each state.
+  llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<ReadOp, 2>> readsOf;
   llvm::DenseMap<mlir::Operation *, int64_t> order;
   /// Position in program order of the end of each kiln.microbatches.
   llvm::DenseMap<mlir::Operation *, int64_t> endOf;
