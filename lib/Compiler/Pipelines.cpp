@@ -205,6 +205,8 @@ static void addSchedulePasses(OpPassManager &passes,
                               const PipelineOptions &all) {
   ScheduleOptions schedule;
   schedule.maxThreads = all.schedule.maxThreads;
+  schedule.arenaCapacity = all.schedule.arenaCapacity;
+  schedule.arenaEffort = all.schedule.arenaEffort;
   passes.addPass(createSchedule(schedule));
 }
 

@@ -159,6 +159,12 @@ struct SchedulingOptions : mlir::PassPipelineOptions<SchedulingOptions> {
       *this, "max-threads",
       llvm::cl::desc("maximum number of threads of the executable"),
       llvm::cl::init(2)};
+  Option<int64_t> arenaCapacity{*this, "arena-capacity",
+                                llvm::cl::desc("as in kiln-schedule"),
+                                llvm::cl::init(-1)};
+  Option<int64_t> arenaEffort{*this, "arena-effort",
+                              llvm::cl::desc("as in kiln-schedule"),
+                              llvm::cl::init(300'000'000)};
 };
 
 struct PipelineOptions {

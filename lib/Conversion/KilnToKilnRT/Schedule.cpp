@@ -46,10 +46,10 @@ using BytesOfMemory =
 
 class Scheduler {
 public:
-  Scheduler(ModuleOp module, const TargetBackend &target, int64_t maxThreads,
-            RowPrograms &rowPrograms)
+  Scheduler(ModuleOp module, const TargetBackend &target,
+            const ScheduleOptions &options, RowPrograms &rowPrograms)
       : module(module), target(target), rowPrograms(rowPrograms),
-        maxThreads(maxThreads), kernels(module),
+        options(options), kernels(module),
         queues(module, kernels.getSymbols(), target.getLaunchRules().overlap),
         builder(module.getContext()) {}
   LogicalResult run();
@@ -75,7 +75,7 @@ private:
   ModuleOp module;
   const TargetBackend &target;
   RowPrograms &rowPrograms;
-  int64_t maxThreads;
+  const ScheduleOptions &options;
   KernelTable kernels;
   QueueTable queues;
   OpBuilder builder;
@@ -134,7 +134,12 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
     requests.push_back(request);
     buffers.push_back(&buffer);
   }
-  ArenaPlan arena = assignOffsets(requests, ArenaOptions());
+  ArenaOptions search;
+  search.effort = static_cast<uint64_t>(options.arenaEffort);
+  if (memory == MemorySpace::Device && options.arenaCapacity >= 0)
+    search.capacity =
+        std::max<int64_t>(options.arenaCapacity - stateBytes[memory], 0);
+  ArenaPlan arena = assignOffsets(requests, search);
   for (auto [buffer, offset] : llvm::zip(buffers, arena.offsets))
     buffer->offset = stateBytes[memory] + offset;
   return stateBytes[memory] + arena.height;
@@ -440,8 +445,8 @@ FailureOr<std::vector<ProgramPlan>> kiln::planPrograms(ModuleOp module,
 
 LogicalResult Scheduler::run() {
   placeStates();
-  auto plans =
-      ::planPrograms(module, target, states, maxThreads, kernels, rowPrograms);
+  auto plans = ::planPrograms(module, target, states, options.maxThreads,
+                              kernels, rowPrograms);
   if (failed(plans))
     return failure();
   BytesOfMemory heights = stateBytes;
@@ -467,9 +472,13 @@ struct SchedulePass : kiln::impl::ScheduleBase<SchedulePass> {
 
   void runOnOperation() override {
     const TargetBackend *target = backendOf(getOperation());
+    ScheduleOptions options;
+    options.maxThreads = maxThreads;
+    options.arenaCapacity = arenaCapacity;
+    options.arenaEffort = arenaEffort;
     // Check that earlier passes set the grids and tiles that commands require.
     if (!target || failed(verifyLevel(getOperation(), Level::Dispatched)) ||
-        failed(Scheduler(getOperation(), *target, maxThreads,
+        failed(Scheduler(getOperation(), *target, options,
                          getAnalysis<RowPrograms>())
                    .run()))
       signalPassFailure();

@@ -27,6 +27,8 @@ def Schedule : Pass<"kiln-schedule", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"maxThreads", "max-threads", "int64_t", "2", "number of threads that scratch memory is allocated for">,
+    Option<"arenaCapacity", "arena-capacity", "int64_t", "-1", "the search for offsets stops once the arena has at most this number of bytes; -1: it minimizes the arena">,
+    Option<"arenaEffort", "arena-effort", "int64_t", "300000000", "maximum number of steps of the search for offsets, of about a nanosecond each">,
   ];
   let dependentDialects = ["::kiln::rt::KilnRTDialect"];
 }
