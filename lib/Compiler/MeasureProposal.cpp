@@ -18,6 +18,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
+#include "kiln/Planner/Arena.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MathExtras.h"
@@ -31,6 +32,15 @@ using namespace kiln;
 /// fragmentation makes the arena of a plan exceed the budget, the next plan is
 /// made for a smaller capacity.
 static constexpr int kOffloadRounds = 6;
+/// The same for states, including the solutions that do not fit their limits,
+/// and for estimates.
+static constexpr int kStateRounds = 10, kEstimateRounds = 3;
+/// The same for activations of a proposal with states on the host. If none of
+/// the plans fits, other states are chosen.
+static constexpr int kOffloadRoundsBesideStates = 2;
+
+/// Maximum number of steps of the search for offsets with ArenaGoal::Fit.
+static constexpr int64_t kTrialEffort = 100'000'000;
 
 /// Returns the live bytes and the positions of the heavy ops of a scheduled
 /// program.
@@ -165,14 +175,23 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
   auto formed = form(proposal, choosesStates || offloads);
   if (!formed.ok())
     return formed.status();
-  if (choosesStates)
-    return chooseStates(**formed, proposal);
-  return offloads ? chooseOffload(**formed, proposal)
-                  : schedule(**formed, proposal, liveCurve);
+  if (!choosesStates && !offloads)
+    return schedule(**formed, proposal, ArenaGoal::Least, liveCurve).status();
+  auto choice = choosesStates
+                    ? chooseStates(**formed, proposal, StateEffort::Measure)
+                    : chooseOffload(**formed, proposal);
+  if (choice.ok() && *choice == Choice::Fits)
+    fastest = std::min(fastest, proposal.seconds);
+  return choice.status();
 }
 
-Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
-                               LiveCurve *liveCurve) {
+/// Schedules the program of a proposal, and stores the figures in the proposal.
+Result<Choice> MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
+                                       ArenaGoal goal, LiveCurve *liveCurve) {
+  bool minimizes = goal == ArenaGoal::Least;
+  pipeline.schedule.arenaCapacity = minimizes ? -1 : request.budget;
+  pipeline.schedule.arenaEffort =
+      minimizes ? static_cast<int64_t>(ArenaOptions().effort) : kTrialEffort;
   if (failed(runPasses(dispatched, PipelinePoint::Formed,
                        PipelinePoint::Scheduled)))
     return Status::error("internal error: a plan could not be scheduled");
@@ -187,7 +206,7 @@ Status MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
       if (liveCurve)
         *liveCurve = std::move(curve);
     }
-  return Status();
+  return fits(proposal) ? Choice::Fits : Choice::Exceeds;
 }
 
 /// Returns the input of the offload planner for a module with formed
@@ -202,95 +221,134 @@ FailureOr<OffloadModel> MemoryPlanner::modelOf(ModuleOp dispatched,
                              describesStates);
 }
 
-/// Abandons the proposal, and returns true, if it is estimated to be slower
-/// than the fastest plan. The threshold allows for the error of the estimate, a
-/// few per cent.
-bool MemoryPlanner::abandons(double seconds, Proposal &proposal) {
+/// Returns true if a proposal is to be abandoned, because it is estimated to be
+/// slower than the fastest plan. The threshold allows for the error of the
+/// estimate, a few per cent.
+bool MemoryPlanner::abandons(double seconds) {
   if (seconds <= kPruneRatio * fastest)
     return false;
   skipsSome |= hasLimit() && fastest == limit;
-  proposal.height = std::numeric_limits<int64_t>::max();
   return true;
 }
 
-/// Returns the problem of the states, without the bytes of the activations that
-/// can be offloaded.
-static StateProblem withoutActivations(const OffloadModel &model) {
+StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   StateProblem problem = model.states->problem;
+  problem.capacity = capacity;
+  problem.hostCapacity = hostCapacity;
+  if (!isAway)
+    return problem;
+  // The gradients of the loss are computed together with it, so they are among
+  // the values of the forward pass.
+  llvm::SmallDenseSet<int32_t> gradients;
+  for (const StateGroup &group : problem.groups)
+    gradients.insert(group.gradient);
   for (const OffloadItem &item : model.problem.items)
-    for (int32_t c = item.left + 1; c < item.back; ++c)
-      problem.live[c] -= item.bytes;
+    if (!gradients.contains(item.made))
+      for (int32_t c = item.left + 1; c < item.back; ++c)
+        problem.live[c] -= item.bytes;
   return problem;
+}
+
+/// Stores all states on the host, or, if its memory is not sufficient, those
+/// without which the program needs the least memory on the device. Offloads all
+/// activations that can be offloaded.
+Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
+                                          Proposal &proposal) {
+  StateProblem problem = model.problem;
+  problem.capacity = 0;
+  StateSolution solution;
+  solution.choices =
+      spreadShares(problem.groups, {/*optimizer=*/1, /*moments=*/0,
+                                    /*gradients=*/0, /*parameters=*/1});
+  solution.cost = evaluateStates(problem, solution.choices);
+  auto offload = [&]() -> Result<Choice> {
+    proposal.states = model.marksOf(solution);
+    auto formed = form(proposal, /*isOffloaded=*/true);
+    if (!formed.ok())
+      return formed.status();
+    return chooseOffload(**formed, proposal);
+  };
+  auto choice = offload();
+  if (!choice.ok() || proposal.hostHeight <= request.hostBudget)
+    return choice;
+  int64_t activations =
+      std::max<int64_t>(proposal.hostHeight - solution.cost.hostPeak, 0);
+  problem.hostCapacity = request.hostBudget - activations;
+  solution = planStates(problem);
+  return offload();
 }
 
 /// Chooses the states that are stored on the host so that the proposal fits. If
 /// the arena exceeds the budget although the solution does not, reduces the
-/// capacity by the excess and chooses again. If that is not sufficient, also
-/// offloads activations.
-Status MemoryPlanner::chooseStates(ModuleOp dispatched, Proposal &proposal,
-                                   bool refines) {
+/// capacity by the excess and chooses again. If no states fit, also offloads
+/// activations. StateEffort::Estimate only estimates the step time, which is
+/// infinite if no solution fits.
+Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
+                                           Proposal &proposal,
+                                           StateEffort effort) {
   auto model = modelOf(dispatched, /*describesStates=*/true);
   if (failed(model) || !model->states)
     return Status::error("internal error: the states that a plan stores on the "
                          "host could not be chosen");
-  StateProblem &problem = model->states->problem;
-  problem.capacity = request.budget;
-  problem.hostCapacity = request.hostBudget;
-  if (offloadsMost) {
-    proposal.states = allOnHost(*model->states);
-    auto formed = form(proposal, /*isOffloaded=*/true);
-    return formed.ok() ? chooseOffload(**formed, proposal) : formed.status();
-  }
-  // Without activations, the program needs less memory than it will have.
-  StateProblem least = withoutActivations(*model);
-  bool offloads = false;
-  for (int round = 0; round < kOffloadRounds; ++round) {
-    bool isLocal = lastShares && !(refines && round == 0);
-    auto solve = [&](const StateProblem &one) {
-      return isLocal ? planStates(one, lastShares) : planStates(one);
-    };
-    StateSolution solution = solve(offloads ? least : problem);
-    if (!offloads && !solution.fits && request.offloadActivations) {
-      offloads = true;
-      solution = solve(least);
+  if (offloadsMost)
+    return offloadMost(*model->states, proposal);
+  bool estimates = effort == StateEffort::Estimate;
+  bool refines = effort == StateEffort::Refine;
+  StateLimits limits = proposal.limits.value_or(StateLimits(request));
+  int rounds = estimates ? kEstimateRounds : kStateRounds;
+  for (int round = 0; round < rounds; ++round) {
+    StateProblem problem = limits.problemOf(*model);
+    StateSolution solution =
+        planStates(problem, refines && round == 0 ? std::nullopt : lastStart);
+    if (!solution.fits) {
+      if (!limits.relax())
+        return Choice::Exceeds;
+      continue;
     }
-    if (!solution.fits && round > 0)
-      return Status();
-    if (solution.fits)
-      lastShares = solution.shares;
+    lastStart = solution.start;
     if (refines)
-      solution =
-          kiln::refineStates(offloads ? least : problem, std::move(solution));
-    if (solution.fits && abandons(solution.cost.seconds, proposal))
-      return Status();
+      solution = kiln::refineStates(problem, std::move(solution));
+    proposal.seconds = solution.cost.seconds;
+    if (abandons(proposal.seconds))
+      return Choice::Abandoned;
+    if (estimates && !limits.offloads())
+      return Choice::Fits;
     proposal.states = model->states->marksOf(solution);
-    auto formed = form(proposal, offloads);
+    auto formed = form(proposal, limits.offloads());
     if (!formed.ok())
       return formed.status();
-    Status status = offloads ? chooseOffload(**formed, proposal)
-                             : schedule(**formed, proposal);
-    if (!status.ok())
-      return status;
-    if (fits(proposal)) {
-      fastest = std::min(fastest, proposal.seconds);
-      return Status();
-    }
-    // Stop if the proposal was abandoned.
-    if (proposal.height == std::numeric_limits<int64_t>::max())
-      return Status();
-    for (StateProblem *one : {&problem, &least}) {
-      one->capacity -= std::max<int64_t>(0, proposal.height - request.budget);
-      one->hostCapacity -=
-          std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
-    }
+    auto choice = limits.offloads()
+                      ? chooseOffload(**formed, proposal, estimates)
+                      : schedule(**formed, proposal, goalOf(proposal));
+    if (!choice.ok())
+      return choice;
+    // The estimate for activations does not include the copies of states.
+    if (estimates)
+      proposal.seconds = std::max(proposal.seconds, solution.cost.seconds);
+    proposal.limits = limits;
+    if (*choice != Choice::Exceeds)
+      return choice;
+    limits.reduce(proposal.height - request.budget,
+                  proposal.hostHeight - request.hostBudget);
   }
-  return Status();
+  return Choice::Exceeds;
+}
+
+/// The planner has to know whether a proposal of a large program with states on
+/// the host fits, but it does not use the exact height of the arena.
+ArenaGoal MemoryPlanner::goalOf(const Proposal &proposal) const {
+  return ops > kSmallOps && !offloadsMost && proposal.states &&
+                 proposal.states->any()
+             ? ArenaGoal::Fit
+             : ArenaGoal::Least;
 }
 
 /// Chooses the values to offload so that the proposal fits. If fragmentation
 /// makes the arena exceed the budget, reduces the capacity by the excess and
-/// chooses again.
-Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
+/// chooses again. With `estimates`, only estimates the step time.
+Result<Choice> MemoryPlanner::chooseOffload(ModuleOp dispatched,
+                                            Proposal &proposal,
+                                            bool estimates) {
   auto model = modelOf(dispatched, /*describesStates=*/false);
   if (failed(model))
     return Status::error(
@@ -298,34 +356,41 @@ Status MemoryPlanner::chooseOffload(ModuleOp dispatched, Proposal &proposal) {
   OffloadProblem &problem = model->problem;
   problem.hostCapacity = request.hostBudget - model->hostBytes;
   problem.capacity = request.budget - model->stateBytes;
-  auto tryIt = [&](const OffloadSolution &solution) -> Status {
+  auto tryIt = [&](const OffloadSolution &solution) {
     proposal.offload = model->choicesOf(solution);
     OwningOpRef<ModuleOp> marked = cast<ModuleOp>(dispatched->clone());
     markNumbered(*marked, proposal.offload);
-    return schedule(*marked, proposal);
+    return schedule(*marked, proposal, goalOf(proposal));
   };
-  for (int round = 0; !offloadsMost && round < kOffloadRounds; ++round) {
+  bool placed = proposal.states && proposal.states->any() && !offloadsMost;
+  int rounds = placed ? kOffloadRoundsBesideStates : kOffloadRounds;
+  for (int round = 0; !offloadsMost && round < rounds; ++round) {
     OffloadSolution solution = planOffload(problem);
-    if (solution.fits() && abandons(solution.seconds, proposal))
-      return Status();
-    if (Status status = tryIt(solution); !status.ok())
-      return status;
-    if (fits(proposal) || !solution.fits())
+    if (solution.fits() && abandons(solution.seconds))
+      return Choice::Abandoned;
+    if (placed && !solution.fits()) {
+      if (round == 0)
+        proposal.height = request.budget + solution.excess;
+      return Choice::Exceeds;
+    }
+    proposal.seconds = solution.seconds;
+    if (estimates)
+      return Choice::Fits;
+    auto choice = tryIt(solution);
+    if (!choice.ok() || *choice == Choice::Fits)
+      return choice;
+    if (!solution.fits())
       break;
     problem.capacity -= std::max<int64_t>(0, proposal.height - request.budget);
     problem.hostCapacity -=
         std::max<int64_t>(0, proposal.hostHeight - request.hostBudget);
   }
+  if (placed)
+    return Choice::Exceeds;
   // Try the solution that uses the least device memory. Its arena may fit even
   // if the arenas of all other solutions exceed the budget.
-  if (offloadsMost || !fits(proposal)) {
-    problem.capacity = -model->stateBytes;
-    if (Status status = tryIt(planOffload(problem)); !status.ok())
-      return status;
-  }
-  if (fits(proposal))
-    fastest = std::min(fastest, proposal.seconds);
-  return Status();
+  problem.capacity = -model->stateBytes;
+  return tryIt(planOffload(problem));
 }
 
 void kiln::calibrate(StageMenus &menus, const LiveCurve &curve) {

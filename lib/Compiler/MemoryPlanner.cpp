@@ -20,18 +20,14 @@
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Report/PlanReport.h"
 
-#include <numeric>
-#include <set>
-
 using namespace mlir;
 using namespace kiln;
 
-/// For programs of up to kSmallOps ops, all rungs are measured. If such a
-/// program has more than kTinyOps ops or offloads activations, its ladder has
-/// kRungs / 2 intervals instead of kRungs.
-static constexpr int64_t kSmallOps = 1600, kTinyOps = 500;
+/// If a small program has more than kTinyOps ops or offloads activations, its
+/// ladder has kRungs / 2 intervals instead of kRungs.
+static constexpr int64_t kTinyOps = 500;
 /// Maximum number of stages for which the policy "poor" is tried.
-static constexpr int64_t kMostInputOnlyStages = 128;
+static constexpr int64_t kMostInputOnlyStages = 64;
 /// Candidate prefetch distances. A prefetch distance is the number of commands
 /// between the start of the copy of a parameter and the first reader of the
 /// copy.
@@ -39,9 +35,6 @@ static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
 /// Number of rungs by which the highest rung that fits may differ from the
 /// estimate that assumes a constant difference of arena and chain budget.
 static constexpr int64_t kRungError = 4;
-/// Number of parameters and gradients that copies keep on the device at the
-/// same time in a program that has all states on the host.
-static constexpr size_t kMostCopies = 12;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
   for (ProgramOp program : of.getOps<ProgramOp>())
@@ -59,22 +52,36 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   Ladder &ladder = ladders.emplace_back();
   ladder.cut = cut;
   ladder.menus = buildStageMenus(stages, machine);
+  std::optional<Chain> bound;
+  if (stateless) {
+    StageMenus menus = ladder.menus;
+    calibrate(menus, *stateless);
+    bound = std::move(menus.chain);
+  }
   calibrate(ladder.menus, curve);
   ladder.menus.multiplyResiduals(inFlight);
   // If the chain cannot be solved, add no ladder. The planner then tries only
   // the named policies.
-  if (!verifyChain(ladder.menus.chain).empty()) {
+  if (!verifyChain(ladder.menus.chain).empty() ||
+      (bound && !verifyChain(*bound).empty())) {
     ladders.pop_back();
     return Status();
   }
-  ChainCost all = simulate(ladder.menus.chain, ladder.menus.keepAll());
+  std::vector<ChainOp> keepAll = ladder.menus.keepAll();
+  ChainCost all = simulate(ladder.menus.chain, keepAll);
   if (!all.ok())
     return Status::error("internal error: " + all.error);
   ladder.keepAllSeconds = all.time;
   ladder.plans = std::make_unique<ChainLadder>(ladder.menus.chain, all.peak);
   ladder.highest = all.peak;
   ladder.lowest = std::min(all.peak, ladder.plans->floor().bytes);
-  ladder.otherBytes = chainHeight - awayBytes - all.peak;
+  if (bound) {
+    ladder.otherBytes = heightOf(*stateless) - simulate(*bound, keepAll).peak;
+    ladder.boundChain = std::move(*bound);
+  } else {
+    ladder.otherBytes = chainHeight - all.peak;
+    ladder.boundChain = ladder.menus.chain;
+  }
   if (ops <= kSmallOps && (ops > kTinyOps || request.offloadActivations))
     ladder.rungCount = kRungs / 2;
   return Status();
@@ -257,86 +264,6 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
   return Status();
 }
 
-/// Returns the estimated seconds of the plan of a rung with states on the host,
-/// or infinity if it does not fit without offloading activations.
-Result<double> MemoryPlanner::estimateStates(Ladder &ladder, int64_t index) {
-  auto plan = ladder.plans->plan(ladder.budget(index));
-  if (!plan)
-    return std::numeric_limits<double>::infinity();
-  Proposal trial;
-  trial.cut = ladder.cut;
-  trial.schedule = ladder.menus.scheduleOf(plan->ops);
-  auto formed = form(trial, /*isOffloaded=*/false);
-  if (!formed.ok())
-    return formed.status();
-  auto model = modelOf(**formed, /*describesStates=*/true);
-  if (failed(model) || !model->states)
-    return Status::error("internal error: the states of a plan were not found");
-  StateProblem &problem = model->states->problem;
-  problem.capacity = request.budget;
-  problem.hostCapacity = request.hostBudget;
-  StateSolution solution = planStates(problem, lastShares);
-  if (!solution.fits)
-    return std::numeric_limits<double>::infinity();
-  lastShares = solution.shares;
-  return solution.cost.seconds;
-}
-
-/// Searches the ladder of a large program whose states may be on the host. The
-/// estimates of rungs are accurate to about one per cent, so only the rung with
-/// the best estimate is measured. If no rung fits without offloading
-/// activations, searches as searchOffloaded() does.
-Status MemoryPlanner::searchStates(Ladder &ladder) {
-  int64_t best = -1;
-  double bestSeconds = std::numeric_limits<double>::infinity();
-  std::set<int64_t> seen;
-  bool isSlow = true; // No rung can be faster than the fastest plan.
-  auto look = [&](int64_t index) -> Status {
-    index = std::clamp<int64_t>(index, 0, ladder.rungCount);
-    // Recomputation adds to the time that states on the host take.
-    double least = estimateRung(ladder, index) + stateSeconds();
-    if (!seen.insert(index).second || least >= std::min(bestSeconds, fastest))
-      return Status();
-    isSlow = false;
-    Result<double> seconds = estimateStates(ladder, index);
-    if (!seconds.ok())
-      return seconds.status();
-    if (*seconds < bestSeconds) {
-      bestSeconds = *seconds;
-      best = index;
-    }
-    return Status();
-  };
-  int64_t step = ladder.rungCount / 4;
-  for (int64_t index = ladder.rungCount; index >= 0; index -= step)
-    if (Status status = look(index); !status.ok())
-      return status;
-  if (best < 0) {
-    if (isSlow) {
-      skipsSome |= hasLimit() && fastest == limit;
-      return Status();
-    }
-    // If the plans that use the least device memory do not fit, none does.
-    Result<bool> isFeasible = measureLeast();
-    return isFeasible.ok() && *isFeasible ? searchOffloaded(ladder)
-                                          : isFeasible.status();
-  }
-  while ((step /= 2) > 1) {
-    int64_t center = best;
-    for (int64_t index : {center - step, center + step})
-      if (Status status = look(index); !status.ok())
-        return status;
-  }
-  if (auto measured = rung(ladder, best); !measured.ok())
-    return measured.status();
-  // Offloading activations may take less time than to recompute them.
-  for (int64_t index : {ladder.rungCount, (ladder.rungCount + best) / 2})
-    if (request.offloadActivations && index > best)
-      if (auto measured = rung(ladder, index); !measured.ok())
-        return measured.status();
-  return Status();
-}
-
 void MemoryPlanner::forEachProposal(
     llvm::function_ref<void(const Proposal &)> visit) {
   if (choosesRecompute(request))
@@ -354,7 +281,7 @@ void MemoryPlanner::forEachProposal(
 double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
   if (inFlight > 1)
     return plain.seconds;
-  const Chain &chain = ladder.menus.chain;
+  const Chain &chain = ladder.boundChain;
   int64_t chainBudget = budget - ladder.otherBytes;
   double chainSeconds =
       request.offloadActivations
@@ -365,49 +292,6 @@ double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
           : relaxedTimeBound(chain, chainBudget);
   double bound = stepSeconds(ladder, chainSeconds) + stateSeconds();
   return stateBound ? std::max(bound, stateBound->seconds) : bound;
-}
-
-/// Computes lower bounds on the time that states on the host take. After the
-/// norm of all gradients is known, nothing is recomputed, so that the time of
-/// recomputation comes in addition to StateBound::rest.
-Status MemoryPlanner::boundStates() {
-  if (!movesStates())
-    return Status();
-  auto formed = form(plain, /*isOffloaded=*/false);
-  if (!formed.ok())
-    return formed.status();
-  auto model = modelOf(**formed, /*describesStates=*/true);
-  if (failed(model) || !model->states)
-    return Status::error(
-        "internal error: the states of a program could not be found");
-  StateProblem &problem = model->states->problem;
-  problem.capacity = request.budget;
-  stateBound = kiln::boundStates(problem);
-  awayBytes = leastWithStates = model->stateBytes;
-  for (const StateGroup &group : problem.groups)
-    if (group.update > problem.join && problem.join >= 0)
-      leastWithStates += group.gradientBytes;
-  plainStates = std::move(model->states);
-  return Status();
-}
-
-/// Chooses the states on the host again for the best proposal, with more
-/// effort.
-Status MemoryPlanner::refineStates() {
-  if (!best->states->any())
-    return Status();
-  Proposal &trial = others.emplace_back(*best);
-  trial.states.reset();
-  trial.offload.clear();
-  auto formed = form(trial, /*isOffloaded=*/true);
-  if (!formed.ok())
-    return formed.status();
-  if (Status status = chooseStates(**formed, trial, /*refines=*/true);
-      !status.ok())
-    return status;
-  if (fits(trial) && trial.seconds < best->seconds)
-    best = &trial;
-  return Status();
 }
 
 /// Selects the best prefetch distance for parameters on the host from a few
@@ -433,43 +317,8 @@ Status MemoryPlanner::tuneLeads() {
   return Status();
 }
 
-/// Returns the marks with which all states are stored and updated on the host.
-StateMarks MemoryPlanner::allOnHost(const StateModel &model) {
-  StateProblem problem = model.problem;
-  problem.capacity = 0;
-  StateSolution solution;
-  solution.choices =
-      spreadShares(problem.groups, {/*optimizer=*/1, /*moments=*/0,
-                                    /*gradients=*/0, /*parameters=*/1});
-  solution.cost = evaluateStates(problem, solution.choices);
-  return model.marksOf(solution);
-}
-
-/// Measures the proposal that recomputes nothing and stores all states on the
-/// host. Its live bytes are those of the chain: with all states on the device,
-/// gradients that wait for their norm would hide the effect of recomputation.
-Status MemoryPlanner::measureHosted(LiveCurve &curve) {
-  Proposal &hosted = others.emplace_back(plain);
-  hosted.states = allOnHost(*plainStates);
-  if (Status status = measure(hosted, /*keepsAll=*/true, &curve); !status.ok())
-    return status;
-  const StateProblem &problem = plainStates->problem;
-  chainHeight = problem.fixedBytes +
-                *std::max_element(curve.live.begin(), curve.live.end());
-  // Copies of parameters to the device, and gradients that are copied to the
-  // host, may take less memory in other plans. At most the parameters of a
-  // group of readers are on the device at the same time.
-  std::vector<int64_t> bytes;
-  for (const StateGroup &group : problem.groups)
-    bytes.push_back(group.parameterBytes);
-  std::sort(bytes.rbegin(), bytes.rend());
-  bytes.resize(std::min<size_t>(bytes.size(), kMostCopies));
-  awayBytes = std::accumulate(bytes.begin(), bytes.end(), int64_t(0));
-  return Status();
-}
-
 /// Finds the fastest proposal that fits; sets `best` to null if there is none.
-Status MemoryPlanner::choose(LiveCurve &curve) {
+Status MemoryPlanner::choose(const LiveCurve &curve) {
   best = nullptr;
   if (fits(plain)) {
     best = &plain;
@@ -494,9 +343,10 @@ Status MemoryPlanner::choose(LiveCurve &curve) {
       return status;
     earlierLadders.splice(earlierLadders.end(), ladders);
   }
-  if (Status status = measureHosted(curve); !status.ok())
-    return status;
-  if (Status status = addLadders(curve); !status.ok())
+  // With the states on the device, gradients that wait for their norm hide the
+  // effect of recomputation.
+  chainHeight = heightOf(*stateless);
+  if (Status status = addLadders(*stateless); !status.ok())
     return status;
   return searchLadders();
 }
@@ -504,13 +354,22 @@ Status MemoryPlanner::choose(LiveCurve &curve) {
 /// Searches a ladder.
 Status MemoryPlanner::searchLadder(Ladder &ladder) {
   if (ops > kSmallOps)
-    return placesStates()               ? searchStates(ladder)
-           : request.offloadActivations ? searchOffloaded(ladder)
-                                        : climb(ladder);
+    return request.offloadActivations ? searchOffloaded(ladder) : climb(ladder);
   for (int64_t index = 0; index <= ladder.rungCount; ++index)
     if (auto proposal = rung(ladder, index); !proposal.ok())
       return proposal.status();
   return Status();
+}
+
+/// Returns true if the lower bound of a ladder shows that it cannot be much
+/// faster than the best proposal so far.
+bool MemoryPlanner::isUseless(const Ladder &ladder) {
+  if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
+    return true;
+  if (!hasLimit() || boundOf(ladder) < limit)
+    return false;
+  skipsSome = true;
+  return true;
 }
 
 /// Searches all ladders, and sets `best` to the fastest proposal that fits.
@@ -521,17 +380,13 @@ Status MemoryPlanner::searchLadders() {
         best = &proposal;
     });
   };
+  bool searchesAll = ops > kSmallOps && placesStates();
+  if (searchesAll)
+    if (Status status = searchStates(); !status.ok())
+      return status;
   for (Ladder &ladder : ladders) {
-    if (ops > kSmallOps) {
-      // Skip this cut if its lower bound shows that it cannot be much faster
-      // than the best proposal so far.
-      if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
-        continue;
-      if (hasLimit() && boundOf(ladder) >= limit) {
-        skipsSome = true;
-        continue;
-      }
-    }
+    if (searchesAll || (ops > kSmallOps && isUseless(ladder)))
+      continue;
     if (Status status = searchLadder(ladder); !status.ok())
       return status;
     if (ops > kSmallOps)
@@ -601,7 +456,7 @@ Result<PlanOutlook> MemoryPlanner::outlook(
   if (plain.height <= budget || !choosesRecompute(request))
     return outlook;
   if (movesStates()) {
-    if (Status status = boundStates(); !status.ok())
+    if (Status status = boundStates(curve); !status.ok())
       return status;
     outlook.bound = leastSeconds();
     return outlook;
@@ -621,7 +476,7 @@ Status MemoryPlanner::search() {
   if (Status status = measurePlain(curve); !status.ok())
     return status;
   if (!fits(plain))
-    if (Status status = boundStates(); !status.ok())
+    if (Status status = boundStates(curve); !status.ok())
       return status;
   if (hasLimit() && leastSeconds() >= limit) {
     skipsSome = true;

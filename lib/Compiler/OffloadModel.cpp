@@ -114,6 +114,7 @@ static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
   states.live = problem.live;
   states.outSecondsPerByte = problem.outSecondsPerByte;
   states.inSecondsPerByte = problem.inSecondsPerByte;
+  states.copyLatency = machine.link.latency;
   states.duplex = machine.link.duplex;
   states.hostOverlaps = target.getLaunchRules().overlap;
   states.gradientsUnderWay = kGradientsUnderWay;

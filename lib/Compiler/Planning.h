@@ -20,10 +20,12 @@
 #include "OffloadModel.h"
 #include "StageMenus.h"
 
+#include "kiln/Compiler/Passes.h"
 #include "kiln/Compiler/Pipelines.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Planner/ChainPlanner.h"
 
+#include <algorithm>
 #include <list>
 #include <map>
 #include <memory>
@@ -35,9 +37,61 @@ namespace kiln {
 /// budget.
 inline constexpr int64_t kRungs = 96;
 
+/// For programs of up to kSmallOps ops, all rungs are measured.
+inline constexpr int64_t kSmallOps = 1600;
+
 /// A proposal with offloading is abandoned if its estimated step time exceeds
 /// kPruneRatio times that of the fastest plan found so far.
 inline constexpr double kPruneRatio = 1.03;
+
+/// The limits for which chooseStates() chooses. The states take the memory that
+/// the limits leave free, for the benefit of early copies. `away` is the part
+/// of the activations whose bytes they may take, because these are offloaded.
+class StateLimits {
+public:
+  StateLimits() = default;
+  explicit StateLimits(const PlanMemoryOptions &request)
+      : capacity(request.budget), hostCapacity(request.hostBudget),
+        canOffload(request.offloadActivations) {}
+
+  /// Returns the problem of the states of a program.
+  StateProblem problemOf(const OffloadModel &model) const;
+  bool offloads() const { return isAway; }
+
+  /// Adapts the limits after no states fit them. Returns false if that is not
+  /// possible.
+  bool relax() {
+    if (canOffload && !isAway) {
+      isAway = true;
+      return true;
+    }
+    // The capacity was reduced too much.
+    isAway = false;
+    reduced /= 2;
+    capacity += reduced;
+    return reduced > 0;
+  }
+  /// Adapts the limits after the arenas exceeded the budgets, or the
+  /// activations did not fit beside the states.
+  void reduce(int64_t excess, int64_t hostExcess) {
+    // Later reductions are larger, so that few rounds are needed.
+    reduced = excess > 0
+                  ? excess * (2 + reductions++) / 2 + capacity / kLeastReduction
+                  : 0;
+    capacity -= reduced;
+    hostCapacity -= std::max<int64_t>(hostExcess, 0);
+  }
+
+private:
+  /// The capacity is reduced by at least this part, so that few rounds are
+  /// needed.
+  static constexpr int64_t kLeastReduction = 512;
+
+  int64_t capacity = 0, hostCapacity = 0;
+  /// Bytes by which the capacity was reduced last, and number of reductions.
+  int64_t reduced = 0, reductions = 0;
+  bool canOffload = false, isAway = false;
+};
 
 /// A recompute schedule, and the figures measured for the program that results
 /// from it.
@@ -48,11 +102,13 @@ struct Proposal {
   std::optional<int64_t> lead; ///< Prefetch distance of states on the host.
   /// The states that the planner stores on the host. Set once it has chosen.
   std::optional<StateMarks> states;
+  std::optional<StateLimits> limits; ///< For which `states` were chosen.
   /// States on the host that are copied to the device once; see kKeepAttr.
   std::vector<mlir::StringAttr> kept;
   /// True if kept materializations are computed once, before the micro-batches.
   bool hoists = true;
-  int64_t height = 0, hostHeight = 0;
+  /// Heights of the arenas. A proposal that was not scheduled fits no budget.
+  int64_t height = std::numeric_limits<int64_t>::max(), hostHeight = 0;
   double seconds = 0;
   /// Lower bound, in seconds, on the step time of all schedules that fit the
   /// chain budget.
@@ -82,12 +138,48 @@ struct Ladder {
   double keepAllSeconds = 0; ///< Step time of the chain that keeps everything.
   std::unique_ptr<ChainLadder> plans;
   std::map<int64_t, Proposal> rungs;
-  /// Bytes of the arena that belong to no stage and that every plan needs.
+  /// The chain of the lower bound: that of `menus`, but without states and
+  /// gradients if these may be on the host. Bytes of the arena that belong to
+  /// no stage, and that every plan needs, come in addition.
+  Chain boundChain;
   int64_t otherBytes = 0;
 
   int64_t budget(int64_t index) const {
     return lowest + (highest - lowest) * index / rungCount;
   }
+};
+
+/// The estimated step time of the plan of a rung.
+struct RungEstimate {
+  double seconds;
+  size_t number; ///< In the order of the estimates.
+  Ladder *ladder;
+  int64_t index;
+  bool offloads = false;
+  bool isMeasured = false;
+  bool operator<(const RungEstimate &other) const {
+    return std::pair(seconds, number) < std::pair(other.seconds, other.number);
+  }
+};
+
+/// What the planner has to know of the arena of a proposal.
+enum class ArenaGoal {
+  Fit,  ///< Whether it fits the budget.
+  Least ///< Its exact height, which is minimized.
+};
+
+/// How the choice of what a proposal stores on the host ended.
+enum class Choice {
+  Fits,
+  Exceeds,  ///< No solution is within the budgets.
+  Abandoned ///< The estimated step time is too long.
+};
+
+/// Effort of the choice of states on the host.
+enum class StateEffort {
+  Estimate, ///< Estimates the step time, without scheduling the program.
+  Measure,
+  Refine ///< Improves the choice parameter by parameter.
 };
 
 class MemoryPlanner {
@@ -132,17 +224,25 @@ private:
                                                  bool isOffloaded);
   Status measure(Proposal &proposal, bool keepsAll = false,
                  LiveCurve *liveCurve = nullptr);
-  Status schedule(mlir::ModuleOp dispatched, Proposal &proposal,
-                  LiveCurve *liveCurve = nullptr);
-  Status chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal);
-  Status chooseStates(mlir::ModuleOp dispatched, Proposal &proposal,
-                      bool refines = false);
-  Result<double> estimateStates(Ladder &ladder, int64_t index);
-  Status searchStates(Ladder &ladder);
+  Result<Choice> schedule(mlir::ModuleOp dispatched, Proposal &proposal,
+                          ArenaGoal goal, LiveCurve *liveCurve = nullptr);
+  ArenaGoal goalOf(const Proposal &proposal) const;
+  Result<Choice> chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal,
+                               bool estimates = false);
+  Result<Choice> chooseStates(mlir::ModuleOp dispatched, Proposal &proposal,
+                              StateEffort effort);
+  Result<double> estimateStates(Ladder &ladder, int64_t index, bool &offloads);
+  Status measureBest(std::vector<RungEstimate> &estimates);
+  Status searchStates();
+  bool isUseless(const Ladder &ladder);
+  Status refine(const Proposal &proposal);
   Status refineStates();
-  Status boundStates();
-  StateMarks allOnHost(const StateModel &model);
-  Status measureHosted(LiveCurve &curve);
+  Status boundStates(const LiveCurve &curve);
+  int64_t heightOf(const LiveCurve &curve) const {
+    return statelessBytes +
+           *std::max_element(curve.live.begin(), curve.live.end());
+  }
+  Result<Choice> offloadMost(const StateModel &model, Proposal &proposal);
   /// Returns a lower bound on the seconds that states on the host add to a step
   /// in addition to recomputation; negative if they save time on the device.
   double stateSeconds() const {
@@ -150,7 +250,7 @@ private:
   }
   llvm::FailureOr<OffloadModel> modelOf(mlir::ModuleOp dispatched,
                                         bool describesStates);
-  bool abandons(double seconds, Proposal &proposal);
+  bool abandons(double seconds);
   /// Returns a lower bound on the seconds of plans that recompute nothing.
   double leastSeconds() const {
     return plain.seconds - (stateBound ? stateBound->updates : 0);
@@ -186,7 +286,7 @@ private:
   }
   double boundOf(const Ladder &ladder, int64_t budget);
   Status tuneLeads();
-  Status choose(LiveCurve &curve);
+  Status choose(const LiveCurve &curve);
   Status fillWithStates(const Proposal &base, llvm::ArrayRef<StateOp> states);
   Result<bool> measureLeast();
   void apply(const Proposal &proposal);
@@ -226,10 +326,16 @@ private:
   /// that recomputes nothing, and lower bounds for such programs.
   std::optional<StateModel> plainStates;
   std::optional<StateBound> stateBound;
-  /// The shares of the last solution, at which searches for others start.
-  std::optional<StateShares> lastShares;
-  /// Bytes of the arena `chainHeight` that need not be on the device.
-  int64_t awayBytes = 0;
+  /// The last solution, at which searches for others start.
+  std::optional<StateStart> lastStart;
+  /// The best rung of those that offload activations, or of the others, if none
+  /// of them was measured.
+  std::optional<RungEstimate> rival;
+  /// If the planner may store states on the host: the live bytes of the program
+  /// that recomputes nothing, without states and without gradients that wait
+  /// for their updates, and the bytes of the states that stay on the device.
+  std::optional<LiveCurve> stateless;
+  int64_t statelessBytes = 0;
   /// The states and the gradients that are on the device at the same time if
   /// all states stay there.
   int64_t leastWithStates = 0;

@@ -59,7 +59,7 @@ double LinkPlacer::run(std::vector<int64_t> resident,
     }
     now += seconds[c];
     for (; next < transfers.size() && transfers[next].ready == c; ++next) {
-      linkFree = std::max(linkFree, now) +
+      linkFree = std::max(linkFree, now) + latency +
                  secondsPerByte * double(transfers[next].bytes);
       transfers[next].gone = transfers[next].limit;
       pending.push_back({&transfers[next], linkFree});

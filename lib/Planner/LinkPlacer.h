@@ -38,9 +38,11 @@ struct Transfer {
 /// bytes at command c if all values stay on the device.
 class LinkPlacer {
 public:
+  /// `latency` is the additional time of every copy, in seconds.
   LinkPlacer(const std::vector<double> &seconds, double secondsPerByte,
-             int64_t capacity)
-      : seconds(seconds), secondsPerByte(secondsPerByte), capacity(capacity) {}
+             int64_t capacity, double latency = 0)
+      : seconds(seconds), secondsPerByte(secondsPerByte), latency(latency),
+        capacity(capacity) {}
 
   /// Places the transfers, which must be ordered by `ready`. Returns the
   /// seconds spent waiting for the link.
@@ -48,7 +50,7 @@ public:
 
 private:
   const std::vector<double> &seconds;
-  double secondsPerByte;
+  double secondsPerByte, latency;
   int64_t capacity;
 };
 

@@ -15,6 +15,8 @@ using namespace kiln;
 
 /// Number of steps of the search for a lower bound.
 static constexpr int kBisections = 40;
+/// Number of windows into which ReadBound divides the reads.
+static constexpr size_t kWindows = 32;
 
 /// Returns the smallest T of boundStates() for the moment after `command`.
 static double boundOfRest(const StateProblem &problem, int32_t command) {
@@ -61,6 +63,69 @@ static double boundOfRest(const StateProblem &problem, int32_t command) {
   return low;
 }
 
+namespace {
+/// Lower bounds on the time until a command has been executed, from the
+/// parameters that the commands read. Consider a window of commands. Parameters
+/// that they read and that are not on the device when the window starts are
+/// copied to the device meanwhile, so the duration of the window is at least
+/// that of the copies of the bytes that exceed the capacity. The durations of
+/// disjoint windows add up.
+class ReadBound {
+public:
+  ReadBound(const StateProblem &problem, const std::vector<double> &after);
+  /// Returns a bound on the time until `command` has been executed.
+  double until(int32_t command) const;
+
+private:
+  double computed(int32_t command) const {
+    return command < 0 ? 0 : after[command];
+  }
+  const std::vector<double> &after;
+  /// The last commands of windows, in ascending order, and bounds for them.
+  std::vector<int32_t> cuts;
+  std::vector<double> bounds;
+};
+} // namespace
+
+ReadBound::ReadBound(const StateProblem &problem,
+                     const std::vector<double> &after)
+    : after(after) {
+  std::vector<int32_t> reads;
+  for (const StateGroup &group : problem.groups)
+    for (auto [first, last] : group.readers)
+      reads.push_back(first);
+  std::sort(reads.begin(), reads.end());
+  cuts.push_back(-1);
+  for (size_t i = 1; i <= kWindows && !reads.empty(); ++i) {
+    int32_t cut = reads[i * reads.size() / kWindows - 1];
+    if (cut > cuts.back())
+      cuts.push_back(cut);
+  }
+  bounds.assign(cuts.size(), 0);
+  double capacity = double(problem.capacity - problem.fixedBytes);
+  for (size_t to = 1; to < cuts.size(); ++to)
+    for (size_t from = 0; from < to; ++from) {
+      double bytes = 0;
+      for (const StateGroup &group : problem.groups)
+        for (auto [first, last] : group.readers)
+          if (first > cuts[from] && first <= cuts[to]) {
+            bytes += double(group.parameterBytes);
+            break;
+          }
+      double copied = (bytes - capacity) * problem.inSecondsPerByte;
+      double window = computed(cuts[to]) - computed(cuts[from]);
+      bounds[to] =
+          std::max(bounds[to], bounds[from] + std::max(window, copied));
+    }
+}
+
+double ReadBound::until(int32_t command) const {
+  double bound = computed(command);
+  for (size_t i = 0; i < cuts.size() && cuts[i] <= command; ++i)
+    bound = std::max(bound, bounds[i] + computed(command) - computed(cuts[i]));
+  return bound;
+}
+
 StateBound kiln::boundStates(const StateProblem &problem) {
   StateBound bound;
   // An update on the host takes no time on the device.
@@ -77,14 +142,15 @@ StateBound kiln::boundStates(const StateProblem &problem) {
   moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
   std::vector<double> after(seconds.size());
   std::partial_sum(seconds.begin(), seconds.end(), after.begin());
+  ReadBound reads(problem, after);
   if (!after.empty())
-    bound.seconds = after.back();
+    bound.seconds = reads.until(static_cast<int32_t>(after.size()) - 1);
   // Other commands after the join overlap with copies and updates.
   if (problem.join >= 0)
     bound.rest = std::max(0.0, boundOfRest(problem, problem.join) -
                                    (after.back() - after[problem.join]));
   for (int32_t command : moments)
-    bound.seconds =
-        std::max(bound.seconds, after[command] + boundOfRest(problem, command));
+    bound.seconds = std::max(bound.seconds, reads.until(command) +
+                                                boundOfRest(problem, command));
   return bound;
 }

@@ -63,6 +63,7 @@ struct StateProblem {
   int64_t fixedBytes = 0; ///< Bytes of the states that stay on the device.
   /// Seconds per byte of a copy to the host and of a copy to the device.
   double outSecondsPerByte = 0, inSecondsPerByte = 0;
+  double copyLatency = 0; ///< Additional seconds of every copy.
   bool duplex = true; ///< False if both directions share the link.
   /// False if updates on the host run on the device's queue.
   bool hostOverlaps = true;
@@ -91,6 +92,12 @@ struct StateChoice {
   bool parameterOnHost = false;
   /// True if the gradient is on the host until the update on the device.
   bool gradientAway = false;
+
+  bool operator==(const StateChoice &other) const {
+    return update == other.update && parameterOnHost == other.parameterOnHost &&
+           gradientAway == other.gradientAway;
+  }
+  bool operator!=(const StateChoice &other) const { return !(*this == other); }
 };
 
 /// Parts of the bytes of the parameters, from 0 to 1.
@@ -117,9 +124,17 @@ struct StateCost {
   std::vector<StateLeads> leads; ///< Indexed by group.
 };
 
-struct StateSolution {
-  /// The shares from which the choices were made; see refineStates().
+/// Where the search for a solution starts: at the solution of a similar
+/// problem.
+struct StateStart {
   StateShares shares;
+  /// The choices of the groups that are much larger than the others.
+  std::vector<StateChoice> large;
+};
+
+struct StateSolution {
+  /// That of the choices before they were refined.
+  StateStart start;
   std::vector<StateChoice> choices; ///< Indexed by group.
   StateCost cost;
   bool fits = false;
@@ -139,10 +154,9 @@ StateCost evaluateStates(const StateProblem &problem,
 
 /// Searches for the choices with the shortest duration that fit. If none fit,
 /// returns those with the smallest peak. The result is a pure function of the
-/// arguments. With `start`, the shares of a similar problem, the search is
-/// local.
+/// arguments. With `start`, the search is local.
 StateSolution planStates(const StateProblem &problem,
-                         const std::optional<StateShares> &start = {});
+                         const std::optional<StateStart> &start = {});
 
 /// Improves a solution by changing the choices of single groups, as long as the
 /// duration becomes shorter.
@@ -167,7 +181,9 @@ struct StateBound {
 /// at least T seconds, where T is the smallest number such that the bytes of
 /// groups that the host can update in T seconds, and the bytes that the link
 /// can copy in T seconds, add up to Y. Groups may be divided, which only lowers
-/// the bound.
+/// the bound. The program up to the moment takes at least the time of its
+/// commands; or, if these read more bytes of parameters than fit on the device,
+/// the time to copy the others.
 StateBound boundStates(const StateProblem &problem);
 
 } // namespace kiln

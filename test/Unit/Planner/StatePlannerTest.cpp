@@ -268,3 +268,71 @@ TEST(StatePlanner, UsesBothTheHostAndTheLink) {
   EXPECT_GT(onHost, 0);
   EXPECT_GT(away, 0);
 }
+
+TEST(StatePlanner, TreatsLargeParametersApart) {
+  // The link is faster than the host, so most moments should be copied to the
+  // device for the update. Those of the large parameter do not fit there.
+  StateProblem problem;
+  const int32_t count = 40;
+  problem.seconds.assign(2 * count + 1, 1e-3);
+  problem.live.assign(2 * count + 1, 0);
+  for (int32_t i = 0; i < count; ++i) {
+    StateGroup group;
+    group.parameterBytes = group.gradientBytes = i == 7 ? 2000 : 100;
+    group.momentBytes = 2 * group.parameterBytes;
+    group.gradient = i;
+    group.update = count + 1 + i;
+    group.hostSeconds = 2e-4 * double(group.parameterBytes);
+    group.readers = {{i, i}};
+    for (int32_t c = i; c <= group.update; ++c)
+      problem.live[c] += group.gradientBytes;
+    problem.groups.push_back(group);
+  }
+  problem.join = count;
+  problem.updatesLast = true;
+  problem.outSecondsPerByte = problem.inSecondsPerByte = 1e-5;
+  problem.gradientsUnderWay = problem.updatesUnderWay = 2;
+  problem.capacity = 6000;
+  problem.hostCapacity = INT64_MAX;
+  StateSolution solution = planStates(problem);
+  ASSERT_TRUE(solution.fits);
+  EXPECT_EQ(solution.choices[7].update, UpdatePlace::Host);
+  auto onHost = std::count_if(solution.choices.begin(), solution.choices.end(),
+                              [](const StateChoice &choice) {
+                                return choice.update == UpdatePlace::Host;
+                              });
+  EXPECT_LE(onHost, 15);
+}
+
+TEST(StatePlanner, GradientsForTheHostDoNotWaitForOthers) {
+  StateProblem problem;
+  problem.seconds.assign(11, 1);
+  problem.live.assign(11, 0);
+  for (int32_t i = 0; i < 5; ++i) {
+    StateGroup group;
+    group.parameterBytes = group.gradientBytes = 10;
+    group.gradient = i;
+    group.update = 6 + i;
+    group.readers = {{i, i}};
+    for (int32_t c = i; c <= group.update; ++c)
+      problem.live[c] += 10;
+    problem.groups.push_back(group);
+  }
+  problem.join = 5;
+  problem.updatesLast = true;
+  problem.outSecondsPerByte = problem.inSecondsPerByte = 1e-3;
+  problem.gradientsUnderWay = problem.updatesUnderWay = 2;
+  // Copies to the device start as late as possible.
+  problem.capacity = 0;
+  problem.hostCapacity = 1000;
+  StateChoice host = {UpdatePlace::Host, false, false};
+  StateChoice away = {UpdatePlace::Device, false, true};
+  // The gradients of the first two groups leave the device when two more copies
+  // have started. If only they are for updates on the host, no such copies
+  // follow, and they stay until their updates.
+  auto peak = [&](std::vector<StateChoice> choices) {
+    return evaluateStates(problem, choices).peak;
+  };
+  EXPECT_EQ(peak({away, away, away, away, away}), 50 + 30);
+  EXPECT_EQ(peak({host, host, away, away, away}), 50 + 50);
+}

@@ -1,0 +1,215 @@
+//===- StateSearch.cpp - Search for plans with states on the host ---------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Searches for the proposal whose states, recomputation and offloaded
+// activations together are fastest. For a large program, the step times of
+// rungs are first estimated by simulation, without scheduling the program, and
+// only rungs with good estimates are measured.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Planning.h"
+
+#include "kiln/Dialect/Kiln/Transforms/Offload.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace kiln;
+
+/// Maximum number of rungs of a large program that are measured.
+static constexpr size_t kMeasured = 3;
+/// A rung is measured if its estimate is below this factor times the step time
+/// of the best proposal so far.
+static constexpr double kWorthMeasuring = 0.995;
+/// The same for refinement, which makes a step faster by up to a quarter.
+static constexpr double kWorthRefining = 1.25;
+
+/// Estimates the step time of the plan of a rung. The estimate is infinite if
+/// the plan does not fit. Stores in `offloads` whether the plan offloads
+/// activations.
+Result<double> MemoryPlanner::estimateStates(Ladder &ladder, int64_t index,
+                                             bool &offloads) {
+  auto plan = ladder.plans->plan(ladder.budget(index));
+  if (!plan)
+    return std::numeric_limits<double>::infinity();
+  Proposal trial;
+  trial.cut = ladder.cut;
+  trial.schedule = ladder.menus.scheduleOf(plan->ops);
+  auto formed = form(trial, /*isOffloaded=*/true);
+  if (!formed.ok())
+    return formed.status();
+  auto choice = chooseStates(**formed, trial, StateEffort::Estimate);
+  if (!choice.ok())
+    return choice.status();
+  offloads = trial.limits && trial.limits->offloads();
+  return *choice == Choice::Fits ? trial.seconds
+                                 : std::numeric_limits<double>::infinity();
+}
+
+/// Searches the ladders of a large program whose states may be on the host.
+Status MemoryPlanner::searchStates() {
+  std::vector<RungEstimate> estimates;
+  std::set<std::pair<Ladder *, int64_t>> seen;
+  bool isSlow = true; // No rung can be faster than the fastest plan.
+  RungEstimate first = {std::numeric_limits<double>::infinity(), 0, nullptr, 0};
+  auto look = [&](Ladder &ladder, int64_t index) -> Status {
+    index = std::clamp<int64_t>(index, 0, ladder.rungCount);
+    // Every ladder ends with the plan that keeps everything.
+    if (index == ladder.rungCount && &ladder != &ladders.front())
+      return Status();
+    // Recomputation adds to the time that states on the host take.
+    double least = estimateRung(ladder, index) + stateSeconds();
+    if (!seen.insert({&ladder, index}).second ||
+        least >= std::min(first.seconds, fastest))
+      return Status();
+    isSlow = false;
+    bool offloads = false;
+    Result<double> seconds = estimateStates(ladder, index, offloads);
+    if (!seconds.ok())
+      return seconds.status();
+    estimates.push_back({*seconds, estimates.size(), &ladder, index, offloads});
+    first = std::min(first, estimates.back());
+    return Status();
+  };
+  for (Ladder &ladder : ladders) {
+    if (isUseless(ladder))
+      continue;
+    int64_t step = ladder.rungCount / 4;
+    for (int64_t index = ladder.rungCount; index >= 0; index -= step)
+      if (Status status = look(ladder, index); !status.ok())
+        return status;
+  }
+  if (!first.ladder) {
+    skipsSome |= isSlow && hasLimit() && fastest == limit;
+    return Status();
+  }
+  for (int64_t step = first.ladder->rungCount / 8; step > 1; step /= 2) {
+    RungEstimate center = first;
+    for (int64_t index : {center.index - step, center.index + step})
+      if (Status status = look(*center.ladder, index); !status.ok())
+        return status;
+  }
+  return measureBest(estimates);
+}
+
+/// Measures the rungs with the best estimates. The estimates are too low,
+/// because arenas are fragmented, and because they ignore that copies of states
+/// delay those of activations. The error is similar for all plans that offload
+/// activations, and for all that do not.
+Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
+  double error[2] = {1, 1};
+  for (size_t i = 0; i < std::min(estimates.size(), kMeasured); ++i) {
+    RungEstimate *next = nullptr;
+    double least = std::numeric_limits<double>::infinity();
+    for (RungEstimate &estimate : estimates) {
+      double seconds = estimate.seconds * error[estimate.offloads];
+      if (!estimate.isMeasured && seconds < least) {
+        next = &estimate;
+        least = seconds;
+      }
+    }
+    if (!next || least >= kWorthMeasuring * fastest)
+      break;
+    next->isMeasured = true;
+    auto measured = rung(*next->ladder, next->index);
+    if (!measured.ok())
+      return measured.status();
+    if (fits(**measured))
+      error[next->offloads] = (*measured)->seconds / next->seconds;
+  }
+  // The choice of states will be refined, which helps some plans more than
+  // others. So do that as well for the best rung of the kind that was not
+  // measured.
+  for (const RungEstimate &estimate : estimates)
+    if (!llvm::any_of(estimates,
+                      [&](const RungEstimate &other) {
+                        return other.isMeasured &&
+                               other.offloads == estimate.offloads;
+                      }) &&
+        estimate.seconds < kWorthRefining * fastest &&
+        (!rival || estimate < *rival))
+      rival = estimate;
+  return Status();
+}
+
+/// Computes lower bounds on the time that states on the host take. After the
+/// norm of all gradients is known, nothing is recomputed, so that the time of
+/// recomputation comes in addition to StateBound::rest.
+Status MemoryPlanner::boundStates(const LiveCurve &curve) {
+  if (!movesStates())
+    return Status();
+  auto formed = form(plain, /*isOffloaded=*/false);
+  if (!formed.ok())
+    return formed.status();
+  auto model = modelOf(**formed, /*describesStates=*/true);
+  if (failed(model) || !model->states)
+    return Status::error(
+        "internal error: the states of a program could not be found");
+  StateProblem &problem = model->states->problem;
+  problem.capacity = request.budget;
+  stateBound = kiln::boundStates(problem);
+  leastWithStates = model->stateBytes;
+  for (const StateGroup &group : problem.groups)
+    if (group.update > problem.join && problem.join >= 0)
+      leastWithStates += group.gradientBytes;
+  if (problem.live.size() != curve.live.size())
+    return Status::error("internal error: the states of a program do not "
+                         "belong to its commands");
+  statelessBytes = problem.fixedBytes;
+  stateless = curve;
+  for (const StateGroup &group : problem.groups)
+    for (int32_t c = group.gradient + 1; c <= group.update; ++c)
+      stateless->live[c] -= group.gradientBytes;
+  plainStates = std::move(model->states);
+  return Status();
+}
+
+/// Chooses the states on the host again for a proposal, with more effort.
+Status MemoryPlanner::refine(const Proposal &proposal) {
+  Proposal &trial = others.emplace_back();
+  trial.cut = proposal.cut;
+  trial.schedule = proposal.schedule;
+  trial.bound = proposal.bound;
+  trial.limits = proposal.limits;
+  auto formed = form(trial, /*isOffloaded=*/true);
+  if (!formed.ok())
+    return formed.status();
+  auto choice = chooseStates(**formed, trial, StateEffort::Refine);
+  if (!choice.ok())
+    return choice.status();
+  if (*choice == Choice::Fits && trial.seconds < best->seconds) {
+    best = &trial;
+    fastest = std::min(fastest, trial.seconds);
+  }
+  return Status();
+}
+
+/// Refines the best proposal and its rival, and measures the exact height of
+/// the arena of the best one.
+Status MemoryPlanner::refineStates() {
+  if (!best->states->any())
+    return Status();
+  if (Status status = refine(*best); !status.ok())
+    return status;
+  if (rival) {
+    Proposal other;
+    other.cut = rival->ladder->cut;
+    other.schedule = rival->ladder->menus.scheduleOf(
+        rival->ladder->plans->plan(rival->ladder->budget(rival->index))->ops);
+    other.bound = leastSeconds();
+    if (Status status = refine(other); !status.ok())
+      return status;
+  }
+  Proposal &exact = others.emplace_back(*best);
+  auto final = form(exact, /*isOffloaded=*/true);
+  if (!final.ok())
+    return final.status();
+  markNumbered(**final, exact.offload);
+  best = &exact;
+  return schedule(**final, exact, ArenaGoal::Least).status();
+}

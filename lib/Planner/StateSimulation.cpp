@@ -1,0 +1,363 @@
+//===- StateSimulation.cpp - Simulation of states on the host -------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StateSimulation.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+using namespace kiln;
+
+StateSimulation::StateSimulation(const StateProblem &problem)
+    : problem(problem), end(static_cast<int32_t>(problem.seconds.size())),
+      byGradient(problem.groups.size()), byUpdate(problem.groups.size()) {
+  std::iota(byGradient.begin(), byGradient.end(), 0);
+  byUpdate = byGradient;
+  auto sortBy = [&](std::vector<int32_t> &groups, int32_t StateGroup::*member) {
+    std::sort(groups.begin(), groups.end(), [&](int32_t a, int32_t b) {
+      return std::pair(problem.groups[a].*member, a) <
+             std::pair(problem.groups[b].*member, b);
+    });
+  };
+  sortBy(byGradient, &StateGroup::gradient);
+  sortBy(byUpdate, &StateGroup::update);
+  for (int32_t i : byUpdate)
+    if (problem.groups[i].update >= 0)
+      positions.push_back(problem.groups[i].update);
+  for (const StateGroup &group : problem.groups)
+    updates.push_back(group.update);
+}
+
+int32_t StateSimulation::addCopy(int64_t bytes, bool isOut, int32_t begin,
+                                 int32_t wait) {
+  auto index = static_cast<int32_t>(copies.size());
+  copies.push_back({bytes, isOut});
+  events.push_back(
+      {begin + isOut, isOut ? Phase::Out : Phase::Begin, index, -1});
+  bool isNow = !isOut && begin == wait;
+  events.push_back({wait, isNow ? Phase::WaitNow : Phase::Wait, index, -1});
+  cost.copiedBytes += bytes;
+  return index;
+}
+
+/// Returns the bytes that the update of a group on the device sends to the
+/// host.
+int64_t StateSimulation::returnedBytes(size_t i) const {
+  const StateChoice &choice = (*choices)[i];
+  const StateGroup &group = problem.groups[i];
+  if (choice.update == UpdatePlace::Host || group.update < 0)
+    return 0;
+  return (choice.update == UpdatePlace::Swapped ? group.momentBytes : 0) +
+         (choice.parameterOnHost ? group.parameterBytes : 0);
+}
+
+std::vector<int64_t> *
+StateSimulation::leadsOf(size_t i, std::vector<int64_t> StateLeads::*member) {
+  return recordsLeads ? &(cost.leads[i].*member) : nullptr;
+}
+
+/// As kiln-offload-states does, moves the updates on the host whose gradients
+/// are copied last after the others, and the updates on the device of states on
+/// the host after all other updates, the largest first.
+void StateSimulation::orderUpdates() {
+  order.clear();
+  keys.clear();
+  late.clear();
+  if (problem.updatesLast)
+    for (size_t k = byGradient.size(); k-- > 0;) {
+      if (late.size() == problem.gradientsUnderWay)
+        break;
+      if ((*choices)[byGradient[k]].update == UpdatePlace::Host)
+        late.push_back(byGradient[k]);
+    }
+  for (int32_t i : byUpdate) {
+    int64_t bytes = problem.updatesLast ? returnedBytes(i) : 0;
+    if (bytes > 0)
+      keys.emplace_back(-bytes, i);
+    else if (std::find(late.begin(), late.end(), i) == late.end())
+      order.push_back(i);
+  }
+  order.insert(order.end(), late.rbegin(), late.rend());
+  // The groups are in the order of their updates; see StateProblem::groups.
+  std::sort(keys.begin(), keys.end());
+  for (auto [bytes, i] : keys)
+    order.push_back(i);
+  if (!problem.updatesLast)
+    return;
+  size_t frozen = order.size() - positions.size();
+  for (size_t k = 0; k < positions.size(); ++k) {
+    int32_t i = order[frozen + k];
+    const StateGroup &group = problem.groups[i];
+    int32_t from = group.update, to = positions[k];
+    seconds[to] = problem.seconds[from];
+    updates[i] = to;
+    // The gradient is live until the update.
+    add(from + 1, to + 1, group.gradientBytes);
+  }
+}
+
+/// Copies the gradients of the updates on the host, and those that are away.
+/// The copy of a gradient is waited for when `gradientsUnderWay` further copies
+/// have started, and no later than by its update. As kiln-offload-states does,
+/// counts only copies for updates on the host if the copy is for one of them.
+void StateSimulation::addGradients() {
+  leaving.clear();
+  for (int32_t i : byGradient)
+    if ((*choices)[i].update == UpdatePlace::Host || (*choices)[i].gradientAway)
+      leaving.push_back(i);
+  auto isOnHost = [&](size_t k) {
+    return (*choices)[leaving[k]].update == UpdatePlace::Host;
+  };
+  for (size_t i = 0; i < leaving.size(); ++i) {
+    const StateGroup &group = problem.groups[leaving[i]];
+    int32_t update = updates[leaving[i]], wait = update;
+    size_t started = 0;
+    for (size_t k = i + 1; k < leaving.size(); ++k) {
+      if (isOnHost(i) && !isOnHost(k))
+        continue;
+      if (++started == problem.gradientsUnderWay) {
+        wait = std::min(problem.groups[leaving[k]].gradient + 1, update);
+        break;
+      }
+    }
+    wait = std::max(wait, group.gradient + 1);
+    int32_t copy = addCopy(group.gradientBytes, true, group.gradient, wait);
+    hostChange[group.gradient] += group.gradientBytes;
+    hostChange[std::max(update, group.gradient) + 1] -= group.gradientBytes;
+    if ((*choices)[leaving[i]].update == UpdatePlace::Host) {
+      events.push_back({update, Phase::Update, copy, leaving[i]});
+      add(wait, std::max(wait, update + 1), -group.gradientBytes);
+      continue;
+    }
+    add(wait, std::max(wait, update), -group.gradientBytes);
+    std::vector<int64_t> *leads = leadsOf(leaving[i], &StateLeads::gradient);
+    if (leads)
+      *leads = {wait - group.gradient - 1};
+    copiesIn.push_back({group.gradientBytes, update, wait, leads});
+  }
+}
+
+/// Waits before a command for copies of results, until `left` are under way.
+void StateSimulation::waitForSent(int32_t position, size_t left) {
+  while (sent.size() > left) {
+    auto [copy, from] = sent.front();
+    sent.pop_front();
+    events.push_back({position, Phase::Wait, copy, -1});
+    add(from, std::max(from, position), copies[copy].bytes);
+  }
+}
+
+/// Adds the states of a group, and the copies that it needs.
+void StateSimulation::addGroup(size_t i) {
+  const StateGroup &group = problem.groups[i];
+  StateChoice choice = (*choices)[i];
+  int32_t update = updates[i];
+  bool onHost = choice.update == UpdatePlace::Host;
+  bool isSwapped = choice.update == UpdatePlace::Swapped;
+  (choice.update == UpdatePlace::Device ? cost.peak : cost.hostPeak) +=
+      group.momentBytes;
+  if (onHost || choice.parameterOnHost)
+    cost.hostPeak += group.parameterBytes;
+  int32_t lastReader = -1;
+  if (!choice.parameterOnHost) {
+    cost.peak += group.parameterBytes;
+    for (auto [first, last] : group.readers)
+      lastReader = std::max(lastReader, last);
+  } else {
+    for (auto [first, last] : group.readers) {
+      copiesIn.push_back({group.parameterBytes, first, lastReader + 1,
+                          leadsOf(i, &StateLeads::parameter)});
+      lastReader = last;
+      add(first, last + 1, group.parameterBytes);
+    }
+  }
+  if (onHost) {
+    if (!choice.parameterOnHost) {
+      auto copy = static_cast<int32_t>(copies.size());
+      copies.push_back({group.parameterBytes, false});
+      cost.copiedBytes += group.parameterBytes;
+      // The copy starts after the update on the host, see execute(), and after
+      // the copies for updates on the device.
+      int32_t from = returnsSome ? end - 1 : std::max(update, lastReader);
+      events.push_back({from + 1, Phase::Out, copy, static_cast<int32_t>(i)});
+      events.push_back({end, Phase::Wait, copy, -1});
+    }
+    return;
+  }
+  if (isSwapped)
+    copiesIn.push_back(
+        {group.momentBytes, update, 0, leadsOf(i, &StateLeads::moments)});
+  if (update >= 0 && choice.parameterOnHost)
+    copiesIn.push_back({group.parameterBytes, update, lastReader + 1,
+                        leadsOf(i, &StateLeads::parameter)});
+  int64_t returned = returnedBytes(i);
+  if (returned == 0)
+    return;
+  waitForSent(update, problem.updatesUnderWay);
+  add(update, update + 1, returned);
+  auto copy = static_cast<int32_t>(copies.size());
+  sent.emplace_back(copy, update + 1);
+  copies.push_back({returned, true});
+  cost.copiedBytes += returned;
+  events.push_back({update + 1, Phase::Out, copy, -1});
+}
+
+/// Chooses the starts of the copies to the device: as late as the link allows,
+/// and later if memory is short.
+void StateSimulation::placeCopiesIn() {
+  auto mirror = [&](int32_t c) { return end - 1 - c; };
+  // Place the copies in the order of their needs, the last first.
+  keys.clear();
+  for (size_t i = 0; i < copiesIn.size(); ++i)
+    keys.emplace_back(-copiesIn[i].need, static_cast<int32_t>(i));
+  std::sort(keys.begin(), keys.end());
+  // Initially, every copy is on the device as early as possible.
+  resident.assign(change.begin(), change.end());
+  transfers.clear();
+  for (auto [key, i] : keys) {
+    const CopyIn &copy = copiesIn[i];
+    resident[std::min(copy.earliest, copy.need)] += copy.bytes;
+    resident[copy.need] -= copy.bytes;
+    int32_t limit = mirror(std::min(copy.earliest, copy.need)) + 1;
+    transfers.push_back(
+        {copy.bytes, mirror(copy.need), mirror(copy.need), limit, limit});
+  }
+  std::partial_sum(resident.begin(), resident.end(), resident.begin());
+  resident.pop_back();
+  for (int32_t c = 0; c < end; ++c)
+    resident[c] += problem.live[c];
+  std::reverse(resident.begin(), resident.end());
+  reversed.assign(seconds.rbegin(), seconds.rend());
+  LinkPlacer(reversed, problem.inSecondsPerByte,
+             problem.capacity - cost.peak - problem.fixedBytes,
+             problem.copyLatency)
+      .run(resident, transfers);
+  // Start copies in program order.
+  for (size_t k = keys.size(); k-- > 0;) {
+    const CopyIn &copy = copiesIn[keys[k].second];
+    int32_t begin = std::clamp(mirror(transfers[k].gone) + 1,
+                               std::min(copy.earliest, copy.need), copy.need);
+    if (copy.leads)
+      copy.leads->push_back(copy.need - begin);
+    addCopy(copy.bytes, false, begin, copy.need);
+    add(begin, copy.need, copy.bytes);
+  }
+}
+
+/// Sorts the events by position and phase. Events of the same phase before the
+/// same command happen in the order in which they were added.
+void StateSimulation::orderEvents() {
+  starts.assign(static_cast<size_t>(end) + 2, 0);
+  for (const Event &event : events)
+    ++starts[event.position + 1];
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  sequence.resize(events.size());
+  for (const Event &event : events)
+    sequence[starts[event.position]++] = event;
+  // Few events happen before the same command, so sort them by insertion.
+  auto isEarlier = [](const Event &a, const Event &b) {
+    return std::pair(a.position, a.phase) < std::pair(b.position, b.phase);
+  };
+  for (size_t i = 1; i < sequence.size(); ++i)
+    for (size_t k = i; k > 0 && isEarlier(sequence[k], sequence[k - 1]); --k)
+      std::swap(sequence[k], sequence[k - 1]);
+}
+
+/// Executes the commands and the events with one clock per resource.
+void StateSimulation::execute() {
+  orderEvents();
+  updated.assign(problem.groups.size(), 0);
+  double device = 0, host = 0, joined = 0, link[2] = {0, 0};
+  int32_t command = 0;
+  auto runUntil = [&](int32_t position) {
+    for (; command < position; ++command) {
+      device += seconds[command];
+      if (command == problem.join)
+        joined = device;
+    }
+  };
+  auto start = [&](Copy &copy, double ready) {
+    double &free = problem.duplex ? link[copy.isOut] : link[0];
+    free = std::max(free, ready) + problem.copyLatency +
+           double(copy.bytes) * (copy.isOut ? problem.outSecondsPerByte
+                                            : problem.inSecondsPerByte);
+    copy.done = free;
+  };
+  for (const Event &event : sequence) {
+    runUntil(event.position);
+    switch (event.phase) {
+    case Phase::Wait:
+    case Phase::WaitNow:
+      device = std::max(device, copies[event.copy].done);
+      break;
+    case Phase::Begin:
+      start(copies[event.copy], device);
+      break;
+    case Phase::Update: {
+      // The command takes no time on the device.
+      const StateGroup &group = problem.groups[event.group];
+      seconds[event.position] = 0;
+      double &clock = problem.hostOverlaps ? host : device;
+      clock = std::max({clock, joined, copies[event.copy].done}) +
+              group.hostSeconds;
+      updated[event.group] = clock;
+      break;
+    }
+    case Phase::Out:
+      start(copies[event.copy],
+            std::max(device, event.group < 0 ? 0.0 : updated[event.group]));
+      break;
+    }
+  }
+  runUntil(end);
+  cost.seconds = std::max(device, host);
+}
+
+StateCost StateSimulation::run(const std::vector<StateChoice> &newChoices,
+                               bool records) {
+  choices = &newChoices;
+  recordsLeads = records;
+  cost = StateCost();
+  if (recordsLeads)
+    cost.leads.resize(newChoices.size());
+  seconds.assign(problem.seconds.begin(), problem.seconds.end());
+  change.assign(static_cast<size_t>(end) + 1, 0);
+  hostChange.assign(static_cast<size_t>(end) + 1, 0);
+  copies.clear();
+  copiesIn.clear();
+  events.clear();
+  sent.clear();
+  returnsSome = false;
+  for (size_t i = 0; i < newChoices.size(); ++i)
+    returnsSome |= returnedBytes(i) > 0;
+  orderUpdates();
+  addGradients();
+  for (int32_t i : order)
+    addGroup(i);
+  waitForSent(end, 0);
+  placeCopiesIn();
+  execute();
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  int64_t most = 0;
+  for (int32_t c = 0; c < end; ++c)
+    most = std::max(most, problem.live[c] + change[c]);
+  cost.peak += most + problem.fixedBytes;
+  std::partial_sum(hostChange.begin(), hostChange.end(), hostChange.begin());
+  cost.hostPeak += *std::max_element(hostChange.begin(), hostChange.end());
+  return std::move(cost);
+}
+
+StateCost kiln::evaluateStates(const StateProblem &problem,
+                               const std::vector<StateChoice> &choices) {
+  return StateSimulation(problem).run(choices, /*recordsLeads=*/true);
+}
+
+int64_t kiln::excessOf(const StateCost &cost, const StateProblem &problem) {
+  return std::max<int64_t>(cost.peak - problem.capacity, 0) +
+         std::max<int64_t>(cost.hostPeak - problem.hostCapacity, 0);
+}

@@ -1,0 +1,118 @@
+//===- StateSimulation.h - Simulation of states on the host -----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Simulates a program whose states are in part on the host; see StatePlanner.h.
+// The planner simulates one program with thousands of choices, so an object
+// keeps what does not depend on the choices, and its vectors, between the runs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_PLANNER_STATESIMULATION_H
+#define KILN_LIB_PLANNER_STATESIMULATION_H
+
+#include "LinkPlacer.h"
+
+#include "kiln/Planner/StatePlanner.h"
+
+#include <deque>
+
+namespace kiln {
+
+class StateSimulation {
+public:
+  /// `problem` must outlive the simulation.
+  explicit StateSimulation(const StateProblem &problem);
+
+  /// Simulates the program with one choice per group. Stores the leads of the
+  /// copies in the result only if `recordsLeads` is true.
+  StateCost run(const std::vector<StateChoice> &choices, bool recordsLeads);
+
+private:
+  /// What happens between two commands, in this order. `WaitNow` waits for a
+  /// copy that begins before the same command. `Out` happens after a command,
+  /// so before everything else that happens before the next one.
+  enum class Phase : uint8_t { Out, Wait, Begin, WaitNow, Update };
+
+  struct Event {
+    int32_t position; ///< The event happens before this command.
+    Phase phase;
+    int32_t copy;  ///< Index of the copy, or -1.
+    int32_t group; ///< Group that is updated on the host, or -1.
+  };
+  struct Copy {
+    int64_t bytes = 0;
+    bool isOut = false;
+    double done = 0;
+  };
+  /// A copy of a state to the device.
+  struct CopyIn {
+    int64_t bytes = 0;
+    int32_t need = 0;     ///< The first command that reads it.
+    int32_t earliest = 0; ///< The first command before which it may start.
+    std::vector<int64_t> *leads = nullptr; ///< Receives the lead, if not null.
+  };
+
+  int32_t addCopy(int64_t bytes, bool isOut, int32_t begin, int32_t wait);
+  /// Changes the live bytes at the commands in [first, last).
+  void add(int32_t first, int32_t last, int64_t bytes) {
+    change[first] += bytes;
+    change[last] -= bytes;
+  }
+  int64_t returnedBytes(size_t i) const;
+  std::vector<int64_t> *leadsOf(size_t i,
+                                std::vector<int64_t> StateLeads::*member);
+  void orderUpdates();
+  void addGradients();
+  void addGroup(size_t i);
+  void waitForSent(int32_t position, size_t left);
+  void placeCopiesIn();
+  void orderEvents();
+  void execute();
+
+  const StateProblem &problem;
+  int32_t end;
+  /// The groups by the position of the gradient, and by that of the update; and
+  /// the positions of all updates, in ascending order.
+  std::vector<int32_t> byGradient, byUpdate, positions;
+
+  // State of the current run.
+  const std::vector<StateChoice> *choices = nullptr;
+  bool recordsLeads = false;
+  StateCost cost;
+  /// Duration of every command, and the command that updates each group, in the
+  /// order of updates that orderUpdates() chooses.
+  std::vector<double> seconds;
+  std::vector<int32_t> updates;
+  /// The groups in that order. Frozen parameters come first.
+  std::vector<int32_t> order;
+  /// True if an update on the device sends results to the host.
+  bool returnsSome = false;
+  /// Changes of the bytes on the device, and of the gradients on the host.
+  std::vector<int64_t> change, hostChange;
+  std::vector<Copy> copies;
+  std::vector<CopyIn> copiesIn;
+  std::vector<Event> events;
+  /// The events in the order in which they happen.
+  std::vector<Event> sequence;
+  /// Copies of results of updates on the device, oldest first, and the commands
+  /// after which they start.
+  std::deque<std::pair<int32_t, int32_t>> sent;
+
+  // Scratch.
+  std::vector<std::pair<int64_t, int32_t>> keys;
+  std::vector<int32_t> leaving, late, starts;
+  std::vector<int64_t> resident;
+  std::vector<Transfer> transfers;
+  std::vector<double> updated, reversed;
+};
+
+/// Returns the bytes that do not fit.
+int64_t excessOf(const StateCost &cost, const StateProblem &problem);
+
+} // namespace kiln
+
+#endif // KILN_LIB_PLANNER_STATESIMULATION_H
