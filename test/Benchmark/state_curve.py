@@ -17,24 +17,10 @@ ZeRO-Offload, and with everything on the host that can be.
 """
 
 import argparse
-import json
 import pathlib
-import re
-import shlex
-import subprocess
 import tempfile
-import time
 
-
-def plan(options, work, *flags):
-    """Returns (plan, seconds of planning), or (None, error message)."""
-    output = pathlib.Path(work) / "plan.json"
-    command = [options.kilnc, options.model, *shlex.split(options.flags), *flags, "--emit=plan", "-o", output]
-    start = time.monotonic()
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True)
-    if done.returncode:
-        return None, done.stderr
-    return json.loads(output.read_text()), time.monotonic() - start
+from planned import plan, smallest_budget, spaced
 
 
 def draw(points, marks, whole, path, title):
@@ -94,12 +80,9 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         whole, _ = plan(options, work)
-        _, refusal = plan(options, work, "--memory-budget=1MiB")
-        floor = int(re.search(r"smallest feasible budget is .*?\((\d+) bytes\)", refusal).group(1))
-        most = whole["device_arena_bytes"]
+        floor, most = smallest_budget(options, work), whole["device_arena_bytes"]
         points, rows = [], ["| budget | ms per step | bound | gap | host memory | planning |", "|---|---|---|---|---|---|"]
-        for number in range(options.budgets):
-            budget = round(floor * (most / floor) ** (number / (options.budgets - 1)))
+        for budget in spaced(floor, most, options.budgets):
             found, seconds = plan(options, work, f"--memory-budget={budget}B")
             if found is None:
                 raise SystemExit(f"{budget} bytes: {seconds}")
