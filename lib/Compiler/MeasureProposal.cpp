@@ -39,6 +39,9 @@ static constexpr int kStateRounds = 10, kEstimateRounds = 3;
 /// the plans fits, other states are chosen.
 static constexpr int kOffloadRoundsBesideStates = 2;
 
+/// Number of times that the memory of states on the host is reduced in the plan
+/// that needs the least memory on the device.
+static constexpr int kHostRounds = 3;
 /// Maximum number of steps of the search for offsets with ArenaGoal::Fit.
 static constexpr int64_t kTrialEffort = 100'000'000;
 
@@ -198,6 +201,7 @@ Result<Choice> MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
   rt::ArenaOp arena = *dispatched.getOps<rt::ArenaOp>().begin();
   proposal.height = arena.getHeight();
   proposal.hostHeight = arena.getHostHeight();
+  proposal.isExact = minimizes;
   for (rt::ProgramOp program : dispatched.getOps<rt::ProgramOp>())
     if (program.getKind() == ProgramKind::Train) {
       proposal.seconds = programSeconds(program, machine);
@@ -269,13 +273,17 @@ Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
     return chooseOffload(**formed, proposal);
   };
   auto choice = offload();
-  if (!choice.ok() || proposal.hostHeight <= request.hostBudget)
-    return choice;
-  int64_t activations =
-      std::max<int64_t>(proposal.hostHeight - solution.cost.hostPeak, 0);
-  problem.hostCapacity = request.hostBudget - activations;
-  solution = planStates(problem);
-  return offload();
+  problem.hostCapacity = request.hostBudget;
+  for (int round = 0; round < kHostRounds && choice.ok() &&
+                      proposal.hostHeight > request.hostBudget;
+       ++round) {
+    // Activations take memory of the host as well.
+    if (round > 0)
+      problem.hostCapacity -= proposal.hostHeight - request.hostBudget;
+    solution = planStates(problem);
+    choice = offload();
+  }
+  return choice;
 }
 
 /// Chooses the states that are stored on the host so that the proposal fits. If
@@ -337,7 +345,7 @@ Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
 /// The planner has to know whether a proposal of a large program with states on
 /// the host fits, but it does not use the exact height of the arena.
 ArenaGoal MemoryPlanner::goalOf(const Proposal &proposal) const {
-  return ops > kSmallOps && !offloadsMost && proposal.states &&
+  return ops > kSmallOps && !offloadsMost && !isExact && proposal.states &&
                  proposal.states->any()
              ? ArenaGoal::Fit
              : ArenaGoal::Least;

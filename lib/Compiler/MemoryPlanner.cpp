@@ -495,5 +495,11 @@ Status MemoryPlanner::search() {
     if (fits(byHand))
       best = &byHand;
   }
-  return best ? tuneLeads() : Status();
+  if (best)
+    if (Status status = tuneLeads(); !status.ok())
+      return status;
+  if (best && !fits(*best))
+    return Status::error("internal error: the plan that was chosen exceeds the "
+                         "budget");
+  return Status();
 }

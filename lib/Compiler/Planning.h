@@ -109,6 +109,7 @@ struct Proposal {
   bool hoists = true;
   /// Heights of the arenas. A proposal that was not scheduled fits no budget.
   int64_t height = std::numeric_limits<int64_t>::max(), hostHeight = 0;
+  bool isExact = false; ///< True if the heights are those of ArenaGoal::Least.
   double seconds = 0;
   /// Lower bound, in seconds, on the step time of all schedules that fit the
   /// chain budget.
@@ -236,6 +237,7 @@ private:
   Status searchStates();
   bool isUseless(const Ladder &ladder);
   Status refine(const Proposal &proposal);
+  Status measureExactly();
   Status refineStates();
   Status boundStates(const LiveCurve &curve);
   int64_t heightOf(const LiveCurve &curve) const {
@@ -307,6 +309,8 @@ private:
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;
+  /// True if only ArenaGoal::Least is used.
+  bool isExact = false;
   /// Set by measureLeast().
   std::optional<bool> leastFits;
   /// Seconds of the fastest proposal that fits, or `limit` if that is less.

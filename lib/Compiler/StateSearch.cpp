@@ -28,6 +28,10 @@ static constexpr size_t kMeasured = 3;
 static constexpr double kWorthMeasuring = 0.995;
 /// The same for refinement, which makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
+/// The policy "full" is refined, too, if the best plan takes this number of
+/// times the lower bound. It is no rung, because it keeps the inputs of all
+/// stages, but these can be offloaded.
+static constexpr double kFarFromBound = 1.2;
 
 /// Estimates the step time of the plan of a rung. The estimate is infinite if
 /// the plan does not fit. Stores in `offloads` whether the plan offloads
@@ -189,27 +193,74 @@ Status MemoryPlanner::refine(const Proposal &proposal) {
   return Status();
 }
 
-/// Refines the best proposal and its rival, and measures the exact height of
-/// the arena of the best one.
+/// Measures the exact height of the arena of the best proposal. The search for
+/// offsets that minimizes the arena is not the one that stopped as soon as the
+/// arena fitted, so it may find a larger one that does not fit. The states are
+/// then chosen again with exact heights.
+Status MemoryPlanner::measureExactly() {
+  Proposal &exact = others.emplace_back(*best);
+  best = nullptr;
+  auto formed = form(exact, /*isOffloaded=*/true);
+  if (!formed.ok())
+    return formed.status();
+  markNumbered(**formed, exact.offload);
+  auto choice = schedule(**formed, exact, ArenaGoal::Least);
+  if (!choice.ok())
+    return choice.status();
+  if (*choice != Choice::Fits) {
+    isExact = true;
+    fastest = std::numeric_limits<double>::infinity();
+    exact.limits->reduce(exact.height - request.budget,
+                         exact.hostHeight - request.hostBudget);
+    exact.states.reset();
+    exact.offload.clear();
+    auto again = form(exact, /*isOffloaded=*/true);
+    if (!again.ok())
+      return again.status();
+    choice = chooseStates(**again, exact, StateEffort::Refine);
+    if (!choice.ok())
+      return choice.status();
+  }
+  if (*choice == Choice::Fits) {
+    best = &exact;
+    return Status();
+  }
+  // Use one of the plans that need the least memory.
+  if (auto isFeasible = measureLeast(); !isFeasible.ok())
+    return isFeasible.status();
+  forEachProposal([&](const Proposal &proposal) {
+    if (proposal.isExact && fits(proposal) &&
+        (!best || proposal.seconds < best->seconds))
+      best = &proposal;
+  });
+  return Status();
+}
+
+/// Refines the best proposal, its rival, and, if the best one is much slower
+/// than the lower bound, the policy "full".
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())
     return Status();
   if (Status status = refine(*best); !status.ok())
     return status;
+  Proposal other;
+  other.bound = leastSeconds();
   if (rival) {
-    Proposal other;
-    other.cut = rival->ladder->cut;
-    other.schedule = rival->ladder->menus.scheduleOf(
-        rival->ladder->plans->plan(rival->ladder->budget(rival->index))->ops);
-    other.bound = leastSeconds();
+    const Ladder &ladder = *rival->ladder;
+    other.cut = ladder.cut;
+    other.schedule = ladder.menus.scheduleOf(
+        ladder.plans->plan(ladder.budget(rival->index))->ops);
     if (Status status = refine(other); !status.ok())
       return status;
   }
-  Proposal &exact = others.emplace_back(*best);
-  auto final = form(exact, /*isOffloaded=*/true);
-  if (!final.ok())
-    return final.status();
-  markNumbered(**final, exact.offload);
-  best = &exact;
-  return schedule(**final, exact, ArenaGoal::Least).status();
+  if (llvm::all_of(ladders, [&](const Ladder &ladder) {
+        return best->seconds > kFarFromBound * boundOf(ladder);
+      })) {
+    other.cut = StageCut::Everywhere;
+    other.schedule =
+        *namedSchedule("full", StageChain(trainProgram(module), other.cut));
+    if (Status status = refine(other); !status.ok())
+      return status;
+  }
+  return measureExactly();
 }
