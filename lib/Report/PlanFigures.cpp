@@ -57,6 +57,7 @@ static PlanBuffer readBuffer(const Object &object, int64_t states) {
   buffer.first = number(object, "first");
   buffer.last = number(object, "last");
   buffer.isState = buffer.offset < states;
+  buffer.isUpdatedOnHost = object.getString("residency") == "updated_on_host";
   StringRef slotClass = object.getString("class").value_or("");
   buffer.slotClass = classIndex(
       [&](const BufferClass &known) { return known.slotClass == slotClass; });

@@ -43,6 +43,8 @@ struct PlanBuffer {
   size_t slotClass = 0; ///< Index in bufferClasses.
   int64_t bytes = 0, offset = 0, first = 0, last = 0;
   bool isState = false; ///< True if the buffer is live between steps, too.
+  /// For a state on the host: true if the host updates it.
+  bool isUpdatedOnHost = false;
   /// Returns the allocated size, which is aligned to 64 bytes.
   int64_t size() const { return (bytes + 63) / 64 * 64; }
   bool livesAt(int64_t command) const {

@@ -45,6 +45,39 @@ static void writeClasses(const PlanFigures &plan, llvm::raw_ostream &os) {
   row("arena", bytesText(plan.arena), "", bytesText(plan.hostFigures.arena));
 }
 
+/// Writes a table of where the states are, if some are on the host.
+static void writeResidency(const PlanFigures &plan, llvm::raw_ostream &os) {
+  if (plan.hostFigures.states == 0)
+    return;
+  struct Row {
+    int64_t count = 0, bytes = 0;
+  };
+  enum Place { Device, UpdatedOnHost, Host };
+  std::array<std::array<Row, 3>, kClasses> rows{};
+  auto count = [&](const PlanBuffer &buffer, Place place) {
+    if (!buffer.isState || buffer.bytes == 0)
+      return;
+    ++rows[buffer.slotClass][place].count;
+    rows[buffer.slotClass][place].bytes += buffer.bytes;
+  };
+  for (const PlanBuffer &buffer : plan.buffers)
+    count(buffer, Device);
+  for (const PlanBuffer &buffer : plan.hostFigures.buffers)
+    count(buffer, buffer.isUpdatedOnHost ? UpdatedOnHost : Host);
+  os << formatv("\n  {0,-16}{1,20}{2,24}{3,20}\n", "states", "on the device",
+                "updated on the host", "copied from it");
+  auto text = [](const Row &row) {
+    return row.count == 0
+               ? std::string("-")
+               : formatv("{0} ({1})", bytesText(row.bytes), row.count).str();
+  };
+  for (size_t i = 0; i < kClasses; ++i)
+    if (llvm::any_of(rows[i], [](const Row &row) { return row.count > 0; }))
+      os << formatv("  {0,-16}{1,20}{2,24}{3,20}\n", bufferClasses[i].key,
+                    text(rows[i][Device]), text(rows[i][UpdatedOnHost]),
+                    text(rows[i][Host]));
+}
+
 static void writePeak(const PlanFigures &plan, llvm::raw_ostream &os) {
   if (plan.commands <= 0)
     return;
@@ -110,14 +143,16 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
   }
   os << "\n\n";
   writeClasses(plan, os);
+  writeResidency(plan, os);
   os << "\n";
   writePeak(plan, os);
   if (!plan.choices.empty()) {
     std::string reason = reasonText(plan);
     os << "\nchoices" << (reason.empty() ? "" : ": ") << reason << "\n";
   }
+  // The names of layers can be longer than the column.
   for (const ChoiceGroup &group : plan.choices)
-    os << formatv("  {0,-16}{1}\n", group.layers, group.text());
+    os << formatv("  {0,-15} {1}\n", group.layers, group.text());
   writeEncodings(plan, os);
   return text;
 }

@@ -10,6 +10,7 @@
 #include "kiln/Target/Interface/TargetBackend.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -33,6 +34,21 @@ Object kiln::slotObject(rt::SlotOp slot, const TargetBackend &target) {
   if (auto rows = slot.getRows())
     object["rows"] = Array{(*rows)[0], (*rows)[1]};
   return object;
+}
+
+/// Returns the names of the states that kernels on the host write.
+static llvm::StringSet<> findUpdatedOnHost(ModuleOp module) {
+  llvm::StringSet<> names;
+  module.walk([&](rt::LaunchOp launch) {
+    auto command = cast<rt::CommandOpInterface>(launch.getOperation());
+    if (rt::memoryOf(command) != MemorySpace::Host)
+      return;
+    for (const rt::MemoryAccess &access : command.getAccesses())
+      if (rt::SlotOp slot = rt::slotOf(access.slot);
+          access.writes() && slot.getState())
+        names.insert(slot.getName());
+  });
+  return names;
 }
 
 /// Writes the decisions of the planner, one object per stage.
@@ -137,6 +153,7 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
   std::string worstName;
   int64_t worst = -1;
   CopiedBytes copied;
+  llvm::StringSet<> updatedOnHost = findUpdatedOnHost(module);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
     if (program.getKind() == ProgramKind::Train)
       copied = countCopies(program);
@@ -169,7 +186,13 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
       classes[name] = {0, 0};
     buffers.clear();
     for (rt::SlotOp slot : slots) {
-      buffers.push_back(slotObject(slot, target));
+      Object buffer = slotObject(slot, target);
+      if (slot.getState())
+        buffer["residency"] = slot.getMemory() == MemorySpace::Device ? "device"
+                              : updatedOnHost.contains(slot.getName())
+                                  ? "updated_on_host"
+                                  : "host";
+      buffers.push_back(std::move(buffer));
       if (slot.getMemory() == MemorySpace::Host)
         continue;
       auto &[atPeak, total] =
