@@ -176,7 +176,7 @@ enum class Choice {
   Abandoned ///< The estimated step time is too long.
 };
 
-/// Effort of the choice of states on the host.
+/// How carefully the planner chooses the states that are stored on the host.
 enum class StateEffort {
   Estimate, ///< Estimates the step time, without scheduling the program.
   Measure,

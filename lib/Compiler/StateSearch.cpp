@@ -26,7 +26,8 @@ static constexpr size_t kMeasured = 3;
 /// A rung is measured if its estimate is below this factor times the step time
 /// of the best proposal so far.
 static constexpr double kWorthMeasuring = 0.995;
-/// The same for refinement, which makes a step faster by up to a quarter.
+/// A rung of the other kind is refined if its estimate is below this factor
+/// times the best step time. Refinement makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
 /// The policy "full" is refined, too, if the best plan takes this number of
 /// times the lower bound. It is no rung, because it keeps the inputs of all

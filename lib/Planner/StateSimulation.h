@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Simulates a program whose states are in part on the host; see StatePlanner.h.
-// The planner simulates one program with thousands of choices, so an object
-// keeps what does not depend on the choices, and its vectors, between the runs.
+// The planner simulates the same program with thousands of choices. An object
+// of this class computes once what does not depend on the choices, and it
+// reuses the memory of its vectors in all runs.
 //
 //===----------------------------------------------------------------------===//
 

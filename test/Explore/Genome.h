@@ -28,7 +28,8 @@ using Random = std::mt19937_64;
 struct StageGene {
   /// True if the first forward pass of the stage saves residuals.
   bool saves = true;
-  /// If not: true if it keeps the input of the stage.
+  /// If `saves` is false: true if the first forward pass keeps the input of the
+  /// stage.
   bool isCheckpoint = false;
   /// The residuals that are kept, as in StageRun::saved, by the first pass and
   /// by repeated passes.
@@ -43,8 +44,9 @@ enum class Update : uint8_t { Device, Swapped, Host };
 struct StateGene {
   Update update = Update::Device;
   bool parameterOnHost = false, gradientAway = false;
-  /// The numbers of commands by which copies to the device start early, and
-  /// after which the copy of the gradient to the host must be complete.
+  /// Leads: the numbers of commands between the start of a copy to the device
+  /// and its first reader. Lag: the number of commands after which the copy of
+  /// the gradient to the host must be complete.
   int32_t lead = 0, momentLead = 0, gradientLead = 0, lag = 0;
 };
 
