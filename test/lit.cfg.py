@@ -38,11 +38,14 @@ ptxas = shutil.which("ptxas", path=os.path.pathsep.join(folders))
 if ptxas:
     config.available_features.add("ptxas")
     config.substitutions.append(("%ptxas", ptxas))
-# A Python with the transformers library, which only tests that compare with that library need.
+# A Python with the transformers and peft libraries, which only tests that compare with them need.
 transformers_python = os.environ.get("KILN_TRANSFORMERS_PYTHON", config.python)
 probe = "import importlib.util as u; exit(not (u.find_spec('torch') and u.find_spec('transformers')))"
 if subprocess.run([transformers_python, "-c", probe], capture_output=True).returncode == 0:
     config.available_features.add("transformers")
+    probe = "import importlib.util as u; exit(not u.find_spec('peft'))"
+    if subprocess.run([transformers_python, "-c", probe], capture_output=True).returncode == 0:
+        config.available_features.add("peft")
 config.substitutions.append(("%transformers_python", transformers_python))
 
 # Set by tools/check.sh --long.

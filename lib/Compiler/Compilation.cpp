@@ -24,6 +24,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
+#include "kiln/Support/LoraConfig.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
@@ -115,6 +116,9 @@ Status Compilation::checkOptions() {
   if (offloadByHand().shares.moments > 0 && optimizer->rule->slots.empty())
     return usage("--offload=moments needs an optimizer with moments, and " +
                  optimizer->rule->name.str() + " has none");
+  if (!options.lora.empty())
+    if (auto lora = support::parseLoraOptions(options.lora); !lora.ok())
+      return usage("--lora: " + lora.status().message());
   if (!LossySpec::parse(options.lossy, error))
     return usage("--lossy: " + error);
   return Status();
@@ -181,6 +185,7 @@ static std::string rateText(double bytesPerSecond) {
 void Compilation::choosePipeline() {
   StepOptions &step = pipeline.step;
   step.precision = precision == "bf16" ? "bf16" : "fp32";
+  step.lora = options.lora;
   step.optimizer = options.optimizer;
   step.lossy = options.lossy;
   step.rebuild = options.rebuild;
@@ -248,7 +253,7 @@ Status Compilation::writeReport(const llvm::json::Object &plan) {
         options.report,
         llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object(plan)))
             .str());
-  auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto model = (*module)->getAttrOfType<DictionaryAttr>(kModelAttr);
   auto name = model.getAs<StringAttr>("name");
   ReportTitle title;
   title.model = name ? name.getValue().str() : "a model";

@@ -11,6 +11,7 @@
 #include "Link.h"
 #include "StepCost.h"
 
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
 #include "kiln/Target/Common/ProgramWriter.h"
@@ -22,13 +23,26 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns the element type of checkpoint tensors, spelled as in config.json.
+/// Returns the type in which a saved model stores its tensors, spelled as in
+/// config.json: the widest type of its parameters, or f32 if their types have
+/// the same width and differ.
 static StringRef storageType(ModuleOp module) {
-  for (StateOp state : module.getOps<StateOp>())
-    if (state.getRole() == Role::Parameter &&
-        state.getTensorType().getElementType().isF64())
-      return "float64";
-  return "float32";
+  Type widest;
+  for (StateOp state : module.getOps<StateOp>()) {
+    Type type = state.getTensorType().getElementType();
+    if (state.getRole() != Role::Parameter || state.getAdapter())
+      continue;
+    if (!widest || elementBytes(type) > elementBytes(widest))
+      widest = type;
+    else if (type != widest && elementBytes(type) == elementBytes(widest))
+      widest = Float32Type::get(module.getContext());
+  }
+  if (!widest)
+    return "float32";
+  return widest.isF64()    ? "float64"
+         : widest.isBF16() ? "bfloat16"
+         : widest.isF16()  ? "float16"
+                           : "float32";
 }
 
 /// Reads the small files that a saved model needs from the model directory. A
@@ -39,7 +53,7 @@ readSmallFiles(ModuleOp module, StringRef directory) {
   std::vector<std::pair<std::string, std::string>> files;
   if (!isModelDirectory(directory))
     return files;
-  auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr);
   auto names = model ? model.getAs<ArrayAttr>("files") : ArrayAttr();
   for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>()) {
     llvm::SmallString<128> path(directory);
@@ -77,7 +91,7 @@ Status Compilation::generateCode() {
   record.plannedOutBytesPerSecond = machine->link.toHost;
   record.plannedInBytesPerSecond = machine->link.toDevice;
   record.processor = *processor;
-  auto model = (*module)->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto model = (*module)->getAttrOfType<DictionaryAttr>(kModelAttr);
   record.batch =
       model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
 

@@ -35,12 +35,19 @@ static void addForwardPasses(OpPassManager &passes, const PipelineOptions &) {
 
 static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   const StepOptions &options = all.step;
+  // Run first, so that all passes see ordinary matmuls and frozen states.
+  if (!options.lora.empty()) {
+    AddLoraOptions lora;
+    lora.lora = options.lora;
+    passes.addPass(createAddLora(lora));
+  }
   SetPrecisionOptions precision;
   precision.precision = options.precision;
   // Merge equal reads and subexpressions before they are differentiated.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
   passes.addPass(createSetPrecision(precision));
+  passes.addPass(createNarrowFrozenStates());
   AutodiffOptions autodiff;
   autodiff.microbatches = options.microbatches;
   passes.addPass(createAutodiff(autodiff));

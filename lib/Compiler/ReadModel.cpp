@@ -169,7 +169,7 @@ Status Compilation::readModelFile() {
   // Keep the entries of `kiln.model` that the file contains, and derive the
   // missing ones from the program.
   Builder b(&context);
-  NamedAttrList model((*module)->getAttrOfType<DictionaryAttr>("kiln.model"));
+  NamedAttrList model((*module)->getAttrOfType<DictionaryAttr>(kModelAttr));
   auto complete = [&](StringRef key, Attribute value) {
     if (!model.get(key))
       model.set(key, value);
@@ -181,7 +181,7 @@ Status Compilation::readModelFile() {
   complete("sequence_length", b.getI64IntegerAttr(length));
   complete("has_weights", b.getBoolAttr(false));
   complete("files", b.getArrayAttr({}));
-  (*module)->setAttr("kiln.model", model.getDictionary(&context));
+  (*module)->setAttr(kModelAttr, model.getDictionary(&context));
   return Status();
 }
 

@@ -14,6 +14,7 @@
 
 #include "kiln/Import/HuggingFace.h"
 
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/UnusedTensors.h"
@@ -35,6 +36,22 @@ static std::vector<std::string> namesIn(ArrayAttr attribute) {
     for (auto name : attribute.getAsRange<StringAttr>())
       names.push_back(name.str());
   return names;
+}
+
+/// Sets the entry `storage` of the attribute `kiln.model` to the type that all
+/// tensors have in the weight files, or removes it if their types differ.
+static void setStorage(ModuleOp module,
+                       const std::vector<const TensorInfo *> &tensors) {
+  NamedAttrList model(module->getAttrOfType<DictionaryAttr>(kModelAttr));
+  model.erase("storage");
+  if (!tensors.empty() &&
+      infoOf(tensors.front()->type).kind == ElementKind::Float &&
+      llvm::all_of(tensors, [&](const TensorInfo *tensor) {
+        return tensor->type == tensors.front()->type;
+      }))
+    model.set("storage", TypeAttr::get(irTypeOf(tensors.front()->type,
+                                                module.getContext())));
+  module->setAttr(kModelAttr, model.getDictionary(module.getContext()));
 }
 
 llvm::Error kiln::checkWeights(ModuleOp module, llvm::StringRef directory,
@@ -66,8 +83,9 @@ llvm::Error kiln::checkWeights(ModuleOp module, llvm::StringRef directory,
   auto found = weights->match(expected);
   if (!found.ok())
     return asError(found.status());
+  setStorage(module, *found);
   std::vector<std::string> known;
-  if (auto model = module->getAttrOfType<DictionaryAttr>("kiln.model"))
+  if (auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr))
     known = namesIn(model.getAs<ArrayAttr>("unused_tensors"));
   std::vector<std::string> unused =
       findUnusedTensors(*weights, expected, *found, known);

@@ -106,7 +106,8 @@ Value ForwardGraph::parameter(StringRef symbol, ArrayRef<int64_t> shape,
   StateOp::create(states, locate(symbol), symbol, tensor(shape),
                   Role::Parameter, init, /*of=*/FlatSymbolRefAttr(),
                   /*slot=*/StringAttr(), builder.getStringAttr(source), aliases,
-                  /*copies=*/ArrayAttr());
+                  /*copies=*/ArrayAttr(), /*frozen=*/false,
+                  /*adapter=*/AdapterAttr());
   return readState(symbol, tensor(shape));
 }
 
@@ -119,10 +120,7 @@ Value ForwardGraph::ropeTable(StringRef symbol, bool sine,
       tensor({length, static_cast<int64_t>(inverseFrequencies.size())});
   auto init = RopeTableAttr::get(builder.getContext(), sine, /*scale=*/1.0,
                                  inverseFrequencies);
-  StateOp::create(states, locate(symbol), symbol, table, Role::Constant, init,
-                  /*of=*/FlatSymbolRefAttr(), /*slot=*/StringAttr(),
-                  /*source=*/StringAttr(), /*aliases=*/ArrayAttr(),
-                  /*copies=*/ArrayAttr());
+  StateOp::create(states, locate(symbol), symbol, table, Role::Constant, init);
   return readState(symbol, table);
 }
 

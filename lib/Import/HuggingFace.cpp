@@ -16,6 +16,7 @@
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -155,8 +156,22 @@ static void checkArchitectures(ConfigReader &config, const ModelType &type) {
       config.refuse("architectures", llvm::join(type.classes, ", "));
 }
 
+/// Returns the type of the tensors in weight files, according to config.json,
+/// or null if the file does not name one that kiln stores.
+static Type storageOf(const nlohmann::json &config, MLIRContext &context) {
+  for (const char *key : {"dtype", "torch_dtype"})
+    if (auto name = config.find(key); name != config.end() && name->is_string())
+      return llvm::StringSwitch<Type>(name->get_ref<const std::string &>())
+          .Case("bfloat16", BFloat16Type::get(&context))
+          .Case("float16", Float16Type::get(&context))
+          .Case("float32", Float32Type::get(&context))
+          .Case("float64", Float64Type::get(&context))
+          .Default(Type());
+  return Type();
+}
+
 static void describe(ModuleOp module, const ImportedModel &model,
-                     const ModelType &type, StringRef directory) {
+                     const ModelType &type, StringRef directory, Type storage) {
   Builder builder(module.getContext());
   SmallVector<StringRef> files;
   for (StringRef name : kCompanionFiles) {
@@ -172,19 +187,20 @@ static void describe(ModuleOp module, const ImportedModel &model,
   auto entry = [&](StringRef name, Attribute value) {
     return builder.getNamedAttr(name, value);
   };
-  module->setAttr(
-      "kiln.model",
-      builder.getDictionaryAttr(
-          {entry("type", builder.getStringAttr(type.name)),
-           entry("name", builder.getStringAttr(modelName(directory))),
-           entry("vocab_size", builder.getI64IntegerAttr(model.vocabulary)),
-           entry("batch", builder.getI64IntegerAttr(model.batch)),
-           entry("sequence_length",
-                 builder.getI64IntegerAttr(model.sequenceLength)),
-           entry("has_weights", builder.getBoolAttr(hasWeights)),
-           entry("files", builder.getStrArrayAttr(files)),
-           entry("unused_tensors",
-                 builder.getStrArrayAttr(type.unusedTensors))}));
+  SmallVector<NamedAttribute> entries;
+  if (storage)
+    entries.push_back(entry("storage", TypeAttr::get(storage)));
+  entries.append(
+      {entry("type", builder.getStringAttr(type.name)),
+       entry("name", builder.getStringAttr(modelName(directory))),
+       entry("vocab_size", builder.getI64IntegerAttr(model.vocabulary)),
+       entry("batch", builder.getI64IntegerAttr(model.batch)),
+       entry("sequence_length",
+             builder.getI64IntegerAttr(model.sequenceLength)),
+       entry("has_weights", builder.getBoolAttr(hasWeights)),
+       entry("files", builder.getStrArrayAttr(files)),
+       entry("unused_tensors", builder.getStrArrayAttr(type.unusedTensors))});
+  module->setAttr(kModelAttr, builder.getDictionaryAttr(entries));
 }
 
 llvm::Expected<OwningOpRef<ModuleOp>>
@@ -225,6 +241,6 @@ kiln::importHuggingFace(MLIRContext &context, StringRef directory,
       type->import({context, config, type->name, options});
   if (!model)
     return model.takeError();
-  describe(*model->module, *model, *type, directory);
+  describe(*model->module, *model, *type, directory, storageOf(*json, context));
   return std::move(model->module);
 }

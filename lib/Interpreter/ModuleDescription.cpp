@@ -18,6 +18,7 @@
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
+using kiln::runtime::AdapterPart;
 using kiln::runtime::BuildInfo;
 using kiln::runtime::Description;
 using kiln::runtime::InitialValue;
@@ -102,6 +103,11 @@ static StateInfo describeState(StateOp state) {
   info.of = state.getOf().value_or("");
   info.slot = state.getSlot().value_or("");
   info.trainable = state.isTrainable();
+  if (AdapterAttr adapter = state.getAdapterAttr())
+    info.adapter = {adapter.getFactor() == Factor::A ? AdapterPart::Factor::A
+                                                     : AdapterPart::Factor::B,
+                    adapter.getBase().getValue().str(),
+                    adapter.getTransposed()};
   info.init = initialValueOf(state);
   return info;
 }
@@ -156,7 +162,7 @@ static ProgramInfo describeProgram(rt::ProgramOp program) {
 /// Returns the description of the model in the attribute `kiln.model`.
 static ModelInfo describeModel(ModuleOp module) {
   ModelInfo model;
-  auto facts = module->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto facts = module->getAttrOfType<DictionaryAttr>(kModelAttr);
   if (!facts)
     return model;
   if (auto name = facts.getAs<StringAttr>("name"))
@@ -194,6 +200,8 @@ Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   Description description;
   description.model = describeModel(module);
   description.training = deriveTrainingInfo(module);
+  if (auto lora = module->getAttrOfType<StringAttr>(kLoraAttr))
+    description.lora = *support::parseLoraOptions(lora.getValue());
   description.roles = {{"main", 1}};
   llvm::StringSet<> written = writtenStates(module);
   for (StateOp state : module.getOps<StateOp>()) {

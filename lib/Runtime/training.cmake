@@ -2,6 +2,7 @@
 
 find_path(KILN_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 add_library(KilnTraining STATIC
+  Training/Adapter.cpp
   Training/Checkpoint.cpp
   Training/Describe.cpp
   Training/Driver.cpp
@@ -12,6 +13,7 @@ add_library(KilnTraining STATIC
   Training/Lockstep.cpp
   Training/MemoryCheck.cpp
   Training/Options.cpp
+  Training/MergeAdapter.cpp
   Training/OutputPaths.cpp
   Training/ProcessMemory.cpp
   Training/ProgramInputs.cpp

@@ -17,6 +17,7 @@ namespace kiln::support {
 
 const FlagTable &compilerFlags() {
   static const FlagTable table = {
+      {"adapter", "DIR"},
       {"attention", "NAME"},
       {"batch", "N"},
       {"clip", "on|off"},
@@ -30,6 +31,7 @@ const FlagTable &compilerFlags() {
       {"ignore-config-keys", "NAME,..."},
       {"library-epilogues", "on|off"},
       {"list-config-keys", ""},
+      {"lora", "LIST"},
       {"lossy", "LIST"},
       {"machine", "FILE"},
       {"max-threads", "N"},
@@ -56,6 +58,8 @@ const FlagTable &compilerFlags() {
 
 const FlagTable &executableFlags() {
   static const FlagTable table = {
+      {"adapter", "DIR"},
+      {"base", "FILE|DIR"},
       {"base-batch", "N"},
       {"check-memory", ""},
       {"check-ops", "FILE"},
@@ -75,6 +79,7 @@ const FlagTable &executableFlags() {
       {"keep", "K"},
       {"lockstep", "FD", /*repeats=*/false, /*internal=*/true},
       {"log", "FILE"},
+      {"loss-mask", "FILE"},
       {"lr", "X"},
       {"lr-gamma", "X"},
       {"lr-scaling", "linear|sqrt"},
@@ -85,6 +90,7 @@ const FlagTable &executableFlags() {
       {"resume-changing", "LIST"},
       {"save", "DIR"},
       {"save-every", "N"},
+      {"save-merged", "DIR"},
       {"seed", "N"},
       {"shuffle", "SEED"},
       {"steps", "N"},
@@ -99,6 +105,7 @@ const FlagTable &executableFlags() {
       {"val-data", "FILE"},
       {"val-every", "N"},
       {"val-inputs", "FILE"},
+      {"val-loss-mask", "FILE"},
       {"warmup", "gradual|constant"},
       {"warmup-steps", "N"},
   };

@@ -63,9 +63,7 @@ Entry Generator::parameter(ArrayRef<int64_t> shape, double mean,
   Attribute init = stddev == 0
                        ? Attribute(SplatAttr::get(builder.getContext(), mean))
                        : NormalAttr::get(builder.getContext(), mean, stddev);
-  StateOp::create(outside, loc(), name, tensor(shape), Role::Parameter, init,
-                  FlatSymbolRefAttr(), StringAttr(), StringAttr(), ArrayAttr(),
-                  ArrayAttr());
+  StateOp::create(outside, loc(), name, tensor(shape), Role::Parameter, init);
   return {make<ReadOp>(tensor(shape), StringRef(name)),
           std::abs(mean) + 3 * stddev};
 }
@@ -242,9 +240,7 @@ void Generator::writeStates() {
     OpBuilder outside(program);
     names.push_back("s" + std::to_string(states++));
     StateOp::create(outside, loc(), names.back(), type, Role::Buffer,
-                    NormalAttr::get(builder.getContext(), 0.0, 0.3),
-                    FlatSymbolRefAttr(), StringAttr(), StringAttr(),
-                    ArrayAttr(), ArrayAttr());
+                    NormalAttr::get(builder.getContext(), 0.0, 0.3));
     entries.push_back({make<ReadOp>(type, StringRef(names.back())), 1});
   }
   for (const std::string &name : names)

@@ -165,11 +165,9 @@ Entry Generator::turn(const Entry &x, int64_t heads) {
     auto type = tensor({length, half});
     if (!module->lookupSymbol(name)) {
       OpBuilder outside(program);
-      StateOp::create(
-          outside, loc(), name, type, Role::Constant,
-          RopeTableAttr::get(builder.getContext(), side == 1, 1.0, frequencies),
-          FlatSymbolRefAttr(), StringAttr(), StringAttr(), ArrayAttr(),
-          ArrayAttr());
+      StateOp::create(outside, loc(), name, type, Role::Constant,
+                      RopeTableAttr::get(builder.getContext(), side == 1, 1.0,
+                                         frequencies));
     }
     tables[side] = make<ReadOp>(type, StringRef(name));
   }

@@ -14,6 +14,7 @@
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Support/Flags.h"
 #include "kiln/Support/InputFile.h"
+#include "kiln/Support/LoraConfig.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/Process.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
@@ -102,6 +103,15 @@ static cl::opt<std::string> recompute(
     cl::desc("which forward results the backward pass recomputes, so that they "
              "are not stored: none, full, blocks, sqrt, poor or optimal "
              "(default: none, or optimal with --memory-budget)"));
+static cl::opt<std::string>
+    lora("lora", cl::cat(category), cl::value_desc("LIST"),
+         cl::desc("freeze the model and train low-rank adapters of its linear "
+                  "layers: r=8,alpha=16,targets=c_attn:c_proj,dropout=0.05, or "
+                  "targets=all-linear, or default"));
+static cl::opt<std::string>
+    adapter("adapter", cl::cat(category), cl::value_desc("DIR"),
+            cl::desc("take the options of --lora from an adapter that PEFT or "
+                     "kiln saved"));
 static cl::opt<std::string> lossy(
     "lossy", cl::cat(category), cl::value_desc("LIST"),
     cl::desc("techniques that save memory and change gradients: fewbit:B "
@@ -401,6 +411,33 @@ static Status readOrder(std::string &text) {
   return Status();
 }
 
+/// Sets `text` to the options of --lora, or to those of the adapter that
+/// --adapter names.
+static Status readLora(std::string &text) {
+  constexpr uint64_t maxConfigBytes = 1 << 20;
+  text = lora;
+  if (lora.getNumOccurrences() && adapter.getNumOccurrences())
+    return Status(ExitCode::Usage,
+                  "--lora and --adapter both give the options of adapters: "
+                  "leave one of them out");
+  if (lora.getNumOccurrences())
+    if (auto options = parseLoraOptions(lora); !options.ok())
+      return Status(options.status().code(),
+                    "--lora: " + options.status().message());
+  if (!adapter.getNumOccurrences())
+    return Status();
+  std::string path = adapter + "/" + adapterConfigFile;
+  auto contents = readSmallFile(path, maxConfigBytes);
+  if (!contents.ok())
+    return Status::badInput(
+        "--adapter=" + adapter +
+        " is not the directory of an adapter: " + contents.status().message());
+  auto options = parseAdapterConfig(*contents, inQuotes(path));
+  if (options.ok())
+    text = loraOptions(*options);
+  return options.status();
+}
+
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   // Make a full disk, a closed pipe and a file size limit cause write errors
@@ -513,6 +550,8 @@ int main(int argc, char **argv) {
       return static_cast<int>(fail(rate.status()));
     options.simulatedLink = *rate;
   }
+  if (Status status = readLora(options.lora); !status.ok())
+    return static_cast<int>(fail(status));
   if (lossy.getNumOccurrences() && lossy.empty())
     return static_cast<int>(
         fail(Status(ExitCode::Usage,

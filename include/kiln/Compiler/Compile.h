@@ -72,6 +72,9 @@ struct CompileOptions {
   /// simulation.
   double simulatedLink = 0;
   std::string optimizer = "adamw";
+  /// Options of low-rank adapters, as in support::parseLoraOptions(). Empty: no
+  /// adapters.
+  std::string lora;
   /// Techniques that change the gradient, see Lossy.h. Empty: none.
   std::string lossy;
   /// "fp32", "fp64" or "bf16". Default: fp32, or the precision of the states in

@@ -43,6 +43,11 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       *this, "precision",
       llvm::cl::desc("fp32 (keep the element types of the model) or bf16"),
       llvm::cl::init("fp32")};
+  Option<std::string> lora{
+      *this, "lora",
+      llvm::cl::desc("options of low-rank adapters, as in kilnc --lora; empty: "
+                     "none"),
+      llvm::cl::init("")};
   Option<std::string> optimizer{
       *this, "optimizer",
       llvm::cl::desc(

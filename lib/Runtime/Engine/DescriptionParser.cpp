@@ -152,6 +152,13 @@ void readDescription(const Node &root, Description &description) {
   description.training = readTrainingInfo(root.at("training"));
   readTarget(root.at("target"), description.target);
   description.roles = readRoles(root.at("roles"));
+  if (std::optional<Node> lora = root.find("lora")) {
+    Result<LoraConfig> config = parseLoraOptions(lora->text());
+    if (config.ok())
+      description.lora = std::move(*config);
+    else if (!lora->failed())
+      lora->fail(config.status().message());
+  }
   if (std::optional<Node> link = root.find("link"))
     readLink(*link, description.link);
   if (std::optional<Node> plan = root.find("plan")) {
@@ -223,6 +230,19 @@ static void readShard(const Node &node, StateInfo &state) {
     global.fail("is too large: the tensor has 2^57 or more elements");
 }
 
+/// Reads the factor of an adapter that a state stores.
+static AdapterPart readAdapter(const Node &node) {
+  AdapterPart part;
+  Node factor = node.at("factor");
+  std::string name = factor.text();
+  if (!node.failed() && name != "a" && name != "b")
+    factor.fail("is " + inQuotes(name) + ", expected a or b");
+  part.factor = name == "b" ? AdapterPart::Factor::B : AdapterPart::Factor::A;
+  part.of = node.at("of").text();
+  part.isTransposed = node.at("transposed").boolean();
+  return part;
+}
+
 StateInfo readState(const Node &node, const Description &description) {
   StateInfo state;
   static_cast<ValueInfo &>(state) = readValue(node);
@@ -240,6 +260,8 @@ StateInfo readState(const Node &node, const Description &description) {
     state.slot = node.at("slot").text();
   if (std::optional<Node> trainable = node.find("trainable"))
     state.trainable = trainable->boolean();
+  if (std::optional<Node> adapter = node.find("adapter"))
+    state.adapter = readAdapter(*adapter);
   if (state.role == StateRole::Mirror) {
     if (std::optional<Node> init = node.find("init"))
       init->fail("is given, but a state of role 'mirror' is initialized with "

@@ -143,6 +143,36 @@ static void checkMirror(const Node &node, const ProgramFile &file,
             "mirror, expected a different dtype or arena");
 }
 
+/// Checks that an adapter belongs to a matrix and that its factor fits it.
+static void checkAdapter(const Node &node, const ProgramFile &file,
+                         const std::map<std::string, std::size_t> &indexes,
+                         std::size_t index) {
+  const Description &description = file.description;
+  const StateInfo &state = description.states[index];
+  const AdapterPart &part = *state.adapter;
+  Node adapter = node.at("adapter");
+  auto found = indexes.find(part.of);
+  if (found == indexes.end())
+    return adapter.at("of").fail("is not the name of a state");
+  if (!description.lora)
+    return adapter.fail("is given, but the description has no 'lora'");
+  const StateInfo &weight = description.states[found->second];
+  if (weight.role != StateRole::Parameter || weight.adapter ||
+      weight.shape.size() != 2 || state.role != StateRole::Parameter)
+    return adapter.at("of").fail("is not a weight, expected a parameter of two "
+                                 "dimensions without an adapter");
+  bool isA = part.factor == AdapterPart::Factor::A;
+  int64_t size = weight.shape[isA == part.isTransposed ? 0 : 1];
+  int64_t rank = description.lora->rank;
+  std::vector<int64_t> shape = {rank, size};
+  if (!isA)
+    shape = {size, rank};
+  if (state.shape != shape)
+    node.at("shape").fail("is not the shape of the factor of the adapter, "
+                          "expected " +
+                          shapeText(shape));
+}
+
 static void readStates(const Node &states, ProgramFile &file) {
   std::map<std::string, std::size_t> indexes;
   std::size_t count = states.size();
@@ -171,6 +201,8 @@ static void readStates(const Node &states, ProgramFile &file) {
   for (std::size_t i = 0; i < count && !states.failed(); ++i)
     if (file.description.states[i].role == StateRole::Mirror)
       checkMirror(states.element(i), file, indexes, i);
+    else if (file.description.states[i].adapter)
+      checkAdapter(states.element(i), file, indexes, i);
 }
 
 static void readArenas(const Node &node, ProgramFile &file) {

@@ -157,12 +157,27 @@ Result<TokenFile> TokenFile::open(const std::string &path, int64_t vocabulary,
   return TokenFile(std::move(*file), *layout, vocabulary, shuffleSeed);
 }
 
-Result<DataIdentity> TokenFile::identity() const {
-  uint64_t bytes = uint64_t(layout_.tokens) * layout_.bytesPerToken;
-  StreamHash hash;
+Status TokenFile::openMask(const std::string &path) {
+  Result<InputFile> file = InputFile::open(path);
+  if (!file.ok())
+    return file.status();
+  if (file->size() != uint64_t(layout_.tokens))
+    return Status::badInput(inQuotes(path) + " has " +
+                            std::to_string(file->size()) +
+                            " bytes, expected one for each of the " +
+                            std::to_string(layout_.tokens) + " tokens in " +
+                            inQuotes(file_.path()));
+  mask_.emplace(std::move(*file));
+  return Status();
+}
+
+/// Adds samples of `bytes` bytes from `start` on to the hash, as DataIdentity
+/// describes.
+static Status addSamples(const InputFile &file, uint64_t start, uint64_t bytes,
+                         StreamHash &hash) {
   char sample[kSampleBytes];
   auto add = [&](uint64_t first, uint64_t count) {
-    Status status = file_.read(layout_.dataStart + first, sample, count);
+    Status status = file.read(start + first, sample, count);
     if (status.ok())
       hash.update(sample, count);
     return status;
@@ -178,6 +193,16 @@ Result<DataIdentity> TokenFile::identity() const {
     if (status.ok())
       status = add(last, kSampleBytes);
   }
+  return status;
+}
+
+Result<DataIdentity> TokenFile::identity() const {
+  StreamHash hash;
+  Status status =
+      addSamples(file_, layout_.dataStart,
+                 uint64_t(layout_.tokens) * layout_.bytesPerToken, hash);
+  if (status.ok() && mask_)
+    status = addSamples(*mask_, 0, mask_->size(), hash);
   if (!status.ok())
     return status;
   return DataIdentity{layout_.tokens, layout_.bytesPerToken, hash.hex()};
@@ -239,6 +264,20 @@ Status TokenFile::readSequence(int64_t index, int64_t length, int32_t *tokens,
       if (at > 0)
         targets[at - 1] = token;
     }
+    done += now;
+  }
+  return mask_ ? applyMask(firstToken + 1, length, targets) : Status();
+}
+
+Status TokenFile::applyMask(int64_t first, int64_t length, int32_t *targets) {
+  for (int64_t done = 0; done < length;) {
+    int64_t now = std::min<int64_t>(kBufferBytes, length - done);
+    Status status = mask_->read(uint64_t(first + done), buffer_.get(), now);
+    if (!status.ok())
+      return status;
+    for (int64_t i = 0; i < now; ++i)
+      if (buffer_[i] == 0)
+        targets[done + i] = ignoredTarget;
     done += now;
   }
   return Status();

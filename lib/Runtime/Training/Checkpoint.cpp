@@ -39,12 +39,19 @@ static std::string optimizerName(const Description &description,
          "." + slot;
 }
 
+/// Returns the states that the file of the model or of its adapters contains.
 static std::vector<size_t> weightStates(const Description &description) {
+  if (description.lora)
+    return adapterStates(description);
   std::vector<size_t> indexes;
   for (size_t i = 0; i < description.states.size(); ++i)
     if (isWeight(description.states[i]))
       indexes.push_back(i);
   return indexes;
+}
+
+static const char *weightFile(const Description &description) {
+  return description.lora ? adapterWeightsFile : modelFile;
 }
 
 static std::vector<size_t> optimizerStates(const Description &description) {
@@ -60,9 +67,10 @@ declare(const Description &description, const std::vector<size_t> &indexes) {
   std::vector<TensorDeclaration> tensors;
   for (size_t i : indexes) {
     const StateInfo &state = description.states[i];
-    tensors.push_back(
-        {isWeight(state) ? state.sourceName : optimizerName(description, state),
-         state.type, state.shape});
+    tensors.push_back({state.role == StateRole::Optimizer
+                           ? optimizerName(description, state)
+                           : state.sourceName,
+                       state.type, state.shape});
   }
   return tensors;
 }
@@ -117,10 +125,16 @@ static std::string trainerState(const Description &description,
   return state.dump(2) + "\n";
 }
 
+/// Returns true for files that describe a whole model. The directory of an
+/// adapter does not have them: libraries read them from the base model.
+static bool isModelConfig(const std::string &file) {
+  return file == "config.json" || file == "generation_config.json";
+}
+
 Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                       const Progress &progress, const TrajectoryRecord &record,
-                      const RunFacts &facts, int64_t keep,
-                      std::vector<std::string> &notes) {
+                      const RunFacts &facts, const BaseReference &base,
+                      int64_t keep, std::vector<std::string> &notes) {
   const Description &description = engine.description();
   nlohmann::json training = {{"step", progress.step},
                              {"sequence", progress.sequence},
@@ -139,16 +153,27 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
   if (record.isKnown)
     extra["trajectory"] = record.trajectory ? trajectoryJson(*record.trajectory)
                                             : nlohmann::json();
+  if (description.lora)
+    extra["base"] = baseJson(base);
   auto fill = [&](CheckpointStage &stage) {
     for (const EmbeddedFile &file : description.model.files) {
+      if (description.lora && isModelConfig(file.name))
+        continue;
       Status status = stage.addText(file.name, file.bytes);
+      if (!status.ok())
+        return status;
+    }
+    if (description.lora) {
+      Status status = stage.addText(adapterConfigFile,
+                                    adapterConfigText(description, base));
       if (!status.ok())
         return status;
     }
     Status status = stage.addText("trainer_state.json",
                                   trainerState(description, progress, facts));
     if (status.ok())
-      status = addStates(stage, modelFile, engine, weightStates(description));
+      status = addStates(stage, weightFile(description), engine,
+                         weightStates(description));
     std::vector<size_t> moments = optimizerStates(description);
     if (status.ok() && !moments.empty())
       status = addStates(stage, optimizerFile, engine, moments);
@@ -257,6 +282,26 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
   Status status = readRecord(description.training, point);
   if (!status.ok())
     return status;
+  auto base = point.found.manifest.extra.find("base");
+  bool hasBase = base != point.found.manifest.extra.end();
+  if (hasBase && !description.lora)
+    return Status(ExitCode::Usage,
+                  "checkpoint " + inQuotes(point.found.path) +
+                      " has adapters, but this executable was compiled without "
+                      "--lora");
+  if (!hasBase && description.lora)
+    return Status(ExitCode::Usage,
+                  "checkpoint " + inQuotes(point.found.path) +
+                      " has no adapters, but this executable trains adapters; "
+                      "to adapt the weights of the checkpoint, use --init=" +
+                      point.found.path);
+  if (hasBase) {
+    Result<BaseReference> reference =
+        parseBase(*base, "checkpoint " + inQuotes(point.found.path));
+    if (!reference.ok())
+      return reference.status();
+    point.base = std::move(*reference);
+  }
   auto compare = [&](const char *key, const std::string &now,
                      const char *effect) {
     std::string then = textOf(point.found.manifest.extra, key);
@@ -310,7 +355,7 @@ static Status loadFile(const FoundCheckpoint &checkpoint,
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes) {
   const Description &description = engine.description();
-  Status status = loadFile(point.found, modelFile, engine,
+  Status status = loadFile(point.found, weightFile(description), engine,
                            weightStates(description), notes);
   std::vector<size_t> moments = optimizerStates(description);
   if (status.ok() && point.loadsStates && !moments.empty())

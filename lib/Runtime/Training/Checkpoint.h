@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A checkpoint contains model.safetensors, with the tensor names of the source
-// model; the config and tokenizer files of the model; optimizer.safetensors,
+// model, or, of a model with adapters, adapter_config.json and
+// adapter_model.safetensors as in PEFT; the config and tokenizer files of the
+// model, but no config of a model with adapters; optimizer.safetensors,
 // with tensors such as <parameter>.exp_avg; and a manifest with the training
 // progress. None of these files depends on the plan. Therefore an executable
 // with another plan for the same model can resume from the checkpoint.
@@ -16,6 +18,7 @@
 #ifndef KILN_LIB_RUNTIME_TRAINING_CHECKPOINT_H
 #define KILN_LIB_RUNTIME_TRAINING_CHECKPOINT_H
 
+#include "Adapter.h"
 #include "Trajectory.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
@@ -73,6 +76,8 @@ struct ResumePoint {
   /// The name of the optimizer. Checkpoints of earlier formats contain this
   /// name too, although they have no trajectory record.
   std::string optimizerName;
+  /// The weights of the base model, if this executable trains adapters.
+  std::optional<BaseReference> base;
   /// True if this executable can use the checkpoint's optimizer states.
   bool loadsStates = false;
 };
@@ -80,10 +85,11 @@ struct ResumePoint {
 /// Returns the approximate size of a checkpoint in bytes.
 Result<uint64_t> checkpointBytes(const Description &description);
 
+/// Saves a checkpoint. `base` is used only for a model with adapters.
 Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                       const Progress &progress, const TrajectoryRecord &record,
-                      const RunFacts &facts, int64_t keep,
-                      std::vector<std::string> &notes);
+                      const RunFacts &facts, const BaseReference &base,
+                      int64_t keep, std::vector<std::string> &notes);
 
 /// Reads the progress from the manifest. Returns nullopt if the progress is
 /// missing or invalid. Fuzzers call this function; it accesses only its
@@ -96,8 +102,8 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
                                    const Engine &engine,
                                    std::vector<std::string> &notes);
 
-/// Reads the weights. If point.loadsStates, also reads the optimizer states;
-/// otherwise they keep their initial values.
+/// Reads the weights or the adapters. If point.loadsStates, also reads the
+/// optimizer states; otherwise they keep their initial values.
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes);
 

@@ -59,6 +59,8 @@ std::string describeText(const Description &description) {
       << " tokens, " << build.microbatches << " micro-batches\n"
       << "optimizer: " << build.optimizer << "\n"
       << "lossy: " << (build.lossy.empty() ? "none" : build.lossy) << "\n"
+      << "lora: "
+      << (description.lora ? loraOptions(*description.lora) : "none") << "\n"
       << "precision: " << build.precision << "\n"
       << "dropout: " << build.dropout << "\n"
       << "clip: " << (build.clip ? "on" : "off") << "\n"
@@ -107,6 +109,7 @@ void addDescription(LogLine &line, const Description &description) {
       .integer("batch", model.batch)
       .integer("sequence_length", model.sequenceLength)
       .text("optimizer", build.optimizer)
+      .text("lora", description.lora ? loraOptions(*description.lora) : "none")
       .text("precision", build.precision)
       .text("target", build.target);
   nlohmann::json figures = planFigures(description);

@@ -45,6 +45,7 @@ private:
   Status checkOptions();
   Status openResumed();
   Status openDeclaredInputs();
+  Status chooseBase();
   Status openInputs();
   Status settleTrajectory();
   Status checkNothingIsReplaced() const;
@@ -52,6 +53,7 @@ private:
   void warnOfUnusualRuns() const;
   Status startEngine();
   Status initialiseWeights();
+  Status initialiseAdapters();
   Status trainAndGenerate();
   Status generate();
   Status withHooks(const std::function<Status(const MemoryCheckHooks &)> &body);
@@ -111,21 +113,33 @@ Status Driver::checkOptions() {
   if (!options_.dumpGradients.empty() && !hasGradients(description_))
     return usage("--dump-gradients: the executable keeps no gradients; compile "
                  "it with --emit-gradients");
+  if (!description_.lora)
+    for (auto [flag, value] :
+         {std::pair("--adapter", &options_.adapter),
+          std::pair("--base", &options_.base),
+          std::pair("--save-merged", &options_.saveMerged)})
+      if (!value->empty())
+        return usage(std::string(flag) +
+                     ": this executable was compiled without adapters; "
+                     "compile it with --lora");
   if (description_.model.hasWeights && options_.init.empty() &&
-      !options_.fromScratch && options_.resume.empty() &&
-      !options_.onlyChecks())
+      options_.adapter.empty() && !options_.fromScratch &&
+      options_.resume.empty() && !options_.onlyChecks())
     return usage("the model directory holds trained weights: choose --init=" +
                  std::string("DIR to start from them, or --from-scratch"));
   return Status();
 }
 
-static Status openTokens(const std::string &path, int64_t vocabulary,
-                         int64_t length, std::optional<uint64_t> shuffle,
+static Status openTokens(const std::string &path, const std::string &mask,
+                         int64_t vocabulary, int64_t length,
+                         std::optional<uint64_t> shuffle,
                          std::optional<TokenFile> &file) {
   Result<TokenFile> opened = TokenFile::open(path, vocabulary, shuffle);
   if (!opened.ok())
     return opened.status();
   Status status = opened->checkLength(length);
+  if (status.ok() && !mask.empty())
+    status = opened->openMask(mask);
   if (!status.ok())
     return status;
   file.emplace(std::move(*opened));
@@ -258,6 +272,39 @@ Status Driver::openDeclaredInputs() {
                           files_.valInputs);
 }
 
+/// Determines the weights of the base model of the adapters that the run trains
+/// or uses.
+Status Driver::chooseBase() {
+  if (!description_.lora)
+    return Status();
+  std::string path = options_.init;
+  if (resumed_) {
+    path = options_.base.empty() ? resumed_->base->path : options_.base;
+    if (resumed_->base->path.empty() && !options_.base.empty())
+      return Status(ExitCode::Usage,
+                    "--base: the base model of checkpoint " +
+                        inQuotes(resumed_->found.path) +
+                        " has initial values, and no weights of a file");
+  } else if (!options_.adapter.empty()) {
+    Result<std::string> named = checkAdapter(description_, options_.adapter);
+    if (!named.ok())
+      return named.status();
+    if (path.empty() && !options_.fromScratch)
+      path = options_.base.empty() ? *named : options_.base;
+    if (path.empty() && !options_.fromScratch)
+      return Status(ExitCode::Usage,
+                    "--adapter=" + options_.adapter +
+                        " does not name a directory with the weights of its "
+                        "base model: give --base=DIR");
+  }
+  if (!path.empty()) {
+    std::error_code error;
+    std::filesystem::path absolute = std::filesystem::absolute(path, error);
+    files_.base.path = error ? path : absolute.lexically_normal().string();
+  }
+  return Status();
+}
+
 /// Opens the input files. Called before all long operations, so that errors are
 /// reported early.
 Status Driver::openInputs() {
@@ -271,18 +318,21 @@ Status Driver::openInputs() {
   }
   if (!options_.data.empty()) {
     Status status =
-        openTokens(options_.data, model.vocabSize, model.sequenceLength,
-                   progress_.shuffle, files_.data);
+        openTokens(options_.data, options_.lossMask, model.vocabSize,
+                   model.sequenceLength, progress_.shuffle, files_.data);
     if (!status.ok())
       return status;
   }
   if (!options_.valData.empty()) {
-    Status status = openTokens(options_.valData, model.vocabSize,
-                               model.sequenceLength, {}, files_.valData);
+    Status status =
+        openTokens(options_.valData, options_.valLossMask, model.vocabSize,
+                   model.sequenceLength, {}, files_.valData);
     if (!status.ok())
       return status;
   }
   Status status = openDeclaredInputs();
+  if (status.ok())
+    status = chooseBase();
   if (status.ok())
     status = settleTrajectory();
   if (status.ok())
@@ -315,6 +365,8 @@ void Driver::warnOfUnusualRuns() const {
 /// the run fails before training starts, the files that it created are removed.
 Status Driver::openOutputs() {
   Status possible = tryOutputs(options_);
+  if (possible.ok() && !options_.saveMerged.empty())
+    possible = tryMergedDirectory(options_.saveMerged);
   if (!possible.ok() || options_.onlyChecks())
     return possible;
   if (!options_.save.empty()) {
@@ -364,9 +416,31 @@ Status Driver::startEngine() {
   return Status();
 }
 
+/// Reads the weights of the base model of the adapters and, without a
+/// checkpoint, the adapters.
+Status Driver::initialiseAdapters() {
+  BaseReference &base = files_.base;
+  if (!base.path.empty()) {
+    Status status = loadWeights(engine_, base.path, options_.initIgnore, notes_,
+                                &base.hash);
+    if (status.ok() && resumed_)
+      status = checkBase(*resumed_->base, base.path, base.hash,
+                         "checkpoint " + inQuotes(resumed_->found.path));
+    if (!status.ok())
+      return status;
+  }
+  if (resumed_)
+    return loadCheckpoint(*resumed_, engine_, notes_);
+  return options_.adapter.empty()
+             ? Status()
+             : loadAdapter(engine_, options_.adapter, notes_);
+}
+
 Status Driver::initialiseWeights() {
   Status status = initialiseStates(engine_, progress_.seed);
-  if (status.ok() && resumed_)
+  if (status.ok() && description_.lora)
+    status = initialiseAdapters();
+  else if (status.ok() && resumed_)
     status = loadCheckpoint(*resumed_, engine_, notes_);
   else if (status.ok() && !options_.init.empty())
     status = loadWeights(engine_, options_.init, options_.initIgnore, notes_);
@@ -475,6 +549,11 @@ Status Driver::trainAndGenerate() {
   progress_ = run.progress();
   if (status.ok() && options_.generate > 0)
     status = generate();
+  if (status.ok() && !options_.saveMerged.empty()) {
+    status = saveMerged(engine_, options_.saveMerged);
+    if (status.ok())
+      records_->say("saved " + options_.saveMerged);
+  }
   if (status.ok())
     status = run.diagnostics();
   logEnd(status, progress_.step);

@@ -133,6 +133,11 @@ void FlagParser::addDataFlags() {
       "Tensors of the inputs that the model declares, .safetensors");
   app_.add_option("--val-inputs", options_.valInputs,
                   "Tensors of these inputs for the validation tokens");
+  app_.add_option("--loss-mask", options_.lossMask,
+                  "One byte per token of --data; the loss excludes targets "
+                  "whose byte is 0");
+  app_.add_option("--val-loss-mask", options_.valLossMask,
+                  "The same for --val-data");
   app_.add_option("--val-every", options_.valEvery,
                   "Validate after every N steps (default: after the last)")
       ->check(atLeast(1));
@@ -160,6 +165,14 @@ void FlagParser::addDataFlags() {
   app_.add_flag(
       "--from-scratch", options_.fromScratch,
       "Start from random weights, even if the model has trained weights");
+  app_.add_option("--adapter", options_.adapter,
+                  "Start from the low-rank adapter in this directory (PEFT)");
+  app_.add_option("--base", options_.base,
+                  "Weights of the base model of --adapter or --resume "
+                  "(default: the path that these name)");
+  app_.add_option("--save-merged", options_.saveMerged,
+                  "After the last step, write the model with its adapters "
+                  "added to its weights to this new directory");
   app_.add_option("--save", options_.save,
                   "Save checkpoints in this directory");
   app_.add_option("--save-every", options_.saveEvery,
@@ -173,8 +186,8 @@ void FlagParser::addDataFlags() {
                   "flags that are not given keep their values");
   app_.add_option("--resume-changing", resumeChanging_,
                   "Comma-separated facts that may differ from the resumed "
-                  "run: optimizer, dropout, lossy, batch, seq, clip, frozen, "
-                  "data");
+                  "run: optimizer, dropout, lossy, lora, batch, seq, clip, "
+                  "frozen, data");
 }
 
 void FlagParser::addRateFlags() {
@@ -313,9 +326,9 @@ Status FlagParser::checkLockstep() const {
   if (options_.steps == 0 && !options_.continues())
     return usage("--lockstep needs --steps of at least 1");
   for (const char *flag :
-       {"--save", "--log", "--tensorboard", "--trace", "--dump-gradients",
-        "--val-data", "--describe", "--check-memory", "--check-ops",
-        "--check-trace", "--generate"})
+       {"--save", "--save-merged", "--log", "--tensorboard", "--trace",
+        "--dump-gradients", "--val-data", "--describe", "--check-memory",
+        "--check-ops", "--check-trace", "--generate"})
     if (given(flag))
       return usage(std::string(flag) + " is not supported with --lockstep");
   return Status();
@@ -329,6 +342,10 @@ Status FlagParser::check() const {
         needs("--val-batches", "--val-data", valData),
         needs("--val-inputs", "--val-data", valData),
         needs("--inputs", "--data or --generate", given("--data") || generate),
+        needs("--loss-mask", "--data", given("--data")),
+        needs("--val-loss-mask", "--val-data", valData),
+        needs("--base", "--adapter or --resume",
+              given("--adapter") || given("--resume")),
         needs("--init-ignore", "--init", given("--init")),
         needs("--save-every", "--save", save), needs("--keep", "--save", save),
         needs("--shuffle", "--data", given("--data")),
@@ -339,18 +356,24 @@ Status FlagParser::check() const {
       return status;
   if (given("--init") && options_.fromScratch)
     return usage("--init and --from-scratch contradict each other");
-  if (given("--resume") && (given("--init") || options_.fromScratch))
+  if (given("--resume") &&
+      (given("--init") || given("--adapter") || options_.fromScratch))
     return usage("--resume, which loads the weights of the checkpoint, "
+                 "contradicts --init, --adapter and --from-scratch");
+  if (given("--base") && (given("--init") || options_.fromScratch))
+    return usage("--base, which names the weights of the base model, "
                  "contradicts --init and --from-scratch");
   if (options_.steps > 0 && !given("--data"))
     return usage("--steps needs --data=FILE, the tokens to train on");
   for (const char *flag : {"--trace", "--dump-gradients"})
     if (given(flag) && options_.steps == 0 && !options_.continues())
       return usage(std::string(flag) + " needs --steps of at least 1");
-  if (given("--steps") && options_.steps == 0 && !valData && !save && !generate)
+  bool merges = given("--save-merged");
+  if (given("--steps") && options_.steps == 0 && !valData && !save &&
+      !generate && !merges)
     return usage("--steps=0 leaves nothing to do without --val-data, "
-                 "--generate or --save");
-  if (!given("--steps") && !options_.onlyChecks() && !generate &&
+                 "--generate, --save or --save-merged");
+  if (!given("--steps") && !options_.onlyChecks() && !generate && !merges &&
       !options_.continues())
     return usage(given("--data")
                      ? "--steps=N is missing: how many updates should training "
@@ -426,7 +449,7 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv,
 
 const std::vector<std::string> &changeableFacts() {
   static const std::vector<std::string> names = {
-      "optimizer", "dropout", "lossy",  "batch",
+      "optimizer", "dropout", "lossy",  "lora", "batch",
       "seq",       "clip",    "frozen", "data"};
   return names;
 }

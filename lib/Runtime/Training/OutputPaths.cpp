@@ -37,6 +37,8 @@ Status tryOutputs(const Options &options) {
       {"--gpu-algorithms", &algorithms, true},
       {"--data", &options.data, false},
       {"--val-data", &options.valData, false},
+      {"--loss-mask", &options.lossMask, false},
+      {"--val-loss-mask", &options.valLossMask, false},
       {"--inputs", &options.inputs, false},
       {"--val-inputs", &options.valInputs, false},
       {"--init", &options.init, false},

@@ -39,9 +39,6 @@ struct SequenceSource {
   const InputTensors *inputs = nullptr;
 };
 
-/// Target value that is excluded from the loss.
-constexpr int32_t ignoredTarget = -100;
-
 class ProgramInputs {
 public:
   /// The engine must have been started.

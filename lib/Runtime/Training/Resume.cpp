@@ -250,6 +250,8 @@ static std::vector<Difference> findDifferences(const Trajectory &then,
     list.push_back({"dropout", "dropout", dropoutText(x), dropoutText(y)});
   if (x.lossy != y.lossy)
     list.push_back({"lossy", "the lossy encoding", lossyText(x), lossyText(y)});
+  compare("lora", "the adapter", a.lora, b.lora,
+          [](const std::string &options) { return printable(options, 200); });
   compare("batch", "the batch", a.sequencesPerUpdate, b.sequencesPerUpdate,
           count);
   compare("seq", "the sequence length", a.sequenceLength, b.sequenceLength,

@@ -8,6 +8,9 @@
 #include "States.h"
 
 #include "kiln/Runtime/Files/CheckpointDir.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Hash.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/Process.h"
 #include "kiln/Support/UnusedTensors.h"
@@ -56,9 +59,34 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
   return Status();
 }
 
+/// Reads a tensor as elements of the state's type, and adds the name and the
+/// contents of the tensor in the file to `hash`.
+static Status readHashed(const ModelWeights &weights, const TensorInfo &tensor,
+                         const StateInfo &state, char *data, StreamHash &hash) {
+  std::string title = state.sourceName + " " +
+                      std::string(infoOf(tensor.type).fileName) +
+                      shapeText(tensor.shape);
+  hash.update(title.c_str(), title.size() + 1);
+  std::vector<char> chunk(size_t(bytesOf(tensor.type, initialChunk)));
+  for (int64_t first = 0; first < tensor.elements; first += initialChunk) {
+    int64_t count = std::min(initialChunk, tensor.elements - first);
+    Status status = weights.readElements(tensor.name, first, count, tensor.type,
+                                         chunk.data());
+    if (!status.ok())
+      return status;
+    hash.update(chunk.data(), uint64_t(bytesOf(tensor.type, count)));
+    char *place = data + bytesOf(state.type, first);
+    if (tensor.type == state.type)
+      std::copy_n(chunk.data(), bytesOf(state.type, count), place);
+    else
+      convertElements(tensor.type, chunk.data(), state.type, place, count);
+  }
+  return Status();
+}
+
 Status loadWeights(Engine &engine, const std::string &path,
                    const std::vector<std::string> &ignored,
-                   std::vector<std::string> &notes) {
+                   std::vector<std::string> &notes, std::string *hash) {
   Result<ModelWeights> weights = openWeights(path);
   if (!weights.ok())
     return weights.status();
@@ -83,18 +111,23 @@ Status loadWeights(Engine &engine, const std::string &path,
                          {engine.description().model.unusedTensors, ignored});
   if (!unused.ok())
     return unused;
+  StreamHash contents;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];
+    const TensorInfo &tensor = *(*found)[i];
     Status status = checkStop();
     if (status.ok())
       status =
           engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return weights->read((*found)[i]->name, state.type, data,
-                                 uint64_t(state.bytes()));
+            return hash ? readHashed(*weights, tensor, state, data, contents)
+                        : weights->read(tensor.name, state.type, data,
+                                        uint64_t(state.bytes()));
           });
     if (!status.ok())
       return status;
   }
+  if (hash)
+    *hash = contents.hex();
   return Status();
 }
 

@@ -19,18 +19,23 @@ namespace kiln::runtime {
 /// Sets every state to its declared initial value, except mirrors.
 Status initialiseStates(Engine &engine, uint64_t seed);
 
-/// Reads every parameter and buffer from `path`, which is a .safetensors file
+/// Reads every weight (see isWeight) from `path`, which is a .safetensors file
 /// or a model directory. Tensors are found by their names in the source model.
 /// All other states are unchanged. The file must not contain other tensors,
 /// except those that UnusedTensors.h lists and those that `ignored` names. Adds
-/// warnings to `notes`.
+/// warnings to `notes`. If `hash` is not null, sets it to the XXH3-128 of the
+/// names, types, shapes and bytes of the tensors that were read, in the order
+/// of the states; it does not depend on how the tensors are divided into files.
 Status loadWeights(Engine &engine, const std::string &path,
                    const std::vector<std::string> &ignored,
-                   std::vector<std::string> &notes);
+                   std::vector<std::string> &notes,
+                   std::string *hash = nullptr);
 
 /// Returns true if the state is stored in the weight file of a saved model.
 inline bool isWeight(const StateInfo &state) {
-  return state.role == StateRole::Parameter || state.role == StateRole::Buffer;
+  return (state.role == StateRole::Parameter ||
+          state.role == StateRole::Buffer) &&
+         !state.adapter;
 }
 
 } // namespace kiln::runtime

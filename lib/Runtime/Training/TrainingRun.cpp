@@ -328,7 +328,7 @@ Status TrainingRun::save() {
     return status;
   std::vector<std::string> notes;
   status = saveCheckpoint(*files_.save, engine_, progress_, record_, facts(),
-                          options_.keep, notes);
+                          files_.base, options_.keep, notes);
   for (const std::string &note : notes)
     warn(note);
   if (!status.ok())

@@ -36,6 +36,8 @@ struct RunFiles {
   std::optional<InputTensors> inputs;
   std::optional<InputTensors> valInputs;
   std::optional<CheckpointDir> save;
+  /// The base model of the adapters that the run trains.
+  BaseReference base;
 };
 
 class TrainingRun {

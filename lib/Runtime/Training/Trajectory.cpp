@@ -22,6 +22,7 @@ BuiltFacts builtFactsOf(const Description &description) {
   facts.training = description.training;
   facts.sequencesPerUpdate = description.model.batch;
   facts.sequenceLength = description.model.sequenceLength;
+  facts.lora = description.lora ? loraOptions(*description.lora) : "none";
   for (const StateInfo &state : description.states)
     if (state.role == StateRole::Parameter && !state.trainable)
       facts.frozenParameters += state.elements();
@@ -77,6 +78,7 @@ Json trajectoryJson(const Trajectory &trajectory) {
                {"grad_clip", trajectory.choices.gradClip},
                {"sequences_per_update", built.sequencesPerUpdate},
                {"sequence_length", built.sequenceLength},
+               {"lora", built.lora},
                {"frozen_parameters", built.frozenParameters},
                {"data",
                 {{"tokens", trajectory.data.tokens},
@@ -163,6 +165,10 @@ Result<Trajectory> parseTrajectory(const Json &json,
       root.at("sequences_per_update").integer(1);
   trajectory.built.sequenceLength = root.at("sequence_length").integer(1);
   trajectory.built.frozenParameters = root.at("frozen_parameters").integer(0);
+  // Manifests of earlier versions lack the member "lora".
+  trajectory.built.lora = "none";
+  if (std::optional<Node> lora = root.find("lora"))
+    trajectory.built.lora = lora->text();
   trajectory.built.training = readTrainingInfo(root);
   trajectory.data = readData(root.at("data"));
   if (failure.failed())

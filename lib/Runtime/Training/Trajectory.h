@@ -42,6 +42,7 @@ struct BuiltFacts {
   abi::TrainingInfo training;
   int64_t sequencesPerUpdate = 0; ///< Sum over the micro-batches.
   int64_t sequenceLength = 0;
+  std::string lora;             ///< Options of the adapters, or "none".
   int64_t frozenParameters = 0; ///< Elements of non-trainable parameters.
 };
 

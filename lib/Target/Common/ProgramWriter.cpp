@@ -485,6 +485,11 @@ static Array writeStates(ModuleOp module) {
       object["of"] = *state.getOf();
     if (state.getSlot())
       object["slot"] = *state.getSlot();
+    if (AdapterAttr adapter = state.getAdapterAttr())
+      object["adapter"] =
+          Object{{"factor", stringifyFactor(adapter.getFactor())},
+                 {"of", adapter.getBase().getValue()},
+                 {"transposed", adapter.getTransposed()}};
     if (ArrayAttr copies = state.getCopiesAttr())
       object["copies"] = writeNames(copies);
     if (memoryOf(state.getType()) == MemorySpace::Host)
@@ -519,7 +524,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
                           const BuildRecord &record) {
   auto arena = *module.getOps<rt::ArenaOp>().begin();
   Object model{{"name", "model"}, {"type", "mlir"}, {"has_weights", false}};
-  if (auto attrs = module->getAttrOfType<DictionaryAttr>("kiln.model"))
+  if (auto attrs = module->getAttrOfType<DictionaryAttr>(kModelAttr))
     for (NamedAttribute attr : attrs) {
       StringRef key = attr.getName().getValue();
       if (auto text = dyn_cast<StringAttr>(attr.getValue()))
@@ -585,6 +590,8 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
       {"states", writeStates(module)},
       {"programs", std::move(programs)},
       {"plan", std::move(plan)}};
+  if (auto lora = module->getAttrOfType<StringAttr>(kLoraAttr))
+    program["lora"] = lora.getValue();
   if (record.linkBytesPerSecond > 0)
     program["link"] =
         Object{{"out_bytes_per_second", record.linkBytesPerSecond},

@@ -170,7 +170,7 @@ def require_equal_runs(what, log, saved, other_log, other_saved):
     if len(one) != len(other):
         fail(f"{what}: {len(one)} steps in {log} but {len(other)} in {other_log}")
     a, b = newest_checkpoint(saved), newest_checkpoint(other_saved)
-    for name in ("model.safetensors", "optimizer.safetensors"):
+    for name in ("model.safetensors", "adapter_model.safetensors", "optimizer.safetensors"):
         if (a / name).exists() != (b / name).exists():
             fail(f"{what}: only one of {a / name} and {b / name} exists")
         if (a / name).exists() and (a / name).read_bytes() != (b / name).read_bytes():

@@ -11,8 +11,8 @@ exact       the same program without it, to the last bit
 reordering  the same program without it, within rounding
 lossy       nothing: its gradients are estimates. Adding exact techniques does not change
             the bits of a lossy program
-program     nothing: other optimizers, dropout and clipping train differently, and bf16
-            rounds differently
+program     nothing: other optimizers, dropout, clipping and adapters train differently,
+            and bf16 rounds differently
 
 A program without its exact techniques is its *meaning*; programs with the same meaning have
 the same bits. Meanings are compared with the reference interpreter."""
@@ -56,6 +56,7 @@ ALL = [
     technique("unfused", "exact", "`--fuse=off`"),
     technique("bf16", "program", "`--precision=bf16`"),
     technique("micro-batches", "reordering", "`--microbatches=4`"),
+    technique("lora", "program", "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`"),
     technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
     technique("rmm", "lossy", "`--lossy=rmm:0.5`"),
     technique("dropout", "program", "`--dropout=0.1`"),
@@ -128,6 +129,7 @@ class Program:
         flags += [f"--precision={self.precision}", f"--optimizer={self.optimizer}"]
         flags += ["--clip=on" if has("clipping") else "--clip=off"]
         flags += ["--dropout=0.1"] if has("dropout") else []
+        flags += ["--lora=r=4,alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
         flags += ["--microbatches=4"] if has("micro-batches") else []
         flags += ["--fuse=off"] if has("unfused") else []
         flags += [f"--recompute={self.policy}"] if has("recompute") else []

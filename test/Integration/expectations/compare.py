@@ -43,7 +43,7 @@ class BadInput(Exception):
 
 def plain_name(name):
     """Returns the name in the model's file, without prefixes that writers add."""
-    for prefix in ("gradient:", "transformer."):
+    for prefix in ("gradient:", "base_model.model.", "transformer."):
         name = name.removeprefix(prefix)
     return name
 
@@ -80,12 +80,12 @@ def read_safetensors(path):
 
 
 def newest_model(path):
-    """Returns a file itself, or model.safetensors of a directory's last checkpoint."""
+    """Returns a file itself, or the model or adapter in a directory's last checkpoint."""
     path = pathlib.Path(path)
     if path.is_file():
         return path
     found = sorted(
-        path.rglob("model.safetensors"),
+        path.rglob("*model.safetensors"),
         key=lambda p: [int(n) for n in re.findall(r"\d+", str(p.relative_to(path)))],
     )
     if not found:
@@ -208,7 +208,8 @@ def main(argv):
         if arguments.log:
             compare_log(table, expected, arguments.log, arguments)
         if arguments.gradients:
-            file = path.parent.parent / "gradients" / (expected["model"] + ".json")
+            name = expected.get("gradients", expected["model"])
+            file = path.parent.parent / "gradients" / (name + ".json")
             gradients = json.loads(file.read_text())["gradients"]
             compare_tensors(
                 table,

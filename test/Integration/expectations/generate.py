@@ -7,7 +7,7 @@
 # ===-----------------------------------------------------------------------=== #
 """Trains small models with PyTorch in f64 and writes the expectations of tests.
 
-    generate.py [CASE...]          (default: every case; needs PyTorch)
+    generate.py [CASE...]          (default: every case; needs PyTorch, transformers and peft)
 
 Writes two kinds of files to the folder of this file. cases/CASE.json contains flags,
 per-step loss, gradient norm and learning rate, evaluation losses, digests of the final
@@ -18,6 +18,7 @@ s is sequence s * batch + j of the file, modulo the number of whole sequences in
 """
 
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -51,6 +52,7 @@ class Case:
     microbatches: tuple = (1,)  # All of these must give the same results.
     compare_weights: bool = True
     bf16: bool = False  # Tests also run the case in mixed precision.
+    lora: str = ""  # Options of adapters in kiln's format; PEFT computes the case.
 
 
 CASES = {
@@ -77,6 +79,11 @@ CASES = {
     "llama-gqa-sgd": Case("llama-gqa", optimizer="sgd", lr=0.1),
     "llama-tied-bias": Case("llama-tied-bias", microbatches=(1, 2), bf16=True),
     "llama-rope3": Case("llama-rope3", bf16=True),
+    "gpt2-lora": Case("gpt2-awkward", lora="r=4,alpha=6,targets=c_attn:c_proj", microbatches=(1, 2)),
+    "llama-lora": Case(
+        "llama-gqa", lora="r=3,alpha=5,targets=q_proj:k_proj:v_proj:o_proj:gate_proj:up_proj:down_proj"
+    ),
+    "llama-rslora": Case("llama-tied-bias", lora="r=4,alpha=6,targets=q_proj:v_proj,rslora=on"),
     "llama-padding": Case("llama-padding", microbatches=(1, 4)),
     "llama-padding-tied": Case("llama-padding-tied", microbatches=(1, 2), bf16=True),
 }
@@ -132,10 +139,62 @@ def load(config, dtype):
     return weights
 
 
-def evaluate(config, weights, tokens):
+def compute_in_f64(config):
+    """Replaces the parts of transformers' Llama that always compute in f32."""
+    from transformers.models.llama import modeling_llama as llama
+
+    def norm(self, x):
+        return self.weight * (x * (x.square().mean(-1, keepdim=True) + self.variance_epsilon).rsqrt())
+
+    def rotary(self, x, position_ids):
+        head = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+        frequencies = torch.tensor(reference.rope_frequencies(config, head), dtype=x.dtype)
+        angles = position_ids[..., None].to(x.dtype) * frequencies
+        angles = torch.cat((angles, angles), dim=-1)
+        return angles.cos(), angles.sin()
+
+    llama.LlamaRMSNorm.forward = norm
+    llama.LlamaRotaryEmbedding.forward = rotary
+
+
+def load_peft(case, config):
+    """Returns the factors of PEFT's adapters by their names in files, and the loss."""
+    import peft
+    import transformers
+
+    kinds = {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForCausalLM}
+    kind = kinds[config["model_type"]]
+    if config["model_type"] == "llama":
+        compute_in_f64(config)
+    settings = kind.config_class(**config, attn_implementation="sdpa")
+    base = kind(settings).double()
+    weights = {name: w.detach() for name, w in load(config, torch.float64).items()}
+    missing, unexpected = base.load_state_dict(weights, strict=False)
+    assert not unexpected and all("lm_head" in name for name in missing), (missing, unexpected)
+    base.tie_weights()
+    options = make_weights.lora_options(case.lora)
+    gpt2 = config["model_type"] == "gpt2"
+    model = peft.get_peft_model(base, peft.LoraConfig(**options, fan_in_fan_out=gpt2)).double()
+    factors = {}
+    for name, shape, part in make_weights.adapter_parameters(config, case.lora):
+        data = make_weights.values(name, part, math.prod(shape))
+        factor = model.get_parameter(name.replace("_A.", "_A.default.").replace("_B.", "_B.default."))
+        with torch.no_grad():
+            factor.copy_(torch.tensor(data, dtype=torch.float64).view(shape))
+        factors[name] = factor
+    trained = {id(w) for w in model.parameters() if w.requires_grad}
+    assert trained == {id(w) for w in factors.values()}
+
+    def loss(tokens, targets):
+        return reference.cross_entropy(model(tokens).logits, targets)
+
+    return factors, loss
+
+
+def evaluate(loss, tokens):
     with torch.no_grad():
         losses = [
-            reference.loss(config, weights, *batch_of(tokens, i)).item()
+            loss(*batch_of(tokens, i)).item()
             for i in range(VALIDATION_BATCHES)
         ]
     return sum(losses) / len(losses)
@@ -154,19 +213,23 @@ def train(case, mixed=False):
     Returns its expectation and the gradients of the first step.
     """
     config = json.loads((MODELS / case.model / "config.json").read_text())
-    weights = load(config, torch.float32 if mixed else torch.float64)
+    if case.lora:
+        weights, loss_of = load_peft(case, config)
+    else:
+        weights = load(config, torch.float32 if mixed else torch.float64)
+        loss_of = functools.partial(reference.loss, config, weights)
     train_tokens = make_weights.train_tokens(config)
     validation_tokens = make_weights.validation_tokens(config)
     optimizer = make_optimizer(case, weights)
     steps, gradients = [], {}
-    first_evaluation = evaluate(config, weights, validation_tokens)
+    first_evaluation = evaluate(loss_of, validation_tokens)
     for step in range(STEPS):
         rate = learning_rate(case, step)
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
-            loss = reference.loss(config, weights, *batch_of(train_tokens, step))
+            loss = loss_of(*batch_of(train_tokens, step))
         loss.backward()
         norm = math.sqrt(
             sum(w.grad.double().square().sum().item() for w in weights.values())
@@ -183,7 +246,7 @@ def train(case, mixed=False):
         "steps": steps,
         "evaluation": {
             "first": first_evaluation,
-            "last": evaluate(config, weights, validation_tokens),
+            "last": evaluate(loss_of, validation_tokens),
         },
         "weights": weights,
     }, gradients
@@ -219,6 +282,8 @@ def flags(case):
         f"--optimizer={case.optimizer}",
         f"--clip={'off' if case.clip < 0 else 'on'}",
     ]
+    if case.lora:
+        compile_flags.append(f"--lora={case.lora}")
     run_flags = [f"--steps={STEPS}", f"--lr={case.lr!r}"]
     run_flags.append(f"--val-batches={VALIDATION_BATCHES}")
     if case.schedule != "constant":
@@ -261,13 +326,16 @@ def main(names):
         result, gradients = train(case)
         weights = result.pop("weights")
         expectation = {"model": case.model, **flags(case), **result}
+        gradients_of = name if case.lora else case.model
+        if case.lora:
+            expectation |= {"lora": case.lora, "gradients": gradients_of}
         if case.bf16:
             expectation["pytorch_bf16_error"] = own_error(case, result, gradients)
         if case.compare_weights:
             expectation["weights"] = digests(weights, WEIGHT_SAMPLES)
         dump(HERE / "cases" / f"{name}.json", expectation)
         dump(
-            HERE / "gradients" / f"{case.model}.json",
+            HERE / "gradients" / f"{gradients_of}.json",
             {"gradients": digests(gradients, GRADIENT_SAMPLES)},
         )
         first, last = result["steps"][0], result["steps"][-1]

@@ -7,9 +7,10 @@
 # ===-----------------------------------------------------------------------=== #
 """Writes the weights and tokens that the expectations use.
 
-    make_weights.py MODEL_DIR OUT_DIR
+    make_weights.py MODEL_DIR OUT_DIR [LORA]
 
 Writes OUT_DIR/model.safetensors (f32), train.bin and validation.bin (llm.c token files).
+With LORA, the options of `kilnc --lora`, writes OUT_DIR/adapter, an adapter of PEFT.
 Every value is a function of its name and index that is computed with integers, so the files
 have the same bytes on all machines and need not be committed. Only the standard library is
 used, because tests run this script without PyTorch.
@@ -115,6 +116,43 @@ def parameters(config):
     return list(kinds[config["model_type"]](config))
 
 
+def lora_options(text):
+    """Parses r=N,alpha=X,targets=A:B[,rslora=on] to the members of adapter_config.json."""
+    options = dict(item.split("=") for item in text.split(","))
+    return {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "r": int(options["r"]),
+        "lora_alpha": float(options["alpha"]),
+        "target_modules": options["targets"].split(":"),
+        "use_rslora": options.get("rslora") == "on",
+    }
+
+
+def adapter_parameters(config, lora):
+    """Returns (name, shape, kind) of the factors of the adapters, as in PEFT's files."""
+    options = lora_options(lora)
+    for name, shape, _ in parameters(config):
+        layer = name.removesuffix(".weight")
+        if len(shape) != 2 or not any(
+            layer.endswith("." + target) for target in options["target_modules"]
+        ):
+            continue
+        inputs, outputs = shape if config["model_type"] == "gpt2" else reversed(shape)
+        prefix = "base_model.model." + layer
+        yield prefix + ".lora_A.weight", (options["r"], inputs), "weight"
+        yield prefix + ".lora_B.weight", (outputs, options["r"]), "weight"
+
+
+def write_adapter(out, config, lora):
+    out.mkdir(exist_ok=True)
+    (out / "adapter_config.json").write_text(json.dumps(lora_options(lora)))
+    write_safetensors(
+        out / "adapter_model.safetensors",
+        [(n, s, values(n, k, math.prod(s))) for n, s, k in adapter_parameters(config, lora)],
+    )
+
+
 def tokens(name, vocab, count):
     """Returns token ids in which small ids are more frequent, so rows of an embedding
     repeat."""
@@ -158,8 +196,8 @@ def write_tokens(path, ids):
 
 
 def main(arguments):
-    if len(arguments) != 2:
-        print("usage: make_weights.py MODEL_DIR OUT_DIR", file=sys.stderr)
+    if len(arguments) not in (2, 3):
+        print("usage: make_weights.py MODEL_DIR OUT_DIR [LORA]", file=sys.stderr)
         return 2
     config = json.loads((pathlib.Path(arguments[0]) / "config.json").read_text())
     out = pathlib.Path(arguments[1])
@@ -168,6 +206,8 @@ def main(arguments):
         out / "model.safetensors",
         [(n, s, values(n, k, math.prod(s))) for n, s, k in parameters(config)],
     )
+    if len(arguments) == 3:
+        write_adapter(out / "adapter", config, arguments[2])
     write_tokens(out / "train.bin", train_tokens(config))
     write_tokens(out / "validation.bin", validation_tokens(config))
     return 0

@@ -93,7 +93,11 @@ def run_once(case, name, arguments, work, microbatches, precision):
     }
     command += [f"--data={inputs / 'train.bin'}"]
     command += [f"--val-data={inputs / 'validation.bin'}"]
-    command += [f"--init={inputs / 'model.safetensors'}", *case["run_flags"]]
+    if "lora" in case:
+        command += [f"--adapter={inputs / 'adapter'}", f"--base={inputs / 'model.safetensors'}"]
+    else:
+        command += [f"--init={inputs / 'model.safetensors'}"]
+    command += case["run_flags"]
     command += [f"--{flag}={work / file}" for flag, file in outputs.items()]
     if run(command + arguments.run_flag):
         return 1
@@ -128,7 +132,8 @@ def main(argv):
     with tempfile.TemporaryDirectory() as temporary:
         work = pathlib.Path(arguments.work or temporary) / arguments.case
         shutil.rmtree(work, ignore_errors=True)
-        if make_weights.main([str(HERE.parent / "models" / case["model"]), str(work)]):
+        made = [str(HERE.parent / "models" / case["model"]), str(work)]
+        if make_weights.main(made + ([case["lora"]] if "lora" in case else [])):
             return 2
         codes = [
             run_once(case, arguments.case, arguments, work / f"{precision}-{n}", n, precision)

@@ -18,9 +18,11 @@
 #include "kiln/Abi/TrainingInfo.h"
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Support/ElementType.h"
+#include "kiln/Support/LoraConfig.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +64,16 @@ struct RoleInfo {
 /// element type or in another arena.
 enum class StateRole { Parameter, Buffer, Constant, Optimizer, Mirror };
 
+/// The role of a state in a low-rank adapter: the factor A of shape [r, inputs]
+/// or the factor B of shape [outputs, r] of the adapter of a weight.
+struct AdapterPart {
+  enum class Factor { A, B };
+  Factor factor = Factor::A;
+  std::string of; ///< Name of the state that stores the weight.
+  /// True if the weight has shape [inputs, outputs].
+  bool isTransposed = false;
+};
+
 /// A state holds a tensor or a shard of one. `shape` is the shape of the shard.
 struct StateInfo : ValueInfo {
   std::vector<int64_t> globalShape; ///< Shape of the complete tensor.
@@ -84,6 +96,8 @@ struct StateInfo : ValueInfo {
   /// otherwise empty.
   std::string slot;
   bool trainable = true;
+  /// Set if the state is part of an adapter.
+  std::optional<AdapterPart> adapter;
   /// False if no program writes the state. The state then keeps its initial
   /// values.
   bool written = true;
@@ -162,6 +176,8 @@ struct Description {
   ModelInfo model;
   BuildInfo build;
   abi::TrainingInfo training;
+  /// The options of the adapters that are trained; not set for other models.
+  std::optional<support::LoraConfig> lora;
   TargetInfo target;
   LinkInfo link;
   int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.

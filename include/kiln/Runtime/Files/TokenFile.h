@@ -41,7 +41,7 @@ struct TokenLayout {
 /// tokens in bytes. If B <= 64 * 4096, `hash` is the XXH3-128 of all B bytes.
 /// Otherwise, `hash` is the XXH3-128 of 64 samples of 4096 bytes: sample i < 63
 /// begins at byte i * floor((B - 4096) / 63) of the tokens, and sample 63 at
-/// byte B - 4096.
+/// byte B - 4096. The samples of a mask follow in the same way.
 struct DataIdentity {
   int64_t tokens = 0;
   int64_t bytesPerToken = 0;
@@ -61,6 +61,9 @@ struct DataIdentity {
 Result<TokenLayout> parseTokenLayout(std::string_view head, uint64_t fileBytes,
                                      const std::string &path);
 
+/// Target value that is excluded from the loss.
+inline constexpr int32_t ignoredTarget = -100;
+
 class TokenFile {
 public:
   /// Opens a token file. With `shuffleSeed`, each epoch visits the sequences in
@@ -69,10 +72,16 @@ public:
   static Result<TokenFile> open(const std::string &path, int64_t vocabulary,
                                 std::optional<uint64_t> shuffleSeed = {});
 
+  /// Opens a file with one byte per token. A token whose byte is 0 is not a
+  /// target: readSequence() sets the target to `ignoredTarget`. Fails if the
+  /// file does not have as many bytes as there are tokens.
+  Status openMask(const std::string &path);
+
   const std::string &path() const { return file_.path(); }
   int64_t tokens() const { return layout_.tokens; }
   /// Returns true if the tokens are the bytes of a text.
   bool holdsBytes() const { return layout_.bytesPerToken == 1; }
+  /// Identifies the tokens and the mask, if any.
   Result<DataIdentity> identity() const;
   /// Returns the number of sequences of this length in the file; 0 if the file
   /// is too short for one sequence.
@@ -94,10 +103,14 @@ public:
 private:
   TokenFile(support::InputFile file, TokenLayout layout, int64_t vocabulary,
             std::optional<uint64_t> shuffleSeed);
+  /// Applies the mask of the tokens [first, first + length) to their targets.
+  Status applyMask(int64_t first, int64_t length, int32_t *targets);
+
   support::InputFile file_;
   TokenLayout layout_;
   int64_t vocabulary_;
   std::optional<uint64_t> shuffleSeed_;
+  std::optional<support::InputFile> mask_;
   std::unique_ptr<unsigned char[]> buffer_;
 };
 

@@ -31,6 +31,10 @@ struct Options {
   // Data.
   std::string data;
   std::string valData;
+  /// Files with one byte per token of the data, 0 for a token that is not a
+  /// target; empty: all tokens are targets.
+  std::string lossMask;
+  std::string valLossMask;
   /// Safetensors file with the values of the inputs that the model declares.
   std::string inputs;
   /// Safetensors file with the values of the declared inputs for the validation
@@ -53,6 +57,13 @@ struct Options {
   /// Names of tensors in `init` that the model may leave unused.
   std::vector<std::string> initIgnore;
   bool fromScratch = false;
+  /// Directory of the adapter to start from; empty if not given.
+  std::string adapter;
+  /// File or directory with the weights of the base model of the adapter or of
+  /// the checkpoint; empty if not given.
+  std::string base;
+  /// Directory to which the model with merged adapters is written; empty: none.
+  std::string saveMerged;
 
   // Learning rate and clipping.
   ScheduleOptions schedule;

@@ -8,8 +8,10 @@
 #include "kiln/Dialect/Kiln/IR/KilnVendor.h"
 
 #include "kiln/Dialect/Kiln/IR/AttentionLibrary.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
+#include "kiln/Support/LoraConfig.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -69,6 +71,11 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
                       number.getInt() >= 1,
                   "a positive i64");
   }
+  if (key == "storage") {
+    auto type = dyn_cast<TypeAttr>(entry.getValue());
+    return expect(type && findElementType(type.getValue()),
+                  "an element type that kiln stores");
+  }
   if (key == "files") {
     // Reject paths, because files are read only from the directory of the
     // model.
@@ -95,7 +102,7 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
   return op->emitOpError("kiln.model has an unknown entry '")
          << key
          << "', expected type, name, vocab_size, batch, sequence_length, "
-            "has_weights, files or unused_tensors";
+            "has_weights, storage, files or unused_tensors";
 }
 
 /// Checks `kiln.target` against the registered targets if the tool has
@@ -172,7 +179,7 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     return refuse("the value must be a string, and only a program may have "
                   "this attribute");
   }
-  if (attribute.getName() == "kiln.model") {
+  if (attribute.getName() == kModelAttr) {
     auto model = dyn_cast<DictionaryAttr>(attribute.getValue());
     if (!isa<ModuleOp>(op))
       return op->emitOpError(
@@ -227,6 +234,15 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return refuse("the value must be an array of #kiln.encoded, and only a "
                   "module may have this attribute");
+  }
+  if (attribute.getName() == kLoraAttr) {
+    auto options = dyn_cast<StringAttr>(attribute.getValue());
+    if (isa<ModuleOp>(op) && options &&
+        support::parseLoraOptions(options.getValue()).ok())
+      return success();
+    return refuse("the value must be a string with the options of low-rank "
+                  "adapters, such as \"r=8,alpha=16\", and only a module may "
+                  "have this attribute");
   }
   if (attribute.getName() == kTargetAttr)
     return verifyTarget(op, attribute.getValue(),

@@ -112,7 +112,41 @@ LogicalResult StateOp::verify() {
   return success();
 }
 
+/// Checks C5: a factor of an adapter has the shape [r, inputs] or [outputs, r]
+/// for the inputs and outputs of its weight.
+static LogicalResult checkAdapter(StateOp state,
+                                  SymbolTableCollection &tables) {
+  AdapterAttr adapter = state.getAdapterAttr();
+  if (!adapter)
+    return success();
+  auto weight =
+      tables.lookupNearestSymbolFrom<StateOp>(state, adapter.getBase());
+  if (!weight || weight.getRole() != Role::Parameter || weight.getAdapter() ||
+      state.getRole() != Role::Parameter ||
+      weight.getTensorType().getRank() != 2)
+    return state.emitOpError("adapts ")
+           << adapter.getBase()
+           << ", expected both to be parameters, and the second to be a matrix "
+              "without 'adapter'";
+  if (!state->getParentOp()->hasAttr(kLoraAttr))
+    return state.emitOpError("has an adapter, expected the attribute '")
+           << kLoraAttr << "' of the module with the options of its adapters";
+  bool isA = adapter.getFactor() == Factor::A;
+  bool isRows = isA == adapter.getTransposed();
+  int64_t size = weight.getTensorType().getDimSize(isRows ? 0 : 1);
+  RankedTensorType type = state.getTensorType();
+  if (type.getRank() == 2 && type.getDimSize(isA ? 1 : 0) == size)
+    return success();
+  return state.emitOpError("has type ")
+         << type << ", expected a matrix with " << size
+         << (isA ? " columns, one for each input of "
+                 : " rows, one for each output of ")
+         << adapter.getBase();
+}
+
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (failed(checkAdapter(*this, tables)))
+    return failure();
   if (!getOf())
     return success();
   auto parameter = tables.lookupNearestSymbolFrom<StateOp>(*this, getOfAttr());

@@ -208,7 +208,7 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
       FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
       builder.getStringAttr(slot),
       /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
-      /*frozen=*/UnitAttr());
+      /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr());
   symbols.insert(state);
   return state;
 }

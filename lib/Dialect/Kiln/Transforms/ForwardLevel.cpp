@@ -373,7 +373,7 @@ LogicalResult ForwardVerifier::checkModel() {
   if (!vocabulary)
     return program.emitOpError(
         "has no embedding and no loss, so its vocabulary size is unknown");
-  auto model = module->getAttrOfType<DictionaryAttr>("kiln.model");
+  auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr);
   if (!model)
     return success();
   auto said = [&](StringRef key) {

@@ -381,7 +381,7 @@ void StateOffloader::addMirrors() {
         FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
         /*slot=*/StringAttr(), /*source=*/StringAttr(),
         /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
-        /*frozen=*/UnitAttr());
+        /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr());
     // If the model already has a state with the symbol of the mirror, insert()
     // renames the mirror.
     StringAttr name = symbols.insert(mirror);

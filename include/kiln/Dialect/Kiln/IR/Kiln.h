@@ -168,6 +168,13 @@ inline constexpr llvm::StringLiteral kPlanAttr = "kiln.plan";
 /// Module attribute with the residuals that are stored encoded (EncodedAttr).
 inline constexpr llvm::StringLiteral kEncodedAttr = "kiln.encoded";
 
+/// Module attribute with the facts of the source model (DictionaryAttr).
+inline constexpr llvm::StringLiteral kModelAttr = "kiln.model";
+
+/// Module attribute of a model with low-rank adapters: their options, as
+/// support::loraOptions() writes them (StringAttr).
+inline constexpr llvm::StringLiteral kLoraAttr = "kiln.lora";
+
 /// Attribute of a program argument: the role of the argument (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
 

@@ -152,6 +152,26 @@ def Kiln_LayerAttr : AttrDef<Kiln_Dialect, "Layer"> {
   let genVerifyDecl = 1;
 }
 
+def Kiln_Factor : Kiln_Enum<"Factor", "the factor of a low-rank adapter", [
+  I32EnumAttrCase<"A", 0, "a">,      // [r, inputs]
+  I32EnumAttrCase<"B", 1, "b">]>;    // [outputs, r]
+
+def Kiln_AdapterAttr : AttrDef<Kiln_Dialect, "Adapter"> {
+  let mnemonic = "adapter";
+  let summary = "a factor of the low-rank adapter of a weight";
+  let description = [{
+    The attribute `adapter` of a `kiln.state`. The adapter of the weight `of` adds
+    s * B A to the weight, where s is the scale in the attribute `kiln.lora` of the
+    module. A has shape [r, inputs] and B has shape [outputs, r]. If the adapter is
+    `transposed`, the weight is stored as [inputs, outputs].
+
+    Example: `#kiln.adapter<a of @h.0.attn.c_attn.weight, transposed = true>`
+  }];
+  let parameters = (ins EnumParameter<Kiln_Factor>:$factor, "::mlir::FlatSymbolRefAttr":$base,
+                        DefaultValuedParameter<"bool", "false">:$transposed);
+  let assemblyFormat = "`<` $factor `of` $base (`,` `transposed` `=` $transposed^)? `>`";
+}
+
 def Kiln_NormalAttr : Kiln_Attr<"Normal", "normal"> {
   let summary = "initial values drawn from a normal distribution";
   let description = [{

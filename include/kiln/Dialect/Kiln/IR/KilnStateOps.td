@@ -27,7 +27,9 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
 
     `source` is the name of the tensor in the model's weight files, and `aliases`
     are alternative names. `copies` are the names under which such files repeat
-    the tensor because weights are tied. A `frozen` state has no gradient.
+    the tensor because weights are tied. A `frozen` state has no gradient. A state
+    with `adapter` is a factor of the low-rank adapter of another parameter, whose
+    shape determines one of its dimensions (C5).
 
     The numbers in `init` are finite, and a rotary table has one column per
     frequency (C3). A state of integers is initialized with one integer and is not
@@ -37,9 +39,14 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Kiln_StateTensor>:$type, Kiln_RoleAttr:$role, AnyAttr:$init,
     OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<StrArrayAttr>:$copies,
-    UnitAttr:$frozen);
+    UnitAttr:$frozen, OptionalAttr<Kiln_AdapterAttr>:$adapter);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type, "::kiln::Role":$role,
+                                 "::mlir::Attribute":$init), [{
+    build($_builder, $_state, name, type, role, init, /*of=*/{}, /*slot=*/{}, /*source=*/{}, /*aliases=*/{},
+          /*copies=*/{}, /*frozen=*/false, /*adapter=*/{});
+  }]>];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
     bool isTrainable() { return getRole() == ::kiln::Role::Parameter && !getFrozen(); }

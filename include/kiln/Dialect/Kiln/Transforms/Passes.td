@@ -10,6 +10,35 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AddLora : Pass<"kiln-add-lora", "::mlir::ModuleOp"> {
+  let summary = "Freeze a model and train low-rank adapters of its linear layers";
+  let description = [{
+    Implements LoRA (arXiv 2106.09685). Every parameter of the model is frozen. A
+    linear layer is a matmul of a value and a parameter that it reads. Each linear
+    layer that `lora` selects gets two trainable states: A of shape [r, inputs],
+    drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)), and B of shape [outputs, r],
+    which is zero. A weight that several matmuls read has one adapter. The layer
+    computes
+
+    ```
+    %y = kiln.matmul %x, %w          %d = kiln.dropout %x, %rng                  // only with dropout
+                                     %p = kiln.matmul %d, %a trans_b
+                              ->     %s = kiln.scale %p by alpha / r
+                                     %l = kiln.matmul %s, %b trans_b
+                                     %y = kiln.matmul %x, %w accumulate %l
+    ```
+
+    A target is the last part of the name of a layer, such as `c_attn`, or
+    `all-linear`. Without targets, those that PEFT uses for the type of the model
+    are selected. A target that selects no layer is an error. The states have the
+    names that PEFT gives them. The attribute `kiln.lora` of the module has the
+    options and the selected targets. Runs on the forward level.
+  }];
+  let options = [Option<"lora", "lora", "std::string", "\"\"",
+    "options as in kilnc --lora: r=8,alpha=16,targets=c_attn:c_proj,dropout=0.05,rslora=on; empty: none">];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
 def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
   let summary = "Run the forward program in mixed precision";
   let description = [{
@@ -28,6 +57,24 @@ def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32 or bf16">];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def NarrowFrozenStates : Pass<"kiln-narrow-frozen-states", "::mlir::ModuleOp"> {
+  let summary = "Store frozen parameters in the type of the weight files";
+  let description = [{
+    The attribute `kiln.model` of the module may have an entry `storage`, the type in
+    which the weight files of the model store its parameters. A frozen parameter of a
+    wider type gets this type, so that no wider copy of it exists. Its values do not
+    change, since the file has no others. Casts of the parameter read the new type;
+    an embedding looks up narrow rows; other readers get a cast. Runs after
+    kiln-set-precision, which decides which readers read casts.
+
+    ```
+    %w = kiln.read @w : tensor<4x8xf32>
+    %c = kiln.cast %w : tensor<4x8xf32> to tensor<4x8xbf16>   ->   %c = kiln.read @w : tensor<4x8xbf16>
+    ```
+  }];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 

@@ -1,0 +1,81 @@
+//===- LoraConfig.h - Options of low-rank adapters --------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The options of LoRA (arXiv 2106.09685), which adds alpha / r * (x A^T) B^T to
+// the result of a linear layer. A has shape [r, inputs] and B [outputs, r].
+//
+// The options have two text forms: the value of `kilnc --lora`, which the
+// compiler also passes to its passes and to executables, and the file
+// adapter_config.json of PEFT, with which saved adapters are described.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_SUPPORT_LORACONFIG_H
+#define KILN_SUPPORT_LORACONFIG_H
+
+#include "kiln/Support/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::support {
+
+/// Names of the files of an adapter in PEFT's format.
+inline constexpr const char *adapterConfigFile = "adapter_config.json";
+inline constexpr const char *adapterWeightsFile = "adapter_model.safetensors";
+
+/// The target that selects every linear layer except the classifier.
+inline constexpr const char *allLinear = "all-linear";
+
+struct LoraConfig {
+  int64_t rank = 8;
+  double alpha = 8;
+  /// Probability of the dropout of the input of A.
+  double dropout = 0;
+  /// The layers that get an adapter: names or last components of names, or only
+  /// `allLinear`. Empty: the targets that PEFT uses for the type of the model.
+  std::vector<std::string> targets;
+  /// Scales by alpha / sqrt(r) instead of alpha / r (rsLoRA, arXiv 2312.03732).
+  bool rankStabilized = false;
+
+  double scale() const;
+  bool isAllLinear() const {
+    return targets.size() == 1 && targets.front() == allLinear;
+  }
+};
+
+/// Parses a list such as "r=8,alpha=16,targets=c_attn:c_proj,dropout=0.05".
+/// `rslora=on` selects rsLoRA. Every item is optional, and "default" is the
+/// list without items. Errors have the exit code Usage and begin with the item.
+Result<LoraConfig> parseLoraOptions(std::string_view text);
+
+/// Returns the options as text that parseLoraOptions() accepts.
+std::string loraOptions(const LoraConfig &config);
+
+/// Parses adapter_config.json. Fails if the file selects a variant of LoRA that
+/// kiln does not have. `source` names the file in messages.
+Result<LoraConfig> parseAdapterConfig(std::string_view json,
+                                      const std::string &source);
+
+/// Returns the contents of adapter_config.json. `base` is the name or path of
+/// the base model. `fanInFanOut` is true if the adapted weights are stored as
+/// [inputs, outputs].
+std::string adapterConfig(const LoraConfig &config, const std::string &base,
+                          bool fanInFanOut);
+
+/// Returns the targets that PEFT uses by default for a model type of
+/// config.json, or an empty list for an unknown type.
+std::vector<std::string> defaultLoraTargets(std::string_view modelType);
+
+/// Returns true if `target` is the name of a layer or ends it after a dot.
+bool isLoraTarget(std::string_view layer, std::string_view target);
+
+} // namespace kiln::support
+
+#endif // KILN_SUPPORT_LORACONFIG_H

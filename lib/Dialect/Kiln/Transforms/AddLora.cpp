@@ -1,0 +1,297 @@
+//===- AddLora.cpp - Low-rank adapters of linear layers -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The base of an adapter and the adapter are added by the GEMM of the base: its
+// `accumulate` operand is the result of the adapter. The scale is applied to
+// the [tokens, r] result of A, because it is the smallest tensor of the chain.
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Dialect/Kiln/Transforms/Levels.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Support/LoraConfig.h"
+#include "kiln/Support/Messages.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+
+namespace kiln {
+#define GEN_PASS_DEF_ADDLORA
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+using support::LoraConfig;
+
+/// The suffix of the name of a weight after the name of its layer.
+static constexpr StringLiteral kWeightSuffix = ".weight";
+/// The prefix that PEFT adds to the names of the base model's layers.
+static constexpr StringLiteral kPeftPrefix = "base_model.model.";
+
+/// Returns the name of the layer that a weight belongs to.
+static StringRef layerOf(StringRef weight) {
+  weight.consume_back(kWeightSuffix);
+  return weight;
+}
+
+/// Returns the name of a state in the files of the model.
+static StringRef sourceOf(StateOp state) {
+  return state.getSource().value_or(state.getSymName());
+}
+
+namespace {
+
+/// A weight and the matmuls that multiply by it.
+struct Linear {
+  StateOp weight;
+  /// True if the weight is stored as [inputs, outputs].
+  bool isTransposed = false;
+  SmallVector<MatmulOp, 1> matmuls;
+
+  StringRef layer() { return layerOf(sourceOf(weight)); }
+  int64_t inputs() {
+    return weight.getTensorType().getDimSize(isTransposed ? 0 : 1);
+  }
+  int64_t outputs() {
+    return weight.getTensorType().getDimSize(isTransposed ? 1 : 0);
+  }
+};
+
+struct AddLoraPass : kiln::impl::AddLoraBase<AddLoraPass> {
+  using AddLoraBase::AddLoraBase;
+
+  void runOnOperation() override {
+    if (lora.empty())
+      return;
+    if (failed(run()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult run();
+  LogicalResult findLinears();
+  LogicalResult chooseTargets();
+  std::string adaptableNames();
+  FailureOr<SmallVector<Linear *>> selectLinears();
+  LogicalResult adapt(Linear &linear);
+  StateOp addFactor(Linear &linear, Factor factor);
+  void adapt(MatmulOp matmul, StateOp a, StateOp b);
+
+  LoraConfig config;
+  ProgramOp forward;
+  SymbolTable *symbols = nullptr;
+  SmallVector<Linear> linears;
+  int64_t nextKey = 0;
+};
+
+} // namespace
+
+/// Finds the linear layers. A parameter that is read in two layouts is an
+/// error, because an adapter has one layout.
+LogicalResult AddLoraPass::findLinears() {
+  llvm::SmallMapVector<Operation *, Linear, 16> found;
+  for (MatmulOp matmul : forward.getBlock().getOps<MatmulOp>()) {
+    auto read = matmul.getB().getDefiningOp<ReadOp>();
+    if (!read || matmul.getTransA() ||
+        tensorTypeOf(matmul.getB()).getRank() != 2)
+      continue;
+    auto weight = symbols->lookup<StateOp>(read.getState());
+    if (weight.getRole() != Role::Parameter)
+      continue;
+    Linear &linear = found[weight];
+    bool isTransposed = !matmul.getTransB();
+    if (!linear.matmuls.empty() && linear.isTransposed != isTransposed)
+      return matmul.emitOpError("multiplies by ")
+             << read.getState()
+             << " in another layout than a previous matmul, so that the layer "
+                "cannot have a low-rank adapter";
+    linear.weight = weight;
+    linear.isTransposed = isTransposed;
+    linear.matmuls.push_back(matmul);
+  }
+  for (auto &[weight, linear] : found)
+    linears.push_back(linear);
+  return success();
+}
+
+/// Returns the last parts of the names of all linear layers, for messages.
+std::string AddLoraPass::adaptableNames() {
+  SmallVector<std::string> names;
+  for (Linear &linear : linears) {
+    std::string name = linear.layer().rsplit('.').second.str();
+    if (name.empty())
+      name = linear.layer().str();
+    if (!llvm::is_contained(names, name))
+      names.push_back(name);
+  }
+  return llvm::join(names, ", ");
+}
+
+/// Chooses the default targets if none are given.
+LogicalResult AddLoraPass::chooseTargets() {
+  if (!config.targets.empty())
+    return success();
+  auto model = getOperation()->getAttrOfType<DictionaryAttr>(kModelAttr);
+  auto type = model ? model.getAs<StringAttr>("type") : StringAttr();
+  if (type)
+    config.targets = support::defaultLoraTargets(type.getValue());
+  if (config.targets.empty())
+    return getOperation().emitError()
+           << "--lora has no targets, and there is no default for this model: "
+              "expected targets=all-linear or some of "
+           << adaptableNames() << ", separated by colons";
+  return success();
+}
+
+FailureOr<SmallVector<Linear *>> AddLoraPass::selectLinears() {
+  SmallVector<Linear *> selected;
+  SmallVector<bool> isUsed(config.targets.size());
+  for (Linear &linear : linears) {
+    bool matches = config.isAllLinear();
+    for (auto [i, target] : llvm::enumerate(config.targets))
+      if (support::isLoraTarget(linear.layer(), target))
+        matches = isUsed[i] = true;
+    if (matches)
+      selected.push_back(&linear);
+  }
+  if (!config.isAllLinear())
+    for (auto [target, used] : llvm::zip(config.targets, isUsed))
+      if (!used)
+        return getOperation().emitError()
+               << "--lora: no linear layer is named "
+               << support::inQuotes(target, 60)
+               << ", expected all-linear or some of " << adaptableNames();
+  if (selected.empty())
+    return getOperation().emitError("--lora: the model has no linear layer");
+  for (Linear *linear : selected)
+    if (int64_t most = std::min(linear->inputs(), linear->outputs());
+        config.rank > most)
+      return getOperation().emitError()
+             << "--lora: r is " << config.rank << ", but the weight of "
+             << support::inQuotes(linear->layer().str()) << " is a matrix of "
+             << linear->outputs() << " outputs and " << linear->inputs()
+             << " inputs: expected at most " << most;
+  return selected;
+}
+
+/// Declares a factor of the adapter of a layer.
+StateOp AddLoraPass::addFactor(Linear &linear, Factor factor) {
+  MLIRContext *context = &getContext();
+  bool isA = factor == Factor::A;
+  StateOp weight = linear.weight;
+  std::string suffix = isA ? ".lora_A.weight" : ".lora_B.weight";
+  SmallVector<int64_t> shape = {config.rank, linear.inputs()};
+  Attribute init;
+  if (isA) {
+    double bound = 1 / std::sqrt(double(linear.inputs()));
+    init = UniformAttr::get(context, -bound, bound);
+  } else {
+    shape = {linear.outputs(), config.rank};
+    init = SplatAttr::get(context, 0.0);
+  }
+  OpBuilder builder(context);
+  std::string name = (layerOf(weight.getSymName()) + suffix).str();
+  auto source = StringAttr::get(context, kPeftPrefix + linear.layer() + suffix);
+  auto loc = NameLoc::get(StringAttr::get(context, name));
+  auto state = StateOp::create(
+      builder, loc, name,
+      RankedTensorType::get(shape, weight.getTensorType().getElementType()),
+      Role::Parameter, init, /*of=*/{}, /*slot=*/{}, source, /*aliases=*/{},
+      /*copies=*/{}, /*frozen=*/false,
+      AdapterAttr::get(context, factor,
+                       FlatSymbolRefAttr::get(weight.getSymNameAttr()),
+                       linear.isTransposed));
+  symbols->insert(state, Block::iterator(forward));
+  return state;
+}
+
+/// Adds the result of the adapter to the result of a matmul.
+void AddLoraPass::adapt(MatmulOp matmul, StateOp a, StateOp b) {
+  LayerListener listener(getLayer(matmul));
+  OpBuilder builder(matmul->getContext(), &listener);
+  builder.setInsertionPoint(matmul);
+  auto locOf = [](StateOp state) {
+    return NameLoc::get(
+        StringAttr::get(state.getContext(), layerOf(state.getSymName())));
+  };
+  auto multiply = [&](Value x, StateOp factor, Value addend = {}) -> Value {
+    Location loc = locOf(factor);
+    // A read belongs to no layer, because several layers may share a state.
+    auto read =
+        ReadOp::create(builder, loc, factor.getType(), factor.getSymName());
+    setLayer(read, LayerAttr());
+    auto type = tensorTypeOf(x).clone(
+        {tensorTypeOf(x).getDimSize(0), factor.getTensorType().getDimSize(0)});
+    return MatmulOp::create(builder, loc, type, x, read, addend,
+                            /*trans_a=*/false, /*trans_b=*/true,
+                            /*grid=*/DenseI64ArrayAttr());
+  };
+  Value x = matmul.getA();
+  if (config.dropout > 0) {
+    int64_t sequences =
+        tensorTypeOf(forward.getInput(InputRole::Tokens)).getDimSize(0);
+    x = DropoutOp::create(builder, locOf(a), x.getType(), x,
+                          forward.getInput(InputRole::Rng),
+                          llvm::APFloat(config.dropout), nextKey++, sequences);
+  }
+  Value small = multiply(x, a);
+  small = ScaleOp::create(builder, locOf(a), small.getType(), small,
+                          llvm::APFloat(config.scale()));
+  // If the model already adds a value in this matmul, the adapter adds it.
+  matmul.getAccumulateMutable().assign(
+      multiply(small, b, matmul.getAccumulate()));
+}
+
+LogicalResult AddLoraPass::adapt(Linear &linear) {
+  StateOp a = addFactor(linear, Factor::A), b = addFactor(linear, Factor::B);
+  for (MatmulOp matmul : linear.matmuls)
+    adapt(matmul, a, b);
+  return success();
+}
+
+LogicalResult AddLoraPass::run() {
+  ModuleOp module = getOperation();
+  auto parsed = support::parseLoraOptions(lora);
+  if (!parsed.ok())
+    return module.emitError() << "--lora: " << parsed.status().message();
+  config = *parsed;
+  FailureOr<ProgramOp> found = findForward(module);
+  if (failed(found))
+    return failure();
+  forward = *found;
+  SymbolTable table(module);
+  symbols = &table;
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getAdapter())
+      return state.emitError("--lora: the model has adapters");
+  if (failed(findLinears()) || failed(chooseTargets()))
+    return failure();
+  FailureOr<SmallVector<Linear *>> selected = selectLinears();
+  if (failed(selected))
+    return failure();
+  if (config.dropout > 0 && !forward.getInput(InputRole::Rng))
+    return forward.emitError("--lora: dropout needs the input 'rng', and the "
+                             "program has none");
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getRole() == Role::Parameter)
+      state.setFrozen(true);
+  // Random ops with equal keys would have equal masks.
+  forward.walk([&](Operation *op) {
+    if (auto key = op->getAttrOfType<IntegerAttr>("key"))
+      nextKey = std::max(nextKey, key.getInt() + 1);
+  });
+  for (Linear *linear : *selected)
+    if (failed(adapt(*linear)))
+      return failure();
+  module->setAttr(kLoraAttr, StringAttr::get(module.getContext(),
+                                             support::loraOptions(config)));
+  return success();
+}

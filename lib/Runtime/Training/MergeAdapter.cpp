@@ -1,0 +1,196 @@
+//===- MergeAdapter.cpp - Weights with merged adapters --------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Adapter.h"
+
+#include "States.h"
+#include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Messages.h"
+#include "kiln/Support/OutputPath.h"
+#include "kiln/Support/Posix.h"
+#include "kiln/Support/Process.h"
+#include "kiln/Support/SafeTensors.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace kiln::support;
+
+namespace kiln::runtime {
+
+namespace {
+
+/// The factors of the adapter of a weight, as f64.
+struct Factors {
+  std::vector<double> a; ///< [r, inputs]
+  std::vector<double> b; ///< [outputs, r]
+  bool isTransposed = false;
+};
+
+} // namespace
+
+/// Approximate number of elements of a weight that are merged at a time.
+static constexpr int64_t blockElements = 1 << 22;
+
+Status tryMergedDirectory(const std::string &directory) {
+  std::error_code error;
+  std::filesystem::file_status kind = std::filesystem::status(directory, error);
+  if (std::filesystem::exists(kind) &&
+      (!std::filesystem::is_directory(kind) ||
+       !std::filesystem::is_empty(directory, error) || error))
+    return Status(ExitCode::Usage,
+                  "--save-merged=" + directory +
+                      " exists and is not an empty directory; choose another "
+                      "name");
+  Result<bool> created = makeDirectory(directory);
+  if (!created.ok())
+    return created.status();
+  if (*created)
+    (void)::rmdir(directory.c_str());
+  return Status();
+}
+
+static Status readWide(Engine &engine, size_t index,
+                       std::vector<double> &values) {
+  const StateInfo &state = engine.description().states[index];
+  values.resize(size_t(state.elements()));
+  return engine.accessState(index, HostAccess::Read, [&](const char *data) {
+    convertElements(state.type, data, ElementType::F64, values.data(),
+                    state.elements());
+    return Status();
+  });
+}
+
+/// Reads the factors of all adapters, by the name of the adapted weight.
+static Status readFactors(Engine &engine,
+                          std::map<std::string, Factors> &factors) {
+  const std::vector<StateInfo> &states = engine.description().states;
+  for (size_t index : adapterStates(engine.description())) {
+    const AdapterPart &part = *states[index].adapter;
+    Factors &entry = factors[part.of];
+    entry.isTransposed = part.isTransposed;
+    Status status =
+        readWide(engine, index,
+                 part.factor == AdapterPart::Factor::A ? entry.a : entry.b);
+    if (!status.ok())
+      return status;
+  }
+  return Status();
+}
+
+/// Adds scale * B A to the rows [first, last) of a weight with `columns`
+/// columns. `rows` points to the first of these rows.
+static void addAdapter(const Factors &factors, int64_t rank, double scale,
+                       int64_t first, int64_t last, int64_t columns,
+                       double *rows) {
+  const double *a = factors.a.data(), *b = factors.b.data();
+  for (int64_t row = first; row < last; ++row) {
+    double *w = rows + (row - first) * columns;
+    for (int64_t k = 0; k < rank; ++k) {
+      if (factors.isTransposed) {
+        // The row is an input, and the columns are outputs.
+        double factor = scale * a[k * (factors.a.size() / rank) + row];
+        for (int64_t column = 0; column < columns; ++column)
+          w[column] += factor * b[column * rank + k];
+      } else {
+        double factor = scale * b[row * rank + k];
+        const double *inputs = a + k * columns;
+        for (int64_t column = 0; column < columns; ++column)
+          w[column] += factor * inputs[column];
+      }
+    }
+  }
+}
+
+/// Writes a weight with its adapter.
+static Status writeMerged(Engine &engine, const StateInfo &state,
+                          const Factors &factors, const char *data,
+                          SafeTensorsWriter &writer) {
+  const LoraConfig &lora = *engine.description().lora;
+  int64_t rows = state.shape[0], columns = state.shape[1];
+  int64_t rowBytes = bytesOf(state.type, columns);
+  int64_t perBlock = std::max<int64_t>(blockElements / columns, 1);
+  std::vector<double> wide(size_t(std::min(perBlock, rows) * columns));
+  std::vector<char> narrow(size_t(std::min(perBlock, rows) * rowBytes));
+  for (int64_t first = 0; first < rows; first += perBlock) {
+    int64_t count = std::min(perBlock, rows - first);
+    if (Status status = checkStop(); !status.ok())
+      return status;
+    engine.forEachPart(count, [&](int64_t begin, int64_t end) {
+      double *block = wide.data() + begin * columns;
+      int64_t elements = (end - begin) * columns;
+      convertElements(state.type, data + (first + begin) * rowBytes,
+                      ElementType::F64, block, elements);
+      addAdapter(factors, lora.rank, lora.scale(), first + begin, first + end,
+                 columns, block);
+      convertElements(ElementType::F64, block, state.type,
+                      narrow.data() + begin * rowBytes, elements);
+    });
+    Status status = writer.write(narrow.data(), uint64_t(count * rowBytes));
+    if (!status.ok())
+      return status;
+  }
+  return Status();
+}
+
+static Status writeWeights(Engine &engine, const std::string &path) {
+  const std::vector<StateInfo> &states = engine.description().states;
+  std::map<std::string, Factors> factors;
+  if (Status status = readFactors(engine, factors); !status.ok())
+    return status;
+  std::vector<size_t> indexes;
+  std::vector<TensorDeclaration> tensors;
+  for (size_t i = 0; i < states.size(); ++i)
+    if (isWeight(states[i])) {
+      indexes.push_back(i);
+      tensors.push_back(
+          {states[i].sourceName, states[i].type, states[i].shape});
+    }
+  Result<SafeTensorsWriter> writer =
+      SafeTensorsWriter::create(path, std::move(tensors));
+  if (!writer.ok())
+    return writer.status();
+  for (size_t i : indexes) {
+    auto adapter = factors.find(states[i].name);
+    Status status =
+        engine.accessState(i, HostAccess::Read, [&](const char *data) {
+          return adapter == factors.end()
+                     ? writer->write(data, uint64_t(states[i].bytes()))
+                     : writeMerged(engine, states[i], adapter->second, data,
+                                   *writer);
+        });
+    if (!status.ok())
+      return status;
+  }
+  return writer->finish();
+}
+
+Status saveMerged(Engine &engine, const std::string &directory) {
+  std::string staging = directory + ".tmp-" + std::to_string(::getpid());
+  if (::mkdir(staging.c_str(), 0777) != 0)
+    return Status::error("cannot create '" + staging +
+                         "': " + errnoText(errno));
+  Status status = writeWeights(engine, staging + "/model.safetensors");
+  for (const EmbeddedFile &file : engine.description().model.files)
+    if (status.ok())
+      status = writeFile(staging + "/" + file.name, file.bytes);
+  // A rename replaces an empty directory.
+  if (status.ok() && ::rename(staging.c_str(), directory.c_str()) != 0)
+    status = Status::error("cannot rename '" + staging + "' to '" + directory +
+                           "': " + errnoText(errno));
+  if (!status.ok()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(staging, ignored);
+  }
+  return status;
+}
+
+} // namespace kiln::runtime

@@ -1,0 +1,43 @@
+// RUN: split-file %s %t
+// RUN: not kiln-opt %t/model.mlir --kiln-add-lora=lora=r=2 2>&1 | FileCheck %s --check-prefix=DEFAULT
+// RUN: not kiln-opt %t/model.mlir --kiln-add-lora=lora=targets=q_proj 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not kiln-opt %t/model.mlir --kiln-add-lora=lora=targets=up:table 2>&1 | FileCheck %s --check-prefix=HEAD
+// RUN: not kiln-opt %t/model.mlir --kiln-add-lora=lora=r=7,targets=up 2>&1 | FileCheck %s --check-prefix=RANK
+// RUN: not kiln-opt %t/model.mlir --kiln-add-lora=lora=r=0 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not kiln-opt %t/model.mlir --kiln-add-lora=lora=r=1,targets=up,dropout=0.5 2>&1 | FileCheck %s --check-prefix=RNG
+// RUN: not kiln-opt %t/twice.mlir 2>&1 | FileCheck %s --check-prefix=SHAPE
+// RUN: not kiln-opt %t/alone.mlir 2>&1 | FileCheck %s --check-prefix=ALONE
+
+// DEFAULT: error: --lora has no targets, and there is no default for this model: expected targets=all-linear or some of up, down, separated by colons
+// NAME: error: --lora: no linear layer is named 'q_proj', expected all-linear or some of up, down
+// HEAD: error: --lora: no linear layer is named 'table', expected all-linear or some of up, down
+// RANK: error: --lora: r is 7, but the weight of 'h.0.up' is a matrix of 6 outputs and 8 inputs: expected at most 6
+// ZERO: error: --lora: r is 0, expected a positive number
+// RNG: error: --lora: dropout needs the input 'rng', and the program has none
+// SHAPE: error: {{.*}}has type 'tensor<2x7xf32>', expected a matrix with 6 columns, one for each input of @w
+// ALONE: error: {{.*}}has an adapter, expected the attribute 'kiln.lora' of the module with the options of its adapters
+
+//--- model.mlir
+kiln.state @table : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @h.0.up.weight : tensor<8x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @down.weight : tensor<8x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets: tensor<2x4xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %table = kiln.read @table : tensor<16x8xf32>
+  %x = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
+  %up = kiln.read @h.0.up.weight : tensor<8x6xf32>
+  %u = kiln.matmul %x, %up : (tensor<8x8xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+  %down = kiln.read @down.weight : tensor<8x6xf32>
+  %d = kiln.matmul %u, %down trans_b : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x8xf32>
+  %loss = kiln.linear_cross_entropy %d, %table, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
+
+//--- twice.mlir
+module attributes {kiln.lora = "r=2"} {
+kiln.state @w : tensor<8x6xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @w.a : tensor<2x7xf32> {adapter = #kiln.adapter<a of @w>, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+}
+
+//--- alone.mlir
+kiln.state @w : tensor<8x6xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @w.a : tensor<2x6xf32> {adapter = #kiln.adapter<a of @w>, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
