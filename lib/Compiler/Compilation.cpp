@@ -22,6 +22,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
+#include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
 #include "kiln/Support/LoraConfig.h"
@@ -113,6 +114,11 @@ Status Compilation::checkOptions() {
   auto optimizer = OptimizerSpec::parse(options.optimizer, error);
   if (!optimizer)
     return usage("--optimizer: " + error);
+  if (!StateTypes::parse(options.states, *optimizer->rule, error))
+    return usage("--states " + error);
+  if (!options.states.empty() && options.precision == "fp64")
+    return usage("--states gives types of states that are computed in f32, but "
+                 "--precision is fp64: leave one of them out");
   if (offloadByHand().shares.moments > 0 && optimizer->rule->slots.empty())
     return usage("--offload=moments needs an optimizer with moments, and " +
                  optimizer->rule->name.str() + " has none");
@@ -187,6 +193,7 @@ void Compilation::choosePipeline() {
   step.precision = precision == "bf16" ? "bf16" : "fp32";
   step.lora = options.lora;
   step.optimizer = options.optimizer;
+  step.states = options.states;
   step.lossy = options.lossy;
   step.rebuild = options.rebuild;
   step.clip = options.clip;

@@ -8,7 +8,9 @@
 #include "kiln/Compiler/Pipelines.h"
 
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
+#include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Target/Common/Passes.h"
 
@@ -33,6 +35,20 @@ static void addForwardPasses(OpPassManager &passes, const PipelineOptions &) {
   addLevelCheck(passes, "forward");
 }
 
+/// Returns the narrow type in which gradients are stored, or "" if they are
+/// stored in full precision.
+static std::string gradientType(const StepOptions &options) {
+  std::string error;
+  auto optimizer = OptimizerSpec::parse(options.optimizer, error);
+  if (!optimizer)
+    return "";
+  // kiln-build-step reports invalid options.
+  auto types = StateTypes::parse(options.states, *optimizer->rule, error);
+  if (!types || types->gradients.value_or(ElementType::F32) == ElementType::F32)
+    return "";
+  return std::string(support::infoOf(*types->gradients).name);
+}
+
 static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   const StepOptions &options = all.step;
   // Run first, so that all passes see ordinary matmuls and frozen states.
@@ -51,6 +67,11 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   AutodiffOptions autodiff;
   autodiff.microbatches = options.microbatches;
   passes.addPass(createAutodiff(autodiff));
+  if (std::string type = gradientType(options); !type.empty()) {
+    NarrowGradientsOptions narrow;
+    narrow.type = type;
+    passes.addPass(createNarrowGradients(narrow));
+  }
   passes.addPass(createWidenGradients());
   // Run these passes before BuildStep. RebuildActivations moves weight
   // gradients after other ops of the backward pass; BuildStep adds users of the
@@ -65,6 +86,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
     passes.addPass(createRebuildActivations());
   BuildStepOptions step;
   step.optimizer = options.optimizer;
+  step.states = options.states;
   step.clip = options.clip;
   step.microbatches = options.microbatches;
   step.order = options.order;

@@ -72,6 +72,9 @@ struct CompileOptions {
   /// simulation.
   double simulatedLink = 0;
   std::string optimizer = "adamw";
+  /// Types of gradients and moments, as in StateTypes::parse(). Empty: those of
+  /// the parameters in full precision.
+  std::string states;
   /// Options of low-rank adapters, as in support::parseLoraOptions(). Empty: no
   /// adapters.
   std::string lora;

@@ -53,6 +53,10 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::desc(
           "name and options of the optimizer, as in kilnc --optimizer"),
       llvm::cl::init("adamw")};
+  Option<std::string> states{
+      *this, "states",
+      llvm::cl::desc("types of gradients and moments, as in kilnc --states"),
+      llvm::cl::init("")};
   Option<bool> clip{*this, "clip",
                     llvm::cl::desc("clip the gradients by their global norm"),
                     llvm::cl::init(true)};

@@ -11,9 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_BUILDSTEP
@@ -32,11 +34,11 @@ struct Gradient {
 
 class StepBuilder {
 public:
-  StepBuilder(ProgramOp program, const OptimizerSpec &optimizer, bool clip,
-              int64_t microbatches, const abi::SegmentOrder &order,
-              bool keepGradients)
+  StepBuilder(ProgramOp program, const OptimizerSpec &optimizer,
+              const StateTypes &types, bool clip, int64_t microbatches,
+              const abi::SegmentOrder &order, bool keepGradients)
       : program(program), module(program->getParentOfType<ModuleOp>()),
-        symbols(module), optimizer(optimizer), clip(clip),
+        symbols(module), optimizer(optimizer), types(types), clip(clip),
         microbatches(microbatches), order(order), keepGradients(keepGradients),
         builder(program.getContext()) {}
 
@@ -46,7 +48,7 @@ private:
   LogicalResult wrapMicrobatches();
   Value addInput(StringRef name, RankedTensorType type);
   Value clipFactor();
-  StateOp addMoment(StateOp parameter, StringRef slot);
+  StateOp addMoment(StateOp parameter, unsigned slot);
   Value readState(StateOp state, Location loc);
   void update(Gradient &gradient, Value factor);
   void setResults();
@@ -56,6 +58,7 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   const OptimizerSpec &optimizer;
+  const StateTypes &types;
   bool clip;
   int64_t microbatches;
   const abi::SegmentOrder &order; ///< Of the segments of micro-batches.
@@ -192,21 +195,25 @@ Value StepBuilder::clipFactor() {
   return factor.getFactor();
 }
 
-/// Adds the state of a moment. The moment has the element type of the parameter
-/// in full precision: in f16, squares of gradients underflow, and bf16 is too
-/// coarse for a decaying average. Files identify a moment by its parameter and
-/// slot, so the state may be renamed if another state has the same symbol.
-StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot) {
+/// Adds the state of a moment. Unless `types` has another type, the moment has
+/// the element type of the parameter in full precision: in f16, squares of
+/// gradients underflow, and bf16 is coarse for a decaying average. Files
+/// identify a moment by its parameter and slot, so the state may be renamed if
+/// another state has the same symbol.
+StateOp StepBuilder::addMoment(StateOp parameter, unsigned slot) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(program);
+  RankedTensorType type = fullPrecision(parameter.getTensorType());
+  if (std::optional<ElementType> given = types.momentType(slot))
+    type = type.clone(irTypeOf(*given, builder.getContext()));
+  StringRef name = optimizer.rule->slots[slot];
   auto state = StateOp::create(
       builder, parameter.getLoc(),
-      builder.getStringAttr((parameter.getSymName() + "." + slot).str()),
-      TypeAttr::get(fullPrecision(parameter.getTensorType())),
-      RoleAttr::get(builder.getContext(), Role::Optimizer),
+      builder.getStringAttr((parameter.getSymName() + "." + name).str()),
+      TypeAttr::get(type), RoleAttr::get(builder.getContext(), Role::Optimizer),
       SplatAttr::get(builder.getContext(), 0.0),
       FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
-      builder.getStringAttr(slot),
+      builder.getStringAttr(name),
       /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
       /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr());
   symbols.insert(state);
@@ -243,7 +250,7 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   UpdateValues values;
   values.parameter = p;
   SmallVector<StateOp> states = {state};
-  for (StringRef slot : optimizer.rule->slots) {
+  for (unsigned slot = 0; slot < optimizer.rule->slots.size(); ++slot) {
     states.push_back(addMoment(state, slot));
     values.states.push_back(readState(states.back(), loc));
   }
@@ -358,6 +365,11 @@ struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
       emitError(getOperation().getLoc(), error);
       return signalPassFailure();
     }
+    auto types = StateTypes::parse(states, *spec->rule, error);
+    if (!types) {
+      emitError(getOperation().getLoc(), "states ") << error;
+      return signalPassFailure();
+    }
     if (microbatches < 1) {
       emitError(getOperation().getLoc(), "microbatches is ")
           << microbatches.getValue() << ", expected a positive number";
@@ -372,8 +384,8 @@ struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
     }
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       if (program.getKind() == ProgramKind::Train)
-        if (failed(StepBuilder(program, *spec, clip, microbatches, *parsed,
-                               keepGradients)
+        if (failed(StepBuilder(program, *spec, *types, clip, microbatches,
+                               *parsed, keepGradients)
                        .run()))
           return signalPassFailure();
   }

@@ -65,8 +65,9 @@ def NarrowFrozenStates : Pass<"kiln-narrow-frozen-states", "::mlir::ModuleOp"> {
   let description = [{
     The attribute `kiln.model` of the module may have an entry `storage`, the type in
     which the weight files of the model store its parameters. A frozen parameter of a
-    wider type gets this type, so that no wider copy of it exists. Its values do not
-    change, since the file has no others. Casts of the parameter read the new type;
+    wider type gets this type, so that no wider copy of it exists. Values from files
+    of this type do not change; initial values, and values from files of a wider type,
+    are rounded to it. Casts of the parameter read the new type;
     an embedding looks up narrow rows; other readers get a cast. Runs after
     kiln-set-precision, which decides which readers read casts.
 
@@ -118,6 +119,18 @@ def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
   let options = [
     Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step, as in kiln-build-step">,
   ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def NarrowGradients : Pass<"kiln-narrow-gradients", "::mlir::ModuleOp"> {
+  let summary = "Store gradients in a narrow type";
+  let description = [{
+    Rounds every f32 gradient that `@train` returns to `type`. A gradient that has
+    been widened from this type is returned as it was, so that no wider copy exists.
+    Sums over micro-batches then have this type, too. Runs after autodiff and before
+    kiln-widen-gradients, which does not widen the gradients that this pass narrows.
+  }];
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "the element type of gradients">];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
@@ -182,6 +195,7 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov, lion">,
+    Option<"states", "states", "std::string", "\"\"", "types of optimizer states, as in kilnc --states">,
     Option<"clip", "clip", "bool", "true", "compute the gradient norm and scale by clip / norm">,
     Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step">,
     Option<"order", "order", "std::string", "\"alternate\"", "order of the segments of micro-batches: alternate, all-forward-first, one-forward-one-backward:K or a list such as F0 F1 B0 B1">,

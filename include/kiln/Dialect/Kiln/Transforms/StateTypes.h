@@ -1,0 +1,45 @@
+//===- StateTypes.h - Storage types of gradients and moments ----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_TRANSFORMS_STATETYPES_H
+#define KILN_DIALECT_KILN_TRANSFORMS_STATETYPES_H
+
+#include "kiln/Support/ElementType.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <optional>
+#include <string>
+
+namespace kiln {
+
+struct OptimizerRule;
+
+/// The types in which a step stores gradients and optimizer states, for example
+/// "gradients:bf16,moments:bf16/f32". A class that is not listed has the type
+/// of the parameter in full precision.
+struct StateTypes {
+  std::optional<ElementType> gradients;
+  /// The types of the states of the optimizer in the order of
+  /// OptimizerRule::slots. A single type applies to all states.
+  llvm::SmallVector<ElementType, 2> moments;
+
+  /// Returns the type of the optimizer state `slot`, or std::nullopt if none is
+  /// given.
+  std::optional<ElementType> momentType(unsigned slot) const;
+
+  /// Parses the text, which may be empty. Fails if the optimizer `rule` has
+  /// fewer states than types are given. On failure, returns std::nullopt and
+  /// sets `error` to the reason.
+  static std::optional<StateTypes>
+  parse(llvm::StringRef text, const OptimizerRule &rule, std::string &error);
+};
+
+} // namespace kiln
+
+#endif // KILN_DIALECT_KILN_TRANSFORMS_STATETYPES_H
