@@ -46,6 +46,8 @@ struct ModelType {
   /// Name patterns of tensors that older library versions store in weight files
   /// although the model computes them.
   llvm::ArrayRef<StringRef> unusedTensors;
+  /// The layers to which PEFT adds low-rank adapters by default.
+  llvm::ArrayRef<StringRef> adapterTargets;
 };
 } // namespace
 
@@ -65,11 +67,17 @@ static constexpr StringRef kLlamaUnused[] = {
     "layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq",
     "rotary_emb.inv_freq"};
 
+static constexpr StringRef kGpt2Targets[] = {"c_attn"};
+static constexpr StringRef kLlamaTargets[] = {"q_proj", "v_proj"};
+
 static const ModelType kModelTypes[] = {
-    {"gpt2", importGpt2, gpt2Keys, kGpt2Classes, kGpt2Unused},
-    {"llama", importLlama, llamaKeys, kLlamaClasses, kLlamaUnused},
-    {"mistral", importLlama, mistralKeys, kMistralClasses, kLlamaUnused},
-    {"qwen2", importLlama, qwen2Keys, kQwen2Classes, kLlamaUnused},
+    {"gpt2", importGpt2, gpt2Keys, kGpt2Classes, kGpt2Unused, kGpt2Targets},
+    {"llama", importLlama, llamaKeys, kLlamaClasses, kLlamaUnused,
+     kLlamaTargets},
+    {"mistral", importLlama, mistralKeys, kMistralClasses, kLlamaUnused,
+     kLlamaTargets},
+    {"qwen2", importLlama, qwen2Keys, kQwen2Classes, kLlamaUnused,
+     kLlamaTargets},
 };
 
 static const ModelType *findModelType(StringRef name) {
@@ -199,6 +207,7 @@ static void describe(ModuleOp module, const ImportedModel &model,
              builder.getI64IntegerAttr(model.sequenceLength)),
        entry("has_weights", builder.getBoolAttr(hasWeights)),
        entry("files", builder.getStrArrayAttr(files)),
+       entry("adapter_targets", builder.getStrArrayAttr(type.adapterTargets)),
        entry("unused_tensors", builder.getStrArrayAttr(type.unusedTensors))});
   module->setAttr(kModelAttr, builder.getDictionaryAttr(entries));
 }

@@ -51,6 +51,7 @@ const FlagTable &compilerFlags() {
       {"report", "FILE"},
       {"seq", "N"},
       {"simulate-link", "RATE"},
+      {"states", "LIST"},
       {"target", "NAME"},
   };
   return table;

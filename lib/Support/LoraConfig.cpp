@@ -18,8 +18,7 @@
 using namespace kiln::support;
 using namespace kiln;
 
-/// Largest rank that is accepted: larger than any matrix of a model.
-static constexpr int64_t maxRank = int64_t(1) << 31;
+static constexpr int64_t maxRank = INT32_MAX;
 
 double LoraConfig::scale() const {
   return alpha / (rankStabilized ? std::sqrt(double(rank)) : double(rank));
@@ -49,6 +48,12 @@ static std::string shortest(double value) {
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
+static void sortTargets(LoraConfig &config) {
+  std::vector<std::string> &targets = config.targets;
+  std::sort(targets.begin(), targets.end());
+  targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+}
+
 template <typename T> static bool parseNumber(std::string_view text, T &value) {
   auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value);
@@ -58,10 +63,14 @@ template <typename T> static bool parseNumber(std::string_view text, T &value) {
 /// Returns what is wrong with the ranges of the options, or "".
 static std::string problemOf(const LoraConfig &config) {
   if (config.rank < 1 || config.rank > maxRank)
-    return "r is " + std::to_string(config.rank) +
-           ", expected a positive number";
+    return "r is " + std::to_string(config.rank) + ", expected 1 to " +
+           std::to_string(maxRank);
   if (!(config.alpha > 0) || !std::isfinite(config.alpha))
     return "alpha is " + shortest(config.alpha) + ", expected more than 0";
+  // The results of adapters are scaled in f32.
+  if (!std::isnormal(float(config.scale())))
+    return "alpha is " + shortest(config.alpha) + ", which gives the scale " +
+           shortest(config.scale()) + ", expected a scale in the range of f32";
   if (!(config.dropout >= 0 && config.dropout < 1))
     return "dropout is " + shortest(config.dropout) +
            ", expected at least 0 and below 1";
@@ -118,6 +127,7 @@ Result<LoraConfig> kiln::support::parseLoraOptions(std::string_view text) {
                   "targets=NAME:NAME, targets=all-linear or rslora=on");
     }
   }
+  sortTargets(config);
   if (std::string problem = problemOf(config); !problem.empty())
     return fail(problem);
   return config;
@@ -134,13 +144,20 @@ std::string kiln::support::loraOptions(const LoraConfig &config) {
   return text;
 }
 
+/// Returns true for the initial values that do not change the weights of the
+/// base model.
+static bool keepsBase(const nlohmann::json &init) {
+  return init.is_null() || init.is_boolean() || init == "gaussian" ||
+         init == "orthogonal";
+}
+
 /// Returns true if a member has the value that turns its feature off.
 static bool isOff(const nlohmann::json &value) {
   return value.is_null() || value == false || value == "none" || value == "" ||
          ((value.is_object() || value.is_array()) && value.empty());
 }
 
-Result<LoraConfig>
+Result<AdapterConfig>
 kiln::support::parseAdapterConfig(std::string_view text,
                                   const std::string &source) {
   Result<nlohmann::json> json = parseJson(text, source);
@@ -175,14 +192,26 @@ kiln::support::parseAdapterConfig(std::string_view text,
                                          "alora_invocation_tokens",
                                          "use_bdlora",
                                          "arrow_config",
-                                         "megatron_config"};
+                                         "megatron_config",
+                                         "loftq_config",
+                                         "eva_config",
+                                         "corda_config",
+                                         "lora_ga_config"};
   for (const char *variant : variants)
     if (auto member = json->find(variant);
         member != json->end() && !isOff(*member) && !failure.failed())
       return fail("'" + std::string(variant) + "' is " +
                   printable(member->dump(), 60) +
                   ", which kiln does not support");
-  LoraConfig config;
+  if (auto init = json->find("init_lora_weights");
+      init != json->end() && !keepsBase(*init) && !failure.failed())
+    return fail("'init_lora_weights' is " + printable(init->dump(), 60) +
+                ": such an adapter belongs to changed weights of the base "
+                "model, which kiln does not support");
+  AdapterConfig result;
+  LoraConfig &config = result.lora;
+  if (std::optional<Node> base = root.find("base_model_name_or_path"))
+    result.base = base->text();
   if (std::optional<Node> rank = root.find("r"))
     config.rank = rank->integer(1);
   if (std::optional<Node> alpha = root.find("lora_alpha"))
@@ -195,20 +224,19 @@ kiln::support::parseAdapterConfig(std::string_view text,
     if (targets->json().is_array()) {
       for (std::size_t i = 0; i < targets->size(); ++i)
         config.targets.push_back(targets->element(i).text());
-      // PEFT writes a set, whose order varies between runs.
-      std::sort(config.targets.begin(), config.targets.end());
+      sortTargets(config);
     } else if (std::string name = targets->text(); name == allLinear) {
       config.targets = {name};
-    } else {
-      targets->fail("is the pattern " + inQuotes(name, 60) +
-                    ", expected a list of names or all-linear");
+    } else if (!targets->failed()) {
+      return fail("'target_modules' is the pattern " + inQuotes(name, 60) +
+                  ", expected a list of names or all-linear");
     }
   }
   if (failure.failed())
     return failure.status();
   if (std::string problem = problemOf(config); !problem.empty())
     return fail(problem);
-  return config;
+  return result;
 }
 
 std::string kiln::support::adapterConfig(const LoraConfig &config,
@@ -241,15 +269,6 @@ std::string kiln::support::adapterConfig(const LoraConfig &config,
     json["lora_alpha"] = int64_t(config.alpha);
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) +
          "\n";
-}
-
-std::vector<std::string>
-kiln::support::defaultLoraTargets(std::string_view modelType) {
-  if (modelType == "gpt2")
-    return {"c_attn"};
-  if (modelType == "llama" || modelType == "mistral" || modelType == "qwen2")
-    return {"q_proj", "v_proj"};
-  return {};
 }
 
 bool kiln::support::isLoraTarget(std::string_view layer,

@@ -9,7 +9,7 @@
 
     peer_step.py --kiln=EXE --batch=4 --seq=64 [--threads=2] [--rounds=6]
                  [--steps=3] [--peers=eager,eager-openblas,compiled]
-                 [--python=python3] [--openblas=LIB] [--markdown=FILE]
+                 [--python=python3] [--openblas=LIB] [--lora=r=8,alpha=16,targets=c_attn] [--markdown=FILE]
 
 All sides stay resident: in a round, each side runs --steps steps while the others are
 stopped, so that a drift of the machine affects all of them equally. A step during which
@@ -25,6 +25,9 @@ same --batch and --seq from --model. The peers train in f32 without dropout and 
   selective        eager, also saving the results of matmuls and attention
   budget=X         compiled, with an activation_memory_budget from 0 to 1
   NAME+clip        any of these, clipping the global gradient norm to 1
+
+With --lora, the peers train adapters of the library peft with these options, so compare an
+EXE compiled with the same --lora.
 
 Ratios are relative to the first --kiln; a second one is measured like the peers. Without
 --kiln, only the peers are measured.
@@ -126,6 +129,8 @@ class Peer(Side):
         command += [f"--config={options.model / 'config.json'}"]
         command += [f"--{k}={getattr(options, k)}" for k in ("batch", "seq", "threads")]
         environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
+        if options.lora:
+            command.append(f"--lora={options.lora}")
         title, name = name, name.removesuffix("+clip")
         if title != name:
             command.append("--clip=1")
@@ -146,7 +151,8 @@ class Peer(Side):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         super().__init__(title, command, options, env=environment, **pipes)
         about = self.read()
-        self.title = f"PyTorch {about['torch']} {title} ({about['blas']})"
+        library = "PyTorch with PEFT" if options.lora else "PyTorch"
+        self.title = f"{library} {about['torch']} {title} ({about['blas']})"
 
     def read(self):
         line = self.process.stdout.readline()
@@ -290,6 +296,7 @@ def main():
     parser.add_argument("--kiln", action="append", default=[], metavar="EXE")
     parser.add_argument("--peers", default="eager,compiled")
     parser.add_argument("--python", default="python3", help="an interpreter with PyTorch")
+    parser.add_argument("--lora", help="options of adapters that the peers train")
     parser.add_argument("--openblas", help="the library that the executable uses")
     options = parse(parser)
     sides = []

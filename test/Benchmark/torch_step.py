@@ -9,7 +9,7 @@
 
     torch_step.py --config=DIR/config.json --batch=4 --seq=64 --threads=2
                   [--compile] [--fused] [--attention=sdpa|matmul]
-                  [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM]
+                  [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM] [--lora=r=8,alpha=16,targets=c_attn]
 
 Prints one JSON line that describes itself. For every line of standard input, it then prints
 a line with the milliseconds of one step: forward, backward, AdamW and zero_grad. It uses f32
@@ -17,7 +17,8 @@ without dropout, and clips only with --clip. It also supports PyTorch 1.13, whos
 package calls the system's BLAS. --memory selects the values that are saved for the backward
 pass: all of them; the input of each block (checkpoint); also the results of matmuls and
 attention (selective); or the values that torch.compile saves with its
-activation_memory_budget, a number from 0 to 1.
+activation_memory_budget, a number from 0 to 1. --lora, with options as in kilnc, freezes the
+model and trains adapters that the peft library adds.
 """
 
 import argparse
@@ -39,6 +40,7 @@ parser.add_argument("--fused", action="store_true", help="AdamW in one kernel")
 parser.add_argument("--attention", choices=["sdpa", "matmul"], default="sdpa")
 parser.add_argument("--memory", default="all")
 parser.add_argument("--clip", type=float, help="largest norm of all gradients")
+parser.add_argument("--lora", help="r=N,alpha=X,targets=NAME:NAME, adapters of peft")
 options = parser.parse_args()
 # PyTorch's OpenMP runtime reads this variable when it is loaded.
 os.environ["OMP_NUM_THREADS"] = str(options.threads)
@@ -127,14 +129,27 @@ def blas_in_use():
     return "MKL" if torch.backends.mkl.is_available() else "the system's libblas"
 
 
+def add_adapters(model):
+    import peft
+
+    lora = dict(item.split("=") for item in options.lora.split(","))
+    settings = peft.LoraConfig(
+        r=int(lora["r"]), lora_alpha=float(lora["alpha"]), target_modules=lora["targets"].split(":")
+    )
+    return peft.inject_adapter_in_model(settings, model)
+
+
 def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     config = json.loads(pathlib.Path(options.config).read_text())
     without_model = current_rss_mib()
     model = GPT2(config)
+    if options.lora:
+        model = add_adapters(model)
     extra = {"fused": True} if options.fused else {}
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.1, **extra)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=1e-4, weight_decay=0.1, **extra)
     if options.memory not in ("all", "checkpoint", "selective"):
         from torch._functorch import config as functorch
 

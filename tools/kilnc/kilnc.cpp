@@ -153,6 +153,11 @@ static const std::string optimizerHelp =
 static cl::opt<std::string> optimizer("optimizer", cl::cat(category),
                                       cl::init("adamw"),
                                       cl::desc(optimizerHelp));
+static cl::opt<std::string> stateTypes(
+    "states", cl::cat(category), cl::value_desc("LIST"),
+    cl::desc("types in which gradients and moments are stored: "
+             "gradients:bf16,moments:bf16, or moments:bf16/f32 for the first "
+             "and the second moment (default: f32)"));
 static cl::opt<std::string> precision(
     "precision", cl::cat(category),
     cl::desc("fp32 (default), fp64, or bf16 (bf16 tensors and fp32 states)"));
@@ -415,17 +420,20 @@ static Status readOrder(std::string &text) {
 /// --adapter names.
 static Status readLora(std::string &text) {
   constexpr uint64_t maxConfigBytes = 1 << 20;
-  text = lora;
+  text = lora == "none" ? "" : lora.getValue();
   if (lora.getNumOccurrences() && adapter.getNumOccurrences())
     return Status(ExitCode::Usage,
                   "--lora and --adapter both give the options of adapters: "
                   "leave one of them out");
-  if (lora.getNumOccurrences())
+  if (lora.getNumOccurrences() && lora != "none")
     if (auto options = parseLoraOptions(lora); !options.ok())
       return Status(options.status().code(),
                     "--lora: " + options.status().message());
   if (!adapter.getNumOccurrences())
     return Status();
+  if (adapter.empty())
+    return Status(ExitCode::Usage,
+                  "--adapter is empty, expected the directory of an adapter");
   std::string path = adapter + "/" + adapterConfigFile;
   auto contents = readSmallFile(path, maxConfigBytes);
   if (!contents.ok())
@@ -434,7 +442,7 @@ static Status readLora(std::string &text) {
         " is not the directory of an adapter: " + contents.status().message());
   auto options = parseAdapterConfig(*contents, inQuotes(path));
   if (options.ok())
-    text = loraOptions(*options);
+    text = loraOptions(options->lora);
   return options.status();
 }
 
@@ -560,6 +568,12 @@ int main(int argc, char **argv) {
   options.report = report;
   options.remarks = remarks;
   options.optimizer = optimizer;
+  if (stateTypes.getNumOccurrences() && stateTypes.empty())
+    return static_cast<int>(
+        fail(Status(ExitCode::Usage,
+                    "--states is empty, expected gradients:TYPE, moments:TYPE "
+                    "or both")));
+  options.states = stateTypes;
   if (precision.getNumOccurrences())
     options.precision = precision;
   options.ignoredConfigKeys = ignoredConfigKeys;

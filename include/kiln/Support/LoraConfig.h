@@ -39,7 +39,8 @@ struct LoraConfig {
   /// Probability of the dropout of the input of A.
   double dropout = 0;
   /// The layers that get an adapter: names or last components of names, or only
-  /// `allLinear`. Empty: the targets that PEFT uses for the type of the model.
+  /// `allLinear`; sorted, without duplicates. Empty: the targets that PEFT uses
+  /// for the type of the model.
   std::vector<std::string> targets;
   /// Scales by alpha / sqrt(r) instead of alpha / r (rsLoRA, arXiv 2312.03732).
   bool rankStabilized = false;
@@ -58,20 +59,23 @@ Result<LoraConfig> parseLoraOptions(std::string_view text);
 /// Returns the options as text that parseLoraOptions() accepts.
 std::string loraOptions(const LoraConfig &config);
 
+/// The contents of adapter_config.json.
+struct AdapterConfig {
+  LoraConfig lora;
+  std::string base; ///< Name or path of the base model; may be empty.
+};
+
 /// Parses adapter_config.json. Fails if the file selects a variant of LoRA that
-/// kiln does not have. `source` names the file in messages.
-Result<LoraConfig> parseAdapterConfig(std::string_view json,
-                                      const std::string &source);
+/// kiln does not have. `source` names the file in messages. Fuzzers call this
+/// function; it accesses only its arguments.
+Result<AdapterConfig> parseAdapterConfig(std::string_view json,
+                                         const std::string &source);
 
 /// Returns the contents of adapter_config.json. `base` is the name or path of
 /// the base model. `fanInFanOut` is true if the adapted weights are stored as
 /// [inputs, outputs].
 std::string adapterConfig(const LoraConfig &config, const std::string &base,
                           bool fanInFanOut);
-
-/// Returns the targets that PEFT uses by default for a model type of
-/// config.json, or an empty list for an unknown type.
-std::vector<std::string> defaultLoraTargets(std::string_view modelType);
 
 /// Returns true if `target` is the name of a layer or ends it after a dot.
 bool isLoraTarget(std::string_view layer, std::string_view target);

@@ -21,6 +21,7 @@
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 using namespace kiln::support;
@@ -173,6 +174,29 @@ static void checkAdapter(const Node &node, const ProgramFile &file,
                           shapeText(shape));
 }
 
+/// Checks that each adapted weight has exactly one factor A and one factor B,
+/// and that a model with adapters trains nothing else.
+static void checkAdapters(const Node &states, const ProgramFile &file) {
+  const Description &description = file.description;
+  std::map<std::string, std::array<int, 2>> factors;
+  for (std::size_t i = 0; i < description.states.size(); ++i) {
+    const StateInfo &state = description.states[i];
+    if (state.adapter)
+      ++factors[state.adapter->of][std::size_t(state.adapter->factor)];
+    else if (description.lora && state.role == StateRole::Parameter &&
+             state.trainable)
+      states.element(i).fail("is trainable, but the model has adapters and "
+                             "trains only these");
+  }
+  for (auto &[weight, counts] : factors)
+    if (counts[0] != 1 || counts[1] != 1)
+      states.fail("has " + std::to_string(counts[0]) + " factors a and " +
+                  std::to_string(counts[1]) + " factors b of the adapter of " +
+                  inQuotes(weight) + ", expected one of each");
+  if (description.lora && factors.empty())
+    states.fail("has no adapters, but the description has 'lora'");
+}
+
 static void readStates(const Node &states, ProgramFile &file) {
   std::map<std::string, std::size_t> indexes;
   std::size_t count = states.size();
@@ -203,6 +227,8 @@ static void readStates(const Node &states, ProgramFile &file) {
       checkMirror(states.element(i), file, indexes, i);
     else if (file.description.states[i].adapter)
       checkAdapter(states.element(i), file, indexes, i);
+  if (!states.failed())
+    checkAdapters(states, file);
 }
 
 static void readArenas(const Node &node, ProgramFile &file) {

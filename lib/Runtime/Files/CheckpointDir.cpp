@@ -189,18 +189,23 @@ std::vector<int64_t> CheckpointDir::steps() const {
 }
 
 Status CheckpointDir::checkFreeSpace(uint64_t bytes) const {
+  return runtime::checkFreeSpace(path_, bytes, "a checkpoint");
+}
+
+Status kiln::runtime::checkFreeSpace(const std::string &path, uint64_t bytes,
+                                     const std::string &what) {
   struct statvfs info;
   // If statvfs fails or the file system reports no blocks, the free space is
   // unknown. In that case the check succeeds.
-  if (::statvfs(path_.c_str(), &info) != 0 || info.f_blocks == 0)
+  if (::statvfs(path.c_str(), &info) != 0 || info.f_blocks == 0)
     return Status();
   uint64_t available;
   if (__builtin_mul_overflow(uint64_t(info.f_bavail), uint64_t(info.f_frsize),
                              &available) ||
       available >= bytes)
     return Status();
-  return Status::error("'" + path_ + "' has " + std::to_string(available) +
-                       " bytes free, but a checkpoint needs " +
+  return Status::error("'" + path + "' has " + std::to_string(available) +
+                       " bytes free, but " + what + " needs " +
                        std::to_string(bytes) +
                        "; free space or choose another directory");
 }

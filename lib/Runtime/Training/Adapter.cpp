@@ -7,18 +7,19 @@
 
 #include "Adapter.h"
 
+#include "Checkpoint.h"
 #include "States.h"
 #include "TrainingInfo.h"
-#include "kiln/Support/InputFile.h"
+#include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Support/Json.h"
 #include "kiln/Support/JsonReader.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/ModelWeights.h"
+#include "kiln/Support/Posix.h"
 #include "kiln/Support/Process.h"
-#include "kiln/Support/UnusedTensors.h"
 
-#include <algorithm>
 #include <filesystem>
+#include <set>
 
 using namespace kiln::support;
 
@@ -27,10 +28,25 @@ namespace kiln::runtime {
 static constexpr uint64_t maxConfigBytes = 1 << 20;
 static constexpr size_t hashDigits = 32;
 
+std::string storageOf(const Description &description) {
+  std::set<std::string> types;
+  for (const StateInfo &state : description.states)
+    if (isWeight(state))
+      types.emplace(infoOf(state.type).fileName);
+  std::string text;
+  for (const std::string &type : types)
+    text += (text.empty() ? "" : ", ") + type;
+  return text;
+}
+
 nlohmann::json baseJson(const BaseReference &base) {
-  if (base.path.empty())
-    return {{"initial_values", true}};
-  return {{"path", base.path}, {"tensors_xxh3_128", base.hash}};
+  nlohmann::json json = {{"initial_values", base.path.empty()},
+                         {"storage", base.storage}};
+  if (!base.path.empty()) {
+    json["path"] = base.path;
+    json["tensors_xxh3_128"] = base.hash;
+  }
+  return json;
 }
 
 Result<BaseReference> parseBase(const nlohmann::json &json,
@@ -40,7 +56,11 @@ Result<BaseReference> parseBase(const nlohmann::json &json,
                       "another checkpoint");
   Node root(json, failure);
   BaseReference base;
-  if (root.find("initial_values"))
+  base.storage = root.at("storage").text();
+  bool isInitial = root.at("initial_values").boolean();
+  if (failure.failed())
+    return failure.status();
+  if (isInitial)
     return base;
   base.path = root.at("path").text();
   Node hash = root.at("tensors_xxh3_128");
@@ -84,74 +104,135 @@ std::string adapterConfigText(const Description &description,
   return adapterConfig(*description.lora, base.path, isTransposed);
 }
 
-Result<std::string> checkAdapter(const Description &description,
-                                 const std::string &directory) {
-  std::string file = directory + "/" + adapterConfigFile;
-  Result<std::string> text = readSmallFile(file, maxConfigBytes);
+/// Returns an error if the options of an adapter differ from those with which
+/// the executable was compiled.
+static Status checkOptions(const Description &description,
+                           const LoraConfig &config, const std::string &source,
+                           const std::string &directory) {
+  const LoraConfig &built = *description.lora;
+  if (config.rank == built.rank && config.scale() == built.scale())
+    return Status();
+  return Status::badInput(
+      source + ": the adapter has r=" + std::to_string(config.rank) +
+      " and a scale of " + numberText(config.scale()) +
+      ", but this executable was compiled for r=" + std::to_string(built.rank) +
+      " and a scale of " + numberText(built.scale()) +
+      ": compile it with kilnc --adapter=" + directory);
+}
+
+/// Opens the files of an adapter that PEFT saved.
+static Result<AdapterSource> openDirectory(const std::string &path,
+                                           std::string &config) {
+  Result<std::string> text =
+      readSmallFile(path + "/" + adapterConfigFile, maxConfigBytes);
   if (!text.ok())
-    return Status::badInput(
-        "--adapter=" + directory +
-        " is not the directory of an adapter: " + text.status().message());
-  std::string source = inQuotes(file);
-  Result<LoraConfig> config = parseAdapterConfig(*text, source);
+    return text.status();
+  config = std::move(*text);
+  Result<InputFile> weights = InputFile::openSibling(path, adapterWeightsFile);
+  if (!weights.ok())
+    return weights.status();
+  return AdapterSource{path, std::move(*weights), {}, 0, {}};
+}
+
+/// Opens the files of an adapter in a checkpoint, and verifies them.
+static Result<AdapterSource> openCheckpointed(const std::string &path,
+                                              std::string &config,
+                                              std::vector<std::string> &notes) {
+  Result<FoundCheckpoint> found = findCheckpoint(path);
+  if (!found.ok())
+    return found.status();
+  notes.insert(notes.end(), found->notes.begin(), found->notes.end());
+  std::string source = "checkpoint " + inQuotes(found->path);
+  const nlohmann::json &extra = found->manifest.extra;
+  auto base = extra.find("base");
+  if (!extra.is_object() || base == extra.end())
+    return Status::badInput(source + " has no adapters");
+  Result<BaseReference> reference = parseBase(*base, source);
+  if (!reference.ok())
+    return reference.status();
+  std::optional<Progress> progress = readProgress(found->manifest);
+  Result<InputFile> text = found->open(adapterConfigFile);
+  Result<InputFile> weights = found->open(adapterWeightsFile);
+  if (!progress || !text.ok() || !weights.ok() || text->size() > maxConfigBytes)
+    return Status::badInput(source + " is not a checkpoint of adapters that "
+                                     "kiln wrote; choose another one");
+  config.resize(text->size());
+  if (Status status = text->read(0, config.data(), config.size()); !status.ok())
+    return status;
+  return AdapterSource{found->path,
+                       std::move(*weights),
+                       std::move(*reference),
+                       progress->seed,
+                       {}};
+}
+
+Result<AdapterSource> openAdapter(const Description &description,
+                                  const std::string &path,
+                                  std::vector<std::string> &notes) {
+  std::error_code error;
+  bool isPlain =
+      std::filesystem::exists(path + "/" + adapterConfigFile, error) &&
+      !std::filesystem::exists(path + "/kiln_manifest.json", error);
+  std::string text;
+  Result<AdapterSource> adapter =
+      isPlain ? openDirectory(path, text) : openCheckpointed(path, text, notes);
+  if (!adapter.ok())
+    return Status(adapter.status().code(),
+                  "--adapter=" + path +
+                      " is not the directory of an adapter: " +
+                      adapter.status().message());
+  std::string source = inQuotes(adapter->path + "/" + adapterConfigFile);
+  Result<AdapterConfig> config = parseAdapterConfig(text, source);
   if (!config.ok())
     return config.status();
-  const LoraConfig &built = *description.lora;
-  if (config->rank != built.rank || config->scale() != built.scale())
-    return Status::badInput(
-        source + ": the adapter has r=" + std::to_string(config->rank) +
-        " and a scale of " + numberText(config->scale()) +
-        ", but this executable was compiled for r=" +
-        std::to_string(built.rank) + " and a scale of " +
-        numberText(built.scale()) +
-        ": compile it with kilnc --adapter=" + directory);
-  Result<nlohmann::json> json = parseJson(*text, source);
-  if (!json.ok())
-    return json.status();
-  auto base = json->find("base_model_name_or_path");
-  if (base == json->end() || !base->is_string())
-    return std::string();
-  std::string path = base->get<std::string>();
-  return holdsWeights(path) ? path : std::string();
+  Status status =
+      checkOptions(description, config->lora, source, adapter->path);
+  if (!status.ok())
+    return status;
+  if (holdsWeights(config->base))
+    adapter->namedBase = config->base;
+  return adapter;
 }
 
-/// Returns the tensors that the states of an adapter have in files.
-static std::vector<ExpectedTensor>
-expectedFactors(const Description &description,
-                const std::vector<size_t> &indexes) {
-  std::vector<ExpectedTensor> expected;
-  for (size_t i : indexes)
-    expected.push_back(
-        {description.states[i].sourceName, {}, description.states[i].shape});
-  return expected;
-}
-
-Status loadAdapter(Engine &engine, const std::string &directory,
+Status loadAdapter(Engine &engine, InputFile file,
                    std::vector<std::string> &notes) {
-  Result<ModelWeights> weights =
-      ModelWeights::open(directory + "/" + adapterWeightsFile);
+  Result<ModelWeights> weights = ModelWeights::open(std::move(file));
   if (!weights.ok())
     return weights.status();
   notes.insert(notes.end(), weights->warnings().begin(),
                weights->warnings().end());
   const Description &description = engine.description();
   std::vector<size_t> indexes = adapterStates(description);
-  std::vector<ExpectedTensor> expected = expectedFactors(description, indexes);
+  std::vector<ExpectedTensor> expected;
+  std::set<std::string> names;
+  for (size_t i : indexes) {
+    const StateInfo &state = description.states[i];
+    expected.push_back({state.sourceName, {}, state.shape});
+    names.insert(state.sourceName);
+  }
   Result<std::vector<const TensorInfo *>> found = weights->match(expected);
   if (!found.ok())
     return found.status();
-  Status status = checkUnusedTensors(*weights, expected, *found, {});
-  for (size_t i = 0; status.ok() && i < indexes.size(); ++i) {
+  for (const std::string &name : weights->names())
+    if (!names.count(name))
+      return Status::badInput(
+          inQuotes(weights->path()) + " has tensor " + inQuotes(name) +
+          ", and this executable has no adapter of this layer: compile it with "
+          "kilnc --adapter=" +
+          parentPath(weights->path()));
+  for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = description.states[indexes[i]];
-    status = checkStop();
+    Status status = checkStop();
     if (status.ok())
       status =
           engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
             return weights->read((*found)[i]->name, state.type, data,
                                  uint64_t(state.bytes()));
           });
+    if (!status.ok())
+      return status;
   }
-  return status;
+  return Status();
 }
 
 } // namespace kiln::runtime

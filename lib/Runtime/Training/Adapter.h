@@ -15,6 +15,7 @@
 #define KILN_LIB_RUNTIME_TRAINING_ADAPTER_H
 
 #include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Support/InputFile.h"
 #include "kiln/Support/Status.h"
 
 #include <nlohmann/json.hpp>
@@ -31,13 +32,18 @@ struct BaseReference {
   std::string path;
   /// Hash of the tensors in the files (see loadWeights); empty if `path` is.
   std::string hash;
+  /// The types in which the run stores the weights, such as "BF16" or
+  /// "BF16, F32".
+  std::string storage;
 };
+
+/// Returns the types in which an executable stores the weights of the base.
+std::string storageOf(const Description &description);
 
 nlohmann::json baseJson(const BaseReference &base);
 
 /// Reads the reference in the manifest of a checkpoint. `source` names the
-/// checkpoint in messages. Fuzzers call this function; it accesses only its
-/// arguments.
+/// checkpoint in messages. Accesses only its arguments.
 Result<BaseReference> parseBase(const nlohmann::json &json,
                                 const std::string &source);
 
@@ -53,20 +59,38 @@ std::vector<size_t> adapterStates(const Description &description);
 std::string adapterConfigText(const Description &description,
                               const BaseReference &base);
 
-/// Returns the path of the base model that the adapter in `directory` names, or
-/// "" if there are no weights at that path. Fails if the directory has no valid
-/// adapter_config.json, or if its options differ from those with which the
-/// executable was compiled.
-Result<std::string> checkAdapter(const Description &description,
-                                 const std::string &directory);
+/// An adapter from which a run starts.
+struct AdapterSource {
+  std::string path;           ///< The directory with the files.
+  support::InputFile weights; ///< adapter_model.safetensors
+  /// The base model that a checkpoint of kiln refers to, and the seed of its
+  /// run.
+  std::optional<BaseReference> base;
+  uint64_t seed = 0;
+  /// The path of a base model that adapter_config.json names, if there are
+  /// weights at that path; otherwise empty.
+  std::string namedBase;
+};
 
-/// Reads the factors of the adapter in `directory`.
-Status loadAdapter(Engine &engine, const std::string &directory,
+/// Opens the adapter in a directory of PEFT, in a checkpoint, or in the newest
+/// checkpoint in a directory of checkpoints. The files of a checkpoint are
+/// verified. Fails if the options of the adapter differ from those with which
+/// the executable was compiled.
+Result<AdapterSource> openAdapter(const Description &description,
+                                  const std::string &path,
+                                  std::vector<std::string> &notes);
+
+/// Reads the factors of adapters from a file. Fails if the file has other
+/// tensors than the executable has factors. Adds warnings to `notes`.
+Status loadAdapter(Engine &engine, support::InputFile file,
                    std::vector<std::string> &notes);
 
-/// Fails if `directory` exists and is not an empty directory, or cannot be
-/// created.
-Status tryMergedDirectory(const std::string &directory);
+/// Checks that saveMerged can create `directory`: it must not exist or be an
+/// empty directory, must not be in `checkpoints`, the directory of checkpoints
+/// of the run (may be empty), and its file system must have enough space.
+Status tryMergedDirectory(const Description &description,
+                          const std::string &directory,
+                          const std::string &checkpoints);
 
 /// Writes a model directory in which every adapted weight W is W + s * B A. The
 /// sums are computed in f64 and rounded once. Creates `directory` only if

@@ -300,6 +300,11 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
         parseBase(*base, "checkpoint " + inQuotes(point.found.path));
     if (!reference.ok())
       return reference.status();
+    if (std::string now = storageOf(description); reference->storage != now)
+      notes.push_back("the checkpoint was made with a base model in " +
+                      printable(reference->storage) +
+                      ", this run stores its weights as " + now +
+                      ": results will differ slightly");
     point.base = std::move(*reference);
   }
   auto compare = [&](const char *key, const std::string &now,
@@ -339,6 +344,18 @@ static Status loadFile(const FoundCheckpoint &checkpoint,
     return found.status();
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = description.states[indexes[i]];
+    ElementType then = (*found)[i]->type;
+    if (state.role != StateRole::Optimizer || then == state.type)
+      continue;
+    notes.push_back("the checkpoint stores " + inQuotes((*found)[i]->name) +
+                    " as " + std::string(infoOf(then).fileName) +
+                    ", this run stores it as " +
+                    std::string(infoOf(state.type).fileName) +
+                    ": the states of the optimizer are converted");
+    break;
+  }
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    const StateInfo &state = description.states[indexes[i]];
     Status status = checkStop();
     if (status.ok())
       status =
@@ -355,8 +372,15 @@ static Status loadFile(const FoundCheckpoint &checkpoint,
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,
                       std::vector<std::string> &notes) {
   const Description &description = engine.description();
-  Status status = loadFile(point.found, weightFile(description), engine,
-                           weightStates(description), notes);
+  Status status;
+  if (description.lora) {
+    Result<InputFile> file = point.found.open(adapterWeightsFile);
+    status = file.ok() ? loadAdapter(engine, std::move(*file), notes)
+                       : file.status();
+  } else {
+    status = loadFile(point.found, modelFile, engine, weightStates(description),
+                      notes);
+  }
   std::vector<size_t> moments = optimizerStates(description);
   if (status.ok() && point.loadsStates && !moments.empty())
     status = loadFile(point.found, optimizerFile, engine, moments, notes);

@@ -19,6 +19,7 @@
 #include "kiln/Runtime/Training/Options.h"
 #include "kiln/Support/Hash.h"
 #include "kiln/Support/Messages.h"
+#include "kiln/Support/ModelWeights.h"
 #include "kiln/Support/Process.h"
 #include "kiln/Support/Rng.h"
 
@@ -45,6 +46,7 @@ private:
   Status checkOptions();
   Status openResumed();
   Status openDeclaredInputs();
+  Result<std::string> baseOfAdapter();
   Status chooseBase();
   Status openInputs();
   Status settleTrajectory();
@@ -76,6 +78,8 @@ private:
   Progress progress_;
   TrajectoryRecord record_;
   std::optional<ResumePoint> resumed_;
+  /// The adapter from which the run starts.
+  std::optional<AdapterSource> adapter_;
   /// For each change of the trajectory, a note for the user.
   std::vector<std::string> changes_;
   std::optional<Records> records_;
@@ -122,6 +126,12 @@ Status Driver::checkOptions() {
         return usage(std::string(flag) +
                      ": this executable was compiled without adapters; "
                      "compile it with --lora");
+  std::error_code error;
+  if (!options_.init.empty() && !holdsWeights(options_.init) &&
+      std::filesystem::exists(options_.init + "/" + adapterConfigFile, error))
+    return usage("--init=" + options_.init +
+                 " is an adapter, and not the weights of a model; start from "
+                 "it with --adapter, or continue its run with --resume");
   if (description_.model.hasWeights && options_.init.empty() &&
       options_.adapter.empty() && !options_.fromScratch &&
       options_.resume.empty() && !options_.onlyChecks())
@@ -272,6 +282,35 @@ Status Driver::openDeclaredInputs() {
                           files_.valInputs);
 }
 
+/// Returns the path of the weights of the base model of adapter_, or "" if they
+/// are initial values.
+Result<std::string> Driver::baseOfAdapter() {
+  auto usage = [&](const std::string &problem) {
+    return Status(ExitCode::Usage,
+                  "--adapter=" + options_.adapter + " " + problem);
+  };
+  bool isInitial = adapter_->base && adapter_->base->path.empty();
+  if (isInitial) {
+    if (!options_.fromScratch || options_.seed != adapter_->seed)
+      return usage("belongs to a base model with initial values: give "
+                   "--from-scratch --seed=" +
+                   std::to_string(adapter_->seed));
+    return std::string();
+  }
+  if (options_.fromScratch)
+    return usage("belongs to a base model with weights, which --from-scratch "
+                 "contradicts");
+  if (!options_.base.empty())
+    return options_.base;
+  std::error_code error;
+  if (adapter_->base && std::filesystem::exists(adapter_->base->path, error))
+    return adapter_->base->path;
+  if (adapter_->namedBase.empty())
+    return usage("does not name a directory with the weights of its base "
+                 "model: give --base=DIR");
+  return adapter_->namedBase;
+}
+
 /// Determines the weights of the base model of the adapters that the run trains
 /// or uses.
 Status Driver::chooseBase() {
@@ -286,17 +325,17 @@ Status Driver::chooseBase() {
                         inQuotes(resumed_->found.path) +
                         " has initial values, and no weights of a file");
   } else if (!options_.adapter.empty()) {
-    Result<std::string> named = checkAdapter(description_, options_.adapter);
-    if (!named.ok())
-      return named.status();
-    if (path.empty() && !options_.fromScratch)
-      path = options_.base.empty() ? *named : options_.base;
-    if (path.empty() && !options_.fromScratch)
-      return Status(ExitCode::Usage,
-                    "--adapter=" + options_.adapter +
-                        " does not name a directory with the weights of its "
-                        "base model: give --base=DIR");
+    Result<AdapterSource> opened =
+        openAdapter(description_, options_.adapter, notes_);
+    if (!opened.ok())
+      return opened.status();
+    adapter_.emplace(std::move(*opened));
+    Result<std::string> found = baseOfAdapter();
+    if (!found.ok())
+      return found.status();
+    path = *found;
   }
+  files_.base.storage = storageOf(description_);
   if (!path.empty()) {
     std::error_code error;
     std::filesystem::path absolute = std::filesystem::absolute(path, error);
@@ -366,7 +405,8 @@ void Driver::warnOfUnusualRuns() const {
 Status Driver::openOutputs() {
   Status possible = tryOutputs(options_);
   if (possible.ok() && !options_.saveMerged.empty())
-    possible = tryMergedDirectory(options_.saveMerged);
+    possible =
+        tryMergedDirectory(description_, options_.saveMerged, options_.save);
   if (!possible.ok() || options_.onlyChecks())
     return possible;
   if (!options_.save.empty()) {
@@ -423,17 +463,29 @@ Status Driver::initialiseAdapters() {
   if (!base.path.empty()) {
     Status status = loadWeights(engine_, base.path, options_.initIgnore, notes_,
                                 &base.hash);
-    if (status.ok() && resumed_)
+    if (!status.ok())
+      return resumed_ && options_.base.empty()
+                 ? Status(status.code(),
+                          status.message() +
+                              "; if the weights of the base model have moved, "
+                              "name them with --base=DIR")
+                 : status;
+    if (resumed_)
       status = checkBase(*resumed_->base, base.path, base.hash,
                          "checkpoint " + inQuotes(resumed_->found.path));
+    else if (adapter_ && adapter_->base)
+      status = checkBase(*adapter_->base, base.path, base.hash,
+                         "the adapter in " + inQuotes(adapter_->path));
     if (!status.ok())
       return status;
   }
   if (resumed_)
     return loadCheckpoint(*resumed_, engine_, notes_);
-  return options_.adapter.empty()
-             ? Status()
-             : loadAdapter(engine_, options_.adapter, notes_);
+  if (!adapter_)
+    return Status();
+  Result<InputFile> file = adapter_->weights.duplicate();
+  return file.ok() ? loadAdapter(engine_, std::move(*file), notes_)
+                   : file.status();
 }
 
 Status Driver::initialiseWeights() {

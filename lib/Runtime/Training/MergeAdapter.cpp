@@ -4,10 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The merged model is written to a directory with a temporary name, which is
+// then renamed. The reader of the program description has checked that each
+// adapted weight has both factors, with shapes that fit the weight.
+//
+//===----------------------------------------------------------------------===//
 
 #include "Adapter.h"
 
 #include "States.h"
+#include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/OutputPath.h"
@@ -40,22 +47,61 @@ struct Factors {
 /// Approximate number of elements of a weight that are merged at a time.
 static constexpr int64_t blockElements = 1 << 22;
 
-Status tryMergedDirectory(const std::string &directory) {
+/// Removes slashes at the end of a path.
+static std::string withoutSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/')
+    path.pop_back();
+  return path;
+}
+
+/// Returns the states of a merged model and its tensors.
+static std::vector<size_t>
+mergedStates(const Description &description,
+             std::vector<TensorDeclaration> &tensors) {
+  std::vector<size_t> indexes;
+  const std::vector<StateInfo> &states = description.states;
+  for (size_t i = 0; i < states.size(); ++i)
+    if (isWeight(states[i])) {
+      indexes.push_back(i);
+      tensors.push_back(
+          {states[i].sourceName, states[i].type, states[i].shape});
+    }
+  return indexes;
+}
+
+Status tryMergedDirectory(const Description &description,
+                          const std::string &path,
+                          const std::string &checkpoints) {
+  namespace fs = std::filesystem;
+  auto refuse = [&](const std::string &problem) {
+    return Status(ExitCode::Usage, "--save-merged=" + path + " " + problem +
+                                       "; choose another name");
+  };
+  std::string directory = withoutSlash(path);
   std::error_code error;
-  std::filesystem::file_status kind = std::filesystem::status(directory, error);
-  if (std::filesystem::exists(kind) &&
-      (!std::filesystem::is_directory(kind) ||
-       !std::filesystem::is_empty(directory, error) || error))
-    return Status(ExitCode::Usage,
-                  "--save-merged=" + directory +
-                      " exists and is not an empty directory; choose another "
-                      "name");
+  fs::file_status kind = fs::symlink_status(directory, error);
+  if (fs::exists(kind) &&
+      (!fs::is_directory(kind) || !fs::is_empty(directory, error) || error))
+    return refuse("exists and is not an empty directory");
+  if (!checkpoints.empty()) {
+    fs::path inside =
+        fs::weakly_canonical(directory, error)
+            .lexically_relative(fs::weakly_canonical(checkpoints, error));
+    if (!inside.empty() && *inside.begin() != "..")
+      return refuse("is the directory of --save or in it");
+  }
+  std::vector<TensorDeclaration> tensors;
+  mergedStates(description, tensors);
+  Result<uint64_t> bytes = safeTensorsFileBytes(tensors);
+  if (!bytes.ok())
+    return bytes.status();
   Result<bool> created = makeDirectory(directory);
   if (!created.ok())
     return created.status();
+  Status space = checkFreeSpace(directory, *bytes, "the merged model");
   if (*created)
     (void)::rmdir(directory.c_str());
-  return Status();
+  return space;
 }
 
 static Status readWide(Engine &engine, size_t index,
@@ -146,14 +192,8 @@ static Status writeWeights(Engine &engine, const std::string &path) {
   std::map<std::string, Factors> factors;
   if (Status status = readFactors(engine, factors); !status.ok())
     return status;
-  std::vector<size_t> indexes;
   std::vector<TensorDeclaration> tensors;
-  for (size_t i = 0; i < states.size(); ++i)
-    if (isWeight(states[i])) {
-      indexes.push_back(i);
-      tensors.push_back(
-          {states[i].sourceName, states[i].type, states[i].shape});
-    }
+  std::vector<size_t> indexes = mergedStates(engine.description(), tensors);
   Result<SafeTensorsWriter> writer =
       SafeTensorsWriter::create(path, std::move(tensors));
   if (!writer.ok())
@@ -173,7 +213,8 @@ static Status writeWeights(Engine &engine, const std::string &path) {
   return writer->finish();
 }
 
-Status saveMerged(Engine &engine, const std::string &directory) {
+Status saveMerged(Engine &engine, const std::string &path) {
+  std::string directory = withoutSlash(path);
   std::string staging = directory + ".tmp-" + std::to_string(::getpid());
   if (::mkdir(staging.c_str(), 0777) != 0)
     return Status::error("cannot create '" + staging +
@@ -189,8 +230,12 @@ Status saveMerged(Engine &engine, const std::string &directory) {
   if (!status.ok()) {
     std::error_code ignored;
     std::filesystem::remove_all(staging, ignored);
+    return status;
   }
-  return status;
+  if (int error = syncDirectory(parentPath(directory)))
+    return Status::error("'" + directory +
+                         "' could not be synced: " + errnoText(error));
+  return Status();
 }
 
 } // namespace kiln::runtime

@@ -346,7 +346,8 @@ Status FlagParser::check() const {
         needs("--val-loss-mask", "--val-data", valData),
         needs("--base", "--adapter or --resume",
               given("--adapter") || given("--resume")),
-        needs("--init-ignore", "--init", given("--init")),
+        needs("--init-ignore", "--init, --adapter or --resume",
+              given("--init") || given("--adapter") || given("--resume")),
         needs("--save-every", "--save", save), needs("--keep", "--save", save),
         needs("--shuffle", "--data", given("--data")),
         needs("--prompt", "--generate", generate),
@@ -360,9 +361,12 @@ Status FlagParser::check() const {
       (given("--init") || given("--adapter") || options_.fromScratch))
     return usage("--resume, which loads the weights of the checkpoint, "
                  "contradicts --init, --adapter and --from-scratch");
-  if (given("--base") && (given("--init") || options_.fromScratch))
+  if (given("--adapter") && given("--init"))
+    return usage("--init contradicts --adapter: name the weights of the base "
+                 "model of the adapter with --base");
+  if (given("--base") && options_.fromScratch)
     return usage("--base, which names the weights of the base model, "
-                 "contradicts --init and --from-scratch");
+                 "contradicts --from-scratch");
   if (options_.steps > 0 && !given("--data"))
     return usage("--steps needs --data=FILE, the tokens to train on");
   for (const char *flag : {"--trace", "--dump-gradients"})

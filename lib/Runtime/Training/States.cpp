@@ -111,6 +111,19 @@ Status loadWeights(Engine &engine, const std::string &path,
                          {engine.description().model.unusedTensors, ignored});
   if (!unused.ok())
     return unused;
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    const StateInfo &state = states[indexes[i]];
+    const TensorInfo &tensor = *(*found)[i];
+    if (state.trainable || bitsOf(state.type) >= bitsOf(tensor.type))
+      continue;
+    notes.push_back("frozen weights such as " + inQuotes(tensor.name) +
+                    " are " + std::string(infoOf(tensor.type).fileName) +
+                    " in " + inQuotes(path) + " and are rounded to " +
+                    std::string(infoOf(state.type).fileName) +
+                    ", the type for which the executable was compiled; to keep "
+                    "their type, compile it from the directory of the weights");
+    break;
+  }
   StreamHash contents;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];

@@ -152,6 +152,12 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
       train_->batch(), progress_.seed, progress_.step);
   if (!targets.ok())
     return targets.status();
+  if (*targets == 0 && !hasWarnedOfTargets_) {
+    hasWarnedOfTargets_ = true;
+    warn("step " + std::to_string(record.step) +
+         " has no targets, because the loss mask excludes all of them: its "
+         "loss and its gradients are 0");
+  }
   train_->writeUpdate(record.rate, record.step - progress_.optimizerStart,
                       options_.gradClip);
   Status status = compute(train_->program());

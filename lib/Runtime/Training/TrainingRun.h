@@ -100,6 +100,7 @@ private:
   int64_t firstStep_;
   Status diagnostics_;
   std::optional<int64_t> savedStep_;
+  bool hasWarnedOfTargets_ = false; ///< That a batch has none.
   std::optional<int64_t> validatedStep_;
 };
 

@@ -21,7 +21,7 @@ MEANING = {
     "update": [(name,) for name in LEARNING_RATES],
     **{
         name: [(), (name,)]
-        for name in ("bf16", "micro-batches", "few-bit", "rmm", "dropout", "clipping")
+        for name in ("bf16", "micro-batches", "lora", "few-bit", "rmm", "dropout", "clipping")
     },
     "precision": ["fp32", "fp64"],
 }

@@ -14,7 +14,7 @@ Compiles a model with combinations of techniques and compares the training resul
 - This also holds if its copies run at random times (--stress-copies).
 - It uses memory as planned (--check-memory).
 - A program with micro-batches equals the program without them within rounding.
-- A program without exact techniques equals the interpreter's results, and its loss decreases.
+- A program without exact techniques equals the interpreter's results, and updates decrease its loss.
 
 No combination may be rejected. `covering` tests every pair with few programs of many
 techniques each; `pairs` and `triples` have one program for each.
@@ -46,7 +46,7 @@ STEPS, INTERPRETED_STEPS, EMULATED_STEPS = 6, 4, 2
 # Number of tokens per sequence.
 LENGTH, EMULATED_LENGTH = 40, 13
 # Parameters of the covering programs; this seed gives few meanings.
-SEED, MORE = 7, 6
+SEED, MORE = 38, 6
 # Maximum effect of rounding on a loss in this number of steps.
 ROUNDING = {"bf16": 4e-3, "fp32": 2e-6, "fp64": 1e-12}
 
@@ -154,8 +154,13 @@ class Matrix:
         losses = [step["loss"] for step in harness.events(log, "step")]
         if len(losses) != STEPS or not all(map(math.isfinite, losses)):
             harness.fail(f"losses {losses}")
-        if not sum(losses[-2:]) < sum(losses[:2]):
-            harness.fail(f"the loss does not fall: {losses}")
+        # Batches differ, so compare with the losses of the same batches without updates.
+        still = executable.parent / "still.jsonl"
+        command = [executable, f"--data={self.work / 'train.bin'}", "--threads=2"]
+        harness.run([*command, *meaning.run_flags(self.steps, rate=0), f"--log={still}"])
+        unchanged = [step["loss"] for step in harness.events(still, "step")]
+        if not sum(losses[-2:]) < sum(unchanged[-2:]):
+            harness.fail(f"the loss does not fall: {losses}, without updates {unchanged}")
         self.compare_interpreted(meaning, executable.parent, log)
         if "micro-batches" in meaning.techniques:
             whole = meaning.without("micro-batches")

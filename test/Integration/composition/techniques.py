@@ -71,6 +71,8 @@ ON_HOST = ("activations", "optimizer", "parameters", "mixed states")
 PLANNED = ("budget", "budget, auto")
 LOSSY = ("few-bit", "rmm")
 LEARNING_RATES = {"adamw": 0.003, "adam": 0.003, "sgd": 0.1, "momentum": 0.03, "nesterov": 0.03}
+# Adapters begin with zero, so that the loss decreases visibly only with higher rates.
+LORA_RATES = {"adamw": 0.01, "adam": 0.01, "sgd": 1, "momentum": 0.3, "nesterov": 0.3}
 
 
 def exclude(one, other):
@@ -143,6 +145,8 @@ class Program:
         flags += ["--lossy=" + ",".join(lossy), "--rebuild=off"] if lossy else []
         return flags
 
-    def run_flags(self, steps):
-        flags = ["--seed=5", f"--steps={steps}", f"--lr={LEARNING_RATES[self.optimizer]}"]
+    def run_flags(self, steps, rate=None):
+        rates = LORA_RATES if "lora" in self.techniques else LEARNING_RATES
+        rate = rates[self.optimizer] if rate is None else rate
+        flags = ["--seed=5", f"--steps={steps}", f"--lr={rate}"]
         return flags + (["--grad-clip=0.5"] if "clipping" in self.techniques else [])

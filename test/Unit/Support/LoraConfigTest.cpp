@@ -19,7 +19,7 @@ std::string problemOf(const char *options) {
 }
 
 std::string problemOfFile(const std::string &members) {
-  Result<LoraConfig> config =
+  Result<AdapterConfig> config =
       parseAdapterConfig("{\"peft_type\": \"LORA\"" + members + "}", "FILE");
   return config.ok() ? "" : config.status().message();
 }
@@ -44,17 +44,23 @@ TEST(LoraConfig, HasTheDefaultsOfPeft) {
   Result<LoraConfig> config = parseLoraOptions("default");
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(loraOptions(*config), "r=8,alpha=8,dropout=0");
-  EXPECT_EQ(defaultLoraTargets("gpt2"), std::vector<std::string>{"c_attn"});
-  EXPECT_EQ(defaultLoraTargets("qwen2"),
-            (std::vector<std::string>{"q_proj", "v_proj"}));
-  EXPECT_TRUE(defaultLoraTargets("mlir").empty());
+}
+
+TEST(LoraConfig, SortsTargets) {
+  EXPECT_EQ(parseLoraOptions("targets=b:a:b")->targets,
+            (std::vector<std::string>{"a", "b"}));
 }
 
 TEST(LoraConfig, RefusesOptions) {
   EXPECT_EQ(problemOf(""),
             "is empty, expected a list such as r=8,alpha=16, or default");
   EXPECT_EQ(problemOf("r=x"), "r is 'x', expected a positive number");
-  EXPECT_EQ(problemOf("r=-1"), "r is -1, expected a positive number");
+  EXPECT_EQ(problemOf("r=-1"), "r is -1, expected 1 to 2147483647");
+  EXPECT_EQ(problemOf("r=99999999999"),
+            "r is 99999999999, expected 1 to 2147483647");
+  EXPECT_EQ(problemOf("alpha=1e40"),
+            "alpha is 1e+40, which gives the scale 1.25e+39, expected a scale "
+            "in the range of f32");
   EXPECT_EQ(problemOf("alpha=0"), "alpha is 0, expected more than 0");
   EXPECT_EQ(problemOf("alpha=inf"), "alpha is inf, expected more than 0");
   EXPECT_EQ(problemOf("dropout=1"),
@@ -89,13 +95,14 @@ TEST(LoraConfig, ReadsWhatItWrites) {
   EXPECT_NE(text.find("\"fan_in_fan_out\": true"), std::string::npos);
   EXPECT_NE(text.find("\"base_model_name_or_path\": \"/models/base\""),
             std::string::npos);
-  Result<LoraConfig> read = parseAdapterConfig(text, "FILE");
+  Result<AdapterConfig> read = parseAdapterConfig(text, "FILE");
   ASSERT_TRUE(read.ok()) << read.status().message();
-  EXPECT_EQ(loraOptions(*read), loraOptions(config));
+  EXPECT_EQ(loraOptions(read->lora), loraOptions(config));
+  EXPECT_EQ(read->base, "/models/base");
   config.targets = {"all-linear"};
   read = parseAdapterConfig(adapterConfig(config, "", false), "FILE");
   ASSERT_TRUE(read.ok());
-  EXPECT_TRUE(read->isAllLinear());
+  EXPECT_TRUE(read->lora.isAllLinear());
 }
 
 TEST(LoraConfig, RefusesFiles) {
@@ -112,8 +119,12 @@ TEST(LoraConfig, RefusesFiles) {
             "support");
   EXPECT_EQ(problemOfFile(", \"target_modules\": \".*c_attn\""),
             "FILE: 'target_modules' is the pattern '.*c_attn', expected a list "
-            "of names or all-linear; expected the configuration of a LoRA "
-            "adapter of PEFT");
+            "of names or all-linear");
+  EXPECT_EQ(problemOfFile(", \"init_lora_weights\": \"gaussian\""), "");
+  EXPECT_EQ(problemOfFile(", \"init_lora_weights\": \"pissa\""),
+            "FILE: 'init_lora_weights' is \"pissa\": such an adapter belongs "
+            "to changed weights of the base model, which kiln does not "
+            "support");
   EXPECT_EQ(problemOfFile(", \"lora_alpha\": -1"),
             "FILE: alpha is -1, expected more than 0");
   EXPECT_FALSE(parseAdapterConfig("{}", "FILE").ok());

@@ -119,6 +119,11 @@ private:
   int64_t lastSequence_ = -1;
 };
 
+/// Fails if the file system of the directory `path` has less than `bytes` of
+/// free space, which `what` needs.
+Status checkFreeSpace(const std::string &path, uint64_t bytes,
+                      const std::string &what);
+
 /// A checkpoint that was found and verified. Its files are open and stay
 /// readable after another process has removed or replaced the directory.
 struct FoundCheckpoint {

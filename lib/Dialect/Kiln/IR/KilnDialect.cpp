@@ -14,6 +14,7 @@
 #include "kiln/Support/LoraConfig.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -53,6 +54,42 @@ void KilnDialect::initialize() {
 
 /// Verifies one entry of `kiln.model`. The description of the dialect lists the
 /// entries.
+/// Verifies the adapters of a module: each adapted weight has one factor A and
+/// one factor B of rank r, and all other parameters are frozen.
+static LogicalResult verifyAdapters(Operation *module, int64_t rank) {
+  llvm::MapVector<StringRef, std::array<StateOp, 2>> adapters;
+  for (StateOp state : cast<ModuleOp>(module).getOps<StateOp>()) {
+    AdapterAttr adapter = state.getAdapterAttr();
+    if (!adapter && state.isTrainable())
+      return state.emitOpError("is trainable and has no 'adapter', expected a "
+                               "frozen state, because the module has '")
+             << kLoraAttr << "'";
+    if (!adapter)
+      continue;
+    bool isA = adapter.getFactor() == Factor::A;
+    StateOp &place = adapters[adapter.getBase().getValue()][isA ? 0 : 1];
+    if (place)
+      return state.emitOpError("is a second factor '")
+             << stringifyFactor(adapter.getFactor()) << "' of the adapter of "
+             << adapter.getBase() << ", expected one";
+    place = state;
+    RankedTensorType type = state.getTensorType();
+    if (type.getRank() != 2 || type.getDimSize(isA ? 0 : 1) != rank)
+      return state.emitOpError("has type ")
+             << type << ", expected rank r = " << rank << ", as in '"
+             << kLoraAttr << "' of the module";
+  }
+  if (adapters.empty())
+    return module->emitOpError("has '")
+           << kLoraAttr << "' and no state with 'adapter', expected both";
+  for (auto &[base, factors] : adapters)
+    if (!factors[0] || !factors[1])
+      return (factors[0] ? factors[0] : factors[1])
+                 .emitOpError("is the only factor of the adapter of @")
+             << base << ", expected the factors a and b";
+  return success();
+}
+
 static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
   StringRef key = entry.getName();
   auto expect = [&](bool holds, StringRef expected) -> LogicalResult {
@@ -90,19 +127,20 @@ static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
     return expect(files && llvm::all_of(files, isName),
                   "an array of file names without a directory");
   }
-  if (key == "unused_tensors") {
-    auto isName = [](Attribute tensor) {
-      auto name = dyn_cast<StringAttr>(tensor);
+  if (key == "unused_tensors" || key == "adapter_targets") {
+    auto isName = [](Attribute element) {
+      auto name = dyn_cast<StringAttr>(element);
       return name && !name.getValue().empty();
     };
-    auto tensors = dyn_cast<ArrayAttr>(entry.getValue());
-    return expect(tensors && llvm::all_of(tensors, isName),
-                  "an array of tensor names");
+    auto names = dyn_cast<ArrayAttr>(entry.getValue());
+    return expect(names && llvm::all_of(names, isName),
+                  key == "unused_tensors" ? "an array of tensor names"
+                                          : "an array of names of layers");
   }
   return op->emitOpError("kiln.model has an unknown entry '")
          << key
          << "', expected type, name, vocab_size, batch, sequence_length, "
-            "has_weights, storage, files or unused_tensors";
+            "has_weights, storage, files, adapter_targets or unused_tensors";
 }
 
 /// Checks `kiln.target` against the registered targets if the tool has
@@ -236,10 +274,11 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                   "module may have this attribute");
   }
   if (attribute.getName() == kLoraAttr) {
-    auto options = dyn_cast<StringAttr>(attribute.getValue());
-    if (isa<ModuleOp>(op) && options &&
-        support::parseLoraOptions(options.getValue()).ok())
-      return success();
+    auto text = dyn_cast<StringAttr>(attribute.getValue());
+    if (isa<ModuleOp>(op) && text)
+      if (auto options = support::parseLoraOptions(text.getValue());
+          options.ok())
+        return verifyAdapters(op, options->rank);
     return refuse("the value must be a string with the options of low-rank "
                   "adapters, such as \"r=8,alpha=16\", and only a module may "
                   "have this attribute");

@@ -122,12 +122,13 @@ static LogicalResult checkAdapter(StateOp state,
   auto weight =
       tables.lookupNearestSymbolFrom<StateOp>(state, adapter.getBase());
   if (!weight || weight.getRole() != Role::Parameter || weight.getAdapter() ||
-      state.getRole() != Role::Parameter ||
       weight.getTensorType().getRank() != 2)
     return state.emitOpError("adapts ")
            << adapter.getBase()
-           << ", expected both to be parameters, and the second to be a matrix "
-              "without 'adapter'";
+           << ", which is not a parameter of rank 2 without 'adapter'";
+  if (state.getRole() != Role::Parameter)
+    return state.emitOpError("has 'adapter' and role ")
+           << stringifyRole(state.getRole()) << ", expected role parameter";
   if (!state->getParentOp()->hasAttr(kLoraAttr))
     return state.emitOpError("has an adapter, expected the attribute '")
            << kLoraAttr << "' of the module with the options of its adapters";

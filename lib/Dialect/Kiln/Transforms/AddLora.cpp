@@ -19,6 +19,7 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <cmath>
 
@@ -55,6 +56,9 @@ struct Linear {
   /// True if the weight is stored as [inputs, outputs].
   bool isTransposed = false;
   SmallVector<MatmulOp, 1> matmuls;
+  /// An op that prevents an adapter, or null: it reads the weight in another
+  /// layout, or is not a matmul, so that the adapter would not apply to it.
+  Operation *conflict = nullptr;
 
   StringRef layer() { return layerOf(sourceOf(weight)); }
   int64_t inputs() {
@@ -77,11 +81,11 @@ struct AddLoraPass : kiln::impl::AddLoraBase<AddLoraPass> {
 
 private:
   LogicalResult run();
-  LogicalResult findLinears();
+  void findLinears();
   LogicalResult chooseTargets();
   std::string adaptableNames();
   FailureOr<SmallVector<Linear *>> selectLinears();
-  LogicalResult adapt(Linear &linear);
+  void adapt(Linear &linear);
   StateOp addFactor(Linear &linear, Factor factor);
   void adapt(MatmulOp matmul, StateOp a, StateOp b);
 
@@ -94,9 +98,8 @@ private:
 
 } // namespace
 
-/// Finds the linear layers. A parameter that is read in two layouts is an
-/// error, because an adapter has one layout.
-LogicalResult AddLoraPass::findLinears() {
+/// Finds the linear layers, and the ops that prevent adapters of them.
+void AddLoraPass::findLinears() {
   llvm::SmallMapVector<Operation *, Linear, 16> found;
   for (MatmulOp matmul : forward.getBlock().getOps<MatmulOp>()) {
     auto read = matmul.getB().getDefiningOp<ReadOp>();
@@ -109,17 +112,24 @@ LogicalResult AddLoraPass::findLinears() {
     Linear &linear = found[weight];
     bool isTransposed = !matmul.getTransB();
     if (!linear.matmuls.empty() && linear.isTransposed != isTransposed)
-      return matmul.emitOpError("multiplies by ")
-             << read.getState()
-             << " in another layout than a previous matmul, so that the layer "
-                "cannot have a low-rank adapter";
+      linear.conflict = matmul;
     linear.weight = weight;
     linear.isTransposed = isTransposed;
     linear.matmuls.push_back(matmul);
   }
+  for (ReadOp read : forward.getBlock().getOps<ReadOp>()) {
+    auto linear = found.find(symbols->lookup(read.getState()));
+    if (linear == found.end())
+      continue;
+    for (OpOperand &use : read.getResult().getUses()) {
+      auto matmul = dyn_cast<MatmulOp>(use.getOwner());
+      if (!matmul || use.getOperandNumber() != 1 ||
+          !llvm::is_contained(linear->second.matmuls, matmul))
+        linear->second.conflict = use.getOwner();
+    }
+  }
   for (auto &[weight, linear] : found)
     linears.push_back(linear);
-  return success();
 }
 
 /// Returns the last parts of the names of all linear layers, for messages.
@@ -140,9 +150,10 @@ LogicalResult AddLoraPass::chooseTargets() {
   if (!config.targets.empty())
     return success();
   auto model = getOperation()->getAttrOfType<DictionaryAttr>(kModelAttr);
-  auto type = model ? model.getAs<StringAttr>("type") : StringAttr();
-  if (type)
-    config.targets = support::defaultLoraTargets(type.getValue());
+  auto targets = model ? model.getAs<ArrayAttr>("adapter_targets") : nullptr;
+  if (targets)
+    for (auto target : targets.getAsRange<StringAttr>())
+      config.targets.push_back(target.str());
   if (config.targets.empty())
     return getOperation().emitError()
            << "--lora has no targets, and there is no default for this model: "
@@ -171,6 +182,18 @@ FailureOr<SmallVector<Linear *>> AddLoraPass::selectLinears() {
                << ", expected all-linear or some of " << adaptableNames();
   if (selected.empty())
     return getOperation().emitError("--lora: the model has no linear layer");
+  llvm::StringSet<> names;
+  for (Linear *linear : selected) {
+    if (linear->conflict)
+      return linear->conflict->emitOpError("reads the weight of ")
+             << support::inQuotes(linear->layer().str())
+             << " in another layout, or not as the right operand of a matmul: "
+                "the layer cannot have an adapter (--lora)";
+    if (!names.insert(linear->layer()).second)
+      return linear->weight.emitError("--lora: two weights belong to a layer ")
+             << support::inQuotes(linear->layer().str())
+             << ", expected different names";
+  }
   for (Linear *linear : selected)
     if (int64_t most = std::min(linear->inputs(), linear->outputs());
         config.rank > most)
@@ -250,11 +273,10 @@ void AddLoraPass::adapt(MatmulOp matmul, StateOp a, StateOp b) {
       multiply(small, b, matmul.getAccumulate()));
 }
 
-LogicalResult AddLoraPass::adapt(Linear &linear) {
+void AddLoraPass::adapt(Linear &linear) {
   StateOp a = addFactor(linear, Factor::A), b = addFactor(linear, Factor::B);
   for (MatmulOp matmul : linear.matmuls)
     adapt(matmul, a, b);
-  return success();
 }
 
 LogicalResult AddLoraPass::run() {
@@ -272,7 +294,14 @@ LogicalResult AddLoraPass::run() {
   for (StateOp state : module.getOps<StateOp>())
     if (state.getAdapter())
       return state.emitError("--lora: the model has adapters");
-  if (failed(findLinears()) || failed(chooseTargets()))
+  // A checkpoint of adapters contains no other states.
+  if (auto writes = forward.getBlock().getOps<WriteOp>(); !writes.empty())
+    return (*writes.begin()).emitOpError("updates ")
+           << (*writes.begin()).getStateAttr()
+           << ", which an adapter would not store: --lora expects a model that "
+              "updates no state";
+  findLinears();
+  if (failed(chooseTargets()))
     return failure();
   FailureOr<SmallVector<Linear *>> selected = selectLinears();
   if (failed(selected))
@@ -289,8 +318,7 @@ LogicalResult AddLoraPass::run() {
       nextKey = std::max(nextKey, key.getInt() + 1);
   });
   for (Linear *linear : *selected)
-    if (failed(adapt(*linear)))
-      return failure();
+    adapt(*linear);
   module->setAttr(kLoraAttr, StringAttr::get(module.getContext(),
                                              support::loraOptions(config)));
   return success();

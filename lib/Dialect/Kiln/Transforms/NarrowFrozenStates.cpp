@@ -4,6 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The pass is exact if the weights come from files whose type is `storage`: a
+// frozen state holds values of this type in any case, and every reader converts
+// them as before.
+//
+//===----------------------------------------------------------------------===//
 
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"

@@ -4,7 +4,7 @@
 
 // Every parameter is frozen. The factors have the names of PEFT. A linear layer may store its
 // weight as [inputs, outputs], and several matmuls may read one weight.
-// CHECK: module attributes {kiln.lora = "r=2,alpha=6,dropout=0.25,targets=up:down"}
+// CHECK: module attributes {kiln.lora = "r=2,alpha=6,dropout=0.25,targets=down:up"}
 // CHECK: kiln.state @table : tensor<16x8xf32> {frozen,
 // CHECK: kiln.state @h.0.up.weight : tensor<8x6xf32> {frozen, {{.*}}source = "t.h.0.up.weight"
 // CHECK: kiln.state @down.weight : tensor<8x6xf32> {frozen,

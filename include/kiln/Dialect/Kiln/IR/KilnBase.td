@@ -37,8 +37,10 @@ def Kiln_Dialect : Dialect {
 
     A module may carry `kiln.model`, a dictionary that describes the model to
     the runtime: `type` and `name` (strings), `vocab_size`, `batch` and
-    `sequence_length` (positive i64), `has_weights` (a bool), `files` (names
-    of files beside the model) and `unused_tensors` (names of tensors that weight
+    `sequence_length` (positive i64), `has_weights` (a bool), `storage` (the type in
+    which weight files store all tensors), `files` (names of files beside the
+    model), `adapter_targets` (the layers that get adapters by default) and
+    `unused_tensors` (names of tensors that weight
     files may contain and the model does not use, where `*` stands for a number).
     kilnc adds entries that a model file omits. Entries that are present must agree
     with the forward program.
