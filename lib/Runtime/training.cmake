@@ -3,6 +3,7 @@
 find_path(KILN_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 add_library(KilnTraining STATIC
   Training/Adapter.cpp
+  Training/AdapterStart.cpp
   Training/Checkpoint.cpp
   Training/Describe.cpp
   Training/Driver.cpp

@@ -7,6 +7,7 @@
 
 #include "kiln/Runtime/Training/Driver.h"
 
+#include "AdapterStart.h"
 #include "Describe.h"
 #include "Generate.h"
 #include "Lockstep.h"
@@ -46,8 +47,8 @@ private:
   Status checkOptions();
   Status openResumed();
   Status openDeclaredInputs();
-  Result<std::string> baseOfAdapter();
-  Status chooseBase();
+  Status openAdapters();
+  Status loadAdapters();
   Status openInputs();
   Status settleTrajectory();
   Status checkNothingIsReplaced() const;
@@ -55,7 +56,6 @@ private:
   void warnOfUnusualRuns() const;
   Status startEngine();
   Status initialiseWeights();
-  Status initialiseAdapters();
   Status trainAndGenerate();
   Status generate();
   Status withHooks(const std::function<Status(const MemoryCheckHooks &)> &body);
@@ -78,8 +78,8 @@ private:
   Progress progress_;
   TrajectoryRecord record_;
   std::optional<ResumePoint> resumed_;
-  /// The adapter from which the run starts.
-  std::optional<AdapterSource> adapter_;
+  /// Set if the executable trains adapters.
+  std::optional<AdapterStart> adapters_;
   /// For each change of the trajectory, a note for the user.
   std::vector<std::string> changes_;
   std::optional<Records> records_;
@@ -282,66 +282,14 @@ Status Driver::openDeclaredInputs() {
                           files_.valInputs);
 }
 
-/// Returns the path of the weights of the base model of adapter_, or "" if they
-/// are initial values.
-Result<std::string> Driver::baseOfAdapter() {
-  auto usage = [&](const std::string &problem) {
-    return Status(ExitCode::Usage,
-                  "--adapter=" + options_.adapter + " " + problem);
-  };
-  bool isInitial = adapter_->base && adapter_->base->path.empty();
-  if (isInitial) {
-    if (!options_.fromScratch || options_.seed != adapter_->seed)
-      return usage("belongs to a base model with initial values: give "
-                   "--from-scratch --seed=" +
-                   std::to_string(adapter_->seed));
-    return std::string();
-  }
-  if (options_.fromScratch)
-    return usage("belongs to a base model with weights, which --from-scratch "
-                 "contradicts");
-  if (!options_.base.empty())
-    return options_.base;
-  std::error_code error;
-  if (adapter_->base && std::filesystem::exists(adapter_->base->path, error))
-    return adapter_->base->path;
-  if (adapter_->namedBase.empty())
-    return usage("does not name a directory with the weights of its base "
-                 "model: give --base=DIR");
-  return adapter_->namedBase;
-}
-
-/// Determines the weights of the base model of the adapters that the run trains
-/// or uses.
-Status Driver::chooseBase() {
+Status Driver::openAdapters() {
   if (!description_.lora)
     return Status();
-  std::string path = options_.init;
-  if (resumed_) {
-    path = options_.base.empty() ? resumed_->base->path : options_.base;
-    if (resumed_->base->path.empty() && !options_.base.empty())
-      return Status(ExitCode::Usage,
-                    "--base: the base model of checkpoint " +
-                        inQuotes(resumed_->found.path) +
-                        " has initial values, and no weights of a file");
-  } else if (!options_.adapter.empty()) {
-    Result<AdapterSource> opened =
-        openAdapter(description_, options_.adapter, notes_);
-    if (!opened.ok())
-      return opened.status();
-    adapter_.emplace(std::move(*opened));
-    Result<std::string> found = baseOfAdapter();
-    if (!found.ok())
-      return found.status();
-    path = *found;
-  }
-  files_.base.storage = storageOf(description_);
-  if (!path.empty()) {
-    std::error_code error;
-    std::filesystem::path absolute = std::filesystem::absolute(path, error);
-    files_.base.path = error ? path : absolute.lexically_normal().string();
-  }
-  return Status();
+  Result<AdapterStart> start = AdapterStart::open(
+      description_, options_, resumed_ ? &*resumed_ : nullptr, notes_);
+  if (start.ok())
+    adapters_.emplace(std::move(*start));
+  return start.status();
 }
 
 /// Opens the input files. Called before all long operations, so that errors are
@@ -371,7 +319,7 @@ Status Driver::openInputs() {
   }
   Status status = openDeclaredInputs();
   if (status.ok())
-    status = chooseBase();
+    status = openAdapters();
   if (status.ok())
     status = settleTrajectory();
   if (status.ok())
@@ -456,42 +404,16 @@ Status Driver::startEngine() {
   return Status();
 }
 
-/// Reads the weights of the base model of the adapters and, without a
-/// checkpoint, the adapters.
-Status Driver::initialiseAdapters() {
-  BaseReference &base = files_.base;
-  if (!base.path.empty()) {
-    Status status = loadWeights(engine_, base.path, options_.initIgnore, notes_,
-                                &base.hash);
-    if (!status.ok())
-      return resumed_ && options_.base.empty()
-                 ? Status(status.code(),
-                          status.message() +
-                              "; if the weights of the base model have moved, "
-                              "name them with --base=DIR")
-                 : status;
-    if (resumed_)
-      status = checkBase(*resumed_->base, base.path, base.hash,
-                         "checkpoint " + inQuotes(resumed_->found.path));
-    else if (adapter_ && adapter_->base)
-      status = checkBase(*adapter_->base, base.path, base.hash,
-                         "the adapter in " + inQuotes(adapter_->path));
-    if (!status.ok())
-      return status;
-  }
-  if (resumed_)
-    return loadCheckpoint(*resumed_, engine_, notes_);
-  if (!adapter_)
-    return Status();
-  Result<InputFile> file = adapter_->weights.duplicate();
-  return file.ok() ? loadAdapter(engine_, std::move(*file), notes_)
-                   : file.status();
+Status Driver::loadAdapters() {
+  Status status = adapters_->load(engine_, notes_);
+  files_.base = adapters_->base();
+  return status;
 }
 
 Status Driver::initialiseWeights() {
   Status status = initialiseStates(engine_, progress_.seed);
   if (status.ok() && description_.lora)
-    status = initialiseAdapters();
+    status = loadAdapters();
   else if (status.ok() && resumed_)
     status = loadCheckpoint(*resumed_, engine_, notes_);
   else if (status.ok() && !options_.init.empty())

@@ -21,7 +21,7 @@ MEANING = {
     "update": [(name,) for name in LEARNING_RATES],
     **{
         name: [(), (name,)]
-        for name in ("bf16", "micro-batches", "lora", "few-bit", "rmm", "dropout", "clipping")
+        for name in ("bf16", "narrow states", "micro-batches", "lora", "few-bit", "rmm", "dropout", "clipping")
     },
     "precision": ["fp32", "fp64"],
 }
@@ -40,14 +40,16 @@ def pairs(row):
 
 
 def allowed(row):
-    """Returns false for programs whose lossy techniques a planner with a budget would not
-    use, because other buffers dominate the peak: micro-batches of one sequence leave few
-    activations, and with clipping all gradients are live at once."""
+    """Returns false for programs in which a planner with a budget has no choice or would not
+    use the lossy techniques: micro-batches of one sequence leave few activations, with clipping
+    all gradients are live at once, and small states leave the link free for activations."""
     has = set(names(row))
     exact = has & set(LOSSY) and (
-        (has & set(PLANNED) and "micro-batches" in has) or {"budget, auto", "clipping"} <= has
+        (has & set(PLANNED) and has & {"micro-batches", "activations", "lora", "narrow states"})
+        or {"budget, auto", "clipping"} <= has
     )
-    return techniques.possible(has) and not exact
+    settled = {"budget", "activations", "clipping"} <= has
+    return techniques.possible(has) and not exact and not settled
 
 
 def extend(bases, factors, wanted, chance):
@@ -112,7 +114,7 @@ def covering_programs(seed, more):
     return [
         Program(
             frozenset(names(row)),
-            "fp32" if "bf16" in names(row) else row["precision"],
+            "fp32" if {"bf16", "narrow states"} & set(names(row)) else row["precision"],
             next(policies) if "recompute" in names(row) else "full",
         )
         for row in rows

@@ -12,7 +12,7 @@ reordering  the same program without it, within rounding
 lossy       nothing: its gradients are estimates. Adding exact techniques does not change
             the bits of a lossy program
 program     nothing: other optimizers, dropout, clipping and adapters train differently,
-            and bf16 rounds differently
+            and bf16 and narrow states round differently
 
 A program without its exact techniques is its *meaning*; programs with the same meaning have
 the same bits. Meanings are compared with the reference interpreter."""
@@ -55,6 +55,10 @@ ALL = [
     ),
     technique("unfused", "exact", "`--fuse=off`"),
     technique("bf16", "program", "`--precision=bf16`"),
+    technique(
+        "narrow states", "program",
+        "`--states=gradients:bf16,moments:bf16/f32`; one moment: `moments:bf16`; sgd: `gradients:bf16`",
+    ),
     technique("micro-batches", "reordering", "`--microbatches=4`"),
     technique("lora", "program", "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`"),
     technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
@@ -89,7 +93,7 @@ class Program:
     """A set of techniques, one of which is an optimizer."""
 
     techniques: frozenset
-    full_precision: str = "fp32"  # Or fp64; used unless bf16 applies.
+    full_precision: str = "fp32"  # Or fp64; used unless values are rounded to bf16.
     policy: str = "full"
 
     def __post_init__(self):
@@ -107,7 +111,14 @@ class Program:
 
     @property
     def precision(self):
+        if "narrow states" in self.techniques and "bf16" not in self.techniques:
+            return "fp32"
         return "bf16" if "bf16" in self.techniques else self.full_precision
+
+    @property
+    def rounding(self):
+        """The precision whose rounding the results have."""
+        return "bf16" if "narrow states" in self.techniques else self.precision
 
     @property
     def optimizer(self):
@@ -131,6 +142,9 @@ class Program:
         flags += [f"--precision={self.precision}", f"--optimizer={self.optimizer}"]
         flags += ["--clip=on" if has("clipping") else "--clip=off"]
         flags += ["--dropout=0.1"] if has("dropout") else []
+        moments = {"sgd": "", "momentum": ",moments:bf16", "nesterov": ",moments:bf16"}
+        narrow = "gradients:bf16" + moments.get(self.optimizer, ",moments:bf16/f32")
+        flags += [f"--states={narrow}"] if has("narrow states") else []
         flags += ["--lora=r=4,alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
         flags += ["--microbatches=4"] if has("micro-batches") else []
         flags += ["--fuse=off"] if has("unfused") else []

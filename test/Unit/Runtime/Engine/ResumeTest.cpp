@@ -144,7 +144,7 @@ TEST_F(ResumeTest, FlagsMustGoWithThoseOfTheCheckpoint) {
   refuse({"--shuffle=3"}, "--shuffle=3 contradicts the checkpoint");
   refuse({"--resume-changing=optimiser"},
          "--resume-changing: 'optimiser' is unknown, expected one or more of "
-         "optimizer, dropout, lossy, batch, seq, clip, frozen, data");
+         "optimizer, dropout, lossy, lora, batch, seq, clip, frozen, data");
   refuse({"--resume-changing=data,,batch"}, "'' is unknown");
   EXPECT_EQ(runToy({data(), "--steps=1", "--resume-changing=data"}).exitCode,
             2);

@@ -13,6 +13,7 @@
 #include "Trajectory.h"
 
 #include "Checkpoint.h"
+#include "HostileJson.h"
 #include "TrainingInfo.h"
 
 #include <gtest/gtest.h>
@@ -147,41 +148,6 @@ TEST(TrajectoryTest, EveryFieldHasATypeAndARange) {
     json[Json::json_pointer(field.pointer)] = field.value;
     expectBad(json, field.message);
   }
-}
-
-/// Adds the JSON pointers of all values of a document to `list`.
-void listPointers(const Json &json, const std::string &path,
-                  std::vector<std::string> &list) {
-  list.push_back(path);
-  if (json.is_structured())
-    for (auto &[key, value] : json.items())
-      listPointers(value, path + "/" + key, list);
-}
-
-/// Returns values of every type, including the limits of every range.
-std::vector<Json> hostileValues() {
-  Json nested;
-  for (int i = 0; i < 60; ++i)
-    nested = Json::array({nested});
-  return {nullptr,
-          true,
-          0,
-          -1,
-          INT64_MIN,
-          INT64_MAX,
-          UINT64_MAX,
-          0.5,
-          -1e308,
-          1e308,
-          5e-324,
-          "",
-          "\n\x1b[2J",
-          std::string(100000, 'x'),
-          Json::array(),
-          Json::object(),
-          {1, 2, 3},
-          {{"a", {{"b", 1}}}},
-          nested};
 }
 
 TEST(TrajectoryTest, NoValueInAnyPlaceIsMoreThanAnError) {
