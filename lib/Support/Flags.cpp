@@ -149,11 +149,16 @@ static Status explainUnknown(const std::string &word, std::string_view name,
   if (const Flag *flag = findFlag(rules.other, name))
     return usage(rules.explainOther(*flag));
   std::string message = "unknown flag " + inQuotes(word);
-  if (const Flag *flag = nearestFlag(rules.own, name))
-    return usage(message + ": did you mean " + flag->spelling() + "?");
-  if (const Flag *flag = nearestFlag(rules.other, name))
-    return usage(message + ": did you mean " + flag->dashed() + "? " +
-                 rules.explainOther(*flag));
+  const Flag *own = nearestFlag(rules.own, name);
+  const Flag *other = nearestFlag(rules.other, name);
+  if (own && other &&
+      editDistance(name, other->name) < editDistance(name, own->name))
+    own = nullptr;
+  if (own)
+    return usage(message + ": did you mean " + own->spelling() + "?");
+  if (other)
+    return usage(message + ": did you mean " + other->dashed() + "? " +
+                 rules.explainOther(*other));
   return usage(message);
 }
 

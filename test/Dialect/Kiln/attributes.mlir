@@ -129,3 +129,14 @@ kiln.program @options(%x: tensor<8x8xf32>, %k: tensor<8x4xf32>, %c: tensor<8xf32
 // CHECK: module attributes {user.orders = [#kiln.order<"alternate">, #kiln.order<"all-forward-first">, #kiln.order<"F0 F1 B1 B0">]}
 module attributes {user.orders = [#kiln.order<"alternate">, #kiln.order<"all-forward-first">, #kiln.order<"F0 F1 B1 B0">]} {
 }
+
+// The factors of low-rank adapters.
+
+// CHECK: module attributes {kiln.lora = "r=2"}
+module attributes {kiln.lora = "r=2"} {
+// CHECK: kiln.state @up.a : tensor<2x4xf32> {adapter = #kiln.adapter<a of @up, transposed = true>, init
+kiln.state @up.a : tensor<2x4xf32> {adapter = #kiln.adapter<a of @up, transposed = true>, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+// CHECK: kiln.state @up.b : tensor<8x2xf32> {adapter = #kiln.adapter<b of @up, transposed = true>, init
+kiln.state @up.b : tensor<8x2xf32> {adapter = #kiln.adapter<b of @up, transposed = true>, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @up : tensor<4x8xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+}

@@ -68,7 +68,7 @@ module attributes {kiln.model = {unused_tensors = [3]}} {}
 
 // -----
 
-// expected-error @below {{kiln.model has an unknown entry 'heads', expected type, name, vocab_size, batch, sequence_length, has_weights, files or unused_tensors}}
+// expected-error @below {{kiln.model has an unknown entry 'heads', expected type, name, vocab_size, batch, sequence_length, has_weights, storage, files, adapter_targets or unused_tensors}}
 module attributes {kiln.model = {heads = 4}} {}
 
 // -----

@@ -61,7 +61,7 @@ class Matrix:
         harness.write_inputs(model, self.work)
         self.references = {}  # By meaning: executable, log, saved.
         self.plans = {}
-        self.made = self.seed = 0
+        self.made = self.seed = self.tight = 0
 
     def flags(self, program, target):
         length = LENGTH if self.target == "cpu" else EMULATED_LENGTH
@@ -107,8 +107,8 @@ class Matrix:
             harness.run([*command, f"--memory-budget={budget}"])
         elif done.returncode:
             harness.fail(f"exit code {done.returncode}: {done.stderr}")
-        if not budget < peak:
-            harness.fail(f"no budget below {peak} bytes is feasible")
+        # If nothing that the planner may choose is live at the peak, no budget below it fits.
+        self.tight += budget < peak
         return budget
 
     def train(self, executable, program, name, *flags):
@@ -269,6 +269,8 @@ def main():
         except SystemExit:
             failed.append(str(program))
     print(f"{len(passed)} programs passed; {matrix.made} executables")
+    if not matrix.tight and any(each.techniques & set(PLANNED) for each in programs):
+        harness.fail("no budget is below the memory without one")
     if failed:
         harness.fail(f"{len(failed)} of {len(programs)}: " + "; ".join(failed))
     if args.first:
