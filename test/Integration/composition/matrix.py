@@ -259,6 +259,7 @@ def main():
         if args.programs == "covering":
             # With short sequences, other programs with both techniques have an exact plan.
             programs.append(Program(frozenset({"budget", "few-bit", "adamw"})))
+            programs.append(Program(frozenset({"budget", "rmm", "adamw"})))
     matrix = Matrix(args.kilnc, args.model, args.work, args.target)
     passed, failed = [], []
     for number, program in enumerate(programs[args.first :], args.first):
