@@ -111,7 +111,7 @@ expect(
 )
 expect(
     train("--from-scratch", "--init-ignore=lm_head.weight", expect=USAGE),
-    "error: --init-ignore needs --init=FILE|DIR (see --help)",
+    "error: --init-ignore needs --init, --adapter or --resume (see --help)",
 )
 
 # The saved configuration contains the tensor type and is otherwise unchanged.
