@@ -42,7 +42,7 @@ static std::string gradientType(const StepOptions &options) {
   auto optimizer = OptimizerSpec::parse(options.optimizer, error);
   if (!optimizer)
     return "";
-  // kiln-build-step reports invalid options.
+  // Ignore invalid options here: the pass kiln-build-step reports them.
   auto types = StateTypes::parse(options.states, *optimizer->rule, error);
   if (!types || types->gradients.value_or(ElementType::F32) == ElementType::F32)
     return "";

@@ -419,7 +419,6 @@ static Status readOrder(std::string &text) {
 /// Sets `text` to the options of --lora, or to those of the adapter that
 /// --adapter names.
 static Status readLora(std::string &text) {
-  constexpr uint64_t maxConfigBytes = 1 << 20;
   text = lora == "none" ? "" : lora.getValue();
   if (lora.getNumOccurrences() && adapter.getNumOccurrences())
     return Status(ExitCode::Usage,
@@ -435,7 +434,7 @@ static Status readLora(std::string &text) {
     return Status(ExitCode::Usage,
                   "--adapter is empty, expected the directory of an adapter");
   std::string path = adapter + "/" + adapterConfigFile;
-  auto contents = readSmallFile(path, maxConfigBytes);
+  auto contents = readSmallFile(path, maxAdapterConfigBytes);
   if (!contents.ok())
     return Status::badInput(
         "--adapter=" + adapter +

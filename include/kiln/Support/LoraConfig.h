@@ -71,6 +71,9 @@ struct AdapterConfig {
 Result<AdapterConfig> parseAdapterConfig(std::string_view json,
                                          const std::string &source);
 
+/// Largest size of adapter_config.json that is read.
+inline constexpr uint64_t maxAdapterConfigBytes = 1 << 20;
+
 /// Returns the contents of adapter_config.json. `base` is the name or path of
 /// the base model. `fanInFanOut` is true if the adapted weights are stored as
 /// [inputs, outputs].

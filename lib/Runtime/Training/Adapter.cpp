@@ -25,7 +25,6 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-static constexpr uint64_t maxConfigBytes = 1 << 20;
 static constexpr size_t hashDigits = 32;
 
 std::string storageOf(const Description &description) {
@@ -124,7 +123,7 @@ static Status checkOptions(const Description &description,
 static Result<AdapterSource> openDirectory(const std::string &path,
                                            std::string &config) {
   Result<std::string> text =
-      readSmallFile(path + "/" + adapterConfigFile, maxConfigBytes);
+      readSmallFile(path + "/" + adapterConfigFile, maxAdapterConfigBytes);
   if (!text.ok())
     return text.status();
   config = std::move(*text);
@@ -153,7 +152,8 @@ static Result<AdapterSource> openCheckpointed(const std::string &path,
   std::optional<Progress> progress = readProgress(found->manifest);
   Result<InputFile> text = found->open(adapterConfigFile);
   Result<InputFile> weights = found->open(adapterWeightsFile);
-  if (!progress || !text.ok() || !weights.ok() || text->size() > maxConfigBytes)
+  if (!progress || !text.ok() || !weights.ok() ||
+      text->size() > maxAdapterConfigBytes)
     return Status::badInput(source + " is not a checkpoint of adapters that "
                                      "kiln wrote; choose another one");
   config.resize(text->size());
@@ -220,19 +220,7 @@ Status loadAdapter(Engine &engine, InputFile file,
           ", and this executable has no adapter of this layer: compile it with "
           "kilnc --adapter=" +
           parentPath(weights->path()));
-  for (size_t i = 0; i < indexes.size(); ++i) {
-    const StateInfo &state = description.states[indexes[i]];
-    Status status = checkStop();
-    if (status.ok())
-      status =
-          engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return weights->read((*found)[i]->name, state.type, data,
-                                 uint64_t(state.bytes()));
-          });
-    if (!status.ok())
-      return status;
-  }
-  return Status();
+  return readStates(engine, *weights, indexes, *found);
 }
 
 } // namespace kiln::runtime

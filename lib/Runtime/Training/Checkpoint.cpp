@@ -354,19 +354,7 @@ static Status loadFile(const FoundCheckpoint &checkpoint,
                     ": the states of the optimizer are converted");
     break;
   }
-  for (size_t i = 0; i < indexes.size(); ++i) {
-    const StateInfo &state = description.states[indexes[i]];
-    Status status = checkStop();
-    if (status.ok())
-      status =
-          engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return weights->read((*found)[i]->name, state.type, data,
-                                 uint64_t(state.bytes()));
-          });
-    if (!status.ok())
-      return status;
-  }
-  return Status();
+  return readStates(engine, *weights, indexes, *found);
 }
 
 Status loadCheckpoint(const ResumePoint &point, Engine &engine,

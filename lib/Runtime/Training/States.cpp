@@ -59,6 +59,24 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
   return Status();
 }
 
+Status readStates(Engine &engine, const ModelWeights &weights,
+                  const std::vector<size_t> &indexes,
+                  const std::vector<const TensorInfo *> &tensors) {
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    const StateInfo &state = engine.description().states[indexes[i]];
+    Status status = checkStop();
+    if (status.ok())
+      status =
+          engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
+            return weights.read(tensors[i]->name, state.type, data,
+                                uint64_t(state.bytes()));
+          });
+    if (!status.ok())
+      return status;
+  }
+  return Status();
+}
+
 /// Reads a tensor as elements of the state's type, and adds the name and the
 /// contents of the tensor in the file to `hash`.
 static Status readHashed(const ModelWeights &weights, const TensorInfo &tensor,
@@ -124,6 +142,8 @@ Status loadWeights(Engine &engine, const std::string &path,
                     "their type, compile it from the directory of the weights");
     break;
   }
+  if (!hash)
+    return readStates(engine, *weights, indexes, *found);
   StreamHash contents;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];
@@ -132,15 +152,12 @@ Status loadWeights(Engine &engine, const std::string &path,
     if (status.ok())
       status =
           engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return hash ? readHashed(*weights, tensor, state, data, contents)
-                        : weights->read(tensor.name, state.type, data,
-                                        uint64_t(state.bytes()));
+            return readHashed(*weights, tensor, state, data, contents);
           });
     if (!status.ok())
       return status;
   }
-  if (hash)
-    *hash = contents.hex();
+  *hash = contents.hex();
   return Status();
 }
 

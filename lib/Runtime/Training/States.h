@@ -9,6 +9,7 @@
 #define KILN_LIB_RUNTIME_TRAINING_STATES_H
 
 #include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Support/ModelWeights.h"
 #include "kiln/Support/Status.h"
 
 #include <string>
@@ -30,6 +31,12 @@ Status loadWeights(Engine &engine, const std::string &path,
                    const std::vector<std::string> &ignored,
                    std::vector<std::string> &notes,
                    std::string *hash = nullptr);
+
+/// Reads each state of `indexes` from the tensor at the same position of
+/// `tensors`, which are tensors of `weights`.
+Status readStates(Engine &engine, const support::ModelWeights &weights,
+                  const std::vector<size_t> &indexes,
+                  const std::vector<const support::TensorInfo *> &tensors);
 
 /// Returns true if the state is stored in the weight file of a saved model.
 inline bool isWeight(const StateInfo &state) {

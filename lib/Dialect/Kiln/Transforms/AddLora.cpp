@@ -32,7 +32,7 @@ using namespace mlir;
 using namespace kiln;
 using support::LoraConfig;
 
-/// The suffix of the name of a weight after the name of its layer.
+/// The name of a weight is the name of its layer followed by this suffix.
 static constexpr StringLiteral kWeightSuffix = ".weight";
 /// The prefix that PEFT adds to the names of the base model's layers.
 static constexpr StringLiteral kPeftPrefix = "base_model.model.";
