@@ -26,6 +26,7 @@
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
 #include "kiln/Support/LoraConfig.h"
+#include "kiln/Target/Cpu/CodeGen.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
@@ -78,6 +79,12 @@ Status Compilation::checkOptions() {
   if (options.maxThreads < 1 || options.maxThreads > 1024)
     return usage("--max-threads is " + std::to_string(options.maxThreads) +
                  ", expected 1 to 1024");
+  if (options.gemm != "auto" && options.gemm != "blas")
+    return usage("--gemm is '" + options.gemm + "', expected auto or blas");
+  auto found = cpu::getProcessor(options.mcpu);
+  if (!found)
+    return usage("--mcpu: " + llvm::toString(found.takeError()));
+  processor = *found;
   if (!options.recompute.empty() &&
       !llvm::is_contained({"none", "full", "blocks", "sqrt", "poor", "optimal"},
                           options.recompute))
@@ -206,6 +213,12 @@ void Compilation::choosePipeline() {
   step.keepGradients = options.emitGradients;
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
+  if (options.gemm == "auto")
+    for (ElementType type : {ElementType::F32, ElementType::BF16})
+      if (GemmKernel kernel = target->getGemmKernel(type, processor.features);
+          kernel != GemmKernel::Blas)
+        plan.gemmKernels.push_back(std::string(support::infoOf(type).name) +
+                                   ":" + std::string(nameOf(kernel)));
   plan.logits = std::max<int64_t>(
       plan.logits, target->getLogitsPerChunk(machine->deviceBytes));
   plan.recompute = options.recompute;

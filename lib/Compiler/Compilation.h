@@ -20,6 +20,7 @@
 
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/Pipelines.h"
+#include "kiln/Target/Common/ProgramWriter.h"
 #include "kiln/Target/Interface/TargetBackend.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -98,6 +99,8 @@ private:
   mlir::MLIRContext context;
   /// Backend of the target; set before the options are checked.
   const TargetBackend *target = nullptr;
+  /// Processor that runs the host code; set when the options are checked.
+  Processor processor;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::string diagnostics;
   mlir::ScopedDiagnosticHandler handler;

@@ -72,10 +72,6 @@ readSmallFiles(ModuleOp module, StringRef directory) {
 }
 
 Status Compilation::generateCode() {
-  auto processor = cpu::getProcessor(options.mcpu);
-  if (!processor)
-    return Status(ExitCode::Usage,
-                  "--mcpu: " + llvm::toString(processor.takeError()));
   BuildRecord record;
   record.version = KILN_VERSION;
   record.optimizer = options.optimizer;
@@ -90,7 +86,7 @@ Status Compilation::generateCode() {
   record.linkBytesPerSecond = options.simulatedLink;
   record.plannedOutBytesPerSecond = machine->link.toHost;
   record.plannedInBytesPerSecond = machine->link.toDevice;
-  record.processor = *processor;
+  record.processor = processor;
   auto model = (*module)->getAttrOfType<DictionaryAttr>(kModelAttr);
   record.batch =
       model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
@@ -132,7 +128,7 @@ Status Compilation::generateCode() {
     return text ? write(*text)
                 : Status::error(llvm::toString(text.takeError()));
   }
-  auto object = code.compile(*processor);
+  auto object = code.compile(processor);
   if (!object)
     return Status::error("internal error: " +
                          llvm::toString(object.takeError()));

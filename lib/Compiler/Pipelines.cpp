@@ -191,6 +191,7 @@ static void addPlanPasses(OpPassManager &passes, const PipelineOptions &all) {
   passes.addPass(createExpandLoss(loss));
   SetNumericsOptions numerics;
   numerics.maxThreads = options.maxThreads;
+  llvm::append_range(numerics.gemmKernels, options.gemmKernels);
   passes.addPass(createSetNumerics(numerics));
   passes.addPass(createCanonicalizerPass());
   bool isFree = options.offload == "auto";

@@ -152,6 +152,9 @@ double Machine::attentionSeconds(ElementType type, int64_t heads,
   double share =
       interpolate(attention.sequence,
                   backward ? attention.backward : attention.forward, length);
+  // On a CPU, attention widens narrow elements and computes in f32.
+  if (kind == MachineKind::Cpu)
+    type = computeType(type);
   return launchSeconds + flops / (share * gemmOf(type).peak());
 }
 

@@ -45,6 +45,7 @@ add_library(KilnEngine OBJECT
   Engine/Arena.cpp
   Engine/CommandEngine.cpp
   Engine/AttentionReader.cpp
+  Engine/Avx512Gemm.cpp
   Engine/Command.cpp
   Engine/CommandReader.cpp
   Engine/CommandTable.cpp

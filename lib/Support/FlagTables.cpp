@@ -26,6 +26,7 @@ const FlagTable &compilerFlags() {
       {"emit-gradients", ""},
       {"eval", "on|off"},
       {"fuse", "on|off"},
+      {"gemm", "NAME"},
       {"gpu-arch", "LIST", /*repeats=*/true},
       {"host-memory-budget", "SIZE"},
       {"ignore-config-keys", "NAME,..."},

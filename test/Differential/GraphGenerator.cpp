@@ -146,7 +146,7 @@ Entry Generator::project(const Entry &x, int64_t width) {
                      : parameter({inner, width}, 0, 1 / std::sqrt(inner));
   auto type = tensor({outer, width});
   Value product = make<MatmulOp>(type, x.value, weight.value, Value(), false,
-                                 transposed, DenseI64ArrayAttr());
+                                 transposed, DenseI64ArrayAttr(), StringAttr());
   double magnitude = x.magnitude * 2;
   if (chance(40)) {
     Entry bias = parameter({width}, 0, 0.1);

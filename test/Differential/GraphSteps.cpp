@@ -117,7 +117,8 @@ std::optional<Entry> Generator::linear() {
   int64_t outer = x->type().getDimSize(0), inner = x->type().getDimSize(1);
   Entry weight = parameter({outer, width}, 0, 1 / std::sqrt(outer));
   return Entry{make<MatmulOp>(tensor({inner, width}), x->value, weight.value,
-                              Value(), true, false, DenseI64ArrayAttr()),
+                              Value(), true, false, DenseI64ArrayAttr(),
+                              StringAttr()),
                x->magnitude * 2};
 }
 
@@ -134,7 +135,7 @@ std::optional<Entry> Generator::batchedMatmul() {
   int64_t size = onRows ? m : k, inner = onRows ? k : m;
   shape[rank - 2] = shape[rank - 1] = size;
   Value product = make<MatmulOp>(tensor(shape), a, a, Value(), !onRows, onRows,
-                                 DenseI64ArrayAttr());
+                                 DenseI64ArrayAttr(), StringAttr());
   if (chance(50)) {
     // Multiply each result r, a [size, size] matrix, or r^T by the matrix a of
     // the stack if `onRows`, and by a^T otherwise.
@@ -142,7 +143,7 @@ std::optional<Entry> Generator::batchedMatmul() {
     if (!onRows)
       std::swap(whole[rank - 2], whole[rank - 1]);
     product = make<MatmulOp>(tensor(whole), product, a, Value(), chance(50),
-                             !onRows, DenseI64ArrayAttr());
+                             !onRows, DenseI64ArrayAttr(), StringAttr());
     double magnitude =
         x->magnitude * x->magnitude * inner * x->magnitude * size;
     return Entry{make<ScaleOp>(product, real(1. / (inner * size))),

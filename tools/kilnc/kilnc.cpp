@@ -217,6 +217,11 @@ static cl::opt<Switch, false, NamedValues<Switch>> vendorEpilogues(
         "let the GPU's vendor library fuse biases, gelu and bias gradients "
         "into GEMMs, which rounds fewer intermediate results (off: "
         "separate kernels, which round as on the cpu)"));
+static cl::opt<std::string> gemm(
+    "gemm", cl::cat(category), cl::init("auto"),
+    cl::desc("kernels of matrix multiplications on a CPU: auto (kiln's kernels "
+             "where the processor has AVX-512, otherwise the BLAS library), or "
+             "blas"));
 static cl::opt<std::string>
     maxThreads("max-threads", cl::cat(category), cl::value_desc("N"),
                cl::desc("maximum number of threads of the executable (default: "
@@ -592,6 +597,7 @@ int main(int argc, char **argv) {
   if (dropout.getNumOccurrences())
     options.dropout = probability;
   options.mcpu = mcpu;
+  options.gemm = gemm;
   options.commandLine = joinWords(argc, argv);
   if (!machineName.getNumOccurrences())
     machineName = (*backend)->getDefaultMachine().str();

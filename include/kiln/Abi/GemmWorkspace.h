@@ -8,12 +8,16 @@
 // The results of the functions below depend only on a GEMM's shape, so that the
 // compiler plans exactly the memory that the runtime uses.
 //
-// BLAS has no bf16 GEMM for CPUs. Therefore c = a b is computed by f32 GEMMs:
-// each tile of the grid is split into blocks. A thread converts a block of a
-// and a block of b to f32 in its scratch memory, and BLAS adds the matmul of
-// the two blocks to a block of c. For each block of c, the blocks are added in
-// ascending order of k. The order of summation depends on the maximum block
-// extents below and on the shape of the GEMM.
+// With GemmKernel::Blas, a bf16 GEMM c = a b is computed by f32 GEMMs, because
+// BLAS has no bf16 GEMM for CPUs: each tile of the grid is split into blocks. A
+// thread converts a block of a and a block of b to f32 in its scratch memory,
+// and BLAS adds the matmul of the two blocks to a block of c. For each block of
+// c, the blocks are added in ascending order of k. The order of summation
+// depends on the maximum block extents below and on the shape of the GEMM.
+//
+// With GemmKernel::Avx512, a thread copies a block of a and a block of b into
+// its scratch memory in the order in which the kernel reads them ("packs"
+// them). The order of summation depends on k only.
 //
 // On a GPU the vendor library may split the sum over k into several partial
 // sums (split-K). The library stores the partial sums in f32 in its workspace
@@ -24,15 +28,19 @@
 #ifndef KILN_ABI_GEMMWORKSPACE_H
 #define KILN_ABI_GEMMWORKSPACE_H
 
+#include "kiln/Abi/GemmKernel.h"
+
 #include <algorithm>
 #include <cstdint>
 
 namespace kiln::abi {
 
-/// The shape of a batched GEMM and its tile grid.
+/// The shape of a batched GEMM, its tile grid, and the kernel that computes its
+/// tiles.
 struct GemmShape {
   int64_t m, n, k, batch;
   int64_t gridM, gridN;
+  GemmKernel kernel = GemmKernel::Blas;
 };
 
 /// Returns the index of the first row (or column) of tile `index` if `extent`
@@ -47,26 +55,91 @@ inline constexpr int64_t blockRows = 256, blockColumns = 768, blockDepth = 128;
 /// Returns the extent of the blocks into which one dimension (m, n or k) of a
 /// tile is split. `extent` is the extent of the tile in this dimension. All
 /// blocks have the returned extent, except that the last block may be smaller.
-/// The result is at most `largest`, which must be a multiple of 16.
-inline int64_t blockExtent(int64_t extent, int64_t largest) {
+/// The result is a multiple of `unit` and at most `largest`, which must be a
+/// multiple of `unit`.
+inline int64_t blockExtent(int64_t extent, int64_t largest, int64_t unit = 16) {
   int64_t count = (extent + largest - 1) / largest;
-  return ((extent + count - 1) / count + 15) / 16 * 16;
+  return ((extent + count - 1) / count + unit - 1) / unit * unit;
+}
+
+/// Returns the maximum extent of a tile in a dimension that is split into
+/// `tiles` tiles: tileBegin() rounds to multiples of 16.
+inline int64_t maxTileExtent(int64_t extent, int64_t tiles) {
+  return std::min(extent, extent / tiles + 16);
 }
 
 /// Returns the scratch bytes that one thread needs for any tile of a bf16 GEMM:
 /// an f32 block of a, an f32 block of b, and an f32 block of c if the result is
 /// narrower than f32.
 inline int64_t narrowGemmBytes(const GemmShape &shape, bool narrowResult) {
-  // tileBegin() rounds to multiples of 16, so a tile has at most extent / tiles
-  // + 16 rows or columns.
   auto largest = [](int64_t extent, int64_t tiles, int64_t block) {
-    int64_t tile = std::min(extent, extent / tiles + 16);
-    return std::min((tile + 15) / 16 * 16, block);
+    return std::min((maxTileExtent(extent, tiles) + 15) / 16 * 16, block);
   };
   int64_t m = largest(shape.m, shape.gridM, blockRows);
   int64_t n = largest(shape.n, shape.gridN, blockColumns);
   int64_t k = largest(shape.k, 1, blockDepth);
   return 4 * (m * k + k * n + (narrowResult ? m * n : 0));
+}
+
+/// The blocks of a GEMM with GemmKernel::Avx512. The inner loop multiplies
+/// `rows` rows of a by `columns` columns of b: it keeps the sums in 28 of the
+/// 32 vector registers. Operands are packed in units of four bytes, which are
+/// one f32 or two consecutive bf16 along k.
+namespace packed {
+/// The extents of the inner loop.
+inline constexpr int64_t rows = 14, columns = 32;
+/// Maximum extents of a block. A panel of b (`columns` columns) and one of a
+/// (`rows` rows) fit the L1 cache, and a block of each fits the L2 cache.
+inline constexpr int64_t blockRows = 12 * rows, blockColumns = 24 * columns,
+                         blockDepth = 384; ///< Units of four bytes.
+/// Maximum number of rows whose sums are in scratch memory if the result is
+/// narrower than f32.
+inline constexpr int64_t sumRows = 2 * blockRows;
+
+/// The extents of the blocks of one tile.
+struct Blocks {
+  int64_t rows, columns;
+  int64_t depth; ///< In units of four bytes.
+  int64_t sumRows;
+
+  Blocks(int64_t m, int64_t n, int64_t k, int64_t elementBytes)
+      : rows(blockExtent(m, blockRows, packed::rows)),
+        columns(blockExtent(n, blockColumns, packed::columns)),
+        depth(blockExtent((k * elementBytes + 3) / 4, blockDepth)),
+        sumRows(std::min(m, packed::sumRows)) {}
+
+  /// Returns the number of f32 in the scratch memory of one thread.
+  int64_t scratch(bool narrowResult) const {
+    return (rows + columns) * depth + (narrowResult ? sumRows * columns : 0);
+  }
+};
+} // namespace packed
+
+/// Returns the scratch bytes that one thread needs for any tile of a GEMM with
+/// GemmKernel::Avx512: a packed block of a, a packed block of b, and f32 sums
+/// if the result is narrower than f32.
+inline int64_t packedGemmBytes(const GemmShape &shape, int64_t elementBytes,
+                               bool narrowResult) {
+  int64_t m = maxTileExtent(shape.m, shape.gridM);
+  int64_t n = maxTileExtent(shape.n, shape.gridN);
+  packed::Blocks blocks(m, n, shape.k, elementBytes);
+  // The tiles of a grid differ in size, and the blocks of a smaller tile can be
+  // larger than those of a larger one. Therefore take upper bounds for all.
+  auto largest = [](int64_t extent, int64_t unit, int64_t block) {
+    return std::min((extent + unit - 1) / unit * unit, block);
+  };
+  blocks.rows = largest(m, packed::rows, packed::blockRows);
+  blocks.columns = largest(n, packed::columns, packed::blockColumns);
+  return 4 * blocks.scratch(narrowResult);
+}
+
+/// Returns the scratch bytes that one thread of a CPU needs for any tile of a
+/// GEMM.
+inline int64_t tileScratchBytes(const GemmShape &shape, int64_t elementBytes,
+                                bool narrowOperands, bool narrowResult) {
+  if (shape.kernel == GemmKernel::Avx512)
+    return packedGemmBytes(shape, elementBytes, narrowResult);
+  return narrowOperands ? narrowGemmBytes(shape, narrowResult) : 0;
 }
 
 /// Returns the workspace bytes that the vendor library of a GPU may use for a

@@ -89,6 +89,9 @@ struct CompileOptions {
   /// epilogues. The results then differ from those of separate epilogues,
   /// because fewer intermediate values are rounded.
   bool vendorEpilogues = true;
+  /// "auto", the fastest kernels of GEMMs that the processor supports, or
+  /// "blas", the BLAS library.
+  std::string gemm = "auto";
   int64_t maxThreads = 1;
   std::optional<double> dropout;
   /// Unsupported keys of a model directory's config.json that are ignored

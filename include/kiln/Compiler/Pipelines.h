@@ -109,6 +109,10 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
       *this, "max-threads",
       llvm::cl::desc("maximum number of threads of the executable"),
       llvm::cl::init(2)};
+  ListOption<std::string> gemmKernels{
+      *this, "gemm-kernels",
+      llvm::cl::desc("kernels of GEMMs by element type, as in "
+                     "kiln-set-numerics")};
   Option<int64_t> logits{
       *this, "logits",
       llvm::cl::desc("maximum number of elements in a chunk of logits"),

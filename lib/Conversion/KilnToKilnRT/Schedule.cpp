@@ -236,7 +236,9 @@ void Scheduler::emitGemm(const Command &command) {
     addView(operand, reads);
   for (Value result : gemm.getEpilogueResults())
     addView(result, writes);
-  StringAttr library;
+  StringAttr kernel, library;
+  if (gemm.getGemmKernel() != GemmKernel::Blas)
+    kernel = builder.getStringAttr(StringRef(nameOf(gemm.getGemmKernel())));
   FlatSymbolRefAttr epilogue;
   ArrayAttr arguments;
   switch (gemm.getEpilogueKind()) {
@@ -257,11 +259,11 @@ void Scheduler::emitGemm(const Command &command) {
     break;
   }
   }
-  rt::GemmOp::create(builder, command.op->getLoc(), queueOf(command),
-                     /*after=*/ArrayAttr(), a, gemm.getTransA(), b,
-                     gemm.getTransB(), c, accumulationOf(command),
-                     gemm.getGridAttr().asArrayRef(), library, bias, aux,
-                     epilogue, reads, writes, arguments, scratchOf(command));
+  rt::GemmOp::create(
+      builder, command.op->getLoc(), queueOf(command),
+      /*after=*/ArrayAttr(), a, gemm.getTransA(), b, gemm.getTransB(), c,
+      accumulationOf(command), gemm.getGridAttr().asArrayRef(), kernel, library,
+      bias, aux, epilogue, reads, writes, arguments, scratchOf(command));
 }
 
 /// Emits the commands of a program, in which the commands of micro-batches are
@@ -405,7 +407,7 @@ planPrograms(ModuleOp module, const TargetBackend &target,
     ArrayRef<int64_t> grid = gemm.getGridAttr().asArrayRef();
     return target.getGemmWorkspaceBytes(
         {gemm.getM(), gemm.getN(), gemm.getK(), gemm.getBatch(), grid[0],
-         grid[1]},
+         grid[1], gemm.getGemmKernel()},
         tensorTypeOf(gemm.getLeft()).getElementType(),
         gemm.getMatrixType().getElementType(), maxThreads);
   };

@@ -288,7 +288,7 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
   int64_t needed = tileScratchBytes(command) * threads;
   if (command.workspace.bytes < needed)
     place.fail("has " + std::to_string(command.workspace.bytes) +
-               " bytes for a bf16 gemm, expected at least " +
+               " bytes for this gemm, expected at least " +
                std::to_string(needed));
 }
 
@@ -345,6 +345,20 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   command.library = *epilogue;
 }
 
+void CommandReader::readGemmKernel(const Node &node, Command &command) {
+  std::optional<Node> kernel = node.find("gemm_kernel");
+  if (!kernel)
+    return;
+  std::optional<GemmKernel> found = gemmKernelOf(kernel->text());
+  if (!found)
+    return kernel->fail("is " + inQuotes(kernel->text()) +
+                        ", expected blas or avx512");
+  if (*found == GemmKernel::Avx512 &&
+      (hasGpu() || command.type == ElementType::F64))
+    return kernel->fail("is avx512, which multiplies f32 or bf16 on a CPU");
+  command.gemmKernel = *found;
+}
+
 void CommandReader::readGemm(const Node &node, Command &command) {
   readTypes(node, command);
   auto extent = [&](const char *key) {
@@ -371,6 +385,7 @@ void CommandReader::readGemm(const Node &node, Command &command) {
               "over n than the result has columns");
     return;
   }
+  readGemmKernel(node, command);
   readWorkspace(node, command);
   command.a =
       readOperand(node.at("a"), command.type, command.m, command.k, command);

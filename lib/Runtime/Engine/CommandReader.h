@@ -53,6 +53,7 @@ private:
   void readExtents(const support::Node &node, KernelCall &call);
   void readUnits(const support::Node &node, Command &command);
   void checkGpuArgs(const support::Node &args, const Command &command) const;
+  void readGemmKernel(const support::Node &node, Command &command);
   void readGemm(const support::Node &node, Command &command);
   void readTransfer(const support::Node &node, Command &command);
   void readAttention(const support::Node &node, Command &command);

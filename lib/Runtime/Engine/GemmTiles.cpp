@@ -7,6 +7,7 @@
 
 #include "GemmTiles.h"
 
+#include "Avx512Gemm.h"
 #include "LowPrecisionGemm.h"
 #include "TileEpilogue.h"
 #include "kiln/Abi/GemmWorkspace.h"
@@ -26,11 +27,12 @@ GemmTile gemmTile(const Command &command, int64_t index) {
 }
 
 int64_t tileScratchBytes(const Command &command) {
-  if (command.type != ElementType::BF16)
-    return 0;
-  int64_t bytes = narrowGemmBytes({command.m, command.n, command.k,
-                                   command.batch, command.gridM, command.gridN},
-                                  command.resultType == ElementType::BF16);
+  GemmShape shape = {command.m,         command.n,     command.k,
+                     command.batch,     command.gridM, command.gridN,
+                     command.gemmKernel};
+  int64_t bytes = abi::tileScratchBytes(shape, bytesOf(command.type),
+                                        isNarrowFloat(command.type),
+                                        isNarrowFloat(command.resultType));
   return (bytes + 63) / 64 * 64;
 }
 
@@ -60,7 +62,9 @@ void computeTile(const Command &command, const GemmTile &tile,
                         places.aux, command.n};
   epilogue = epilogue.at(tile.rowBegin, tile.columnBegin);
   bool isNarrow = command.resultType == ElementType::BF16;
-  if (command.type == ElementType::BF16)
+  if (command.gemmKernel == GemmKernel::Avx512)
+    avx512Gemm(call, command.resultType, scratch);
+  else if (command.type == ElementType::BF16)
     lowPrecisionGemm(call, command.resultType, scratch,
                      isNarrow ? epilogue : TileEpilogue());
   else

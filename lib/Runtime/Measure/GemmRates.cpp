@@ -7,13 +7,17 @@
 
 #include "GemmRates.h"
 
+#include "../Engine/Avx512Gemm.h"
+#include "../Engine/GemmTiles.h"
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Abi/GemmGrid.h"
-#include "kiln/Abi/GemmWorkspace.h"
+#include "kiln/Support/ElementConversion.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 
 using namespace kiln::abi;
 
@@ -25,12 +29,14 @@ static constexpr std::array<int64_t, 7> axis = {1, 16, 64, 128, 256, 512, 2048};
 static constexpr std::size_t points = axis.size();
 static constexpr std::size_t kinds = 3;
 
-template <typename Real> static void fill(std::vector<char> &bytes) {
-  auto *values = reinterpret_cast<Real *>(bytes.data());
+/// Fills `bytes` with numbers between -0.5 and 0.5.
+static void fill(std::vector<char> &bytes, ElementType type) {
+  std::size_t size = std::size_t(bytesOf(type));
   uint32_t state = 1;
-  for (std::size_t i = 0; i < bytes.size() / sizeof(Real); ++i) {
+  for (std::size_t i = 0; i < bytes.size() / size; ++i) {
     state = state * 1664525u + 1013904223u;
-    values[i] = Real(state >> 8) / Real(1 << 24) - Real(0.5);
+    double value = double(state >> 8) / double(1 << 24) - 0.5;
+    convertElements(ElementType::F64, &value, type, bytes.data() + i * size, 1);
   }
 }
 
@@ -40,7 +46,7 @@ GemmRates::GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler)
       std::size_t(axis.back() * axis.back()) * std::size_t(bitsOf(type)) / 8;
   for (std::vector<char> *operand : {&a_, &b_, &c_}) {
     operand->resize(bytes);
-    type == ElementType::F64 ? fill<double>(*operand) : fill<float>(*operand);
+    fill(*operand, type);
   }
   for (int64_t m : axis)
     for (int64_t n : axis)
@@ -52,35 +58,41 @@ GemmRates::GemmRates(ElementType type, ThreadTeam &team, Sampler &sampler)
           }));
 }
 
-/// Computes one GEMM with the tiles and threads that an executable uses.
+/// Computes one GEMM with the tiles, the kernel and the threads that an
+/// executable uses.
 void GemmRates::multiply(std::size_t kind, int64_t m, int64_t n, int64_t k) {
-  GemmCall whole{};
-  whole.type = type_;
-  whole.transA = kind == 2;
-  whole.transB = kind == 1;
-  whole.k = k;
-  whole.lda = whole.transA ? m : k;
-  whole.ldb = whole.transB ? k : n;
-  whole.ldc = n;
-  auto [gridM, gridN] = chooseGemmGrid(m, n, k, whole.transA, team_.size());
-  int64_t element = bytesOf(type_);
-  auto tile = [&, gridM = gridM, gridN = gridN](int64_t index) {
-    GemmCall call = whole;
-    int64_t row = tileBegin(m, gridM, index / gridN);
-    int64_t column = tileBegin(n, gridN, index % gridN);
-    call.m = tileBegin(m, gridM, index / gridN + 1) - row;
-    call.n = tileBegin(n, gridN, index % gridN + 1) - column;
-    if (call.m == 0 || call.n == 0)
-      return;
-    call.a = a_.data() + element * row * (call.transA ? 1 : call.lda);
-    call.b = b_.data() + element * column * (call.transB ? call.ldb : 1);
-    call.c = c_.data() + element * (row * call.ldc + column);
-    gemm(call);
-  };
-  team_.forEachPart(gridM * gridN, [&](int64_t begin, int64_t end, int) {
-    for (int64_t index = begin; index < end; ++index)
-      tile(index);
-  });
+  Command command;
+  command.kind = Command::Kind::Gemm;
+  command.type = type_;
+  command.resultType = type_;
+  command.gemmKernel =
+      hasAvx512Gemm(type_) ? GemmKernel::Avx512 : GemmKernel::Blas;
+  command.m = m;
+  command.n = n;
+  command.k = k;
+  command.a.trans = kind == 2;
+  command.b.trans = kind == 1;
+  command.a.ld = command.a.trans ? m : k;
+  command.b.ld = command.b.trans ? k : n;
+  command.c.ld = n;
+  std::tie(command.gridM, command.gridN) =
+      chooseGemmGrid(m, n, k, command.a.trans, team_.size());
+  int64_t scratchBytes = tileScratchBytes(command);
+  std::size_t needed = std::size_t(scratchBytes * team_.size());
+  if (scratch_.size() < needed + slotAlignment)
+    scratch_.resize(needed + slotAlignment);
+  char *scratch = scratch_.data();
+  scratch += -reinterpret_cast<std::uintptr_t>(scratch) % slotAlignment;
+  GemmPlaces places = {a_.data(), b_.data(), c_.data()};
+  team_.forEachPart(
+      gemmTiles(command), [&](int64_t begin, int64_t end, int thread) {
+        for (int64_t index = begin; index < end; ++index) {
+          GemmTile tile = gemmTile(command, index);
+          if (!tile.empty())
+            computeTile(command, tile, places,
+                        /*accumulate=*/false, scratch + scratchBytes * thread);
+        }
+      });
 }
 
 /// Makes the times monotonic in m, n and k. `below` is the maximum time over

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures the times of GEMMs for a grid of sizes m, n and k, with the tiles,
-// BLAS calls and threads that an executable uses. Each time is the mean of the
+// kernels and threads that an executable uses. Each time is the mean of the
 // times of three GEMMs: one transposes no operand, one the right operand, and
 // one the left operand. These are the three GEMMs of a linear layer and its
 // gradients.
@@ -16,8 +16,9 @@
 #ifndef KILN_LIB_RUNTIME_MEASURE_GEMMRATES_H
 #define KILN_LIB_RUNTIME_MEASURE_GEMMRATES_H
 
-#include "../Engine/Gemm.h"
+#include "../Engine/ThreadTeam.h"
 #include "Sampler.h"
+#include "kiln/Support/ElementType.h"
 
 namespace kiln::runtime {
 
@@ -36,7 +37,7 @@ private:
   ElementType type_;
   ThreadTeam &team_;
   Sampler &sampler_;
-  std::vector<char> a_, b_, c_;
+  std::vector<char> a_, b_, c_, scratch_;
   std::vector<std::size_t> subjects_; ///< [m][n][k][kind]
 };
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// kilnc --measure-machine runs this program. The program uses the BLAS library,
-// the thread team and the BLAS calls that executables use. It prints a JSON
+// kilnc --measure-machine runs this program. The program uses the GEMM kernels,
+// the BLAS library and the thread team that executables use. It prints a JSON
 // object with members of a machine file to standard output.
 //
 //   kiln-measure describe            names of the CPU and BLAS
@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Engine/CpuFeatures.h"
+#include "../Engine/Gemm.h"
 #include "GemmRates.h"
 #include "MemoryRates.h"
 #include "kiln/Support/Json.h"
@@ -76,6 +77,7 @@ int main(int argc, char **argv) {
   Sampler sampler;
   GemmRates singles(ElementType::F32, team, sampler);
   GemmRates doubles(ElementType::F64, team, sampler);
+  GemmRates narrow(ElementType::BF16, team, sampler);
   MemoryRates others(memory, team, sampler);
   sampler.run(seconds, [](double done) {
     std::fprintf(stderr, "\rmeasuring: %3.0f %%", 100 * done);
@@ -83,10 +85,10 @@ int main(int argc, char **argv) {
   std::fprintf(stderr, "\n");
   std::printf("{%s, \"threads\": %d, \"memory_bytes\": %lld, "
               "\"disturbed\": %s, \"rounds\": %d, %s, "
-              "\"gemm\": {\"fp32\": %s, \"fp64\": %s}}\n",
+              "\"gemm\": {\"fp32\": %s, \"fp64\": %s, \"bf16\": %s}}\n",
               what.c_str(), threads, static_cast<long long>(memory),
               numberText(sampler.disturbedShare()).c_str(), sampler.rounds(),
               others.json().c_str(), singles.json().c_str(),
-              doubles.json().c_str());
+              doubles.json().c_str(), narrow.json().c_str());
   return 0;
 }

@@ -238,7 +238,9 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
     rt::SlotOp slot = rt::slotOf(gemm.getScratch());
     workspace = Array{slot.getOffset(), slot.getBytes()};
   }
-  JsonValue library = nullptr;
+  JsonValue kernel = nullptr, library = nullptr;
+  if (gemm.getKernel())
+    kernel = *gemm.getKernel();
   if (gemm.getLibrary()) {
     Object object{{"epilogue", *gemm.getLibrary()}};
     for (auto [key, place] :
@@ -263,6 +265,7 @@ Object ProgramWriter::writeGemm(rt::GemmOp gemm) {
                 {"flops", 2 * m * n * k * batch},
                 {"workspace", std::move(workspace)},
                 {"epilogue", std::move(epilogue)},
+                {"gemm_kernel", std::move(kernel)},
                 {"library", std::move(library)}};
 }
 

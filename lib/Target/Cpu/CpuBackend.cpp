@@ -50,15 +50,27 @@ FusionRules CpuBackend::getFusionRules() const {
   return rules;
 }
 
-/// The BLAS does not support narrow floats, so each thread widens blocks of
-/// them in its workspace.
+GemmKernel CpuBackend::getGemmKernel(ElementType type,
+                                     ArrayRef<std::string> features) const {
+  auto has = [&](StringRef feature) {
+    return llvm::is_contained(features, feature);
+  };
+  bool hasF32 = llvm::all_of(
+      ArrayRef<StringRef>{"avx512f", "avx512bw", "avx512dq", "avx512vl"}, has);
+  bool hasType = type == ElementType::F32 ||
+                 (type == ElementType::BF16 && has("avx512bf16"));
+  return hasF32 && hasType ? GemmKernel::Avx512 : GemmKernel::Blas;
+}
+
+/// Each thread packs blocks of the operands in its workspace, or widens blocks
+/// of narrow floats, which the BLAS does not support.
 int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {
-  if (!isNarrowFloat(operand))
-    return 0;
   return maxThreads *
-         llvm::alignTo(narrowGemmBytes(shape, isNarrowFloat(result)),
+         llvm::alignTo(tileScratchBytes(shape, elementBytes(operand),
+                                        isNarrowFloat(operand),
+                                        isNarrowFloat(result)),
                        getAlignment(rt::SlotClass::Workspace));
 }
 

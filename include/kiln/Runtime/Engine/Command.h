@@ -23,6 +23,7 @@
 #define KILN_RUNTIME_ENGINE_COMMAND_H
 
 #include "kiln/Abi/GemmEpilogue.h"
+#include "kiln/Abi/GemmKernel.h"
 #include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Abi/VendorAttention.h"
 #include "kiln/Support/ElementType.h"
@@ -183,6 +184,7 @@ struct Command {
   GemmOperand a, b, c;
   GemmBeta beta = GemmBeta::Zero;
   int64_t gridM = 1, gridN = 1;
+  abi::GemmKernel gemmKernel = abi::GemmKernel::Blas;
   Workspace workspace;
   bool epilogue = false;
   abi::GemmEpilogue library = abi::GemmEpilogue::None;

@@ -20,6 +20,9 @@ class CpuBackend : public TargetBackend {
 public:
   llvm::StringRef getName() const override { return "cpu"; }
   FusionRules getFusionRules() const override;
+  abi::GemmKernel
+  getGemmKernel(ElementType type,
+                llvm::ArrayRef<std::string> features) const override;
   int64_t getGemmWorkspaceBytes(const abi::GemmShape &shape, mlir::Type operand,
                                 mlir::Type result,
                                 int64_t maxThreads) const override;

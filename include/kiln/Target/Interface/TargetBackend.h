@@ -84,6 +84,13 @@ public:
   /// results.
   virtual int64_t getLogitsPerChunk(int64_t deviceBytes) const { return 0; }
 
+  /// Returns the kernel that computes the tiles of GEMMs with operands of
+  /// `type` on a processor with the given features, which have LLVM's names.
+  virtual abi::GemmKernel
+  getGemmKernel(ElementType type, llvm::ArrayRef<std::string> features) const {
+    return abi::GemmKernel::Blas;
+  }
+
   //===--------------------------------------------------------------------===//
   // Memory
   //===--------------------------------------------------------------------===//

@@ -442,6 +442,10 @@ DenseI64ArrayAttr DispatchOp::getGridAttr() {
   return getMatmul().getGridAttr();
 }
 
+abi::GemmKernel DispatchOp::getGemmKernel() {
+  return getMatmul().getGemmKernel();
+}
+
 void DispatchOp::setGridAttr(DenseI64ArrayAttr grid) {
   getMatmul().setGridAttr(grid);
 }

@@ -222,7 +222,7 @@ Operation *kiln::createGemm(OpBuilder &builder, Location loc,
   switch (epilogue) {
   case GemmEpilogue::None:
     return MatmulOp::create(builder, loc, results[0], a, b, third, transA,
-                            transB, grid);
+                            transB, grid, /*kernel=*/StringAttr());
   case GemmEpilogue::Bias:
     return LinearOp::create(builder, loc, results[0], a, b, third, transA,
                             transB, grid);

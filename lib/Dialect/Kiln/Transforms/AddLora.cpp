@@ -255,7 +255,8 @@ void AddLoraPass::adapt(MatmulOp matmul, StateOp a, StateOp b) {
         {tensorTypeOf(x).getDimSize(0), factor.getTensorType().getDimSize(0)});
     return MatmulOp::create(builder, loc, type, x, read, addend,
                             /*trans_a=*/false, /*trans_b=*/true,
-                            /*grid=*/DenseI64ArrayAttr());
+                            /*grid=*/DenseI64ArrayAttr(),
+                            /*kernel=*/StringAttr());
   };
   Value x = matmul.getA();
   if (config.dropout > 0) {

@@ -14,8 +14,11 @@
 #include "Epilogues.h"
 
 #include "kiln/Abi/GemmGrid.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+#include "llvm/ADT/StringMap.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_SETNUMERICS
@@ -144,9 +147,39 @@ namespace {
 struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
   using SetNumericsBase::SetNumericsBase;
 
+  using GemmKernels = llvm::StringMap<GemmKernel>;
+
+  FailureOr<GemmKernels> readKernels() {
+    GemmKernels kernels;
+    for (StringRef entry : gemmKernels) {
+      auto [type, name] = entry.split(':');
+      auto kernel = gemmKernelOf(name);
+      if (!support::elementTypeNamed(type) || !kernel) {
+        emitError(getOperation().getLoc(), "option 'gemm-kernels' lists '")
+            << entry << "', expected TYPE:blas or TYPE:avx512";
+        return failure();
+      }
+      kernels[type] = *kernel;
+    }
+    return kernels;
+  }
+
+  static void setKernel(Operation *op, const GemmKernels &kernels) {
+    auto matmul = dyn_cast<MatmulOp>(op);
+    if (!matmul)
+      return;
+    Type element = tensorTypeOf(matmul.getA()).getElementType();
+    auto kernel = kernels.find(support::infoOf(elementTypeOf(element)).name);
+    if (kernel != kernels.end() && kernel->second != GemmKernel::Blas)
+      matmul.setKernel(StringRef(nameOf(kernel->second)));
+  }
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     Builder builder(module.getContext());
+    FailureOr<GemmKernels> kernels = readKernels();
+    if (failed(kernels))
+      return signalPassFailure();
     SmallVector<ReduceOp> reductions;
     module.walk([&](ReduceOp op) { reductions.push_back(op); });
     for (ReduceOp op : reductions)
@@ -166,6 +199,7 @@ struct SetNumericsPass : kiln::impl::SetNumericsBase<SetNumericsPass> {
         auto [gm, gn] = chooseGemmGrid(gemm.getM(), gemm.getN(), gemm.getK(),
                                        gemm.getTransA(), maxThreads);
         gemm.setGridAttr(builder.getDenseI64ArrayAttr({gm, gn}));
+        setKernel(op, *kernels);
       } else if (isa<AttentionOp, AttentionGradOp>(op)) {
         op->setAttr("kv_tile", builder.getI64IntegerAttr(kAttentionKeyTile));
       }

@@ -259,6 +259,24 @@ SmallVector<MemoryAccess> GemmOp::getAccesses() {
   return accesses;
 }
 
+GemmKernel GemmOp::getGemmKernel() {
+  auto name = getKernel();
+  return name ? gemmKernelOf(*name).value_or(GemmKernel::Blas)
+              : GemmKernel::Blas;
+}
+
+static LogicalResult verifyKernel(GemmOp op) {
+  if (op.getKernel() && !gemmKernelOf(*op.getKernel()))
+    return op.emitOpError("has the kernel ")
+           << op.getKernelAttr() << ", expected \"blas\" or \"avx512\"";
+  Type element = op.getElement();
+  if (op.getGemmKernel() != GemmKernel::Avx512 ||
+      ((element.isF32() || element.isBF16()) && !op.getLibrary())) // C6
+    return success();
+  return op.emitOpError("has the kernel \"avx512\", which multiplies f32 or "
+                        "bf16 and has no library epilogue");
+}
+
 static LogicalResult verifyLibrary(GemmOp op) {
   GemmEpilogue library = op.getVendorEpilogue();
   if (op.getLibrary() && library == GemmEpilogue::None)
@@ -361,7 +379,7 @@ LogicalResult GemmOp::verify() {
            << result
            << ", expected three equal float types of 16 to 64 bits, bf16 by "
               "bf16 into f32, or f16 by f16 into f32";
-  if (failed(verifyLibrary(*this)))
+  if (failed(verifyKernel(*this)) || failed(verifyLibrary(*this)))
     return failure();
   if (getEpilogue() &&
       (getBatch() != 1 || getAccumulate() != Accumulation::Overwrite)) // C2

@@ -11,11 +11,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowPrecisionGemm.h"
-#include "TestArenas.h"
-#include "TestPrograms.h"
 
+#include "Avx512Gemm.h"
 #include "CommandTable.h"
 #include "GemmTiles.h"
+#include "TestArenas.h"
+#include "TestPrograms.h"
 #include "kiln/Abi/GemmWorkspace.h"
 #include "kiln/Support/ElementConversion.h"
 
@@ -105,20 +106,27 @@ struct Shape {
   int64_t gridM, gridN;
 };
 
-/// A GEMM in an arena: a and b of bf16, c of bf16 or f32, and a workspace.
+/// What computes a GEMM, and the element types of its operands and its result.
+struct Method {
+  GemmKernel kernel;
+  ElementType type, resultType;
+};
+
+/// A GEMM in an arena: a and b of bf16 or f32, c of bf16 or f32, and a
+/// workspace.
 class Product {
 public:
-  Product(const Shape &shape, bool transA, bool transB, ElementType resultType,
+  Product(const Shape &shape, bool transA, bool transB, Method method,
           GemmBeta beta);
 
   Command command;
   std::vector<char> arena;
 
   float a(int64_t entry, int64_t row, int64_t column) const {
-    return get(command.a, ElementType::BF16, entry, row, column);
+    return get(command.a, command.type, entry, row, column);
   }
   float b(int64_t entry, int64_t row, int64_t column) const {
-    return get(command.b, ElementType::BF16, entry, row, column);
+    return get(command.b, command.type, entry, row, column);
   }
   float c(int64_t entry, int64_t row, int64_t column) const {
     return get(command.c, command.resultType, entry, row, column);
@@ -152,11 +160,12 @@ GemmOperand Product::take(int64_t rows, int64_t columns, bool trans,
   return operand;
 }
 
-Product::Product(const Shape &shape, bool transA, bool transB,
-                 ElementType resultType, GemmBeta beta) {
+Product::Product(const Shape &shape, bool transA, bool transB, Method method,
+                 GemmBeta beta) {
   command.kind = Command::Kind::Gemm;
-  command.type = ElementType::BF16;
-  command.resultType = resultType;
+  command.gemmKernel = method.kernel;
+  command.type = method.type;
+  command.resultType = method.resultType;
   command.m = shape.m;
   command.n = shape.n;
   command.k = shape.k;
@@ -166,7 +175,7 @@ Product::Product(const Shape &shape, bool transA, bool transB,
   command.gridN = shape.gridN;
   command.a = take(shape.m, shape.k, transA, command.type, 3);
   command.b = take(shape.k, shape.n, transB, command.type, 1);
-  command.c = take(shape.m, shape.n, false, resultType, 2);
+  command.c = take(shape.m, shape.n, false, method.resultType, 2);
   std::mt19937 generator(7);
   auto fill = [&](const GemmOperand &operand, ElementType type) {
     char *data = arena.data() + operand.ref.offset;
@@ -179,9 +188,9 @@ Product::Product(const Shape &shape, bool transA, bool transB,
         std::memcpy(data + 4 * i, &value, 4);
     }
   };
-  fill(command.a, ElementType::BF16);
-  fill(command.b, ElementType::BF16);
-  fill(command.c, resultType);
+  fill(command.a, command.type);
+  fill(command.b, command.type);
+  fill(command.c, command.resultType);
   command.workspace.offset = int64_t(arena.size() + 63) / 64 * 64;
   command.workspace.bytes = maxThreads * tileScratchBytes(command);
   // The bytes after the workspace must not be written.
@@ -225,9 +234,9 @@ std::vector<char> results(const Product &product, std::vector<char> arena) {
   return arena;
 }
 
-void check(const Shape &shape, bool transA, bool transB, ElementType resultType,
+void check(const Shape &shape, bool transA, bool transB, Method method,
            GemmBeta beta) {
-  Product product(shape, transA, transB, resultType, beta);
+  Product product(shape, transA, transB, method, beta);
   Product expected = product;
   for (int64_t entry = 0; entry < shape.batch; ++entry)
     for (int64_t row = 0; row < shape.m; ++row)
@@ -239,7 +248,7 @@ void check(const Shape &shape, bool transA, bool transB, ElementType resultType,
         int64_t place = entry * c.batchStride + row * c.ld + column;
         char *data = expected.arena.data() + c.ref.offset;
         uint16_t narrow = bfloat(sum);
-        if (resultType == ElementType::BF16)
+        if (method.resultType == ElementType::BF16)
           std::memcpy(data + 2 * place, &narrow, 2);
         else
           std::memcpy(data + 4 * place, &sum, 4);
@@ -251,14 +260,31 @@ void check(const Shape &shape, bool transA, bool transB, ElementType resultType,
         << shape.k << (transA ? " a^T" : "") << (transB ? " b^T" : "");
 }
 
+/// Returns the methods that compute GEMMs of f32 and bf16 on this processor,
+/// without f32 by the BLAS library, which CommandTableTest tests.
+std::vector<Method> methods() {
+  constexpr ElementType bf16 = ElementType::BF16, f32 = ElementType::F32;
+  std::vector<Method> list = {{GemmKernel::Blas, bf16, bf16},
+                              {GemmKernel::Blas, bf16, f32}};
+  if (hasAvx512Gemm(bf16)) {
+    list.push_back({GemmKernel::Avx512, bf16, bf16});
+    list.push_back({GemmKernel::Avx512, bf16, f32});
+  }
+  if (hasAvx512Gemm(f32))
+    list.push_back({GemmKernel::Avx512, f32, f32});
+  return list;
+}
+
+constexpr Method blas = {GemmKernel::Blas, ElementType::BF16, ElementType::F32};
+
 class LowPrecisionGemmTest : public testing::TestWithParam<Shape> {};
 
 TEST_P(LowPrecisionGemmTest, IsThatOfPlainLoopsOnAnyNumberOfThreads) {
-  for (ElementType resultType : {ElementType::BF16, ElementType::F32})
+  for (Method method : methods())
     for (GemmBeta beta : {GemmBeta::Zero, GemmBeta::One})
       for (bool transA : {false, true})
         for (bool transB : {false, true})
-          check(GetParam(), transA, transB, resultType, beta);
+          check(GetParam(), transA, transB, method, beta);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -272,11 +298,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{blockRows + 5, 24, 9, 1, 1, 1},
                     Shape{9, blockColumns + 1, 10, 1, 1, 1},
                     Shape{31, 33, 2 * blockDepth + 1, 1, 1, 1},
+                    Shape{packed::sumRows + 5, 24, 9, 1, 1, 1},
+                    Shape{30, packed::blockColumns + 17, 2, 1, 1, 1},
+                    Shape{packed::sumRows + 31, 48, 2 * packed::blockDepth + 7,
+                          1, 1, 2},
                     Shape{160, 150, 2 * blockDepth + 50, 1, 1, 2}));
 
 TEST(LowPrecisionGemmTest, TheFirstMicrobatchStartsTheSum) {
-  Product product({20, 30, 10, 1, 1, 2}, false, false, ElementType::F32,
-                  GemmBeta::First);
+  Product product({20, 30, 10, 1, 1, 2}, false, false, blas, GemmBeta::First);
   Product after = product;
   after.arena = product.run(2, 3);
   for (int64_t row = 0; row < 20; ++row)
@@ -288,11 +317,12 @@ TEST(LowPrecisionGemmTest, TheFirstMicrobatchStartsTheSum) {
     }
 }
 
-TEST(LowPrecisionGemmTest, RoundsOnce) {
+static void checkRoundsOnce(GemmKernel kernel, int64_t blockDepth) {
   // The terms of 1 + 2^-8 + 2^-8 are in two blocks. If the sum of each block is
   // rounded to bf16, the result is 1.
   Product product({16, 16, 2 * blockDepth, 1, 1, 1}, false, false,
-                  ElementType::BF16, GemmBeta::Zero);
+                  {kernel, ElementType::BF16, ElementType::BF16},
+                  GemmBeta::Zero);
   auto fill = [&](const GemmOperand &operand, float value) {
     uint16_t bits = bfloat(value);
     for (int64_t i = 0; i < operand.batchStride; ++i)
@@ -314,6 +344,48 @@ TEST(LowPrecisionGemmTest, RoundsOnce) {
   EXPECT_EQ(after.c(0, 3, 4), 1.0f + 0x1p-7f);
 }
 
+TEST(LowPrecisionGemmTest, RoundsOnce) {
+  checkRoundsOnce(GemmKernel::Blas, blockDepth);
+  if (hasAvx512Gemm(ElementType::BF16))
+    checkRoundsOnce(GemmKernel::Avx512, 2 * packed::blockDepth);
+}
+
+TEST(LowPrecisionGemmTest, GridsDoNotChangeTheBitsOfPackedGemms) {
+  for (ElementType type : {ElementType::F32, ElementType::BF16}) {
+    if (!hasAvx512Gemm(type))
+      GTEST_SKIP() << "this processor has no AVX-512";
+    auto compute = [&](int64_t gridM, int64_t gridN) {
+      Product product({200, 130, 1000, 1, gridM, gridN}, false, true,
+                      {GemmKernel::Avx512, type, ElementType::F32},
+                      GemmBeta::Zero);
+      // Values whose sums depend on the order of summation.
+      std::mt19937 generator(2);
+      std::normal_distribution<float> normal;
+      for (const GemmOperand *operand :
+           {&product.command.a, &product.command.b})
+        for (int64_t i = 0; i < operand->batchStride; ++i) {
+          float value = normal(generator);
+          uint16_t narrow = bfloat(value);
+          char *data = product.arena.data() + operand->ref.offset;
+          if (type == ElementType::BF16)
+            std::memcpy(data + 2 * i, &narrow, 2);
+          else
+            std::memcpy(data + 4 * i, &value, 4);
+        }
+      Product after = product;
+      after.arena = product.run(3);
+      std::vector<float> result;
+      for (int64_t row = 0; row < 200; ++row)
+        for (int64_t column = 0; column < 130; ++column)
+          result.push_back(after.c(0, row, column));
+      return result;
+    };
+    std::vector<float> whole = compute(1, 1);
+    EXPECT_EQ(compute(2, 1), whole);
+    EXPECT_EQ(compute(3, 2), whole);
+  }
+}
+
 TEST(GemmMemoryTest, BlocksFitTheScratchOfAnyTile) {
   for (int64_t extent = 1; extent < 3 * blockRows; extent += 13) {
     int64_t block = blockExtent(extent, blockRows);
@@ -328,6 +400,10 @@ TEST(GemmMemoryTest, BlocksFitTheScratchOfAnyTile) {
         int64_t m = blockExtent(tile, blockRows);
         EXPECT_GE(narrowGemmBytes({extent, 16, 16, 1, tiles, 1}, false),
                   4 * (m * 16 + 16 * 16));
+        GemmShape shape = {extent, extent, 900, 1, tiles, tiles};
+        for (int64_t bytes : {2, 4})
+          EXPECT_GE(packedGemmBytes(shape, bytes, true),
+                    4 * packed::Blocks(tile, tile, 900, bytes).scratch(true));
       }
   }
 }

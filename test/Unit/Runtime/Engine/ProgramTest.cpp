@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"GemmType", FORWARD "1/dtype", "f16", "f32 or f64"},
         Damage{"GemmResult", FORWARD "1/result", "f64", "expected f32"},
         Damage{"GemmNarrow", FORWARD "1/dtype", "bf16",
-               "bytes for a bf16 gemm"},
+               "bytes for this gemm"},
         Damage{"GemmWorkspace", FORWARD "1/workspace", {0}, "[offset, bytes]"},
         Damage{"GemmWorkspaceEnd",
                FORWARD "1/workspace",

@@ -187,7 +187,7 @@ TEST(EmuGemmTest, NeedsItsWorkspace) {
                 : createCommandEngine(description.dump(), nullptr, 0))
         .status();
   };
-  std::string expected = "bytes for a bf16 gemm, expected at least ";
+  std::string expected = "bytes for this gemm, expected at least ";
   EXPECT_NE(status("cpu", 2 * scratch - 64)
                 .message()
                 .find(expected + std::to_string(2 * scratch)),

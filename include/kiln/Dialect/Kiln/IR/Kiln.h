@@ -9,6 +9,7 @@
 #define KILN_DIALECT_KILN_IR_KILN_H
 
 #include "kiln/Abi/GemmEpilogue.h"
+#include "kiln/Abi/GemmKernel.h"
 #include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/HostTensor.h"

@@ -212,6 +212,8 @@ def GemmOpInterface : OpInterface<"GemmOpInterface"> {
       "::mlir::DenseI64ArrayAttr", "getGridAttr">,
     InterfaceMethod<"Sets the tile counts over rows and columns.", "void", "setGridAttr",
       (ins "::mlir::DenseI64ArrayAttr":$grid)>,
+    InterfaceMethod<"Returns the kernel that computes the tiles on a CPU.", "::kiln::abi::GemmKernel",
+      "getGemmKernel", (ins), [{}], [{ return ::kiln::abi::GemmKernel::Blas; }]>,
     InterfaceMethod<"Returns the number of rows of one result matrix.", "int64_t", "getM", (ins), [{}], [{
         auto type = tensorTypeOf($_op.getLeft());
         return type.getDimSize(type.getRank() - ($_op.getTransA() ? 1 : 2));

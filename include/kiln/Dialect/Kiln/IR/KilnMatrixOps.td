@@ -12,7 +12,8 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
-def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface, GemmOpInterface,
+def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface,
+    DeclareOpInterfaceMethods<GemmOpInterface, ["getGemmKernel"]>,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<PrecisionOpInterface, ["getPrecision"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
@@ -23,13 +24,16 @@ def Kiln_MatmulOp : Kiln_Op<"matmul", [Pure, WideResultOpInterface, GemmOpInterf
     Computes y = op(a) op(b), plus `accumulate` if present. `a` and `b` have rank
     2, or the same higher rank with equal leading (batch) dimensions (C1). op
     transposes the last two dimensions if `trans_a` or `trans_b` is set. `grid`
-    gives the numbers of tiles over the rows and columns of the result;
-    `--kiln-set-numerics` sets it.
+    gives the numbers of tiles over the rows and columns of the result. On a CPU,
+    `kernel` names what computes the tiles: `blas`, the default, or `avx512` for
+    elements of f32 or bf16 (C2; see kiln/Abi/GemmKernel.h). `--kiln-set-numerics`
+    sets both.
 
     Example: `%y = kiln.matmul %x, %w trans_b : (tensor<8x16xf32>, tensor<4x16xf32>) -> tensor<8x4xf32>`
   }];
   let arguments = (ins Kiln_Tensor:$a, Kiln_Tensor:$b, Optional<Kiln_Tensor>:$accumulate,
-    UnitAttr:$trans_a, UnitAttr:$trans_b, OptionalAttr<DenseI64ArrayAttr>:$grid);
+    UnitAttr:$trans_a, UnitAttr:$trans_b, OptionalAttr<DenseI64ArrayAttr>:$grid,
+    OptionalAttr<StrAttr>:$kernel);
   let results = (outs Kiln_Tensor:$y);
   let assemblyFormat = [{
     $a `,` $b (`accumulate` $accumulate^)? (`trans_a` $trans_a^)? (`trans_b` $trans_b^)?

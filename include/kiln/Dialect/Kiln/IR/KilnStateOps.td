@@ -279,7 +279,7 @@ def Kiln_CopyWaitOp : Kiln_CopyOp<"copy_wait", [AllTypesMatch<["token", "y"]>, K
 
 def Kiln_DispatchOp : Kiln_Op<"dispatch", [SingleBlock, IsolatedFromAbove, Kiln_InProgram,
     DeclareOpInterfaceMethods<GemmOpInterface,
-      ["isGemm", "getEpilogueKind", "getMatrix", "getMatrixType", "getEpilogueResults"]>]> {
+      ["isGemm", "getEpilogueKind", "getMatrix", "getMatrixType", "getEpilogueResults", "getGemmKernel"]>]> {
   let summary = "groups ops that become one generated kernel";
   let description = [{
     The body contains kiln ops of one family. `space` is the iteration space of a

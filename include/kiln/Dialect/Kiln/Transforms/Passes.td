@@ -235,14 +235,16 @@ def ExpandLoss : Pass<"kiln-expand-loss", "::mlir::ModuleOp"> {
 def SetNumerics : Pass<"kiln-set-numerics", "::mlir::ModuleOp"> {
   let summary = "Set all attributes that affect rounding";
   let description = [{
-    Sets the grids of GEMMs, the key tile of attention and the chunks of column
-    reductions, and decides which sums a matmul or a scatter accumulates itself.
-    All of these depend only on shapes and the number of threads. If the module has
+    Sets the grids and kernels of GEMMs, the key tile of attention and the chunks of
+    column reductions, and decides which sums a matmul or a scatter accumulates
+    itself. All of these depend only on shapes, types, the number of threads and the
+    kernels that the processor supports. If the module has
     `kiln.library_epilogues` and its target supports such epilogues, GEMMs get those
     of the vendor library. No later pass changes any of these.
   }];
   let options = [
     Option<"maxThreads", "max-threads", "int64_t", "2", "maximum number of threads of the executable">,
+    ListOption<"gemmKernels", "gemm-kernels", "std::string", "kernels of GEMMs by element type, such as bf16:avx512; types that are not listed use blas">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }

@@ -9,6 +9,7 @@
 #define KILN_DIALECT_KILNRT_IR_KILNRT_H
 
 #include "kiln/Abi/GemmEpilogue.h"
+#include "kiln/Abi/GemmKernel.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
 #include "mlir/IR/OpImplementation.h"

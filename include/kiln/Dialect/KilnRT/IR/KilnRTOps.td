@@ -307,9 +307,11 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     in the others.
 
     `scratch` is scratch memory of the call: on a CPU, the buffers that every
-    thread needs to multiply narrow floats; on a GPU, the workspace of the
-    vendor library. `grid` is the number of tiles of c, in
-    rows and columns, that the threads of a CPU compute.
+    thread needs to multiply narrow floats or to pack operands; on a GPU, the
+    workspace of the vendor library. `grid` is the number of tiles of c, in
+    rows and columns, that the threads of a CPU compute, and `kernel` names what
+    computes them: `blas`, the default, or `avx512` for operands of f32 or bf16
+    without a library epilogue (C6).
 
     The thread that computed a tile of c runs the kernel `epilogue` on it. The
     first operand of the kernel is c (C1); its other operands and its results
@@ -330,12 +332,12 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
   }];
   let arguments = !con((ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$a, UnitAttr:$trans_a, KilnRT_Place:$b, UnitAttr:$trans_b, KilnRT_Place:$c,
     DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
-    DenseI64ArrayAttr:$grid, OptionalAttr<StrAttr>:$library, Optional<KilnRT_Place>:$bias, Optional<KilnRT_Place>:$aux,
+    DenseI64ArrayAttr:$grid, OptionalAttr<StrAttr>:$kernel, OptionalAttr<StrAttr>:$library, Optional<KilnRT_Place>:$bias, Optional<KilnRT_Place>:$aux,
     OptionalAttr<FlatSymbolRefAttr>:$epilogue, Variadic<KilnRT_Place>:$epilogue_reads, Variadic<KilnRT_Place>:$epilogue_writes,
     OptionalAttr<ArrayAttr>:$args, Optional<KilnRT_Slot>:$scratch), when);
   let assemblyFormat = [{
     `on` $queue (`after` $after^)? ` ` `(` `ro` $a (`transposed` $trans_a^)? `,` `ro` $b (`transposed` $trans_b^)? `,` custom<Result>($c, $accumulate) `)`
-    `grid` $grid (`library` $library^)? (`bias` `(` $bias^ `)`)? (`aux` `(` $aux^ `)`)?
+    `grid` $grid (`kernel` $kernel^)? (`library` $library^)? (`bias` `(` $bias^ `)`)? (`aux` `(` $aux^ `)`)?
     (`epilogue` $epilogue^ ` ` `` custom<Accesses>($epilogue_reads, $epilogue_writes))? (`args` $args^)?
     (`scratch` `(` $scratch^ `)`)? (`when` `` $when^)? attr-dict
   }];
@@ -353,6 +355,8 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
     ::mlir::Type getResultElement();
     /// Returns the epilogue that `library` names; None for an unknown name.
     ::kiln::abi::GemmEpilogue getVendorEpilogue();
+    /// Returns the kernel that `kernel` names; Blas for an unknown name.
+    ::kiln::abi::GemmKernel getGemmKernel();
   }];
 }
 

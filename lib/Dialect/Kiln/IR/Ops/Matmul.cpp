@@ -11,6 +11,7 @@
 #include "SequenceRules.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 using namespace kiln::checks;
 using namespace kiln::gradients;
@@ -64,7 +65,8 @@ void MatmulOp::build(OpBuilder &builder, OperationState &state, Value a,
   shape[rank - 1] = typeB.getDimSize(transB ? rank - 2 : rank - 1);
   build(builder, state, RankedTensorType::get(shape, typeA.getElementType()), a,
         b,
-        /*accumulate=*/Value(), transA, transB, /*grid=*/nullptr);
+        /*accumulate=*/Value(), transA, transB, /*grid=*/nullptr,
+        /*kernel=*/nullptr);
 }
 
 LogicalResult MatmulOp::verify() {
@@ -98,7 +100,25 @@ LogicalResult MatmulOp::verify() {
              << toString(*grid) << ", expected two tile counts: from 1 to "
              << getM() << " tiles that split the rows, and from 1 to " << getN()
              << " tiles that split the columns";
+  if (!getKernel())
+    return success();
+  std::optional<GemmKernel> kernel = gemmKernelOf(*getKernel());
+  if (!kernel)
+    return emitOpError("kernel is '")
+           << *getKernel() << "', expected blas or avx512";
+  Type element = typeA.getElementType();
+  if (*kernel == GemmKernel::Avx512 && !element.isF32() &&
+      !element.isBF16()) // C2
+    return emitOpError("kernel is 'avx512', which multiplies f32 or bf16, but "
+                       "the operands have element type ")
+           << element;
   return success();
+}
+
+GemmKernel MatmulOp::getGemmKernel() {
+  auto name = getKernel();
+  return name ? gemmKernelOf(*name).value_or(GemmKernel::Blas)
+              : GemmKernel::Blas;
 }
 
 Family MatmulOp::getFamily() { return Family::Gemm; }
