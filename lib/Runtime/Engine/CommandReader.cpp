@@ -7,6 +7,7 @@
 
 #include "CommandReader.h"
 
+#include "Avx512Gemm.h"
 #include "GemmTiles.h"
 #include "QueueReader.h"
 #include "kiln/Abi/ArenaLayout.h"
@@ -354,8 +355,14 @@ void CommandReader::readGemmKernel(const Node &node, Command &command) {
     return kernel->fail("is " + inQuotes(kernel->text()) +
                         ", expected blas or avx512");
   if (*found == GemmKernel::Avx512 &&
-      (hasGpu() || command.type == ElementType::F64))
+      (file_.description.target.kind == TargetKind::Cuda ||
+       command.type == ElementType::F64))
     return kernel->fail("is avx512, which multiplies f32 or bf16 on a CPU");
+  if (*found == GemmKernel::Avx512 && !hasAvx512Gemm(command.type))
+    return kernel->fail("is avx512, but this processor lacks AVX-512" +
+                        std::string(command.type == ElementType::BF16
+                                        ? " or AVX512-BF16"
+                                        : ""));
   command.gemmKernel = *found;
 }
 

@@ -52,14 +52,7 @@ FusionRules CpuBackend::getFusionRules() const {
 
 GemmKernel CpuBackend::getGemmKernel(ElementType type,
                                      ArrayRef<std::string> features) const {
-  auto has = [&](StringRef feature) {
-    return llvm::is_contained(features, feature);
-  };
-  bool hasF32 = llvm::all_of(
-      ArrayRef<StringRef>{"avx512f", "avx512bw", "avx512dq", "avx512vl"}, has);
-  bool hasType = type == ElementType::F32 ||
-                 (type == ElementType::BF16 && has("avx512bf16"));
-  return hasF32 && hasType ? GemmKernel::Avx512 : GemmKernel::Blas;
+  return hostGemmKernel(type, features);
 }
 
 /// Each thread packs blocks of the operands in its workspace, or widens blocks

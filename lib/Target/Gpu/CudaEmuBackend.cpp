@@ -34,6 +34,14 @@ class CudaEmuBackend : public GpuBackend {
 public:
   llvm::StringRef getName() const override { return "cuda-emu"; }
 
+  /// The emulated device computes GEMMs on the host, with the bits of the CPU
+  /// target.
+  kiln::abi::GemmKernel
+  getGemmKernel(ElementType type,
+                llvm::ArrayRef<std::string> features) const override {
+    return hostGemmKernel(type, features);
+  }
+
   const CodeGenerator &getCodeGenerator() const override {
     static const CudaEmuCodeGenerator generator;
     return generator;

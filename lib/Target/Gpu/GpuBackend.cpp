@@ -66,12 +66,11 @@ int64_t GpuBackend::getRowAlignment() const { return 32; }
 int64_t GpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {
-  int64_t bytes = gemmWorkspaceBytes(shape);
-  if (!isNarrowFloat(operand))
-    return bytes;
-  int64_t blocks = llvm::alignTo(narrowGemmBytes(shape, isNarrowFloat(result)),
+  int64_t blocks = llvm::alignTo(tileScratchBytes(shape, elementBytes(operand),
+                                                  isNarrowFloat(operand),
+                                                  isNarrowFloat(result)),
                                  getAlignment(rt::SlotClass::Workspace));
-  return std::max(bytes, blocks);
+  return std::max(gemmWorkspaceBytes(shape), blocks);
 }
 
 /// Kernels use only registers and shared memory.

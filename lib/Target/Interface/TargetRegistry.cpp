@@ -10,9 +10,22 @@
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
+using namespace kiln::abi;
 using namespace kiln;
 
 TargetBackend::~TargetBackend() = default;
+
+GemmKernel kiln::hostGemmKernel(ElementType type,
+                                ArrayRef<std::string> features) {
+  auto has = [&](StringRef feature) {
+    return llvm::is_contained(features, feature);
+  };
+  bool hasF32 =
+      has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
+  bool hasType = type == ElementType::F32 ||
+                 (type == ElementType::BF16 && has("avx512bf16"));
+  return hasF32 && hasType ? GemmKernel::Avx512 : GemmKernel::Blas;
+}
 
 TargetRegistry &TargetRegistry::of(KilnDialect &dialect) {
   if (auto *names = dialect.getRegisteredInterface<TargetNames>())

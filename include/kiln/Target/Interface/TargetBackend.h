@@ -58,6 +58,11 @@ struct LaunchRules {
   bool groups = false;
 };
 
+/// Returns the fastest kernel of GEMMs with operands of `type` that a processor
+/// with the given features supports. The features have LLVM's names.
+abi::GemmKernel hostGemmKernel(ElementType type,
+                               llvm::ArrayRef<std::string> features);
+
 class TargetBackend {
 public:
   virtual ~TargetBackend();
@@ -85,7 +90,8 @@ public:
   virtual int64_t getLogitsPerChunk(int64_t deviceBytes) const { return 0; }
 
   /// Returns the kernel that computes the tiles of GEMMs with operands of
-  /// `type` on a processor with the given features, which have LLVM's names.
+  /// `type` if the processor of the host has the given features. Targets whose
+  /// GEMMs do not run on the host return Blas.
   virtual abi::GemmKernel
   getGemmKernel(ElementType type, llvm::ArrayRef<std::string> features) const {
     return abi::GemmKernel::Blas;
