@@ -132,6 +132,18 @@ Status Compilation::checkOptions() {
   if (!options.lora.empty())
     if (auto lora = support::parseLoraOptions(options.lora); !lora.ok())
       return usage("--lora: " + lora.status().message());
+  if (!options.quantizeWeights.empty()) {
+    if (options.quantizeWeights != "nf4")
+      return usage("--quantize-weights is '" + options.quantizeWeights +
+                   "', expected nf4");
+    if (options.lora.empty())
+      return usage("--quantize-weights quantizes frozen weights, but all "
+                   "weights are trained: train adapters with --lora or "
+                   "--adapter");
+    if (options.precision == "fp64")
+      return usage("--quantize-weights decodes weights in f32, but --precision "
+                   "is fp64: leave one of them out");
+  }
   if (!LossySpec::parse(options.lossy, error))
     return usage("--lossy: " + error);
   return Status();
@@ -201,6 +213,7 @@ void Compilation::choosePipeline() {
   step.lora = options.lora;
   step.optimizer = options.optimizer;
   step.states = options.states;
+  step.quantizeWeights = options.quantizeWeights;
   step.lossy = options.lossy;
   step.rebuild = options.rebuild;
   step.clip = options.clip;

@@ -64,6 +64,11 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   passes.addPass(createCSEPass());
   passes.addPass(createSetPrecision(precision));
   passes.addPass(createNarrowFrozenStates());
+  if (!options.quantizeWeights.empty()) {
+    QuantizeWeightsOptions quantize;
+    quantize.encoding = options.quantizeWeights;
+    passes.addPass(createQuantizeWeights(quantize));
+  }
   AutodiffOptions autodiff;
   autodiff.microbatches = options.microbatches;
   passes.addPass(createAutodiff(autodiff));

@@ -107,7 +107,7 @@ Value ForwardGraph::parameter(StringRef symbol, ArrayRef<int64_t> shape,
                   Role::Parameter, init, /*of=*/FlatSymbolRefAttr(),
                   /*slot=*/StringAttr(), builder.getStringAttr(source), aliases,
                   /*copies=*/ArrayAttr(), /*frozen=*/false,
-                  /*adapter=*/AdapterAttr());
+                  /*adapter=*/AdapterAttr(), /*quantized=*/QuantizedAttr());
   return readState(symbol, tensor(shape));
 }
 

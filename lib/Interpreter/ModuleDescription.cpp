@@ -48,6 +48,8 @@ InitialValue initialValueOf(StateOp state) {
                                 : InitialValue::Kind::RopeCos;
     init.scale = table.getScale().getValueAsDouble();
     init.inverseFrequencies = table.getInvFreq().asArrayRef();
+  } else if (isa<Nf4TableAttr>(attribute)) {
+    init.kind = InitialValue::Kind::Nf4Table;
   } else {
     init.kind = InitialValue::Kind::Constant;
     init.value = cast<SplatAttr>(attribute).getValue().getValueAsDouble();
@@ -108,6 +110,11 @@ static StateInfo describeState(StateOp state) {
                                                      : AdapterPart::Factor::B,
                     adapter.getBase().getValue().str(),
                     adapter.getTransposed()};
+  if (QuantizedAttr quantized = state.getQuantizedAttr()) {
+    RankedTensorType weight = quantized.getType();
+    info.quantized = {elementTypeOf(weight),
+                      {weight.getDimSize(0), weight.getDimSize(1)}};
+  }
   info.init = initialValueOf(state);
   return info;
 }

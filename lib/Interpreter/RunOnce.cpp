@@ -10,6 +10,7 @@
 #include "kiln/Interpreter/TensorBytes.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Runtime/Files/InitialValues.h"
+#include "kiln/Runtime/Files/QuantizedWeight.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Messages.h"
 
@@ -24,6 +25,7 @@
 using namespace kiln::support;
 using kiln::runtime::copyMirrors;
 using kiln::runtime::Description;
+using kiln::runtime::encodeWeight;
 using kiln::runtime::fillInitialValue;
 using kiln::runtime::InputInfo;
 using kiln::runtime::openWeights;
@@ -108,6 +110,30 @@ static const TensorInfo *findState(const ModelWeights &weights,
   return nullptr;
 }
 
+/// Sets a state to the values of `tensor`, or to its initial values if `tensor`
+/// is null.
+static Status setState(const ModelWeights *weights, const TensorInfo *tensor,
+                       const StateInfo &state, uint64_t seed, char *data) {
+  auto read = [&](const ValueInfo &value, char *to) {
+    if (tensor)
+      return readValue(*weights, *tensor, value, to);
+    return fillInitialValue(state.init, seed, state.name, value.shape,
+                            value.type, 0, value.elements(), to);
+  };
+  if (!state.quantized)
+    return read(state, data);
+  ValueInfo weight{state.name, ElementType::F32, state.quantized->shape};
+  std::vector<float> values(size_t(weight.elements()));
+  Status status = read(weight, reinterpret_cast<char *>(values.data()));
+  if (!status.ok())
+    return status;
+  return encodeWeight(state.sourceName, weight.elements(), data,
+                      [&](int64_t first, int64_t count, float *to) {
+                        std::copy_n(values.begin() + first, count, to);
+                        return Status();
+                      });
+}
+
 static Status initializeStates(ReferenceEngine &engine,
                                const RunOnceOptions &options) {
   std::optional<ModelWeights> weights;
@@ -122,19 +148,14 @@ static Status initializeStates(ReferenceEngine &engine,
     const StateInfo &state = states[i];
     if (state.role == StateRole::Mirror)
       continue;
-    Status status;
     const TensorInfo *tensor = weights ? findState(*weights, state) : nullptr;
-    if (tensor)
-      status = readValue(*weights, *tensor, state, engine.stateData(i));
-    else if (weights && (state.role == StateRole::Parameter ||
-                         state.role == StateRole::Buffer))
-      status = Status::badInput(weights->path() + ": has no tensor " +
-                                inQuotes(state.sourceName) + " for state " +
-                                inQuotes(state.name));
-    else
-      status = fillInitialValue(state.init, options.seed, state.name,
-                                state.shape, state.type, 0, state.elements(),
-                                engine.stateData(i));
+    if (!tensor && weights &&
+        (state.role == StateRole::Parameter || state.role == StateRole::Buffer))
+      return Status::badInput(weights->path() + ": has no tensor " +
+                              inQuotes(state.sourceName) + " for state " +
+                              inQuotes(state.name));
+    Status status = setState(weights ? &*weights : nullptr, tensor, state,
+                             options.seed, engine.stateData(i));
     if (!status.ok())
       return status;
   }

@@ -46,6 +46,7 @@ const FlagTable &compilerFlags() {
       {"order", "NAME|FILE"},
       {"precision", "TYPE"},
       {"print-pipeline", ""},
+      {"quantize-weights", "NAME"},
       {"rebuild", "on|off"},
       {"recompute", "POLICY"},
       {"remarks", "FILE"},

@@ -217,6 +217,11 @@ static cl::opt<Switch, false, NamedValues<Switch>> vendorEpilogues(
         "let the GPU's vendor library fuse biases, gelu and bias gradients "
         "into GEMMs, which rounds fewer intermediate results (off: "
         "separate kernels, which round as on the cpu)"));
+static cl::opt<std::string> quantizeWeights(
+    "quantize-weights", cl::cat(category), cl::value_desc("NAME"),
+    cl::desc("encoding in which the frozen weights of linear layers are "
+             "stored: nf4 (four bits per weight); requires --lora or "
+             "--adapter"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc("kernels of matrix multiplications on a CPU: auto (kiln's kernels "
@@ -598,6 +603,7 @@ int main(int argc, char **argv) {
     options.dropout = probability;
   options.mcpu = mcpu;
   options.gemm = gemm;
+  options.quantizeWeights = quantizeWeights;
   options.commandLine = joinWords(argc, argv);
   if (!machineName.getNumOccurrences())
     machineName = (*backend)->getDefaultMachine().str();

@@ -78,6 +78,8 @@ struct CompileOptions {
   /// Options of low-rank adapters, as in support::parseLoraOptions(). Empty: no
   /// adapters.
   std::string lora;
+  /// Encoding of frozen weights: "nf4". Empty: none.
+  std::string quantizeWeights;
   /// Techniques that change the gradient, see Lossy.h. Empty: none.
   std::string lossy;
   /// "fp32", "fp64" or "bf16". Default: fp32, or the precision of the states in

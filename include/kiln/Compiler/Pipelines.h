@@ -57,6 +57,10 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       *this, "states",
       llvm::cl::desc("types of gradients and moments, as in kilnc --states"),
       llvm::cl::init("")};
+  Option<std::string> quantizeWeights{
+      *this, "quantize-weights",
+      llvm::cl::desc("encoding of frozen weights: nf4 (default: none)"),
+      llvm::cl::init("")};
   Option<bool> clip{*this, "clip",
                     llvm::cl::desc("clip the gradients by their global norm"),
                     llvm::cl::init(true)};

@@ -11,6 +11,7 @@
 #include "Roles.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/Messages.h"
+#include "kiln/Support/Nf4.h"
 
 #include <cmath>
 
@@ -243,6 +244,41 @@ static AdapterPart readAdapter(const Node &node) {
   return part;
 }
 
+/// Reads the weight that a state encodes, and checks that the state is a frozen
+/// parameter with the bytes of the encoding.
+static QuantizedWeight readQuantized(const Node &node, const Node &parent,
+                                     const StateInfo &state) {
+  QuantizedWeight weight;
+  Node encoding = node.at("encoding"), dtype = node.at("dtype"),
+       shape = node.at("shape");
+  std::string name = encoding.text(), typeName = dtype.text();
+  if (!node.failed() && name != "nf4")
+    encoding.fail("is " + inQuotes(name) + ", expected nf4");
+  std::optional<ElementType> type = elementTypeNamed(typeName);
+  if (!node.failed() && !(type && isFloat(*type)))
+    dtype.fail("is " + inQuotes(typeName) +
+               ", which is not a floating-point type");
+  weight.type = type.value_or(ElementType::F32);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    weight.shape.push_back(shape.element(i).integer(1));
+  std::optional<int64_t> elements = checkedElements(weight.shape);
+  bool isMatrix = weight.shape.size() == 2 && elements &&
+                  checkedMul<int64_t>(*elements, 64);
+  if (!isMatrix) {
+    shape.fail("is not the shape of a matrix with fewer than 2^57 elements");
+    return weight;
+  }
+  int64_t bytes = Nf4Layout(*elements).bytes;
+  if (state.type != ElementType::I8 ||
+      state.shape != std::vector<int64_t>{bytes})
+    parent.at("shape").fail("is not that of the encoding of the weight, "
+                            "expected " +
+                            std::to_string(bytes) + " elements of i8");
+  if (state.role != StateRole::Parameter || state.trainable)
+    node.fail("is given, but the state is not a frozen parameter");
+  return weight;
+}
+
 StateInfo readState(const Node &node, const Description &description) {
   StateInfo state;
   static_cast<ValueInfo &>(state) = readValue(node);
@@ -262,6 +298,8 @@ StateInfo readState(const Node &node, const Description &description) {
     state.trainable = trainable->boolean();
   if (std::optional<Node> adapter = node.find("adapter"))
     state.adapter = readAdapter(*adapter);
+  if (std::optional<Node> quantized = node.find("quantized"))
+    state.quantized = readQuantized(*quantized, node, state);
   if (state.role == StateRole::Mirror) {
     if (std::optional<Node> init = node.find("init"))
       init->fail("is given, but a state of role 'mirror' is initialized with "

@@ -159,11 +159,11 @@ static void checkAdapter(const Node &node, const ProgramFile &file,
     return adapter.fail("is given, but the description has no 'lora'");
   const StateInfo &weight = description.states[found->second];
   if (weight.role != StateRole::Parameter || weight.adapter ||
-      weight.shape.size() != 2 || state.role != StateRole::Parameter)
+      weight.weightShape().size() != 2 || state.role != StateRole::Parameter)
     return adapter.at("of").fail("is not a weight, expected a parameter of two "
                                  "dimensions without an adapter");
   bool isA = part.factor == AdapterPart::Factor::A;
-  int64_t size = weight.shape[isA == part.isTransposed ? 0 : 1];
+  int64_t size = weight.weightShape()[isA == part.isTransposed ? 0 : 1];
   int64_t rank = description.lora->rank;
   std::vector<int64_t> shape = {rank, size};
   if (!isA)

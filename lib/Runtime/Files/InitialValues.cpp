@@ -16,6 +16,7 @@
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Hash.h"
 #include "kiln/Support/Messages.h"
+#include "kiln/Support/Nf4.h"
 #include "kiln/Support/Rng.h"
 #include <cassert>
 #include <cmath>
@@ -62,6 +63,11 @@ public:
       return init_.scale * (init_.kind == InitialValue::Kind::RopeCos
                                 ? std::cos(angle)
                                 : std::sin(angle));
+    }
+    case InitialValue::Kind::Nf4Table: {
+      const auto &scales = dynamicValues();
+      int64_t count = scales.size();
+      return element < count ? scales[element] : nf4Values[element - count];
     }
     }
     return 0.0;
@@ -143,6 +149,10 @@ kiln::runtime::parseInitialValue(const nlohmann::json &init,
     result.kind = InitialValue::Kind::Uniform;
     return numbers({{"low", &result.low}, {"high", &result.high}});
   }
+  if (name == "nf4_table") {
+    result.kind = InitialValue::Kind::Nf4Table;
+    return result;
+  }
   if (name != "rope_cos" && name != "rope_sin")
     return Status::badInput(where + ": unknown kind of init " + inQuotes(name));
 
@@ -197,6 +207,10 @@ Status kiln::runtime::fillInitialValue(const InitialValue &init, uint64_t seed,
         where + ": shape " + shapeText(shape) +
         " is invalid, expected a matrix with one column for each of " +
         std::to_string(init.inverseFrequencies.size()) + " rotary frequencies");
+  if (init.kind == InitialValue::Kind::Nf4Table &&
+      *elements != int64_t(dynamicValues().size() + nf4Values.size()))
+    return Status::error(where + ": shape " + shapeText(shape) +
+                         " is invalid, expected the 272 values of NF4");
   if (init.zeroRow &&
       (shape.empty() || *init.zeroRow < 0 || *init.zeroRow >= shape.front()))
     return Status::error(where + ": shape " + shapeText(shape) +

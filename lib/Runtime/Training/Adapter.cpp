@@ -31,7 +31,7 @@ std::string storageOf(const Description &description) {
   std::set<std::string> types;
   for (const StateInfo &state : description.states)
     if (isWeight(state))
-      types.emplace(infoOf(state.type).fileName);
+      types.emplace(state.quantized ? "NF4" : infoOf(state.type).fileName);
   std::string text;
   for (const std::string &type : types)
     text += (text.empty() ? "" : ", ") + type;

@@ -17,6 +17,7 @@
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Messages.h"
+#include "kiln/Support/Nf4.h"
 #include "kiln/Support/OutputPath.h"
 #include "kiln/Support/Posix.h"
 #include "kiln/Support/Process.h"
@@ -63,8 +64,8 @@ mergedStates(const Description &description,
   for (size_t i = 0; i < states.size(); ++i)
     if (isWeight(states[i])) {
       indexes.push_back(i);
-      tensors.push_back(
-          {states[i].sourceName, states[i].type, states[i].shape});
+      tensors.push_back({states[i].sourceName, states[i].weightType(),
+                         states[i].weightShape()});
     }
   return indexes;
 }
@@ -156,13 +157,29 @@ static void addAdapter(const Factors &factors, int64_t rank, double scale,
   }
 }
 
-/// Writes a weight with its adapter.
+/// Converts the elements [first, first + count) of the weight of a state to
+/// f64.
+static void widenWeight(const StateInfo &state, const char *data, int64_t first,
+                        int64_t count, double *wide) {
+  if (!state.quantized) {
+    convertElements(state.type, data + bytesOf(state.type, first),
+                    ElementType::F64, wide, count);
+    return;
+  }
+  std::vector<float> values(size_t(count), 0.f);
+  decodeNf4(data, Nf4Layout(state.quantized->elements()), first, count,
+            values.data());
+  std::copy(values.begin(), values.end(), wide);
+}
+
+/// Writes a weight, with its adapter if `factors` is not null.
 static Status writeMerged(Engine &engine, const StateInfo &state,
-                          const Factors &factors, const char *data,
+                          const Factors *factors, const char *data,
                           SafeTensorsWriter &writer) {
   const LoraConfig &lora = *engine.description().lora;
-  int64_t rows = state.shape[0], columns = state.shape[1];
-  int64_t rowBytes = bytesOf(state.type, columns);
+  const ElementType type = state.weightType();
+  int64_t rows = state.weightShape()[0], columns = state.weightShape()[1];
+  int64_t rowBytes = bytesOf(type, columns);
   int64_t perBlock = std::max<int64_t>(blockElements / columns, 1);
   std::vector<double> wide(size_t(std::min(perBlock, rows) * columns));
   std::vector<char> narrow(size_t(std::min(perBlock, rows) * rowBytes));
@@ -173,11 +190,11 @@ static Status writeMerged(Engine &engine, const StateInfo &state,
     engine.forEachPart(count, [&](int64_t begin, int64_t end) {
       double *block = wide.data() + begin * columns;
       int64_t elements = (end - begin) * columns;
-      convertElements(state.type, data + (first + begin) * rowBytes,
-                      ElementType::F64, block, elements);
-      addAdapter(factors, lora.rank, lora.scale(), first + begin, first + end,
-                 columns, block);
-      convertElements(ElementType::F64, block, state.type,
+      widenWeight(state, data, (first + begin) * columns, elements, block);
+      if (factors)
+        addAdapter(*factors, lora.rank, lora.scale(), first + begin,
+                   first + end, columns, block);
+      convertElements(ElementType::F64, block, type,
                       narrow.data() + begin * rowBytes, elements);
     });
     Status status = writer.write(narrow.data(), uint64_t(count * rowBytes));
@@ -202,10 +219,12 @@ static Status writeWeights(Engine &engine, const std::string &path) {
     auto adapter = factors.find(states[i].name);
     Status status =
         engine.accessState(i, HostAccess::Read, [&](const char *data) {
-          return adapter == factors.end()
-                     ? writer->write(data, uint64_t(states[i].bytes()))
-                     : writeMerged(engine, states[i], adapter->second, data,
-                                   *writer);
+          if (adapter != factors.end())
+            return writeMerged(engine, states[i], &adapter->second, data,
+                               *writer);
+          if (states[i].quantized)
+            return writeMerged(engine, states[i], nullptr, data, *writer);
+          return writer->write(data, uint64_t(states[i].bytes()));
         });
     if (!status.ok())
       return status;

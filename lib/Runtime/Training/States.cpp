@@ -8,6 +8,7 @@
 #include "States.h"
 
 #include "kiln/Runtime/Files/CheckpointDir.h"
+#include "kiln/Runtime/Files/QuantizedWeight.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Hash.h"
@@ -24,23 +25,37 @@ namespace kiln::runtime {
 /// Number of elements per chunk. Each chunk is initialised by one thread.
 static constexpr int64_t initialChunk = 1 << 16;
 
-static Status initialiseState(Engine &engine, const StateInfo &state,
-                              char *data, uint64_t seed) {
-  int64_t elements = state.elements();
-  int64_t elementBytes = bytesOf(state.type);
-  int64_t chunks = (elements + initialChunk - 1) / initialChunk;
+/// Computes the initial values [begin, end) of the tensor of a state as
+/// elements of `type`.
+static Status fillInParallel(Engine &engine, const StateInfo &state,
+                             uint64_t seed, ElementType type, int64_t begin,
+                             int64_t end, char *data) {
+  int64_t chunks = (end - begin + initialChunk - 1) / initialChunk;
   std::vector<Status> statuses(static_cast<size_t>(chunks));
   engine.forEachPart(chunks, [&](int64_t first, int64_t last) {
-    int64_t begin = first * initialChunk;
-    int64_t end = std::min(last * initialChunk, elements);
+    int64_t from = begin + first * initialChunk;
+    int64_t to = std::min(begin + last * initialChunk, end);
     statuses[size_t(first)] =
-        fillInitialValue(state.init, seed, state.name, state.shape, state.type,
-                         begin, end, data + begin * elementBytes);
+        fillInitialValue(state.init, seed, state.name, state.weightShape(),
+                         type, from, to, data + bytesOf(type, from - begin));
   });
   for (Status &status : statuses)
     if (!status.ok())
       return std::move(status);
   return Status();
+}
+
+static Status initialiseState(Engine &engine, const StateInfo &state,
+                              char *data, uint64_t seed) {
+  if (!state.quantized)
+    return fillInParallel(engine, state, seed, state.type, 0, state.elements(),
+                          data);
+  return encodeWeight(state.sourceName, state.quantized->elements(), data,
+                      [&](int64_t first, int64_t count, float *values) {
+                        return fillInParallel(
+                            engine, state, seed, ElementType::F32, first,
+                            first + count, reinterpret_cast<char *>(values));
+                      });
 }
 
 Status initialiseStates(Engine &engine, uint64_t seed) {
@@ -77,29 +92,47 @@ Status readStates(Engine &engine, const ModelWeights &weights,
   return Status();
 }
 
-/// Reads a tensor as elements of the state's type, and adds the name and the
-/// contents of the tensor in the file to `hash`.
-static Status readHashed(const ModelWeights &weights, const TensorInfo &tensor,
-                         const StateInfo &state, char *data, StreamHash &hash) {
-  std::string title = state.sourceName + " " +
-                      std::string(infoOf(tensor.type).fileName) +
-                      shapeText(tensor.shape);
-  hash.update(title.c_str(), title.size() + 1);
+/// Reads the elements [begin, end) of a tensor as elements of `type`. Adds the
+/// bytes of the file to `hash` if it is not null.
+static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
+                       ElementType type, int64_t begin, int64_t end, char *data,
+                       StreamHash *hash) {
   std::vector<char> chunk(size_t(bytesOf(tensor.type, initialChunk)));
-  for (int64_t first = 0; first < tensor.elements; first += initialChunk) {
-    int64_t count = std::min(initialChunk, tensor.elements - first);
+  for (int64_t first = begin; first < end; first += initialChunk) {
+    int64_t count = std::min(initialChunk, end - first);
     Status status = weights.readElements(tensor.name, first, count, tensor.type,
                                          chunk.data());
     if (!status.ok())
       return status;
-    hash.update(chunk.data(), uint64_t(bytesOf(tensor.type, count)));
-    char *place = data + bytesOf(state.type, first);
-    if (tensor.type == state.type)
-      std::copy_n(chunk.data(), bytesOf(state.type, count), place);
+    if (hash)
+      hash->update(chunk.data(), uint64_t(bytesOf(tensor.type, count)));
+    char *place = data + bytesOf(type, first - begin);
+    if (tensor.type == type)
+      std::copy_n(chunk.data(), bytesOf(type, count), place);
     else
-      convertElements(tensor.type, chunk.data(), state.type, place, count);
+      convertElements(tensor.type, chunk.data(), type, place, count);
   }
   return Status();
+}
+
+/// Reads a tensor into a state, which may be quantized. Adds the name and the
+/// contents of the tensor in the file to `hash` if it is not null.
+static Status readWeight(const ModelWeights &weights, const TensorInfo &tensor,
+                         const StateInfo &state, char *data, StreamHash *hash) {
+  std::string title = state.sourceName + " " +
+                      std::string(infoOf(tensor.type).fileName) +
+                      shapeText(tensor.shape);
+  if (hash)
+    hash->update(title.c_str(), title.size() + 1);
+  if (!state.quantized)
+    return readPart(weights, tensor, state.type, 0, tensor.elements, data,
+                    hash);
+  return encodeWeight(state.sourceName, state.quantized->elements(), data,
+                      [&](int64_t first, int64_t count, float *values) {
+                        return readPart(weights, tensor, ElementType::F32,
+                                        first, first + count,
+                                        reinterpret_cast<char *>(values), hash);
+                      });
 }
 
 Status loadWeights(Engine &engine, const std::string &path,
@@ -119,7 +152,7 @@ Status loadWeights(Engine &engine, const std::string &path,
       continue;
     indexes.push_back(i);
     expected.push_back({states[i].sourceName, states[i].aliases,
-                        states[i].shape, states[i].copies});
+                        states[i].weightShape(), states[i].copies});
   }
   Result<std::vector<const TensorInfo *>> found = weights->match(expected);
   if (!found.ok())
@@ -132,7 +165,8 @@ Status loadWeights(Engine &engine, const std::string &path,
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];
     const TensorInfo &tensor = *(*found)[i];
-    if (state.trainable || bitsOf(state.type) >= bitsOf(tensor.type))
+    if (state.trainable || bitsOf(state.weightType()) >= bitsOf(tensor.type) ||
+        state.quantized)
       continue;
     notes.push_back("frozen weights such as " + inQuotes(tensor.name) +
                     " are " + std::string(infoOf(tensor.type).fileName) +
@@ -142,8 +176,6 @@ Status loadWeights(Engine &engine, const std::string &path,
                     "their type, compile it from the directory of the weights");
     break;
   }
-  if (!hash)
-    return readStates(engine, *weights, indexes, *found);
   StreamHash contents;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];
@@ -152,12 +184,14 @@ Status loadWeights(Engine &engine, const std::string &path,
     if (status.ok())
       status =
           engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return readHashed(*weights, tensor, state, data, contents);
+            return readWeight(*weights, tensor, state, data,
+                              hash ? &contents : nullptr);
           });
     if (!status.ok())
       return status;
   }
-  *hash = contents.hex();
+  if (hash)
+    *hash = contents.hex();
   return Status();
 }
 

@@ -437,6 +437,8 @@ static Object writeInit(Attribute init) {
                   {"inv_freq", std::move(frequencies)},
                   {"scale", table.getScale().getValueAsDouble()}};
   }
+  if (isa<Nf4TableAttr>(init))
+    return Object{{"kind", "nf4_table"}};
   return Object{{"kind", "constant"},
                 {"value", cast<SplatAttr>(init).getValue().getValueAsDouble()}};
 }
@@ -493,6 +495,11 @@ static Array writeStates(ModuleOp module) {
           Object{{"factor", stringifyFactor(adapter.getFactor())},
                  {"of", adapter.getBase().getValue()},
                  {"transposed", adapter.getTransposed()}};
+    if (QuantizedAttr quantized = state.getQuantizedAttr())
+      object["quantized"] =
+          Object{{"encoding", stringifyQuantization(quantized.getEncoding())},
+                 {"dtype", typeName(quantized.getType().getElementType())},
+                 {"shape", shapeOf(quantized.getType())}};
     if (ArrayAttr copies = state.getCopiesAttr())
       object["copies"] = writeNames(copies);
     if (memoryOf(state.getType()) == MemorySpace::Host)

@@ -140,3 +140,20 @@ kiln.state @up.a : tensor<2x4xf32> {adapter = #kiln.adapter<a of @up, transposed
 kiln.state @up.b : tensor<8x2xf32> {adapter = #kiln.adapter<b of @up, transposed = true>, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @up : tensor<4x8xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 }
+
+// Quantized weights, and the kernel of a GEMM.
+
+// CHECK: kiln.state @codes : tensor<44xi8> {frozen, init = #kiln.normal<mean = 0.000000e+00 : f64, stddev = 2.000000e-02 : f64>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>, role = #kiln.role<parameter>}
+kiln.state @codes : tensor<44xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>}
+// CHECK: kiln.state @values : tensor<272xf32> {init = #kiln.nf4_table, role = #kiln.role<constant>}
+kiln.state @values : tensor<272xf32> {role = #kiln.role<constant>, init = #kiln.nf4_table}
+// CHECK: kiln.program @quantized
+kiln.program @quantized(%x: tensor<4x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
+  %c = kiln.read @codes : tensor<44xi8>
+  %t = kiln.read @values : tensor<272xf32>
+  // CHECK: kiln.dequantize nf4 %{{.*}}, %{{.*}} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+  %w = kiln.dequantize nf4 %c, %t : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+  // CHECK: kiln.matmul %{{.*}}, %{{.*}} {grid = array<i64: 1, 1>, kernel = "avx512"}
+  %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>, kernel = "avx512"} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+  kiln.return
+}

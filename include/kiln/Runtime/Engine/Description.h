@@ -74,6 +74,14 @@ struct AdapterPart {
   bool isTransposed = false;
 };
 
+/// The weight whose encoding a state holds.
+struct QuantizedWeight {
+  ElementType type = ElementType::F32; ///< Type to which files decode it.
+  std::vector<int64_t> shape;          ///< Two positive extents.
+
+  int64_t elements() const { return shape[0] * shape[1]; }
+};
+
 /// A state holds a tensor or a shard of one. `shape` is the shape of the shard.
 struct StateInfo : ValueInfo {
   std::vector<int64_t> globalShape; ///< Shape of the complete tensor.
@@ -98,12 +106,20 @@ struct StateInfo : ValueInfo {
   bool trainable = true;
   /// Set if the state is part of an adapter.
   std::optional<AdapterPart> adapter;
+  /// Set if the state holds the bytes of an encoded weight, in the layout of
+  /// kiln/Support/Nf4.h. `init` and weight files then describe the weight.
+  std::optional<QuantizedWeight> quantized;
   /// False if no program writes the state. The state then keeps its initial
   /// values.
   bool written = true;
   InitialValue init;
 
   bool isWhole() const { return shape == globalShape; }
+  /// Return the shape and the type of the tensor in weight files.
+  const std::vector<int64_t> &weightShape() const {
+    return quantized ? quantized->shape : shape;
+  }
+  ElementType weightType() const { return quantized ? quantized->type : type; }
 };
 
 /// Name prefix of the gradient outputs of the training program.

@@ -26,7 +26,8 @@
 namespace kiln::runtime {
 
 struct InitialValue {
-  enum class Kind { Constant, Normal, Uniform, RopeCos, RopeSin };
+  /// Nf4Table: the values of scale codes and codes, see kiln/Support/Nf4.h.
+  enum class Kind { Constant, Normal, Uniform, RopeCos, RopeSin, Nf4Table };
   Kind kind = Kind::Constant;
   // The comment of each member names the kinds that use the member.
   double value = 0.0;              ///< Constant

@@ -14,7 +14,9 @@
 #include "OpChecks.h"
 #include "ReferenceRules.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/Quantization.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Nf4.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
 
@@ -40,7 +42,7 @@ static LogicalResult checkInit(StateOp state) {
   Attribute init = state.getInit();
   if (auto normal = dyn_cast<NormalAttr>(init)) {
     isFinite = finite({normal.getMean(), normal.getStddev()});
-    ArrayRef<int64_t> shape = state.getTensorType().getShape();
+    ArrayRef<int64_t> shape = state.getWeightType().getShape();
     int64_t rows = shape.empty() ? 0 : shape.front();
     std::optional<int64_t> row = normal.getZeroRow();
     if (row && (*row < 0 || *row >= rows))
@@ -51,6 +53,12 @@ static LogicalResult checkInit(StateOp state) {
     isFinite = finite({uniform.getLow(), uniform.getHigh()});
   } else if (auto splat = dyn_cast<SplatAttr>(init)) {
     isFinite = finite({splat.getValue()});
+  } else if (isa<Nf4TableAttr>(init)) {
+    RankedTensorType type = state.getTensorType();
+    if (type.getShape() != ArrayRef<int64_t>{kNf4TableElements} ||
+        !type.getElementType().isF32())
+      return state.emitOpError("has type ")
+             << type << ", expected tensor<272xf32> for a #kiln.nf4_table";
   } else if (auto table = dyn_cast<RopeTableAttr>(init)) {
     ArrayRef<double> frequencies = table.getInvFreq().asArrayRef();
     isFinite =
@@ -95,8 +103,30 @@ static LogicalResult checkIntegers(StateOp state) {
             "represent";
 }
 
+/// Checks C6: the bytes of a quantized state encode its weight.
+static LogicalResult checkQuantized(StateOp state) {
+  RankedTensorType weight = state.getWeightType(), type = state.getTensorType();
+  bool isWeight = weight.hasStaticShape() && weight.getRank() == 2 &&
+                  !weight.getEncoding() && weight.getNumElements() > 0 &&
+                  isStoredReal(weight.getElementType());
+  if (!isWeight)
+    return state.emitOpError("encodes a weight of type ")
+           << weight << ", expected a matrix of floating-point numbers";
+  int64_t bytes = support::Nf4Layout(weight.getNumElements()).bytes;
+  if (!type.getElementType().isInteger(8) ||
+      type.getShape() != ArrayRef<int64_t>{bytes})
+    return state.emitOpError("has type ")
+           << type << ", expected " << bytes
+           << " elements of i8, the bytes that encode " << weight << " as "
+           << stringifyQuantization(state.getQuantizedAttr().getEncoding());
+  if (state.getRole() == Role::Parameter && state.getFrozen())
+    return success();
+  return state.emitOpError("is quantized, expected a frozen parameter");
+}
+
 LogicalResult StateOp::verify() {
-  if (failed(checkInit(*this)) || failed(checkIntegers(*this)))
+  if (failed(checkInit(*this)) ||
+      failed(getQuantized() ? checkQuantized(*this) : checkIntegers(*this)))
     return failure();
   bool belongs = getRole() == Role::Optimizer || getRole() == Role::Mirror;
   if (belongs != getOf().has_value()) // C1
@@ -122,7 +152,7 @@ static LogicalResult checkAdapter(StateOp state,
   auto weight =
       tables.lookupNearestSymbolFrom<StateOp>(state, adapter.getBase());
   if (!weight || weight.getRole() != Role::Parameter || weight.getAdapter() ||
-      weight.getTensorType().getRank() != 2)
+      weight.getWeightType().getRank() != 2)
     return state.emitOpError("adapts ")
            << adapter.getBase()
            << ", which is not a parameter of rank 2 without 'adapter'";
@@ -134,7 +164,7 @@ static LogicalResult checkAdapter(StateOp state,
            << kLoraAttr << "' of the module with the options of its adapters";
   bool isA = adapter.getFactor() == Factor::A;
   bool isRows = isA == adapter.getTransposed();
-  int64_t size = weight.getTensorType().getDimSize(isRows ? 0 : 1);
+  int64_t size = weight.getWeightType().getDimSize(isRows ? 0 : 1);
   RankedTensorType type = state.getTensorType();
   if (type.getRank() == 2 && type.getDimSize(isA ? 1 : 0) == size)
     return success();

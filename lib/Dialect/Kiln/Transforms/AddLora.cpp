@@ -231,7 +231,8 @@ StateOp AddLoraPass::addFactor(Linear &linear, Factor factor) {
       /*copies=*/{}, /*frozen=*/false,
       AdapterAttr::get(context, factor,
                        FlatSymbolRefAttr::get(weight.getSymNameAttr()),
-                       linear.isTransposed));
+                       linear.isTransposed),
+      /*quantized=*/{});
   symbols->insert(state, Block::iterator(forward));
   return state;
 }

@@ -215,7 +215,8 @@ StateOp StepBuilder::addMoment(StateOp parameter, unsigned slot) {
       FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
       builder.getStringAttr(name),
       /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
-      /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr());
+      /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr(),
+      /*quantized=*/QuantizedAttr());
   symbols.insert(state);
   return state;
 }

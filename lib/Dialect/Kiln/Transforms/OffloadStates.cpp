@@ -381,7 +381,8 @@ void StateOffloader::addMirrors() {
         FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
         /*slot=*/StringAttr(), /*source=*/StringAttr(),
         /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
-        /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr());
+        /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr(),
+        /*quantized=*/QuantizedAttr());
     // If the model already has a state with the symbol of the mirror, insert()
     // renames the mirror.
     StringAttr name = symbols.insert(mirror);

@@ -156,6 +156,24 @@ def Kiln_Factor : Kiln_Enum<"Factor", "the factor of a low-rank adapter", [
   I32EnumAttrCase<"A", 0, "a">,      // [r, inputs]
   I32EnumAttrCase<"B", 1, "b">]>;    // [outputs, r]
 
+def Kiln_Quantization : Kiln_Enum<"Quantization", "the encoding of a quantized weight", [
+  I32EnumAttrCase<"Nf4", 0, "nf4">]>;   // four bits per element, see kiln/Support/Nf4.h
+def Kiln_QuantizationAttr : Kiln_EnumAttr<Kiln_Quantization, "quantization">;
+
+def Kiln_QuantizedAttr : AttrDef<Kiln_Dialect, "Quantized"> {
+  let mnemonic = "quantized";
+  let summary = "a weight and its encoding";
+  let description = [{
+    The attribute `quantized` of a `kiln.state` whose bytes encode a weight. `type`
+    is the type of the weight: files that contain it have this shape, and files to
+    which it is decoded have this element type.
+
+    Example: `#kiln.quantized<nf4, tensor<768x2304xf32>>`
+  }];
+  let parameters = (ins EnumParameter<Kiln_Quantization>:$encoding, "::mlir::RankedTensorType":$type);
+  let assemblyFormat = "`<` $encoding `,` $type `>`";
+}
+
 def Kiln_AdapterAttr : AttrDef<Kiln_Dialect, "Adapter"> {
   let mnemonic = "adapter";
   let summary = "a factor of the low-rank adapter of a weight";
@@ -214,6 +232,10 @@ def Kiln_RopeTableAttr : Kiln_Attr<"RopeTable", "rope_table"> {
     ::mlir::Builder builder($_ctxt);
     return $_get($_ctxt, sine, builder.getF64FloatAttr(scale), builder.getDenseF64ArrayAttr(inv_freq));
   }]>];
+}
+
+def Kiln_Nf4TableAttr : Kiln_Attr<"Nf4Table", "nf4_table"> {
+  let summary = "the 256 values of scale codes and the 16 values of codes of NF4, see kiln/Support/Nf4.h";
 }
 
 #endif // KILN_DIALECT_KILN_IR_KILNATTRS_TD

@@ -13,6 +13,7 @@ include "kiln/Dialect/Kiln/IR/KilnRowOps.td"
 include "kiln/Dialect/Kiln/IR/KilnMatrixOps.td"
 include "kiln/Dialect/Kiln/IR/KilnShapeOps.td"
 include "kiln/Dialect/Kiln/IR/KilnCompressionOps.td"
+include "kiln/Dialect/Kiln/IR/KilnQuantizationOps.td"
 include "kiln/Dialect/Kiln/IR/KilnStateOps.td"
 include "kiln/Dialect/Kiln/IR/KilnUpdateOps.td"
 

@@ -79,6 +79,27 @@ def NarrowFrozenStates : Pass<"kiln-narrow-frozen-states", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
+def QuantizeWeights : Pass<"kiln-quantize-weights", "::mlir::ModuleOp"> {
+  let summary = "Store frozen weights in a quantized encoding";
+  let description = [{
+    A frozen matrix that only matmuls read, as their right operand, is stored in the
+    given encoding, and `kiln.dequantize` decodes it for its readers. Tables of
+    embeddings and classifiers are not quantized. Runs after kiln-set-precision and
+    kiln-narrow-frozen-states, which decide the types that matmuls read, and before
+    kiln-autodiff, so that gradients decode weights again.
+
+    ```
+    %w = kiln.read @w : tensor<8x8xf32>      ->   %c = kiln.read @w : tensor<44xi8>
+    %y = kiln.matmul %x, %w                       %w = kiln.dequantize nf4 %c, %table
+                                                  %y = kiln.matmul %x, %w
+    ```
+  }];
+  let options = [
+    Option<"encoding", "encoding", "std::string", "\"nf4\"", "encoding of the weights: nf4">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
 def WidenGradients : Pass<"kiln-widen-gradients", "::mlir::ModuleOp"> {
   let summary = "Do not round the gradients of f32 parameters to bf16";
   let description = [{

@@ -142,6 +142,10 @@ LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
   auto type = getType().clone(tensorTypeOf(a).getElementType());
   Value dy = builder.createOrFold<CastOp>(getLoc(), type, cotangents[0]);
   bool ta = getTransA(), tb = getTransB();
+  // Decode a quantized weight again instead of keeping it for the backward
+  // pass.
+  if (auto weight = b.getDefiningOp<DequantizeOp>(); weight && wanted[0])
+    b = builder.clone(*weight)->getResult(0);
   if (wanted[0])
     gradients[0] = ta ? r.matmul(b, dy, tb, true) : r.matmul(dy, b, false, !tb);
   if (wanted[1])

@@ -1,0 +1,22 @@
+//===- Quantization.h - The table of quantized weights ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_QUANTIZATION_H
+#define KILN_DIALECT_KILN_IR_QUANTIZATION_H
+
+#include <cstdint>
+
+namespace kiln {
+
+/// The table of `kiln.dequantize` has the values of all scale codes, followed
+/// by those of all codes.
+inline constexpr int64_t kScaleCodes = 256, kElementCodes = 16,
+                         kNf4TableElements = kScaleCodes + kElementCodes;
+
+} // namespace kiln
+
+#endif // KILN_DIALECT_KILN_IR_QUANTIZATION_H

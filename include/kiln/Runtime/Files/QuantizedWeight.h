@@ -1,0 +1,32 @@
+//===- QuantizedWeight.h - Encoding of weights in parts ---------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_FILES_QUANTIZEDWEIGHT_H
+#define KILN_RUNTIME_FILES_QUANTIZEDWEIGHT_H
+
+#include "kiln/Support/Status.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace kiln::runtime {
+
+/// Reads the elements [first, first + count) of a weight to `values`.
+using WeightReader =
+    std::function<support::Status(int64_t first, int64_t count, float *values)>;
+
+/// Encodes a weight of `elements` elements to `data`, in the layout of
+/// kiln/Support/Nf4.h. Reads the weight in parts, so that it never exists as a
+/// whole: `read` is called with consecutive ranges. Fails if an element is
+/// infinite or not a number; `name` names the weight in the error message.
+support::Status encodeWeight(const std::string &name, int64_t elements,
+                             char *data, const WeightReader &read);
+
+} // namespace kiln::runtime
+
+#endif // KILN_RUNTIME_FILES_QUANTIZEDWEIGHT_H

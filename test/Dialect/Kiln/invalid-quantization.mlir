@@ -1,0 +1,61 @@
+// Diagnostics of quantized weights and of the kernels of GEMMs.
+
+// RUN: kiln-opt %s -split-input-file -verify-diagnostics
+
+kiln.program @f(%c: tensor<40xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'codes' has shape [40], expected [44]}}
+  %w = kiln.dequantize nf4 %c, %t : (tensor<40xi8>, tensor<272xf32>) -> tensor<8x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%c: tensor<44xi8>, %t: tensor<16xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'table' has type 'tensor<16xf32>', expected 272xf32}}
+  %w = kiln.dequantize nf4 %c, %t : (tensor<44xi8>, tensor<16xf32>) -> tensor<8x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%c: tensor<44xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{decodes elements of type 'f64', expected f32 or a narrower type}}
+  %w = kiln.dequantize nf4 %c, %t : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xf64>
+  kiln.return
+}
+
+// -----
+
+// expected-error @+1 {{has type 'tensor<64xi8>', expected 44 elements of i8, the bytes that encode 'tensor<8x8xf32>' as nf4}}
+kiln.state @w : tensor<64xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>}
+
+// -----
+
+// expected-error @+1 {{encodes a weight of type 'tensor<64xf32>', expected a matrix of floating-point numbers}}
+kiln.state @w : tensor<44xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<64xf32>>}
+
+// -----
+
+// expected-error @+1 {{is quantized, expected a frozen parameter}}
+kiln.state @w : tensor<44xi8> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>}
+
+// -----
+
+// expected-error @+1 {{has type 'tensor<272xf64>', expected tensor<272xf32> for a #kiln.nf4_table}}
+kiln.state @t : tensor<272xf64> {role = #kiln.role<constant>, init = #kiln.nf4_table}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{kernel is 'amx', expected blas or avx512}}
+  %y = kiln.matmul %x, %w {kernel = "amx"} : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf64>, %w: tensor<8x8xf64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{kernel is 'avx512', which multiplies f32 or bf16, but the operands have element type 'f64'}}
+  %y = kiln.matmul %x, %w {kernel = "avx512"} : (tensor<4x8xf64>, tensor<8x8xf64>) -> tensor<4x8xf64>
+  kiln.return
+}
