@@ -29,7 +29,7 @@ using namespace kiln;
 static StringRef storageType(ModuleOp module) {
   Type widest;
   for (StateOp state : module.getOps<StateOp>()) {
-    Type type = state.getTensorType().getElementType();
+    Type type = state.getWeightType().getElementType();
     if (state.getRole() != Role::Parameter || state.getAdapter())
       continue;
     if (!widest || elementBytes(type) > elementBytes(widest))

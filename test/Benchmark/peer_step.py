@@ -14,8 +14,8 @@
 All sides stay resident: in a round, each side runs --steps steps while the others are
 stopped, so that a drift of the machine affects all of them equally. A step during which
 other processes used more than --quiet CPUs is dropped. EXE must have been compiled for the
-same --batch and --seq from --model. The peers train in f32 without dropout and clipping
-(except +clip), so compare an EXE compiled with --clip=off --dropout=0.
+same --batch and --seq from --model. The peers train in f32 (except +bf16) without dropout and
+clipping (except +clip), so compare an EXE compiled with --clip=off --dropout=0.
 
   eager            default AdamW and scaled_dot_product_attention
   eager-matmul     the same with attention as separate matmuls
@@ -25,6 +25,7 @@ same --batch and --seq from --model. The peers train in f32 without dropout and 
   selective        eager, also saving the results of matmuls and attention
   budget=X         compiled, with an activation_memory_budget from 0 to 1
   NAME+clip        any of these, clipping the global gradient norm to 1
+  NAME+bf16        any of these, with autocast to bf16
 
 With --lora, the peers train adapters of the library peft with these options, so compare an
 EXE compiled with the same --lora.
@@ -131,9 +132,11 @@ class Peer(Side):
         environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
         if options.lora:
             command.append(f"--lora={options.lora}")
-        title, name = name, name.removesuffix("+clip")
-        if title != name:
-            command.append("--clip=1")
+        title = name
+        for suffix, flag in (("+clip", "--clip=1"), ("+bf16", "--bf16")):
+            if suffix in name:
+                name = name.replace(suffix, "")
+                command.append(flag)
         if name == "eager-matmul":
             command.append("--attention=matmul")
         elif name == "compiled":

@@ -9,11 +9,11 @@
 
     torch_step.py --config=DIR/config.json --batch=4 --seq=64 --threads=2
                   [--compile] [--fused] [--attention=sdpa|matmul]
-                  [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM] [--lora=r=8,alpha=16,targets=c_attn]
+                  [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM] [--bf16] [--lora=r=8,alpha=16,targets=c_attn]
 
 Prints one JSON line that describes itself. For every line of standard input, it then prints
-a line with the milliseconds of one step: forward, backward, AdamW and zero_grad. It uses f32
-without dropout, and clips only with --clip. It also supports PyTorch 1.13, whose Debian
+a line with the milliseconds of one step: forward, backward, AdamW and zero_grad. It uses f32,
+or with --bf16 autocast to bf16, without dropout, and clips only with --clip. It also supports PyTorch 1.13, whose Debian
 package calls the system's BLAS. --memory selects the values that are saved for the backward
 pass: all of them; the input of each block (checkpoint); also the results of matmuls and
 attention (selective); or the values that torch.compile saves with its
@@ -40,6 +40,7 @@ parser.add_argument("--fused", action="store_true", help="AdamW in one kernel")
 parser.add_argument("--attention", choices=["sdpa", "matmul"], default="sdpa")
 parser.add_argument("--memory", default="all")
 parser.add_argument("--clip", type=float, help="largest norm of all gradients")
+parser.add_argument("--bf16", action="store_true", help="autocast to bf16")
 parser.add_argument("--lora", help="r=N,alpha=X,targets=NAME:NAME, adapters of peft")
 options = parser.parse_args()
 # PyTorch's OpenMP runtime reads this variable when it is loaded.
@@ -161,7 +162,8 @@ def main():
         tokens = torch.randint(0, config["vocab_size"], shape)
         targets = torch.randint(0, config["vocab_size"], shape)
         start = time.perf_counter()
-        loss = run(tokens, targets)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.bf16):
+            loss = run(tokens, targets)
         forward = time.perf_counter()
         loss.backward()
         backward = time.perf_counter()

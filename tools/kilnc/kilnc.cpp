@@ -224,9 +224,11 @@ static cl::opt<std::string> quantizeWeights(
              "--adapter"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
-    cl::desc("kernels of matrix multiplications on a CPU: auto (kiln's kernels "
-             "where the processor has AVX-512, otherwise the BLAS library), or "
-             "blas"));
+    cl::desc(
+        "kernels of matrix multiplications on a CPU: auto (kiln's kernels "
+        "where the processor has AVX-512, for bf16 AVX512-BF16; otherwise the "
+        "BLAS library), or "
+        "blas"));
 static cl::opt<std::string>
     maxThreads("max-threads", cl::cat(category), cl::value_desc("N"),
                cl::desc("maximum number of threads of the executable (default: "

@@ -286,6 +286,10 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
     threads = 0;
   else if (file_.description.target.kind == TargetKind::CudaEmu)
     threads = 1;
+  // The emulated GPU has scratch memory of its own for kiln's kernels.
+  if (file_.description.target.kind == TargetKind::CudaEmu &&
+      command.gemmKernel != GemmKernel::Blas)
+    threads = 0;
   int64_t needed = tileScratchBytes(command) * threads;
   if (command.workspace.bytes < needed)
     place.fail("has " + std::to_string(command.workspace.bytes) +
@@ -344,6 +348,8 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
                std::to_string(auxAlignment) + " bytes");
   }
   command.library = *epilogue;
+  if (command.gemmKernel != GemmKernel::Blas)
+    library->fail("is given, but the gemm_kernel has no epilogues");
 }
 
 void CommandReader::readGemmKernel(const Node &node, Command &command) {

@@ -7,6 +7,7 @@
 
 #include "EmuExecutor.h"
 
+#include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Support/Messages.h"
 
@@ -208,15 +209,25 @@ static Status forEachRow(const Command &command, const GemmOperand &operand,
 }
 
 /// Splits the tiles of a matmul into groups that are computed concurrently.
-/// Each group needs tileScratchBytes() bytes of the command's workspace. The
-/// workspace is large enough for at least one group.
+/// Each group needs tileScratchBytes() bytes. With GemmKernel::Blas, these are
+/// in the command's workspace, which is large enough for at least one group;
+/// kiln's kernels use scratch memory outside of the arena, which a GPU does not
+/// need.
 void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
                            bool accumulate) {
   const Command &command = work.command;
   char *workspace = arenas_.at({command.workspace.offset});
+  int64_t available = command.workspace.bytes;
   int64_t bytes = tileScratchBytes(command), tiles = gemmTiles(command);
-  int64_t parts =
-      bytes > 0 ? std::min(tiles, command.workspace.bytes / bytes) : tiles;
+  if (command.gemmKernel != abi::GemmKernel::Blas) {
+    available = bytes * team_.size();
+    if (int64_t(scratch_.size()) < available + abi::slotAlignment)
+      scratch_.resize(size_t(available + abi::slotAlignment));
+    workspace = scratch_.data();
+    workspace +=
+        -reinterpret_cast<std::uintptr_t>(workspace) % abi::slotAlignment;
+  }
+  int64_t parts = bytes > 0 ? std::min(tiles, available / bytes) : tiles;
   team_.forEachPart(parts, [&](int64_t begin, int64_t end, int) {
     for (int64_t part = begin; part < end; ++part)
       for (int64_t i = part * tiles / parts; i < (part + 1) * tiles / parts;

@@ -98,6 +98,7 @@ private:
   ThreadTeam &team_;
   const void *const *kernels_;
   SectorCounts sectors_;
+  std::vector<char> scratch_; ///< Of GEMMs that do not use their workspace.
 };
 
 } // namespace kiln::runtime

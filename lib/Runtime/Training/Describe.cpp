@@ -19,7 +19,7 @@ int64_t parameterCount(const Description &description) {
   int64_t count = 0;
   for (const StateInfo &state : description.states)
     if (state.role == StateRole::Parameter)
-      count += state.elements();
+      count += state.weightElements();
   return count;
 }
 

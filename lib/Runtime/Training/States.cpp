@@ -97,6 +97,14 @@ Status readStates(Engine &engine, const ModelWeights &weights,
 static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
                        ElementType type, int64_t begin, int64_t end, char *data,
                        StreamHash *hash) {
+  if (!hash)
+    return weights.readElements(tensor.name, begin, end - begin, type, data);
+  if (!isConvertible(tensor.type, type))
+    return Status::badInput(
+        "'" + weights.path() + "': tensor " + inQuotes(tensor.name) +
+        " has dtype " + std::string(infoOf(tensor.type).fileName) +
+        ", which cannot be converted to " + std::string(infoOf(type).fileName) +
+        "; convert the file first");
   std::vector<char> chunk(size_t(bytesOf(tensor.type, initialChunk)));
   for (int64_t first = begin; first < end; first += initialChunk) {
     int64_t count = std::min(initialChunk, end - first);
@@ -104,8 +112,7 @@ static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
                                          chunk.data());
     if (!status.ok())
       return status;
-    if (hash)
-      hash->update(chunk.data(), uint64_t(bytesOf(tensor.type, count)));
+    hash->update(chunk.data(), uint64_t(bytesOf(tensor.type, count)));
     char *place = data + bytesOf(type, first - begin);
     if (tensor.type == type)
       std::copy_n(chunk.data(), bytesOf(type, count), place);

@@ -25,7 +25,7 @@ BuiltFacts builtFactsOf(const Description &description) {
   facts.lora = description.lora ? loraOptions(*description.lora) : "none";
   for (const StateInfo &state : description.states)
     if (state.role == StateRole::Parameter && !state.trainable)
-      facts.frozenParameters += state.elements();
+      facts.frozenParameters += state.weightElements();
   return facts;
 }
 

@@ -33,13 +33,10 @@ static constexpr int64_t kGrainBlocks = 256;
 /// Elements whose codes are loaded as one word.
 static constexpr int64_t kWordElements = 8;
 
-static FailureOr<KernelLaunch> emitDequantize(ModuleOp module,
-                                              rt::KernelOp kernel) {
-  auto op = SingleOp(kernel).as<DequantizeOp>();
-  Type type = op.getY().getType().getElementType();
-  Nf4Layout layout(op.getY().getType().getNumElements());
-  KernelBuilder k(module, kernel.getSymName(), /*numArgs=*/3,
-                  /*numImmediates=*/0);
+KernelLaunch emitDequantize(ModuleOp module, StringRef name, int64_t elements,
+                            Type type) {
+  Nf4Layout layout(elements);
+  KernelBuilder k(module, name, /*numArgs=*/3, /*numImmediates=*/0);
   Type byte = k.b.getI8Type(), word = k.i32(), single = k.b.getF32Type();
   Value codes = k.arg(0), table = k.arg(1), y = k.arg(2);
   auto part = [&](int64_t place) { return k.element(codes, byte, place); };
@@ -96,7 +93,13 @@ static FailureOr<KernelLaunch> emitDequantize(ModuleOp module,
 }
 
 void addDequantizeKernel(KernelEmitters &emitters) {
-  emitters.add<DequantizeOp>({emitDequantize});
+  emitters.add<DequantizeOp>(
+      {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
+        auto op = SingleOp(kernel).as<DequantizeOp>();
+        RankedTensorType type = op.getY().getType();
+        return emitDequantize(module, kernel.getSymName(),
+                              type.getNumElements(), type.getElementType());
+      }});
 }
 
 } // namespace kiln::cpu

@@ -61,16 +61,19 @@ int64_t GpuBackend::getLogitsPerChunk(int64_t deviceBytes) const {
 int64_t GpuBackend::getRowAlignment() const { return 32; }
 
 /// Returns the size of one workspace for any `maxThreads`, since one call of
-/// the vendor library computes the whole GEMM. The workspace is also large
-/// enough for the emulated device, which computes GEMMs like the CPU target.
+/// the vendor library computes the whole GEMM. The workspace does not depend on
+/// the host, so that the plans for a GPU and for the emulated device are equal.
+/// It is large enough for the emulated device with GemmKernel::Blas; for other
+/// kernels, the emulated device has scratch memory of its own.
 int64_t GpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {
-  int64_t blocks = llvm::alignTo(tileScratchBytes(shape, elementBytes(operand),
-                                                  isNarrowFloat(operand),
-                                                  isNarrowFloat(result)),
+  int64_t bytes = gemmWorkspaceBytes(shape);
+  if (!isNarrowFloat(operand))
+    return bytes;
+  int64_t blocks = llvm::alignTo(narrowGemmBytes(shape, isNarrowFloat(result)),
                                  getAlignment(rt::SlotClass::Workspace));
-  return std::max(gemmWorkspaceBytes(shape), blocks);
+  return std::max(bytes, blocks);
 }
 
 /// Kernels use only registers and shared memory.

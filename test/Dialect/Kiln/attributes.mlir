@@ -151,8 +151,8 @@ kiln.state @values : tensor<272xf32> {role = #kiln.role<constant>, init = #kiln.
 kiln.program @quantized(%x: tensor<4x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
   %c = kiln.read @codes : tensor<44xi8>
   %t = kiln.read @values : tensor<272xf32>
-  // CHECK: kiln.dequantize nf4 %{{.*}}, %{{.*}} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
-  %w = kiln.dequantize nf4 %c, %t : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+  // CHECK: kiln.dequantize %{{.*}}, %{{.*}} {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
   // CHECK: kiln.matmul %{{.*}}, %{{.*}} {grid = array<i64: 1, 1>, kernel = "avx512"}
   %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>, kernel = "avx512"} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
   kiln.return

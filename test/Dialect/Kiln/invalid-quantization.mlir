@@ -3,8 +3,8 @@
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
 kiln.program @f(%c: tensor<40xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{'codes' has shape [40], expected [44]}}
-  %w = kiln.dequantize nf4 %c, %t : (tensor<40xi8>, tensor<272xf32>) -> tensor<8x8xf32>
+  // expected-error @+1 {{'codes' is [40], expected [44]}}
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<40xi8>, tensor<272xf32>) -> tensor<8x8xf32>
   kiln.return
 }
 
@@ -12,7 +12,7 @@ kiln.program @f(%c: tensor<40xi8>, %t: tensor<272xf32>) attributes {kind = #kiln
 
 kiln.program @f(%c: tensor<44xi8>, %t: tensor<16xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{'table' has type 'tensor<16xf32>', expected 272xf32}}
-  %w = kiln.dequantize nf4 %c, %t : (tensor<44xi8>, tensor<16xf32>) -> tensor<8x8xf32>
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<16xf32>) -> tensor<8x8xf32>
   kiln.return
 }
 
@@ -20,7 +20,7 @@ kiln.program @f(%c: tensor<44xi8>, %t: tensor<16xf32>) attributes {kind = #kiln.
 
 kiln.program @f(%c: tensor<44xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{decodes elements of type 'f64', expected f32 or a narrower type}}
-  %w = kiln.dequantize nf4 %c, %t : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xf64>
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xf64>
   kiln.return
 }
 

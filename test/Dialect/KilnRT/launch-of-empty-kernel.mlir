@@ -207,3 +207,23 @@ kilnrt.program @train kind<train> {
   // expected-error @below {{has an invalid grid, expected two tile counts: from 1 to 2 tiles that split the rows, and from 1 to 2 tiles that split the columns}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [3, 1]
 }
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf32>
+  // expected-error @below {{has the kernel "amx", expected "blas" or "avx512"}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] kernel "amx"
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.program @train kind<train> {
+  %a = kilnrt.slot "a" class activation offset 0 bytes 32 lifetime [0, 0]
+  %v0 = kilnrt.view %a[0] : memref<2x2xf64>
+  // expected-error @below {{has the kernel "avx512", which multiplies f32 or bf16 and has no library epilogue}}
+  kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] kernel "avx512"
+}

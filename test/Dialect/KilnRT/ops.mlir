@@ -133,6 +133,8 @@ kilnrt.program @train_0 kind<train> attributes {kiln.name = "train"} {
   kilnrt.gemm on @compute (ro %a, ro %w, wo %b) grid [1, 1]
   // CHECK-NEXT: kilnrt.gemm on @compute after [@host] (ro [[AV]] transposed, ro [[PV]] transposed, rw [[BV]]) grid [2, 1] scratch([[S]]){{$}}
   kilnrt.gemm on @compute after [@host] (ro %a transposed, ro %p transposed, rw %b) grid [2, 1] scratch(%s)
+  // CHECK-NEXT: kilnrt.gemm on @compute (ro [[AV]], ro [[WV]], wo [[BV]]) grid [1, 1] kernel "avx512" scratch([[S]]){{$}}
+  kilnrt.gemm on @compute (ro %a, ro %w, wo %b) grid [1, 1] kernel "avx512" scratch(%s)
   // CHECK-NEXT: kilnrt.gemm on @compute (ro [[LEFT]], ro [[LEFT]], wo [[LEFT]]) grid [1, 1]{{$}}
   kilnrt.gemm on @compute (ro %left, ro %left, wo %left) grid [1, 1]
   // CHECK-NEXT: kilnrt.gemm on @compute (ro [[NARROW]], ro [[NARROW]], wo [[WIDE]]) grid [1, 1] library "bias" bias([[WIDEBIAS]]){{$}}

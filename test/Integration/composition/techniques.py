@@ -60,7 +60,10 @@ ALL = [
         "`--states=gradients:bf16,moments:bf16/f32`; one moment: `moments:bf16`; sgd: `gradients:bf16`",
     ),
     technique("micro-batches", "reordering", "`--microbatches=4`"),
-    technique("lora", "program", "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`"),
+    technique(
+        "lora", "program",
+        "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`; with bf16 also `--quantize-weights=nf4`",
+    ),
     technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
     technique("rmm", "lossy", "`--lossy=rmm:0.5`"),
     technique("dropout", "program", "`--dropout=0.1`"),
@@ -146,6 +149,7 @@ class Program:
         narrow = "gradients:bf16" + moments.get(self.optimizer, ",moments:bf16/f32")
         flags += [f"--states={narrow}"] if has("narrow states") else []
         flags += ["--lora=r=4,alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
+        flags += ["--quantize-weights=nf4"] if has("lora") and has("bf16") else []
         flags += ["--microbatches=4"] if has("micro-batches") else []
         flags += ["--fuse=off"] if has("unfused") else []
         flags += [f"--recompute={self.policy}"] if has("recompute") else []

@@ -114,6 +114,9 @@ struct StateInfo : ValueInfo {
   bool written = true;
   InitialValue init;
 
+  int64_t weightElements() const {
+    return quantized ? quantized->elements() : elements();
+  }
   bool isWhole() const { return shape == globalShape; }
   /// Return the shape and the type of the tensor in weight files.
   const std::vector<int64_t> &weightShape() const {

@@ -72,6 +72,10 @@ KernelLaunch emitBucketEncode(mlir::ModuleOp module, llvm::StringRef name,
                               const BucketShape &shape);
 KernelLaunch emitBucketDecode(mlir::ModuleOp module, llvm::StringRef name,
                               const BucketShape &shape);
+/// Emits the kernel of `kiln.dequantize` for a weight of `elements` elements of
+/// `type`.
+KernelLaunch emitDequantize(mlir::ModuleOp module, llvm::StringRef name,
+                            int64_t elements, mlir::Type type);
 KernelLaunch emitSketch(mlir::ModuleOp module, llvm::StringRef name,
                         const SketchShape &shape);
 

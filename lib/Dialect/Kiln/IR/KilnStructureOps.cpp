@@ -73,8 +73,8 @@ static LogicalResult checkInit(StateOp state) {
   } else {
     return state.emitOpError("init is ")
            << init
-           << ", expected #kiln.normal, #kiln.uniform, #kiln.splat or "
-              "#kiln.rope_table";
+           << ", expected #kiln.normal, #kiln.uniform, #kiln.splat, "
+              "#kiln.rope_table or #kiln.nf4_table";
   }
   if (!isFinite)
     return state.emitOpError("init is ") << init << ", expected finite numbers";

@@ -34,11 +34,12 @@ static bool isWeightOfMatmuls(Value value) {
 /// Returns true if only matmuls read `read`, as their right operand, either
 /// directly or after a conversion.
 static bool isReadByMatmuls(ReadOp read) {
-  return llvm::all_of(read.getY().getUses(), [](OpOperand &use) {
-    if (auto cast = dyn_cast<CastOp>(use.getOwner()))
-      return isWeightOfMatmuls(cast.getY());
-    return isa<MatmulOp>(use.getOwner()) && use.getOperandNumber() == 1;
-  });
+  return !read->use_empty() &&
+         llvm::all_of(read.getY().getUses(), [](OpOperand &use) {
+           if (auto cast = dyn_cast<CastOp>(use.getOwner()))
+             return isWeightOfMatmuls(cast.getY());
+           return isa<MatmulOp>(use.getOwner()) && use.getOperandNumber() == 1;
+         });
 }
 
 /// Replaces the value of `read`, which now reads codes, and its conversions by
@@ -90,7 +91,8 @@ struct QuantizeWeightsPass
     for (StateOp state : module.getOps<StateOp>())
       if (state.getRole() == Role::Parameter && state.getFrozen() &&
           !state.getQuantized() && state.getTensorType().getRank() == 2 &&
-          isStoredReal(state.getTensorType().getElementType()))
+          isStoredReal(state.getTensorType().getElementType()) &&
+          !state.getTensorType().getElementType().isF64())
         states[state.getSymNameAttr()] = state;
     module.walk([&](ReadOp read) {
       if (states.contains(read.getStateAttr().getAttr()))

@@ -10,7 +10,7 @@
 // CHECK-LABEL: kiln.program @f
 // CHECK-DAG: [[C:%.+]] = kiln.read @w : tensor<44xi8>
 // CHECK-DAG: [[T:%.+]] = kiln.read @quantization_table : tensor<272xf32>
-// CHECK: [[W:%.+]] = kiln.dequantize nf4 [[C]], [[T]] : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+// CHECK: [[W:%.+]] = kiln.dequantize [[C]], [[T]] {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
 // CHECK: kiln.matmul %{{.+}}, [[W]] trans_b
 // CHECK-NOT: kiln.dequantize
 // ENCODING: option 'encoding' is 'int3', expected nf4

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Engine/Program.h"
+#include "Avx512Gemm.h"
 #include "ToyProgram.h"
 
 #include <gtest/gtest.h>
@@ -147,8 +148,34 @@ INSTANTIATE_TEST_SUITE_P(
                "requires more than 2^63 - 1 bytes for all threads"},
         Damage{"GemmType", FORWARD "1/dtype", "f16", "f32 or f64"},
         Damage{"GemmResult", FORWARD "1/result", "f64", "expected f32"},
-        Damage{"GemmNarrow", FORWARD "1/dtype", "bf16",
-               "bytes for this gemm"},
+        Damage{"GemmNarrow", FORWARD "1/dtype", "bf16", "bytes for this gemm"},
+        Damage{"GemmKernel", FORWARD "1/gemm_kernel", "amx",
+               "is 'amx', expected blas or avx512"},
+        Damage{"GemmKernelPacked", FORWARD "1/gemm_kernel", "avx512",
+               hasAvx512Gemm(ElementType::F32) ? "bytes for this gemm"
+                                               : "lacks AVX-512"},
+        Damage{"QuantizedEncoding",
+               "/states/0/quantized",
+               {{"encoding", "int3"}, {"dtype", "f32"}, {"shape", {8, 8}}},
+               "is 'int3', expected nf4"},
+        Damage{"QuantizedType",
+               "/states/0/quantized",
+               {{"encoding", "nf4"}, {"dtype", "i8"}, {"shape", {8, 8}}},
+               "which is not a floating-point type"},
+        Damage{"QuantizedShape",
+               "/states/0/quantized",
+               {{"encoding", "nf4"}, {"dtype", "f32"}, {"shape", {8}}},
+               "is not the shape of a matrix"},
+        Damage{"QuantizedHuge",
+               "/states/0/quantized",
+               {{"encoding", "nf4"},
+                {"dtype", "f32"},
+                {"shape", {INT64_MAX, INT64_MAX}}},
+               "is not the shape of a matrix"},
+        Damage{"QuantizedBytes",
+               "/states/0/quantized",
+               {{"encoding", "nf4"}, {"dtype", "f32"}, {"shape", {8, 8}}},
+               "expected 44 elements of i8"},
         Damage{"GemmWorkspace", FORWARD "1/workspace", {0}, "[offset, bytes]"},
         Damage{"GemmWorkspaceEnd",
                FORWARD "1/workspace",

@@ -234,7 +234,8 @@ def Kiln_RopeTableAttr : Kiln_Attr<"RopeTable", "rope_table"> {
   }]>];
 }
 
-def Kiln_Nf4TableAttr : Kiln_Attr<"Nf4Table", "nf4_table"> {
+def Kiln_Nf4TableAttr : AttrDef<Kiln_Dialect, "Nf4Table"> {
+  let mnemonic = "nf4_table";
   let summary = "the 256 values of scale codes and the 16 values of codes of NF4, see kiln/Support/Nf4.h";
 }
 

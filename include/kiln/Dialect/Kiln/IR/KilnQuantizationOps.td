@@ -29,11 +29,11 @@ def Kiln_DequantizeOp : Kiln_Op<"dequantize", [Pure, DispatchableOpInterface,
     the op. A gradient decodes the weight again, so that no decoded weight is kept
     from the forward to the backward pass.
 
-    Example: `%w = kiln.dequantize nf4 %c, %t : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>`
+    Example: `%w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>`
   }];
   let arguments = (ins Kiln_QuantizationAttr:$encoding, Kiln_Codes:$codes, Kiln_Tensor:$table);
   let results = (outs Kiln_Tensor:$y);
-  let assemblyFormat = "$encoding $codes `,` $table attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$codes `,` $table attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -84,13 +84,13 @@ def QuantizeWeights : Pass<"kiln-quantize-weights", "::mlir::ModuleOp"> {
   let description = [{
     A frozen matrix that only matmuls read, as their right operand, is stored in the
     given encoding, and `kiln.dequantize` decodes it for its readers. Tables of
-    embeddings and classifiers are not quantized. Runs after kiln-set-precision and
+    embeddings, classifiers and matrices of f64 are not quantized. Runs after kiln-set-precision and
     kiln-narrow-frozen-states, which decide the types that matmuls read, and before
     kiln-autodiff, so that gradients decode weights again.
 
     ```
     %w = kiln.read @w : tensor<8x8xf32>      ->   %c = kiln.read @w : tensor<44xi8>
-    %y = kiln.matmul %x, %w                       %w = kiln.dequantize nf4 %c, %table
+    %y = kiln.matmul %x, %w                       %w = kiln.dequantize %c, %table
                                                   %y = kiln.matmul %x, %w
     ```
   }];
