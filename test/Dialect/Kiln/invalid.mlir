@@ -534,7 +534,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // States and programs
 //===----------------------------------------------------------------------===//
 
-// expected-error @+1 {{init is 1.000000e+00 : f32, expected #kiln.normal, #kiln.uniform, #kiln.splat or #kiln.rope_table}}
+// expected-error @+1 {{init is 1.000000e+00 : f32, expected #kiln.normal, #kiln.uniform, #kiln.splat, #kiln.rope_table or #kiln.nf4_table}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = 1.0 : f32}
 
 // -----
