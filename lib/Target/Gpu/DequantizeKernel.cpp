@@ -86,8 +86,7 @@ static FailureOr<KernelLaunch> emitDequantize(mlir::gpu::GPUModuleOp kernels,
     k.ifThen(k.equal(group, k.i64Constant(whole)), [&] { emit(rest); });
   if (failed(k.finish()))
     return failure();
-  return KernelLaunch{whole + (rest ? 1 : 0), kThreads,
-                      kThreads, 0};
+  return KernelLaunch{whole + (rest ? 1 : 0), kThreads, kThreads, 0};
 }
 
 void addDequantizeKernel(KernelEmitters &emitters) {
