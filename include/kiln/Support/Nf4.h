@@ -13,12 +13,12 @@
 //   value(i) = nf4Values[code(i)] * scale(i / 64)
 //   scale(b) = dynamicValues[scaleCode(b)] * nestedScale(b / 256) + offset
 //
-// code(i) is the index of the NF4 value nearest to the element divided by the
-// largest magnitude in its block, which is rounded to the scale afterwards. The
-// offset is the mean of these magnitudes, and a nested scale is the largest
-// magnitude of their differences from the offset in a group.
+// Each element is divided by the largest magnitude in its block, and code(i) is
+// the index of the nearest NF4 value. These magnitudes are then quantized to the
+// scales: the offset is their mean, and a nested scale is the largest magnitude
+// of their differences from the offset in a group.
 //
-// The encoding repeats that of bitsandbytes 0.50.2 on an x86-64 CPU,
+// The encoding is that of bitsandbytes 0.50.2 on an x86-64 CPU,
 //
 //   quantize_4bit(w, blocksize=64, compress_statistics=True,
 //                 quant_type="nf4")

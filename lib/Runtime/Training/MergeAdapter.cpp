@@ -219,11 +219,11 @@ static Status writeWeights(Engine &engine, const std::string &path) {
     auto adapter = factors.find(states[i].name);
     Status status =
         engine.accessState(i, HostAccess::Read, [&](const char *data) {
-          if (adapter != factors.end())
-            return writeMerged(engine, states[i], &adapter->second, data,
+          bool isAdapted = adapter != factors.end();
+          if (isAdapted || states[i].quantized)
+            return writeMerged(engine, states[i],
+                               isAdapted ? &adapter->second : nullptr, data,
                                *writer);
-          if (states[i].quantized)
-            return writeMerged(engine, states[i], nullptr, data, *writer);
           return writer->write(data, uint64_t(states[i].bytes()));
         });
     if (!status.ok())

@@ -99,12 +99,10 @@ static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
                        StreamHash *hash) {
   if (!hash)
     return weights.readElements(tensor.name, begin, end - begin, type, data);
-  if (!isConvertible(tensor.type, type))
-    return Status::badInput(
-        "'" + weights.path() + "': tensor " + inQuotes(tensor.name) +
-        " has dtype " + std::string(infoOf(tensor.type).fileName) +
-        ", which cannot be converted to " + std::string(infoOf(type).fileName) +
-        "; convert the file first");
+  // Reading no elements checks that the types convert.
+  if (Status status = weights.readElements(tensor.name, begin, 0, type, data);
+      !status.ok())
+    return status;
   std::vector<char> chunk(size_t(bytesOf(tensor.type, initialChunk)));
   for (int64_t first = begin; first < end; first += initialChunk) {
     int64_t count = std::min(initialChunk, end - first);

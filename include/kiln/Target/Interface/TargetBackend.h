@@ -58,8 +58,8 @@ struct LaunchRules {
   bool groups = false;
 };
 
-/// Returns the fastest kernel of GEMMs with operands of `type` that a processor
-/// with the given features supports. The features have LLVM's names.
+/// Returns the fastest GEMM kernel for operands of `type` on a processor that
+/// has `features`, which are named as in LLVM.
 abi::GemmKernel hostGemmKernel(ElementType type,
                                llvm::ArrayRef<std::string> features);
 

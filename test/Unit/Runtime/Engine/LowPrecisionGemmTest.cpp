@@ -260,8 +260,8 @@ void check(const Shape &shape, bool transA, bool transB, Method method,
         << shape.k << (transA ? " a^T" : "") << (transB ? " b^T" : "");
 }
 
-/// Returns the methods that compute GEMMs of f32 and bf16 on this processor,
-/// without f32 by the BLAS library, which CommandTableTest tests.
+/// Returns the methods to test on this processor. CommandTableTest tests the
+/// remaining one, f32 operands with GemmKernel::Blas.
 std::vector<Method> methods() {
   constexpr ElementType bf16 = ElementType::BF16, f32 = ElementType::F32;
   std::vector<Method> list = {{GemmKernel::Blas, bf16, bf16},
