@@ -111,9 +111,10 @@ Status Compilation::checkOptions() {
                  ", which does not compile kernels to object files" +
                  (traits.ptx ? ": use --emit=ptx" : ""));
   if (options.precision && *options.precision != "fp32" &&
-      *options.precision != "fp64" && *options.precision != "bf16")
+      *options.precision != "fp64" &&
+      !support::lowPrecisionNamed(*options.precision))
     return usage("--precision is '" + *options.precision +
-                 "', expected fp32, fp64 or bf16");
+                 "', expected fp32, fp64, bf16 or fp16");
   if (options.dropout && !(*options.dropout >= 0 && *options.dropout < 1))
     return usage("--dropout is " + std::to_string(*options.dropout) +
                  ", expected at least 0 and below 1");
@@ -121,7 +122,12 @@ Status Compilation::checkOptions() {
   auto optimizer = OptimizerSpec::parse(options.optimizer, error);
   if (!optimizer)
     return usage("--optimizer: " + error);
-  if (!StateTypes::parse(options.states, *optimizer->rule, error))
+  auto types = StateTypes::parse(options.states, *optimizer->rule, error);
+  if (!types)
+    return usage("--states " + error);
+  // The precision of a model in a file may also be that of its states.
+  if (error = types->checkPrecision(options.precision.value_or("fp32"));
+      !error.empty())
     return usage("--states " + error);
   if (!options.states.empty() && options.precision == "fp64")
     return usage("--states gives types of states that are computed in f32, but "
@@ -209,7 +215,7 @@ static std::string rateText(double bytesPerSecond) {
 
 void Compilation::choosePipeline() {
   StepOptions &step = pipeline.step;
-  step.precision = precision == "bf16" ? "bf16" : "fp32";
+  step.precision = support::lowPrecisionNamed(precision) ? precision : "fp32";
   step.lora = options.lora;
   step.optimizer = options.optimizer;
   step.states = options.states;
@@ -227,7 +233,8 @@ void Compilation::choosePipeline() {
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
   if (options.gemm == "auto")
-    for (ElementType type : {ElementType::F32, ElementType::BF16})
+    for (ElementType type :
+         {ElementType::F32, ElementType::BF16, ElementType::F16})
       if (GemmKernel kernel = target->getGemmKernel(type, processor.features);
           kernel != GemmKernel::Blas)
         plan.gemmKernels.push_back(std::string(support::infoOf(type).name) +

@@ -109,7 +109,7 @@ static void markGradients(ModuleOp module, ProgramOp train,
     marks[gradient.parameter] = &gradient;
   for (StateUpdate &update : findUpdates(module, train))
     if (const GradientMark *mark =
-            marks.lookup(update.parameter.getSymNameAttr()))
+            marks.lookup(update.getUsed().getSymNameAttr()))
       for (OpResult gradient : gradientsOf(update))
         markOffload(gradient, mark->lag, mark->lead);
 }

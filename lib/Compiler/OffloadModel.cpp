@@ -150,12 +150,12 @@ static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
     group.update = static_cast<int32_t>(order.of(update.op));
     group.hostSeconds = dispatchSeconds(update.op, machine, MemorySpace::Host);
     SmallVector<StringAttr, 2> &moments = model.moments.emplace_back();
-    for (StateOp moment : update.moments) {
+    for (StateOp moment : update.getUpdateStates()) {
       moments.push_back(moment.getSymNameAttr());
       group.momentBytes += bytesIn(moment.getType(), rt::SlotClass::Optimizer);
       grouped.insert(moment.getSymNameAttr());
     }
-    addReaders(group, update.parameter);
+    addReaders(group, update.getUsed());
     for (OpResult gradient : gradientsOf(update)) {
       group.gradient = std::max(
           group.gradient, static_cast<int32_t>(order.of(gradient.getOwner())));

@@ -35,18 +35,15 @@ static void addForwardPasses(OpPassManager &passes, const PipelineOptions &) {
   addLevelCheck(passes, "forward");
 }
 
-/// Returns the narrow type in which gradients are stored, or "" if they are
-/// stored in full precision.
-static std::string gradientType(const StepOptions &options) {
+/// Returns the types of states. Ignores invalid options, which the pass
+/// kiln-build-step reports.
+static StateTypes stateTypes(const StepOptions &options) {
   std::string error;
   auto optimizer = OptimizerSpec::parse(options.optimizer, error);
   if (!optimizer)
-    return "";
-  // Ignore invalid options here: the pass kiln-build-step reports them.
-  auto types = StateTypes::parse(options.states, *optimizer->rule, error);
-  if (!types || types->gradients.value_or(ElementType::F32) == ElementType::F32)
-    return "";
-  return std::string(support::infoOf(*types->gradients).name);
+    return {};
+  return StateTypes::parse(options.states, *optimizer->rule, error)
+      .value_or(StateTypes());
 }
 
 static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
@@ -71,10 +68,13 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   }
   AutodiffOptions autodiff;
   autodiff.microbatches = options.microbatches;
+  // The gradients of f16 activations would underflow without a scale.
+  autodiff.scaleGradients = options.precision == "fp16";
   passes.addPass(createAutodiff(autodiff));
-  if (std::string type = gradientType(options); !type.empty()) {
+  StateTypes types = stateTypes(options);
+  if (types.gradients.value_or(ElementType::F32) != ElementType::F32) {
     NarrowGradientsOptions narrow;
-    narrow.type = type;
+    narrow.type = std::string(support::infoOf(*types.gradients).name);
     passes.addPass(createNarrowGradients(narrow));
   }
   passes.addPass(createWidenGradients());
@@ -101,6 +101,11 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   BuildEvaluationOptions evaluation;
   evaluation.evaluation = options.evaluation;
   passes.addPass(createBuildEvaluation(evaluation));
+  if (types.parameters) {
+    AddWorkingCopiesOptions copies;
+    copies.type = std::string(support::infoOf(*types.parameters).name);
+    passes.addPass(createAddWorkingCopies(copies));
+  }
   passes.addPass(createCanonicalizerPass());
   addLevelCheck(passes, "step");
 }

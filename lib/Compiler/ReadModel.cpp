@@ -141,10 +141,11 @@ Status Compilation::readModelFile() {
   for (StateOp state : module->getOps<StateOp>())
     if (state.getTensorType().getElementType().isF64())
       precision = "fp64";
-  // A program of precision fp32 and a program of precision bf16 (mixed
-  // precision) both have fp32 states. Only the option distinguishes them.
-  if (options.precision == "bf16" && precision == "fp32")
-    precision = "bf16";
+  // Programs of precision fp32 and programs of mixed precision have fp32
+  // states. Only the option distinguishes them.
+  if (precision == "fp32" && options.precision &&
+      support::lowPrecisionNamed(*options.precision))
+    precision = *options.precision;
   if (options.precision && *options.precision != precision)
     return Status(ExitCode::Usage,
                   "--precision is " + *options.precision +

@@ -21,6 +21,7 @@ add_library(KilnTraining STATIC
   Training/RateFlags.cpp
   Training/Records.cpp
   Training/Resume.cpp
+  Training/LossScale.cpp
   Training/Schedule.cpp
   Training/States.cpp
   Training/StepTensors.cpp
@@ -61,6 +62,7 @@ add_library(KilnEngine OBJECT
   Engine/LaunchGroups.cpp
   Engine/LowPrecisionGemm.cpp
   Engine/MemoryBlocks.cpp
+  Engine/NarrowRows.cpp
   Engine/OpRepeat.cpp
   Engine/OpTrace.cpp
   Engine/PlanCheck.cpp

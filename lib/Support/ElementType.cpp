@@ -41,7 +41,7 @@ static constexpr ElementTypeInfo kTable[] = {
     real(T::F64, "F64", "f64", T::F64, {11, 52}, "fp64"),
     real(T::F32, "F32", "f32", T::F32, {8, 23}, "fp32"),
     real(T::BF16, "BF16", "bf16", T::F32, {8, 7}, "bf16"),
-    real(T::F16, "F16", "f16", T::F32, {5, 10}, "fp16", /*storageOnly=*/true),
+    real(T::F16, "F16", "f16", T::F32, {5, 10}, "fp16"),
     // type, kind, bits, name in files, name in IR
     other(T::I64, K::Signed, 64, "I64", "i64"),
     other(T::I32, K::Signed, 32, "I32", "i32"),
@@ -92,6 +92,14 @@ std::optional<ElementType>
 kiln::support::elementTypeNamed(std::string_view name) {
   for (const ElementTypeInfo &info : kTable)
     if (!name.empty() && info.name == name)
+      return info.type;
+  return std::nullopt;
+}
+
+std::optional<ElementType>
+kiln::support::lowPrecisionNamed(std::string_view name) {
+  for (const ElementTypeInfo &info : kTable)
+    if (!name.empty() && info.precision == name && isNarrowFloat(info.type))
       return info.type;
   return std::nullopt;
 }

@@ -83,6 +83,7 @@ const FlagTable &executableFlags() {
       {"lockstep", "FD", /*repeats=*/false, /*internal=*/true},
       {"log", "FILE"},
       {"loss-mask", "FILE"},
+      {"loss-scale", "LIST"},
       {"lr", "X"},
       {"lr-gamma", "X"},
       {"lr-scaling", "linear|sqrt"},

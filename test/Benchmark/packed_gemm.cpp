@@ -121,8 +121,8 @@ int main(int argc, char **argv) {
     int64_t ldb = gemm.transB ? gemm.k : gemm.n;
     abi::GemmShape shape = {
         gemm.m, gemm.n, gemm.k, 1, 1, 1, abi::GemmKernel::Avx512};
-    auto *scratch =
-        filled<float>(abi::packedGemmBytes(shape, 4, false) / 4 + 16);
+    auto *scratch = filled<float>(
+        abi::packedGemmBytes(shape, ElementType::F32, false) / 4 + 16);
     auto ours = [&](ElementType type, const void *left, const void *right) {
       GemmCall call;
       call.type = type;

@@ -155,12 +155,13 @@ static cl::opt<std::string> optimizer("optimizer", cl::cat(category),
                                       cl::desc(optimizerHelp));
 static cl::opt<std::string> stateTypes(
     "states", cl::cat(category), cl::value_desc("LIST"),
-    cl::desc("types in which gradients and moments are stored: "
-             "gradients:bf16,moments:bf16, or moments:bf16/f32 for the first "
-             "and the second moment (default: f32)"));
+    cl::desc("types of states (default: f32), such as "
+             "parameters:bf16,gradients:bf16,moments:bf16/f32,master:f32, or a "
+             "recipe: bf16-gradients, bf16-adam or fp16-adam"));
 static cl::opt<std::string> precision(
     "precision", cl::cat(category),
-    cl::desc("fp32 (default), fp64, or bf16 (bf16 tensors and fp32 states)"));
+    cl::desc("fp32 (default), fp64, or bf16 or fp16 (16-bit tensors and fp32 "
+             "states)"));
 static cl::opt<std::string> target("target", cl::cat(category), cl::init("cpu"),
                                    cl::desc("cpu, cuda (an NVIDIA GPU), or "
                                             "cuda-emu, which runs and checks "

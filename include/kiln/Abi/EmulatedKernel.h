@@ -82,10 +82,12 @@ void kiln_emu_load_matrices(const void *row, int32_t count,
 ///   sums[0], sums[1]: elements [g][2t] and [g][2t + 1]
 ///   sums[2], sums[3]: elements [g + 8][2t] and [g + 8][2t + 1]
 ///
-/// The exact products are added to the values in `sums` in the order of the
+/// The elements of A and B are f16 if `isHalf` is not 0, and otherwise bf16. The
+/// exact products are added to the values in `sums` in the order of the
 /// columns of A, and each addition is rounded to f32. A GPU may add in a
 /// different order and round differently.
-void kiln_emu_multiply_matrices(const uint32_t *words, float *sums);
+void kiln_emu_multiply_matrices(const uint32_t *words, float *sums,
+                                int32_t isHalf);
 
 /// Starts an asynchronous copy of `bytes` bytes (4, 8 or 16) to shared memory:
 /// `present` bytes from global memory, followed by zeros. The calling thread

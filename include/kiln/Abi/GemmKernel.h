@@ -22,7 +22,7 @@ namespace kiln::abi {
 
 enum class GemmKernel : uint8_t {
   Blas,  ///< The BLAS library, on operands that are widened to f32 or f64.
-  Avx512 ///< kiln's kernels of f32 (AVX-512) and bf16 (AVX512-BF16).
+  Avx512 ///< kiln's kernels of f32, f16 (AVX-512) and bf16 (AVX512-BF16).
 };
 
 inline constexpr std::string_view gemmKernelNames[] = {"blas", "avx512"};

@@ -8,12 +8,13 @@
 // The results of the functions below depend only on a GEMM's shape, so that the
 // compiler plans exactly the memory that the runtime uses.
 //
-// With GemmKernel::Blas, a bf16 GEMM c = a b is computed by f32 GEMMs, because
-// BLAS has no bf16 GEMM for CPUs: each tile of the grid is split into blocks. A
-// thread converts a block of a and a block of b to f32 in its scratch memory,
-// and BLAS adds the matmul of the two blocks to a block of c. For each block of
-// c, the blocks are added in ascending order of k. The order of summation
-// depends on the maximum block extents below and on the shape of the GEMM.
+// With GemmKernel::Blas, a GEMM c = a b of bf16 or f16 is computed by f32
+// GEMMs, because BLAS has none of these types for CPUs: each tile of the grid
+// is split into blocks. A thread converts a block of a and a block of b to f32
+// in its scratch memory, and BLAS adds the matmul of the two blocks to a block
+// of c. For each block of c, the blocks are added in ascending order of k. The
+// order of summation depends on the maximum block extents below and on the
+// shape of the GEMM.
 //
 // With GemmKernel::Avx512, a thread copies a block of a and a block of b into
 // its scratch memory in the order in which the kernel reads them ("packs"
@@ -29,6 +30,7 @@
 #define KILN_ABI_GEMMWORKSPACE_H
 
 #include "kiln/Abi/GemmKernel.h"
+#include "kiln/Support/ElementType.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -49,7 +51,7 @@ inline int64_t tileBegin(int64_t extent, int64_t tiles, int64_t index) {
   return index >= tiles ? extent : index * extent / tiles / 16 * 16;
 }
 
-/// Maximum extents of a block of a bf16 GEMM, multiples of 16.
+/// Maximum extents of a block of a GEMM of bf16 or f16, multiples of 16.
 inline constexpr int64_t blockRows = 256, blockColumns = 768, blockDepth = 128;
 
 /// Returns the extent of the blocks into which one dimension (m, n or k) of a
@@ -68,9 +70,9 @@ inline int64_t maxTileExtent(int64_t extent, int64_t tiles) {
   return std::min(extent, extent / tiles + 16);
 }
 
-/// Returns the scratch bytes that one thread needs for any tile of a bf16 GEMM:
-/// an f32 block of a, an f32 block of b, and an f32 block of c if the result is
-/// narrower than f32.
+/// Returns the scratch bytes that one thread needs for any tile of a GEMM of
+/// bf16 or f16 with GemmKernel::Blas: an f32 block of a, an f32 block of b, and
+/// an f32 block of c if the result is narrower than f32.
 inline int64_t narrowGemmBytes(const GemmShape &shape, bool narrowResult) {
   auto largest = [](int64_t extent, int64_t tiles, int64_t block) {
     return std::min((maxTileExtent(extent, tiles) + 15) / 16 * 16, block);
@@ -84,7 +86,7 @@ inline int64_t narrowGemmBytes(const GemmShape &shape, bool narrowResult) {
 /// The blocks of a GEMM with GemmKernel::Avx512. The inner loop multiplies
 /// `rows` rows of a by `columns` columns of b: it keeps the sums in 28 of the
 /// 32 vector registers. Operands are packed in units of four bytes, which are
-/// one f32 or two consecutive bf16 along k.
+/// one f32, one f16 converted to f32, or two consecutive bf16 along k.
 namespace packed {
 /// The extents of the inner loop.
 inline constexpr int64_t rows = 14, columns = 32;
@@ -96,12 +98,18 @@ inline constexpr int64_t blockRows = 12 * rows, blockColumns = 24 * columns,
 /// narrower than f32.
 inline constexpr int64_t sumRows = 2 * blockRows;
 
+/// Returns the bytes of an element of an operand of `type` after packing.
+inline int64_t elementBytes(support::ElementType type) {
+  return type == support::ElementType::BF16 ? 2 : 4;
+}
+
 /// The extents of the blocks of one tile.
 struct Blocks {
   int64_t rows, columns;
   int64_t depth; ///< In units of four bytes.
   int64_t sumRows;
 
+  /// `elementBytes` is the size of a packed element.
   Blocks(int64_t m, int64_t n, int64_t k, int64_t elementBytes)
       : rows(blockExtent(m, blockRows, packed::rows)),
         columns(blockExtent(n, blockColumns, packed::columns)),
@@ -118,11 +126,12 @@ struct Blocks {
 /// Returns the scratch bytes that one thread needs for any tile of a GEMM with
 /// GemmKernel::Avx512: a packed block of a, a packed block of b, and f32 sums
 /// if the result is narrower than f32.
-inline int64_t packedGemmBytes(const GemmShape &shape, int64_t elementBytes,
+inline int64_t packedGemmBytes(const GemmShape &shape,
+                               support::ElementType operands,
                                bool narrowResult) {
   int64_t m = maxTileExtent(shape.m, shape.gridM);
   int64_t n = maxTileExtent(shape.n, shape.gridN);
-  packed::Blocks blocks(m, n, shape.k, elementBytes);
+  packed::Blocks blocks(m, n, shape.k, packed::elementBytes(operands));
   // The tiles of a grid differ in size, and the blocks of a smaller tile can be
   // larger than those of a larger one. Therefore take upper bounds for all.
   auto largest = [](int64_t extent, int64_t unit, int64_t block) {
@@ -135,11 +144,14 @@ inline int64_t packedGemmBytes(const GemmShape &shape, int64_t elementBytes,
 
 /// Returns the scratch bytes that one thread of a CPU needs for any tile of a
 /// GEMM.
-inline int64_t tileScratchBytes(const GemmShape &shape, int64_t elementBytes,
-                                bool narrowOperands, bool narrowResult) {
+inline int64_t tileScratchBytes(const GemmShape &shape,
+                                support::ElementType operands,
+                                support::ElementType result) {
+  bool narrowResult = support::isNarrowFloat(result);
   if (shape.kernel == GemmKernel::Avx512)
-    return packedGemmBytes(shape, elementBytes, narrowResult);
-  return narrowOperands ? narrowGemmBytes(shape, narrowResult) : 0;
+    return packedGemmBytes(shape, operands, narrowResult);
+  return support::isNarrowFloat(operands) ? narrowGemmBytes(shape, narrowResult)
+                                          : 0;
 }
 
 /// Returns the workspace bytes that the vendor library of a GPU may use for a

@@ -41,7 +41,7 @@ enum class PipelinePoint {
 struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<std::string> precision{
       *this, "precision",
-      llvm::cl::desc("fp32 (keep the element types of the model) or bf16"),
+      llvm::cl::desc("fp32 (keep the element types of the model), bf16 or fp16"),
       llvm::cl::init("fp32")};
   Option<std::string> lora{
       *this, "lora",

@@ -127,6 +127,10 @@ std::optional<ElementType> elementTypeOfFile(std::string_view fileName);
 /// Returns the type with this name in IR and program descriptions.
 std::optional<ElementType> elementTypeNamed(std::string_view name);
 
+/// Returns the type of activations in mixed precision with this name, such as
+/// BF16 for "bf16" and F16 for "fp16"; std::nullopt if there is none.
+std::optional<ElementType> lowPrecisionNamed(std::string_view name);
+
 inline unsigned bitsOf(ElementType type) { return infoOf(type).bits; }
 
 /// Returns the type of arithmetic on elements of `type`.

@@ -30,10 +30,24 @@ std::string kiln::describeOp(Operation *op) {
   return name.empty() ? what : name + "." + what;
 }
 
-rt::SlotClass kiln::slotClassOf(StateOp state) {
-  return state.getRole() == Role::Optimizer  ? rt::SlotClass::Optimizer
-         : state.getRole() == Role::Constant ? rt::SlotClass::Constant
-                                             : rt::SlotClass::Parameter;
+SmallVector<rt::SlotClass> kiln::slotClassesOf(ArrayRef<StateOp> states) {
+  // Types of mirrors by the name of their parameter.
+  llvm::DenseMap<StringRef, RankedTensorType> mirrors;
+  for (StateOp state : states)
+    if (state.getRole() == Role::Mirror)
+      mirrors[*state.getOf()] = state.getTensorType();
+  auto isMaster = [&](StateOp state) {
+    RankedTensorType mirror = mirrors.lookup(state.getSymName());
+    return mirror && elementBytes(mirror) < elementBytes(state.getTensorType());
+  };
+  SmallVector<rt::SlotClass> classes;
+  for (StateOp state : states)
+    classes.push_back(state.getRole() == Role::Optimizer || isMaster(state)
+                          ? rt::SlotClass::Optimizer
+                      : state.getRole() == Role::Constant
+                          ? rt::SlotClass::Constant
+                          : rt::SlotClass::Parameter);
+  return classes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -535,8 +549,9 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   }
   numberOps(block);
 
-  for (StateOp state : states) {
-    int32_t buffer = newBuffer(state.getSymName().str(), slotClassOf(state),
+  for (auto [i, slotClass] : llvm::enumerate(slotClassesOf(states))) {
+    StateOp state = states[i];
+    int32_t buffer = newBuffer(state.getSymName().str(), slotClass,
                                state.getType(), "state");
     plan.buffers[buffer].state = state;
     stateBuffers[state.getSymNameAttr()] = buffer;

@@ -94,10 +94,11 @@ private:
 } // namespace
 
 void Scheduler::placeStates() {
-  for (StateOp state : module.getOps<StateOp>()) {
+  llvm::append_range(states, module.getOps<StateOp>());
+  for (auto [i, slotClass] : llvm::enumerate(slotClassesOf(states))) {
+    StateOp state = states[i];
     int64_t &bytes = stateBytes[memoryOf(state.getType())];
-    int64_t alignment = target.getAlignment(slotClassOf(state));
-    states.push_back(state);
+    int64_t alignment = target.getAlignment(slotClass);
     stateOffsets.push_back(llvm::alignTo(bytes, alignment));
     bytes = llvm::alignTo(stateOffsets.back() + bytesOf(state.getType()),
                           alignment);

@@ -68,6 +68,8 @@ static int libraryType(ElementType type) {
     return typeF64;
   case ElementType::BF16:
     return typeBF16;
+  case ElementType::F16:
+    return typeF16;
   default:
     return typeF32;
   }

@@ -41,9 +41,10 @@ static_assert(sizeof(Proposal) == 96);
 // cudaDataType_t.
 inline constexpr int typeF32 = 0;
 inline constexpr int typeF64 = 1;
+inline constexpr int typeF16 = 2;
 inline constexpr int typeBF16 = 14;
 // cublasComputeType_t. computeF32 does not round f32 operands to TF32, and
-// accumulates bf16 operands in f32.
+// accumulates bf16 and f16 operands in f32.
 inline constexpr int computeF32 = 68;
 inline constexpr int computeF64 = 70;
 // cublasLtMatmulDescAttributes_t with int32_t values; 1 transposes the operand.

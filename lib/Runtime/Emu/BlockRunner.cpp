@@ -202,7 +202,7 @@ bool BlockRunner::runWarpOperation(int64_t first, int64_t lanes) {
     for (int64_t i = 0; i < warpLanes; ++i)
       parts[i] = {static_cast<const uint32_t *>(warp[i].source),
                   static_cast<float *>(warp[i].result)};
-    emu::multiplyMatrices(parts);
+    emu::multiplyMatrices(parts, /*isHalf=*/warp->operand != 0);
   } else {
     exchange(warp);
   }
@@ -304,9 +304,10 @@ uint64_t BlockRunner::shuffle(uint64_t bits, int32_t operand, bool isXor,
 }
 
 void BlockRunner::multiplyMatrices(const uint32_t *words, float *sums,
-                                   const void *frame) {
+                                   bool isHalf, const void *frame) {
   checkFrame(frame);
   Thread &thread = threads_[thread_];
+  thread.operand = isHalf;
   thread.source = words;
   thread.result = sums;
   ++warpWaiting_;

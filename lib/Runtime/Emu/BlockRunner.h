@@ -65,7 +65,8 @@ public:
   void accessShared(const Access &access, const void *frame);
   void loadMatrices(const char *row, int32_t count, bool isTransposed,
                     uint32_t *words, const void *frame);
-  void multiplyMatrices(const uint32_t *words, float *sums, const void *frame);
+  void multiplyMatrices(const uint32_t *words, float *sums, bool isHalf,
+                        const void *frame);
   void copyAsync(char *to, const char *from, int64_t bytes, int64_t present,
                  const void *place, const void *frame);
   void copyCommit() { copies_.commit(thread_); }

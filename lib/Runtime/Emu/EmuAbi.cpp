@@ -64,8 +64,9 @@ void kiln_emu_load_matrices(const void *row, int32_t count,
                                      __builtin_frame_address(0));
 }
 
-void kiln_emu_multiply_matrices(const uint32_t *words, float *sums) {
-  BlockRunner::current->multiplyMatrices(words, sums,
+void kiln_emu_multiply_matrices(const uint32_t *words, float *sums,
+                                int32_t isHalf) {
+  BlockRunner::current->multiplyMatrices(words, sums, isHalf != 0,
                                          __builtin_frame_address(0));
 }
 

@@ -7,6 +7,8 @@
 
 #include "TensorCore.h"
 
+#include "kiln/Support/ElementConversion.h"
+
 #include <cstring>
 
 using namespace kiln::runtime;
@@ -21,17 +23,19 @@ constexpr int64_t side = 8, inWord = 2;
 /// [mmaDepth, mmaColumns].
 constexpr int64_t mmaRows = 16, mmaColumns = 8, mmaDepth = 16;
 
-float toFloat(uint32_t bits) {
+float toFloat(uint32_t bits, bool isHalf) {
+  if (isHalf)
+    return support::halfToFloat(static_cast<uint16_t>(bits));
   bits <<= 16;
   float value;
   std::memcpy(&value, &bits, sizeof(value));
   return value;
 }
 
-/// Unpacks the two bf16 elements of a word.
-void unpack(uint32_t word, float &first, float &second) {
-  first = toFloat(word & 0xffff);
-  second = toFloat(word >> 16);
+/// Unpacks the two elements of a word.
+void unpack(uint32_t word, bool isHalf, float &first, float &second) {
+  first = toFloat(word & 0xffff, isHalf);
+  second = toFloat(word >> 16, isHalf);
 }
 
 } // namespace
@@ -51,7 +55,8 @@ void emu::loadMatrices(const std::array<MatrixLoad, tensorLanes> &lanes,
   }
 }
 
-void emu::multiplyMatrices(const std::array<Mma, tensorLanes> &lanes) {
+void emu::multiplyMatrices(const std::array<Mma, tensorLanes> &lanes,
+                           bool isHalf) {
   float a[mmaRows][mmaDepth], b[mmaDepth][mmaColumns];
   float sums[mmaRows][mmaColumns];
   for (int64_t lane = 0; lane < tensorLanes; ++lane) {
@@ -59,11 +64,11 @@ void emu::multiplyMatrices(const std::array<Mma, tensorLanes> &lanes) {
     const Mma &part = lanes[lane];
     for (int64_t word = 0; word < 4; ++word) {
       int64_t row = g + word % 2 * side, column = pair + word / 2 * side;
-      unpack(part.words[word], a[row][column], a[row][column + 1]);
+      unpack(part.words[word], isHalf, a[row][column], a[row][column + 1]);
     }
     for (int64_t word = 0; word < 2; ++word) {
       int64_t row = pair + word * side;
-      unpack(part.words[4 + word], b[row][g], b[row + 1][g]);
+      unpack(part.words[4 + word], isHalf, b[row][g], b[row + 1][g]);
     }
     for (int64_t i = 0; i < 4; ++i)
       sums[g + i / 2 * side][pair + i % 2] = part.sums[i];

@@ -33,7 +33,8 @@ struct Mma {
   const uint32_t *words;
   float *sums;
 };
-void multiplyMatrices(const std::array<Mma, tensorLanes> &lanes);
+/// The elements of the factors are f16 if `isHalf` is true, and otherwise bf16.
+void multiplyMatrices(const std::array<Mma, tensorLanes> &lanes, bool isHalf);
 
 float exp2(float x);
 

@@ -1,14 +1,14 @@
-//===- Avx512Gemm.cpp - GEMMs of f32 and bf16 with AVX-512 ----------------===//
+//===- Avx512Gemm.cpp - GEMMs with AVX-512 --------------------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Both element types share all code except the multiply-add and the packing of
-// matrices whose rows extend along k: packed operands consist of units of four
-// bytes, which are one f32, or two bf16 that are adjacent along k, as VDPBF16PS
-// requires.
+// The element types share all code except the multiply-add and the reading of
+// elements that are packed: packed operands consist of units of four bytes,
+// which are one f32, one f16 converted to f32, or two bf16 that are adjacent
+// along k, as VDPBF16PS requires.
 //
 // A packed panel stores, for each unit along k, the units of 14 rows of a (or
 // of 32 columns of b) one after another.
@@ -17,7 +17,7 @@
 
 #include "Avx512Gemm.h"
 
-#include "LowPrecisionGemm.h"
+#include "NarrowRows.h"
 #include "kiln/Abi/GemmWorkspace.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ bool hasAvx512Gemm(ElementType type) {
       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   return hasF32 &&
-         (type == ElementType::F32 ||
+         (type == ElementType::F32 || type == ElementType::F16 ||
           (type == ElementType::BF16 && __builtin_cpu_supports("avx512bf16")));
 }
 
@@ -47,6 +47,13 @@ namespace {
 
 /// Units per vector.
 constexpr int lanes = 16;
+
+/// The sizes of an operand's elements.
+template <ElementType Type> struct Sizes {
+  static constexpr int64_t bytes = Type == ElementType::F32 ? 4 : 2;
+  /// Elements per unit.
+  static constexpr int64_t perUnit = Type == ElementType::BF16 ? 2 : 1;
+};
 
 /// Returns the mask of the first `count` lanes, at most 16.
 KILN_AVX512 inline __mmask16 firstLanes(int64_t count) {
@@ -59,8 +66,8 @@ KILN_AVX512 inline __mmask16 firstLanes(int64_t count) {
 
 /// Computes `Rows` rows and 16 * `Vectors` columns of c from a panel of a and a
 /// panel of b with `depth` units along k. `last` masks the last vector of a row
-/// of c.
-template <bool IsNarrow, int Rows, int Vectors>
+/// of c. A unit is a pair of bf16 if `IsPair`, and otherwise an f32.
+template <bool IsPair, int Rows, int Vectors>
 KILN_AVX512 void multiplyPanels(int64_t depth, const uint32_t *a,
                                 const uint32_t *b, float *c, int64_t ldc,
                                 bool accumulate, __mmask16 last) {
@@ -84,7 +91,7 @@ KILN_AVX512 void multiplyPanels(int64_t depth, const uint32_t *a,
       __m512i left = _mm512_set1_epi32(static_cast<int>(a[i]));
 #pragma clang loop unroll(full)
       for (int j = 0; j < Vectors; ++j)
-        if constexpr (IsNarrow)
+        if constexpr (IsPair)
           sums[i][j] =
               _mm512_dpbf16_ps(sums[i][j], reinterpret_cast<__m512bh>(left),
                                reinterpret_cast<__m512bh>(right[j]));
@@ -115,17 +122,17 @@ using PanelKernel = void (*)(int64_t depth, const uint32_t *a,
 
 /// Returns the kernel for panels with `rows` rows and at most 16 * `Vectors`
 /// columns.
-template <bool IsNarrow, int Vectors, int Rows = packed::rows>
+template <bool IsPair, int Vectors, int Rows = packed::rows>
 PanelKernel panelKernel(int64_t rows) {
   if constexpr (Rows > 1)
     if (rows < Rows)
-      return panelKernel<IsNarrow, Vectors, Rows - 1>(rows);
-  return multiplyPanels<IsNarrow, Rows, Vectors>;
+      return panelKernel<IsPair, Vectors, Rows - 1>(rows);
+  return multiplyPanels<IsPair, Rows, Vectors>;
 }
 
-template <bool IsNarrow> PanelKernel panelKernel(int64_t rows, int64_t cols) {
-  return cols > lanes ? panelKernel<IsNarrow, 2>(rows)
-                      : panelKernel<IsNarrow, 1>(rows);
+template <bool IsPair> PanelKernel panelKernel(int64_t rows, int64_t cols) {
+  return cols > lanes ? panelKernel<IsPair, 2>(rows)
+                      : panelKernel<IsPair, 1>(rows);
 }
 
 //===----------------------------------------------------------------------===//
@@ -157,22 +164,39 @@ KILN_AVX512 void transpose(__m512i rows[lanes]) {
   }
 }
 
+/// Reads the units of at most 16 units' worth of adjacent elements. Fills the
+/// vector with zeros.
+template <ElementType Type>
+KILN_AVX512 inline __m512i readUnits(const char *from, int64_t elements) {
+  if constexpr (Type == ElementType::F32)
+    return _mm512_maskz_loadu_epi32(firstLanes(elements), from);
+  else if constexpr (Type == ElementType::F16)
+    return _mm512_castps_si512(
+        _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(firstLanes(elements), from)));
+  else
+    return _mm512_maskz_loadu_epi16(
+        static_cast<__mmask32>((uint64_t(1) << elements) - 1), from);
+}
+
 /// Packs a panel from a matrix whose rows extend along k. `rows` rows of the
 /// matrix, with a pitch of `pitch` bytes, become columns of the panel; `width`
-/// is the number of columns of a panel. If the row of `bytes` bytes ends inside
-/// a unit, fills the unit with zeros.
+/// is the number of columns of a panel. If the `depth` elements of a row end
+/// inside a unit, fills the unit with zeros.
+template <ElementType Type>
 KILN_AVX512 void packRows(const char *from, int64_t pitch, int64_t rows,
-                          int64_t bytes, uint32_t *to, int64_t width) {
-  int64_t units = (bytes + 3) / 4;
+                          int64_t depth, uint32_t *to, int64_t width) {
+  constexpr int64_t perUnit = Sizes<Type>::perUnit, bytes = Sizes<Type>::bytes;
+  int64_t units = (depth + perUnit - 1) / perUnit;
   for (int64_t first = 0; first < rows; first += lanes) {
     int64_t count = std::min<int64_t>(lanes, rows - first);
     for (int64_t unit = 0; unit < units; unit += lanes) {
-      int64_t halves = std::min<int64_t>(bytes / 2 - 2 * unit, 2 * lanes);
-      auto mask = static_cast<__mmask32>((uint64_t(1) << halves) - 1);
+      int64_t elements =
+          std::min<int64_t>(depth - perUnit * unit, perUnit * lanes);
       __m512i block[lanes];
       for (int64_t i = 0; i < lanes; ++i)
-        block[i] = i < count ? _mm512_maskz_loadu_epi16(
-                                   mask, from + (first + i) * pitch + 4 * unit)
+        block[i] = i < count ? readUnits<Type>(from + (first + i) * pitch +
+                                                   bytes * perUnit * unit,
+                                               elements)
                              : _mm512_setzero_si512();
       transpose(block);
       int64_t columns = std::min<int64_t>(lanes, units - unit);
@@ -185,14 +209,15 @@ KILN_AVX512 void packRows(const char *from, int64_t pitch, int64_t rows,
 
 /// Packs a panel from a matrix whose columns extend along k: `depth` rows with
 /// a pitch of `pitch` bytes, of which the first `columns` elements are packed.
-template <bool IsNarrow>
+template <ElementType Type>
 KILN_AVX512 void packColumns(const char *from, int64_t pitch, int64_t columns,
                              int64_t depth, uint32_t *to, int64_t width) {
-  for (int64_t l = 0; l < depth; l += IsNarrow ? 2 : 1, to += width)
+  constexpr int64_t bytes = Sizes<Type>::bytes;
+  for (int64_t l = 0; l < depth; l += Sizes<Type>::perUnit, to += width)
     for (int64_t column = 0; column < columns; column += lanes) {
       __mmask16 mask = firstLanes(columns - column);
       __m512i units;
-      if constexpr (IsNarrow) {
+      if constexpr (Type == ElementType::BF16) {
         auto read = [&](int64_t row) KILN_AVX512 {
           return _mm512_cvtepu16_epi32(
               _mm256_maskz_loadu_epi16(mask, from + row * pitch + 2 * column));
@@ -201,7 +226,8 @@ KILN_AVX512 void packColumns(const char *from, int64_t pitch, int64_t columns,
         if (l + 1 < depth)
           units = _mm512_or_si512(units, _mm512_slli_epi32(read(l + 1), 16));
       } else {
-        units = _mm512_maskz_loadu_epi32(mask, from + l * pitch + 4 * column);
+        units = readUnits<Type>(from + l * pitch + bytes * column,
+                                std::min<int64_t>(columns - column, lanes));
       }
       _mm512_mask_storeu_epi32(to + column, mask, units);
     }
@@ -218,21 +244,21 @@ struct Operand {
 /// Packs the panels of `extent` rows of op(a), or columns of op(b), from
 /// `first` on. The panels cover the elements [depthBegin, depthBegin + depth)
 /// along k, and consecutive panels are `stride` units apart.
-template <bool IsNarrow>
+template <ElementType Type>
 void packPanels(const Operand &operand, int64_t first, int64_t extent,
                 int64_t depthBegin, int64_t depth, uint32_t *to, int64_t width,
                 int64_t stride) {
-  constexpr int64_t bytes = IsNarrow ? 2 : 4;
+  constexpr int64_t bytes = Sizes<Type>::bytes;
   int64_t pitch = bytes * operand.ld;
   for (int64_t i = 0; i < extent; i += width, to += stride) {
     int64_t count = std::min(width, extent - i);
     if (operand.alongRows)
-      packRows(operand.begin + (first + i) * pitch + bytes * depthBegin, pitch,
-               count, bytes * depth, to, width);
+      packRows<Type>(operand.begin + (first + i) * pitch + bytes * depthBegin,
+                     pitch, count, depth, to, width);
     else
-      packColumns<IsNarrow>(operand.begin + depthBegin * pitch +
-                                bytes * (first + i),
-                            pitch, count, depth, to, width);
+      packColumns<Type>(operand.begin + depthBegin * pitch +
+                            bytes * (first + i),
+                        pitch, count, depth, to, width);
   }
 }
 
@@ -240,10 +266,12 @@ void packPanels(const Operand &operand, int64_t first, int64_t extent,
 // Blocks
 //===----------------------------------------------------------------------===//
 
-template <bool IsNarrow>
+template <ElementType Type>
 void multiply(const GemmCall &call, bool isNarrowResult, char *scratch) {
-  constexpr int64_t bytes = IsNarrow ? 2 : 4, perUnit = 4 / bytes;
-  const packed::Blocks blocks(call.m, call.n, call.k, bytes);
+  constexpr int64_t perUnit = Sizes<Type>::perUnit;
+  constexpr bool isPair = perUnit == 2;
+  const packed::Blocks blocks(call.m, call.n, call.k,
+                              packed::elementBytes(Type));
   auto *b = reinterpret_cast<uint32_t *>(scratch);
   uint32_t *a = b + blocks.columns * blocks.depth;
   auto *sums = reinterpret_cast<float *>(a + blocks.rows * blocks.depth);
@@ -261,24 +289,24 @@ void multiply(const GemmCall &call, bool isNarrowResult, char *scratch) {
         isNarrowResult ? sums : reinterpret_cast<float *>(call.c) + place;
     int64_t ldc = isNarrowResult ? columns : call.ldc;
     if (isNarrowResult && call.accumulate)
-      widenRows(call.c + 2 * place, call.ldc, rows, columns, c, ldc);
+      widenRows(Type, call.c + 2 * place, call.ldc, rows, columns, c, ldc);
     for (int64_t begin = 0; begin < call.k; begin += depthStep) {
       int64_t depth = std::min(depthStep, call.k - begin);
       int64_t units = (depth + perUnit - 1) / perUnit;
       bool accumulate = call.accumulate || begin > 0;
       if (!isPacked)
-        packPanels<IsNarrow>(right, column, columns, begin, depth, b,
-                             packed::columns, packed::columns * units);
+        packPanels<Type>(right, column, columns, begin, depth, b,
+                         packed::columns, packed::columns * units);
       for (int64_t i = 0; i < rows; i += blocks.rows) {
         int64_t blockRows = std::min(blocks.rows, rows - i);
-        packPanels<IsNarrow>(left, row + i, blockRows, begin, depth, a,
-                             packed::rows, packed::rows * units);
+        packPanels<Type>(left, row + i, blockRows, begin, depth, a,
+                         packed::rows, packed::rows * units);
         for (int64_t j = 0; j < columns; j += packed::columns) {
           int64_t panelColumns = std::min(packed::columns, columns - j);
           __mmask16 last = firstLanes((panelColumns - 1) % lanes + 1);
           for (int64_t r = 0; r < blockRows; r += packed::rows) {
             int64_t panelRows = std::min(packed::rows, blockRows - r);
-            panelKernel<IsNarrow>(panelRows, panelColumns)(
+            panelKernel<isPair>(panelRows, panelColumns)(
                 units, a + r * units, b + j * units, c + (i + r) * ldc + j, ldc,
                 accumulate, last);
           }
@@ -286,7 +314,7 @@ void multiply(const GemmCall &call, bool isNarrowResult, char *scratch) {
       }
     }
     if (isNarrowResult)
-      narrowRows(c, ldc, rows, columns, call.c + 2 * place, call.ldc);
+      narrowRows(Type, c, ldc, rows, columns, call.c + 2 * place, call.ldc);
   };
   for (int64_t column = 0; column < call.n; column += blocks.columns)
     for (int64_t row = 0; row < call.m; row += partRows)
@@ -296,10 +324,13 @@ void multiply(const GemmCall &call, bool isNarrowResult, char *scratch) {
 } // namespace
 
 void avx512Gemm(const GemmCall &call, ElementType resultType, char *scratch) {
+  bool isNarrowResult = isNarrowFloat(resultType);
   if (call.type == ElementType::BF16)
-    multiply<true>(call, resultType == ElementType::BF16, scratch);
+    multiply<ElementType::BF16>(call, isNarrowResult, scratch);
+  else if (call.type == ElementType::F16)
+    multiply<ElementType::F16>(call, isNarrowResult, scratch);
   else
-    multiply<false>(call, false, scratch);
+    multiply<ElementType::F32>(call, false, scratch);
 }
 
 } // namespace kiln::runtime

@@ -1,4 +1,4 @@
-//===- Avx512Gemm.h - GEMMs of f32 and bf16 with AVX-512 --------*- C++ -*-===//
+//===- Avx512Gemm.h - GEMMs with AVX-512 ------------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,19 +20,20 @@
 namespace kiln::runtime {
 
 /// Returns true if this processor has the instructions that avx512Gemm() needs
-/// for operands of `type`, f32 or bf16.
+/// for operands of `type`, f32, f16 or bf16.
 bool hasAvx512Gemm(ElementType type);
 
-/// Computes a tile. The operands must have type f32 or bf16, and `resultType`,
-/// the type of c, must be f32, or bf16 if the operands are bf16. `scratch` must
-/// have packedGemmBytes() bytes for a GEMM of the size of the tile and must be
-/// aligned to 64 bytes. Requires hasAvx512Gemm(call.type).
+/// Computes a tile. The operands must have type f32, f16 or bf16, and
+/// `resultType`, the type of c, must be f32 or that of the operands. `scratch`
+/// must have packedGemmBytes() bytes for a GEMM of the size of the tile and
+/// must be aligned to 64 bytes. Requires hasAvx512Gemm(call.type).
 ///
 /// Each element of the result is the sum of partial sums over blocks of k,
 /// added in ascending order and in f32 to the previous value of c if
-/// `call.accumulate`, and rounded once. A partial sum of f32 operands adds one
-/// rounded multiply-add after another. A partial sum of bf16 operands adds
-/// pairs of products with the instruction VDPBF16PS, which flushes denormals.
+/// `call.accumulate`, and rounded once. A partial sum of f32 or f16 operands
+/// adds one rounded multiply-add after another. A partial sum of bf16 operands
+/// adds pairs of products with the instruction VDPBF16PS, which flushes
+/// denormals.
 void avx512Gemm(const GemmCall &call, ElementType resultType, char *scratch);
 
 } // namespace kiln::runtime

@@ -241,7 +241,7 @@ GemmOperand CommandReader::readOperand(const Node &node, ElementType type,
 }
 
 /// Reads the type of a and b, and the type of c. c has the type of a and b; if
-/// that type is bf16, c may instead be f32.
+/// that type is narrower than f32, c may instead be f32.
 void CommandReader::readTypes(const Node &node, Command &command) {
   Node dtype = node.at("dtype");
   std::string name = dtype.text();
@@ -249,7 +249,7 @@ void CommandReader::readTypes(const Node &node, Command &command) {
   if (type && isGemmType(*type))
     command.type = *type;
   else
-    dtype.fail("is " + inQuotes(name) + ", expected bf16, f32 or f64");
+    dtype.fail("is " + inQuotes(name) + ", expected bf16, f16, f32 or f64");
   command.resultType = command.type;
   std::optional<Node> result = node.find("result");
   if (!result || node.failed() || result->text() == name)
@@ -315,7 +315,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   if (command.batch != 1 || command.beta != GemmBeta::Zero)
     return library->fail("needs a batch of 1 and a beta of 0");
   if (command.type == ElementType::F64)
-    return library->fail("needs operands of bf16 or f32, not f64");
+    return library->fail("needs operands of at most 32 bits, not f64");
   if (usesGelu(*epilogue) && command.resultType != command.type)
     return library->fail("computes gelu, which needs a result of the same type "
                          "as the operands");
@@ -363,7 +363,8 @@ void CommandReader::readGemmKernel(const Node &node, Command &command) {
   if (*found == GemmKernel::Avx512 &&
       (file_.description.target.kind == TargetKind::Cuda ||
        command.type == ElementType::F64))
-    return kernel->fail("is avx512, which multiplies f32 or bf16 on a CPU");
+    return kernel->fail(
+        "is avx512, which multiplies f32, f16 or bf16 on a CPU");
   if (*found == GemmKernel::Avx512 && !hasAvx512Gemm(command.type))
     return kernel->fail("is avx512, but this processor lacks AVX-512" +
                         std::string(command.type == ElementType::BF16

@@ -30,9 +30,8 @@ int64_t tileScratchBytes(const Command &command) {
   GemmShape shape = {command.m,         command.n,     command.k,
                      command.batch,     command.gridM, command.gridN,
                      command.gemmKernel};
-  int64_t bytes = abi::tileScratchBytes(shape, bytesOf(command.type),
-                                        isNarrowFloat(command.type),
-                                        isNarrowFloat(command.resultType));
+  int64_t bytes =
+      abi::tileScratchBytes(shape, command.type, command.resultType);
   return (bytes + 63) / 64 * 64;
 }
 
@@ -61,10 +60,10 @@ void computeTile(const Command &command, const GemmTile &tile,
   TileEpilogue epilogue{command.library, command.resultType, places.bias,
                         places.aux, command.n};
   epilogue = epilogue.at(tile.rowBegin, tile.columnBegin);
-  bool isNarrow = command.resultType == ElementType::BF16;
+  bool isNarrow = isNarrowFloat(command.resultType);
   if (command.gemmKernel == GemmKernel::Avx512)
     avx512Gemm(call, command.resultType, scratch);
-  else if (command.type == ElementType::BF16)
+  else if (isNarrowFloat(command.type))
     lowPrecisionGemm(call, command.resultType, scratch,
                      isNarrow ? epilogue : TileEpilogue());
   else

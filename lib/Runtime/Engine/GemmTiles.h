@@ -42,7 +42,7 @@ struct GemmPlaces {
 /// Returns true if computeTile supports operands of this type.
 inline bool isGemmType(ElementType type) {
   return type == ElementType::F64 || type == ElementType::F32 ||
-         type == ElementType::BF16;
+         type == ElementType::BF16 || type == ElementType::F16;
 }
 
 /// Returns the number of tiles of all matrices of the batch.

@@ -1,11 +1,11 @@
-//===- LowPrecisionGemm.h - GEMMs of bf16 on a CPU --------------*- C++ -*-===//
+//===- LowPrecisionGemm.h - GEMMs of bf16 and f16 on a CPU ------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// GEMMs with bf16 operands, computed block by block in f32 (see
+// GEMMs with bf16 or f16 operands, computed block by block in f32 (see
 // GemmWorkspace.h). Each element of the result is rounded once, after all its
 // terms have been added.
 //
@@ -19,19 +19,11 @@
 
 namespace kiln::runtime {
 
-/// Converts a matrix of bf16 with leading dimension `ld` to a matrix of f32
-/// with leading dimension `toLd`.
-void widenRows(const char *from, int64_t ld, int64_t rows, int64_t columns,
-               float *to, int64_t toLd);
-
-/// Converts f32 to bf16, rounding to nearest even; NaN stays NaN.
-void narrowRows(const float *from, int64_t fromLd, int64_t rows,
-                int64_t columns, char *to, int64_t ld);
-
-/// Computes a tile. The operands must have type bf16, and `resultType`, the
-/// type of c, must be bf16 or f32. `scratch` must have narrowGemmBytes() bytes
-/// for a GEMM of the size of the tile. If c is bf16, applies `epilogue` to the
-/// f32 accumulators before they are rounded.
+/// Computes a tile. The operands must have type bf16 or f16, and `resultType`,
+/// the type of c, must be that type or f32. `scratch` must have
+/// narrowGemmBytes() bytes for a GEMM of the size of the tile. If c is narrower
+/// than f32, applies `epilogue` to the f32 accumulators before they are
+/// rounded.
 void lowPrecisionGemm(const GemmCall &call, ElementType resultType,
                       char *scratch,
                       const TileEpilogue &epilogue = TileEpilogue());

@@ -7,7 +7,7 @@
 
 #include "TileEpilogue.h"
 
-#include "LowPrecisionGemm.h"
+#include "NarrowRows.h"
 #include "kiln/Abi/TanhGelu.h"
 
 #include <cstring>
@@ -18,16 +18,16 @@ namespace kiln::runtime {
 
 float readElement(const char *begin, ElementType type, int64_t index) {
   float value;
-  if (type == ElementType::BF16)
-    widenRows(begin + 2 * index, 1, 1, 1, &value, 1);
+  if (isNarrowFloat(type))
+    widenRows(type, begin + 2 * index, 1, 1, 1, &value, 1);
   else
     std::memcpy(&value, begin + 4 * index, sizeof(value));
   return value;
 }
 
 void writeElement(char *begin, ElementType type, int64_t index, float value) {
-  if (type == ElementType::BF16)
-    narrowRows(&value, 1, 1, 1, begin + 2 * index, 1);
+  if (isNarrowFloat(type))
+    narrowRows(type, &value, 1, 1, 1, begin + 2 * index, 1);
   else
     std::memcpy(begin + 4 * index, &value, sizeof(value));
 }

@@ -144,6 +144,11 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                              {"optimizer_start", progress.optimizerStart}};
   if (progress.shuffle)
     training["shuffle"] = *progress.shuffle;
+  if (const std::optional<LossScale> &scale = progress.lossScale)
+    training["loss_scale"] = {{"scale", scale->scale},
+                              {"clean_steps", scale->cleanSteps},
+                              {"skipped", scale->skipped},
+                              {"skipped_in_a_row", scale->skippedInARow}};
   nlohmann::json extra = {{"training", training},
                           {"optimizer", description.build.optimizer},
                           {"precision", description.build.precision},
@@ -203,6 +208,17 @@ static bool readSeed(const nlohmann::json &object, const char *key,
   return true;
 }
 
+static bool readLossScale(const nlohmann::json &object, LossScale &scale) {
+  auto found = object.find("scale");
+  if (found == object.end() || !found->is_number() ||
+      !isLossScale(found->get<double>()))
+    return false;
+  scale.scale = found->get<double>();
+  return readCount(object, "clean_steps", scale.cleanSteps) &&
+         readCount(object, "skipped", scale.skipped) &&
+         readCount(object, "skipped_in_a_row", scale.skippedInARow);
+}
+
 std::optional<Progress> readProgress(const CheckpointManifest &manifest) {
   const nlohmann::json &extra = manifest.extra;
   auto training = extra.is_object() ? extra.find("training") : extra.end();
@@ -226,6 +242,10 @@ std::optional<Progress> readProgress(const CheckpointManifest &manifest) {
       (!readCount(*training, "optimizer_start", progress.optimizerStart) ||
        progress.optimizerStart > progress.step))
     return std::nullopt;
+  if (auto scale = training->find("loss_scale"); scale != training->end())
+    if (!readLossScale(*scale, progress.lossScale.emplace()) ||
+        progress.appliedUpdates() < 0)
+      return std::nullopt;
   return progress;
 }
 

@@ -50,6 +50,20 @@ struct Progress {
   /// last initialised. Nonzero only after a resume that reset the optimizer
   /// states. Bias correction counts only the updates after this number.
   int64_t optimizerStart = 0;
+  /// The scale of gradients; nullopt if the run has not scaled them.
+  std::optional<LossScale> lossScale;
+
+  /// Returns the number of updates that have changed the optimizer states since
+  /// they were initialised.
+  int64_t appliedUpdates() const {
+    return step - optimizerStart - (lossScale ? lossScale->skipped : 0);
+  }
+  /// Accounts for a reset of the optimizer states.
+  void resetOptimizer() {
+    optimizerStart = step;
+    if (lossScale)
+      lossScale->skipped = 0;
+  }
 };
 
 /// The trajectory record in the manifest of a checkpoint.

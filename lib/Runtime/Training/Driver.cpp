@@ -94,6 +94,14 @@ static bool hasGradients(const Description &description) {
          std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
 }
 
+static bool scalesGradients(const Description &description) {
+  const ProgramInfo *train = description.findProgram("train");
+  return train && std::any_of(train->inputs.begin(), train->inputs.end(),
+                              [](const InputInfo &input) {
+                                return input.name == "gradient_scale";
+                              });
+}
+
 /// Checks flags against the properties of this executable.
 Status Driver::checkOptions() {
   auto usage = [](const std::string &message) {
@@ -108,6 +116,9 @@ Status Driver::checkOptions() {
   if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)
     return usage("--grad-clip: this executable was compiled with --clip=off; "
                  "compile it with --clip=on");
+  if (options_.isGiven("--loss-scale") && !scalesGradients(description_))
+    return usage("--loss-scale: this executable does not scale gradients; "
+                 "compile it with --precision=fp16");
   if (!options_.valData.empty() && !findProgram(description_, "evaluate"))
     return usage("--val-data: this executable was compiled with --eval=off; "
                  "compile it with --eval=on");
@@ -578,7 +589,8 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
         source, step * target.batch(), target.batch(), progress_.seed, step);
     if (!counted.ok())
       return counted.status();
-    target.writeUpdate(schedule.rate(0), step + 1, options_.gradClip);
+    target.writeUpdate(schedule.rate(0), step + 1, options_.gradClip,
+                       options_.lossScale.initial);
     target.writePosition(target.length() - 1);
     return Status();
   };

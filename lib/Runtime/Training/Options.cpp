@@ -40,6 +40,7 @@ private:
   void addRecordFlags();
   Status check() const;
   Status readChanging();
+  Status readLossScale();
   Status checkLockstep() const;
   bool given(const char *flag) const { return app_.count(flag) > 0; }
   /// Returns an error if `flag` is given and `present` is false. The message
@@ -50,6 +51,7 @@ private:
   CLI::App app_;
   Options options_;
   std::string resumeChanging_;
+  std::string lossScale_;
   uint64_t shuffleSeed_ = 0;
   uint64_t stressSeed_ = 0;
   uint64_t emuSeed_ = 0;
@@ -234,6 +236,10 @@ void FlagParser::addRateFlags() {
   app_.add_option("--grad-clip", options_.gradClip,
                   "Maximum global gradient norm (default 1, 0: no clipping)")
       ->check(number());
+  app_.add_option("--loss-scale", lossScale_,
+                  "--precision=fp16: initial scale of the gradients, steps "
+                  "until it is doubled, and consecutive skipped steps that end "
+                  "the run (default 65536,window=2000,skips=20)");
 }
 
 void FlagParser::addRecordFlags() {
@@ -294,6 +300,16 @@ Status FlagParser::needs(const char *flag, const char *other,
   const Flag *known = findFlag(executableFlags(), name);
   return usage(std::string(flag) + " needs " +
                (known ? known->spelling() : other));
+}
+
+Status FlagParser::readLossScale() {
+  if (lossScale_.empty())
+    return Status();
+  Result<LossScaleOptions> scale = LossScaleOptions::parse(lossScale_);
+  if (!scale.ok())
+    return Status(ExitCode::Usage, "--loss-scale " + scale.status().message());
+  options_.lossScale = *scale;
+  return Status();
 }
 
 /// Parses the value of --resume-changing, a list of names.
@@ -444,6 +460,8 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv,
     if (option->count() > 0)
       options_.given.insert(option->get_name());
   Status status = readChanging();
+  if (status.ok())
+    status = readLossScale();
   if (status.ok())
     status = check();
   if (!status.ok())

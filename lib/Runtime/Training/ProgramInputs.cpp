@@ -68,12 +68,16 @@ Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
     return bindTo(step_, ElementType::I64, 0, "[] of i64");
   if (value.name == "clip")
     return bindTo(clip_, ElementType::F64, 0, "[] of f64");
+  if (value.name == "gradient_scale")
+    return bindTo(gradientScale_, ElementType::F64, 0, "[] of f64");
   if (value.name == "position")
     return bindTo(position_, ElementType::I64, 0, "[] of i64");
-  return Status::error("program " + inQuotes(info.name) + " has an input " +
-                       inQuotes(value.name) +
-                       ", expected tokens, targets, rng, loss_scale, lr, step, "
-                       "clip, position or an input that the model declares");
+  return Status::error(
+      "program " + inQuotes(info.name) + " has an input " +
+      inQuotes(value.name) +
+      ", expected tokens, targets, rng, loss_scale, lr, step, "
+      "clip, gradient_scale, position or an input that the model "
+      "declares");
 }
 
 Status ProgramInputs::bindOutput(const ProgramInfo &info, size_t index,
@@ -182,13 +186,16 @@ Result<int64_t> ProgramInputs::writeBatch(const SequenceSource &source,
   return counted;
 }
 
-void ProgramInputs::writeUpdate(double rate, int64_t step, double clip) {
+void ProgramInputs::writeUpdate(double rate, int64_t step, double clip,
+                                double gradientScale) {
   if (rate_)
     *rate_ = rate;
   if (step_)
     *step_ = step;
   if (clip_)
     *clip_ = clip;
+  if (gradientScale_)
+    *gradientScale_ = gradientScale;
 }
 
 void ProgramInputs::writePrompt(const int32_t *tokens, int64_t count,

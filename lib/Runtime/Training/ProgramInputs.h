@@ -55,7 +55,10 @@ public:
   Result<int64_t> writeBatch(const SequenceSource &source, int64_t first,
                              int64_t rows, uint64_t seed, int64_t step);
 
-  void writeUpdate(double rate, int64_t step, double clip);
+  /// Writes the inputs of the updates. `gradientScale` is unused unless
+  /// scalesGradients().
+  void writeUpdate(double rate, int64_t step, double clip,
+                   double gradientScale);
   /// Writes one sequence of `count` <= length() tokens, and selects its last
   /// token as the one whose logits are computed.
   void writePrompt(const int32_t *tokens, int64_t count,
@@ -64,6 +67,9 @@ public:
   /// Selects the token position whose logits are computed.
   void writePosition(int64_t position);
 
+  /// Returns true if the program multiplies gradients by a scale, and changes
+  /// no state if the norm of the gradients is not finite.
+  bool scalesGradients() const { return gradientScale_ != nullptr; }
   bool hasGradNorm() const { return gradNorm_ != nullptr; }
   double loss() const { return loss_ ? *loss_ : 0.0; }
   double gradNorm() const { return gradNorm_ ? *gradNorm_ : 0.0; }
@@ -95,6 +101,7 @@ private:
   double *rate_ = nullptr;
   int64_t *step_ = nullptr;
   double *clip_ = nullptr;
+  double *gradientScale_ = nullptr;
   int64_t *position_ = nullptr;
   const double *loss_ = nullptr;
   const double *gradNorm_ = nullptr;

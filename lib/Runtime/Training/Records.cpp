@@ -119,6 +119,10 @@ void Records::step(const StepRecord &record) {
     line.real("lr", record.rate);
     if (record.gradNorm)
       line.real("grad_norm", *record.gradNorm);
+    if (record.lossScale)
+      line.real("loss_scale", *record.lossScale);
+    if (record.skipped)
+      line.boolean("skipped", true);
     line.real("tokens_per_second", record.tokensPerSecond)
         .real("step_ms", record.milliseconds);
     if (record.copyWaitMilliseconds)
@@ -130,21 +134,28 @@ void Records::step(const StepRecord &record) {
     tensorBoard_->scalar("train/learning_rate", record.step, record.rate);
     if (record.gradNorm)
       tensorBoard_->scalar("train/grad_norm", record.step, *record.gradNorm);
+    if (record.lossScale)
+      tensorBoard_->scalar("train/loss_scale", record.step, *record.lossScale);
     tensorBoard_->scalar("perf/tokens_per_second", record.step,
                          record.tokensPerSecond);
   }
   if (terminal_)
     return drawBar(record);
   char gradNorm[32] = "";
-  if (record.gradNorm)
+  if (record.gradNorm && !record.skipped)
     std::snprintf(gradNorm, sizeof(gradNorm), "  grad norm %.4f",
                   *record.gradNorm);
-  char text[256];
+  char note[80] = "";
+  if (record.skipped)
+    std::snprintf(note, sizeof(note),
+                  "  skipped: overflow with loss scale %.0f",
+                  record.lossScale.value_or(1));
+  char text[320];
   std::snprintf(text, sizeof(text),
-                "step %lld/%lld  loss %.6f%s  lr %.3e  %.1f ms  %.0f tok/s\n",
+                "step %lld/%lld  loss %.6f%s  lr %.3e  %.1f ms  %.0f tok/s%s\n",
                 (long long)record.step, (long long)totalSteps_, record.loss,
                 gradNorm, record.rate, record.milliseconds,
-                record.tokensPerSecond);
+                record.tokensPerSecond, note);
   show(text);
 }
 

@@ -36,6 +36,10 @@ struct StepRecord {
   double loss = 0;
   double rate = 0;
   std::optional<double> gradNorm;
+  /// The scale of the gradients; nullopt if they are not scaled.
+  std::optional<double> lossScale;
+  /// True if the step changed no state, because a scaled gradient overflowed.
+  bool skipped = false;
   double tokensPerSecond = 0;
   double milliseconds = 0;
   /// The time for which the step waited for copies between the arenas.

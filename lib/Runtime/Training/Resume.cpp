@@ -101,11 +101,15 @@ static const ChoiceFlag choiceFlags[] = {
      [](const RunChoices &from, RunChoices &to) {
        to.gradClip = from.gradClip;
      }},
+    {"--loss-scale", [](const RunChoices &c) { return c.lossScale.print(); },
+     [](const RunChoices &from, RunChoices &to) {
+       to.lossScale = from.lossScale;
+     }},
 };
 
 RunChoices choicesOf(const Options &options, bool clips) {
   RunChoices choices{options.steps, options.schedule,
-                     clips ? options.gradClip : 0};
+                     clips ? options.gradClip : 0, options.lossScale};
   dropUnused(choices.schedule);
   return choices;
 }
@@ -144,7 +148,7 @@ TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
   // checkpoint, or if no update has changed them yet.
   if (point.loadsStates || point.progress.step == 0)
     return record;
-  point.progress.optimizerStart = point.progress.step;
+  point.progress.resetOptimizer();
   std::string then = inQuotes(point.optimizerName);
   if (record.trajectory) {
     TrainingInfo &training = record.trajectory->built.training;
@@ -176,7 +180,8 @@ static std::string effectOfSteps(const RunChoices &choices) {
 Status adoptChoices(const ResumePoint &point, Options &options,
                     std::vector<std::string> &notes) {
   const std::string checkpoint = inQuotes(point.found.path);
-  RunChoices given{options.steps, options.schedule, options.gradClip};
+  RunChoices given{options.steps, options.schedule, options.gradClip,
+                   options.lossScale};
   RunChoices merged = given;
   if (point.record.trajectory)
     merged = point.record.trajectory->choices;
@@ -210,6 +215,7 @@ Status adoptChoices(const ResumePoint &point, Options &options,
   options.steps = merged.totalSteps;
   options.schedule = merged.schedule;
   options.gradClip = merged.gradClip;
+  options.lossScale = merged.lossScale;
   Status rates =
       checkRates(options.schedule, options.gradClip, options.steps, flags);
   if (rates.ok() || !point.record.trajectory)
@@ -297,7 +303,7 @@ static Result<std::string> applyDifference(const std::string &name,
     return std::string("; its states are kept");
   if (name == "optimizer" || name == "frozen") {
     point.loadsStates = false;
-    progress.optimizerStart = progress.step;
+    progress.resetOptimizer();
     return std::string("; the optimizer states are reset");
   }
   if (name == "data") {

@@ -186,8 +186,8 @@ static void perturbNarrow(char *data, const ValueInfo &tensor, double eps) {
 /// narrower type.
 static double roundingOf(ElementType type, const std::string &precision) {
   double eps = infoOf(type).spacingAtOne;
-  if (eps > 0 && precision == "bf16")
-    eps = std::max(eps, infoOf(ElementType::BF16).spacingAtOne);
+  if (auto low = lowPrecisionNamed(precision); eps > 0 && low)
+    eps = std::max(eps, infoOf(*low).spacingAtOne);
   return eps;
 }
 

@@ -72,6 +72,12 @@ Status TrainingRun::bind() {
   Status status;
   if (options_.steps > 0)
     status = bindTo("train", train_);
+  if (train_ && train_->scalesGradients()) {
+    if (!progress_.lossScale)
+      progress_.lossScale = {options_.lossScale.initial};
+    else if (options_.isGiven("--loss-scale"))
+      progress_.lossScale->scale = options_.lossScale.initial;
+  }
   if (status.ok() && files_.valData)
     status = bindTo("evaluate", evaluate_);
   return status;
@@ -102,20 +108,33 @@ std::string TrainingRun::advice() const {
   return text;
 }
 
+/// Returns the error of a run that has diverged. `reason` is a sentence.
+Status TrainingRun::diverged(const std::string &reason) const {
+  std::string saved = savedStep_ ? "; the last checkpoint is that of step " +
+                                       std::to_string(*savedStep_)
+                                 : "; no checkpoint was written";
+  return Status(ExitCode::Diverged,
+                reason + ": training has diverged" + saved + "; " + advice());
+}
+
 Status TrainingRun::checkFinite(const StepRecord &record) const {
+  if (record.skipped) {
+    int64_t skips = progress_.lossScale->skippedInARow;
+    if (skips < options_.lossScale.skips)
+      return Status();
+    return diverged("the gradients of the last " + std::to_string(skips) +
+                    " steps overflowed, up to step " +
+                    std::to_string(record.step) + " with the loss scale " +
+                    std::to_string(static_cast<int64_t>(*record.lossScale)));
+  }
   const char *what = !std::isfinite(record.loss) ? "loss"
                      : record.gradNorm && !std::isfinite(*record.gradNorm)
                          ? "norm of the gradients"
                          : nullptr;
   if (!what)
     return Status();
-  std::string saved = savedStep_ ? "; the last checkpoint is that of step " +
-                                       std::to_string(*savedStep_)
-                                 : "; no checkpoint was written";
-  return Status(
-      ExitCode::Diverged,
-      "the " + std::string(what) + " of step " + std::to_string(record.step) +
-          " is not finite: training has diverged" + saved + "; " + advice());
+  return diverged("the " + std::string(what) + " of step " +
+                  std::to_string(record.step) + " is not finite");
 }
 
 Status TrainingRun::runTraced() {
@@ -158,14 +177,21 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
          " has no targets, because the loss mask excludes all of them: its "
          "loss and its gradients are 0");
   }
-  train_->writeUpdate(record.rate, record.step - progress_.optimizerStart,
-                      options_.gradClip);
+  bool scales = train_->scalesGradients();
+  if (scales)
+    record.lossScale = progress_.lossScale->scale;
+  train_->writeUpdate(record.rate, progress_.appliedUpdates() + 1,
+                      options_.gradClip, record.lossScale.value_or(1));
   Status status = compute(train_->program());
   if (!status.ok())
     return status;
   record.loss = train_->loss();
   if (train_->hasGradNorm())
     record.gradNorm = train_->gradNorm();
+  if (scales) {
+    record.skipped = !std::isfinite(*record.gradNorm);
+    progress_.lossScale->advance(!record.skipped, options_.lossScale);
+  }
   if (std::optional<CopyCounts> copies = engine_.copies(train_->program()))
     record.copyWaitMilliseconds = copies->waitSeconds * 1e3;
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -186,13 +212,27 @@ Status TrainingRun::trainStep() {
   if (!record.ok())
     return record.status();
   if (!options_.dumpGradients.empty() && first)
-    if (Status status = dumpGradients(); !status.ok())
+    if (Status status = dumpGradients(record->lossScale.value_or(1));
+        !status.ok())
       missing("--dump-gradients", status);
   records_.step(*record);
   return checkFinite(*record);
 }
 
-Status TrainingRun::dumpGradients() {
+/// Divides elements of `type` by `scale`. Returns them as f32.
+static std::vector<float> unscaled(ElementType type, const char *data,
+                                   int64_t count, double scale) {
+  std::vector<float> values(static_cast<size_t>(count));
+  convertElements(type, data, ElementType::F32, values.data(), count);
+  for (float &value : values)
+    value = float(value / scale);
+  return values;
+}
+
+/// Writes the gradients of the last step, divided by `scale`. If the scale is
+/// not 1, they are written as f32, because they may underflow in the type in
+/// which they are stored.
+Status TrainingRun::dumpGradients(double scale) {
   const Description &description = engine_.description();
   const ProgramInfo &info = description.programs[train_->program()];
   std::vector<TensorDeclaration> tensors;
@@ -208,7 +248,8 @@ Status TrainingRun::dumpGradients() {
         break;
       }
     }
-    tensors.push_back({name, output.type, output.shape});
+    tensors.push_back(
+        {name, scale == 1 ? output.type : ElementType::F32, output.shape});
     outputs.push_back(i);
   }
   Result<SafeTensorsWriter> writer =
@@ -216,9 +257,15 @@ Status TrainingRun::dumpGradients() {
   if (!writer.ok())
     return writer.status();
   for (size_t i : outputs) {
+    const ValueInfo &output = info.outputs[i];
     Status status =
         engine_.readGradient(train_->program(), i, [&](const char *data) {
-          return writer->write(data, uint64_t(info.outputs[i].bytes()));
+          if (scale == 1)
+            return writer->write(data, uint64_t(output.bytes()));
+          std::vector<float> values =
+              unscaled(output.type, data, output.elements(), scale);
+          return writer->write(reinterpret_cast<const char *>(values.data()),
+                               uint64_t(values.size() * sizeof(float)));
         });
     if (!status.ok())
       return status;

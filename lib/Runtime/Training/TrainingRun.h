@@ -74,6 +74,7 @@ public:
   void moveTo(const Progress &progress) { progress_ = progress; }
 
   /// Fails if the loss or the gradient norm of a step is not finite.
+  Status diverged(const std::string &reason) const;
   Status checkFinite(const StepRecord &record) const;
 
 private:
@@ -81,7 +82,7 @@ private:
   Status validate();
   Status save();
   Status checkStatesFinite() const;
-  Status dumpGradients();
+  Status dumpGradients(double scale);
   Status runTraced();
   /// Records that the output file of `flag` could not be written.
   void missing(const char *flag, const Status &status);

@@ -76,6 +76,7 @@ Json trajectoryJson(const Trajectory &trajectory) {
   Json json = {{"steps", trajectory.choices.totalSteps},
                {"schedule", scheduleJson(trajectory.choices.schedule)},
                {"grad_clip", trajectory.choices.gradClip},
+               {"loss_scale", trajectory.choices.lossScale.print()},
                {"sequences_per_update", built.sequencesPerUpdate},
                {"sequence_length", built.sequenceLength},
                {"lora", built.lora},
@@ -130,6 +131,14 @@ static RunChoices readChoices(const Node &root) {
   Node schedule = root.at("schedule");
   choices.schedule = readSchedule(schedule);
   choices.gradClip = readRate(root.at("grad_clip"));
+  // Checkpoints of earlier formats lack this member.
+  if (std::optional<Node> scale = root.find("loss_scale")) {
+    Result<LossScaleOptions> parsed = LossScaleOptions::parse(scale->text());
+    if (parsed.ok())
+      choices.lossScale = *parsed;
+    else if (!root.failed())
+      scale->fail(parsed.status().message());
+  }
   if (root.failed())
     return choices;
   Status status = checkRates(choices.schedule, choices.gradClip,

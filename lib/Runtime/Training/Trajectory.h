@@ -20,6 +20,7 @@
 
 #include "kiln/Runtime/Engine/Description.h"
 #include "kiln/Runtime/Files/TokenFile.h"
+#include "kiln/Runtime/Training/LossScale.h"
 #include "kiln/Runtime/Training/Schedule.h"
 #include "kiln/Support/Status.h"
 
@@ -35,6 +36,7 @@ struct RunChoices {
   int64_t totalSteps = 0;
   ScheduleOptions schedule;
   double gradClip = 0; ///< Maximum gradient norm; 0: no clipping.
+  LossScaleOptions lossScale;
 };
 
 /// Properties that are fixed at compile time.

@@ -61,9 +61,8 @@ int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {
   return maxThreads *
-         llvm::alignTo(tileScratchBytes(shape, elementBytes(operand),
-                                        isNarrowFloat(operand),
-                                        isNarrowFloat(result)),
+         llvm::alignTo(tileScratchBytes(shape, elementTypeOf(operand),
+                                        elementTypeOf(result)),
                        getAlignment(rt::SlotClass::Workspace));
 }
 

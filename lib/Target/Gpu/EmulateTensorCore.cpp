@@ -90,22 +90,24 @@ std::optional<std::string> TensorCoreEmulation::multiply(Operation *op,
                                                          Call call) {
   auto mma = cast<NVVM::MmaOp>(op);
   auto shape = mma.getShape();
-  auto isBFloat16 = [](std::optional<NVVM::MMATypes> type) {
-    return type == NVVM::MMATypes::bf16;
+  bool isHalf = mma.getMultiplicandAPtxType() == NVVM::MMATypes::f16;
+  auto hasType = [&](std::optional<NVVM::MMATypes> type) {
+    return type == (isHalf ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16);
   };
   if (shape.getM() != 16 || shape.getN() != 8 || shape.getK() != 16 ||
-      !isBFloat16(mma.getMultiplicandAPtxType()) ||
-      !isBFloat16(mma.getMultiplicandBPtxType()) ||
+      !hasType(mma.getMultiplicandAPtxType()) ||
+      !hasType(mma.getMultiplicandBPtxType()) ||
       mma.getLayoutA() != NVVM::MMALayout::row ||
       mma.getLayoutB() != NVVM::MMALayout::col)
-    return "must multiply a 16 x 16 by a 16 x 8 bf16 matrix";
+    return "must multiply a 16 x 16 by a 16 x 8 matrix of bf16 or f16";
   OpBuilder b(op);
   Location loc = op->getLoc();
   int32_t index = 0;
   for (Value operand : mma->getOperands())
     LLVM::StoreOp::create(b, loc, operand, word(b, loc, index++));
   call(b, loc, "kiln_emu_multiply_matrices", {},
-       {word(b, loc, 0), word(b, loc, kFactorWords)});
+       {word(b, loc, 0), word(b, loc, kFactorWords),
+        constantOf(b, loc, b.getI32Type(), isHalf)});
   replaceByWords(op, kFactorWords);
   return std::nullopt;
 }

@@ -310,7 +310,8 @@ void FlashForward::finish(const State &state) {
 
 bool suitsTensorCores(const AttentionShape &shape) {
   constexpr int64_t most = 128;
-  return shape.elementType.isBF16() && shape.headDim <= most &&
+  bool isHalf = shape.elementType.isBF16() || shape.elementType.isF16();
+  return isHalf && shape.headDim <= most &&
          shape.headDim % FlashTiles::kGroupRows == 0;
 }
 

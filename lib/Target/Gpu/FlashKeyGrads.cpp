@@ -163,8 +163,8 @@ void FlashBackward::sumTile(Value o, Value dout) {
     Value xWords = loadWide(k, tiles.bytesAt(x, 2 * i), k.i32(), width / 2);
     Value yWords = loadWide(k, tiles.bytesAt(y, 2 * i), k.i32(), width / 2);
     for (int64_t word : llvm::seq(width / 2)) {
-      auto a = unpackWord(k, wideElement(k, xWords, word));
-      auto b = unpackWord(k, wideElement(k, yWords, word));
+      auto a = unpackWord(k, shape.elementType, wideElement(k, xWords, word));
+      auto b = unpackWord(k, shape.elementType, wideElement(k, yWords, word));
       for (int64_t j : {0, 1})
         sum = k.fma(a[j], b[j], sum);
     }

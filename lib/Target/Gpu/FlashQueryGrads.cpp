@@ -46,7 +46,8 @@ FlashBackward::Values FlashBackward::ownSums(const OwnRows &dout,
   int64_t perGroup = own.words.size() / sizes.queryGroups;
   for (auto [i, x, y] : llvm::enumerate(own.words, dout.words)) {
     Value &sum = sums[int64_t(i) / perGroup * 2 + i % 2];
-    auto a = unpackWord(k, x), b = unpackWord(k, y);
+    auto a = unpackWord(k, shape.elementType, x),
+         b = unpackWord(k, shape.elementType, y);
     for (int64_t j : {0, 1})
       sum = k.fma(a[j], b[j], sum);
   }

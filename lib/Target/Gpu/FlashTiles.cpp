@@ -75,8 +75,8 @@ FlashTiles::HeadRows FlashTiles::rows(unsigned arg, int64_t stride,
   Value row = times(currentSequence, shape.length);
   Value offset = k.add(times(row, stride), times(ofHead, shape.headDim));
   int64_t width =
-      accessWidth(bf16(), alignments[arg], {stride, shape.headDim}, kVector);
-  return {k.element(k.arg(arg), bf16(), offset), stride, width};
+      accessWidth(stored(), alignments[arg], {stride, shape.headDim}, kVector);
+  return {k.element(k.arg(arg), stored(), offset), stride, width};
 }
 
 Value FlashTiles::bytesAt(Value pointer, Value offset) const {
@@ -116,20 +116,21 @@ OwnRows FlashTiles::loadOwn(const HeadRows &from, Value first, int64_t groups) {
   setNumbers(renewedThread());
   for (int64_t row : llvm::seq(2 * groups)) {
     Value index = existing(ownRow(first, row, groups));
-    Value address = k.element(
-        from.first, bf16(), k.add(times(index, from.stride), times(t, kPair)));
+    Value address =
+        k.element(from.first, stored(),
+                  k.add(times(index, from.stride), times(t, kPair)));
     for (int64_t step : llvm::seq(steps))
       for (int64_t half : {0, 1}) {
         Value place =
-            k.element(address, bf16(), step * kGroupRows + half * kColumns);
+            k.element(address, stored(), step * kGroupRows + half * kColumns);
         Value &word =
             own.words[(row / 2 * steps + step) * 4 + half * 2 + row % 2];
         if (from.width >= kPair) {
           word = k.load(place, k.i32());
           continue;
         }
-        Value pair[] = {k.load(place, bf16()),
-                        k.load(k.element(place, bf16(), 1), bf16())};
+        Value pair[] = {k.load(place, stored()),
+                        k.load(k.element(place, stored(), 1), stored())};
         word = k.bitcast(wideOf(k, pair), k.i32());
       }
   }
@@ -145,18 +146,19 @@ void FlashTiles::storeOwn(WarpSums sums, const Values &factors,
     Value index = ownRow(first, row, sums.groups);
     auto store = [&] {
       Value address = k.element(
-          to.first, bf16(), k.add(times(index, to.stride), times(t, kPair)));
+          to.first, stored(), k.add(times(index, to.stride), times(t, kPair)));
       for (int64_t tile : llvm::seq(sums.tiles)) {
-        Value word = packWord(k, k.mul(sums.at(row, tile, 0), factors[row]),
-                              k.mul(sums.at(row, tile, 1), factors[row]));
-        Value place = k.element(address, bf16(), tile * kColumns);
+        Value word =
+            packWord(k, stored(), k.mul(sums.at(row, tile, 0), factors[row]),
+                     k.mul(sums.at(row, tile, 1), factors[row]));
+        Value place = k.element(address, stored(), tile * kColumns);
         if (to.width >= kPair) {
           k.store(word, place);
           continue;
         }
-        Value pair = k.bitcast(word, wideType(bf16(), kPair));
+        Value pair = k.bitcast(word, wideType(stored(), kPair));
         for (int64_t i : llvm::seq(kPair))
-          k.store(wideElement(k, pair, i), k.element(place, bf16(), i));
+          k.store(wideElement(k, pair, i), k.element(place, stored(), i));
       }
     };
     if (shape.length % (sums.groups * kWarps * kGroupRows))
@@ -191,10 +193,10 @@ void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
   // Compute the uniform part of the address separately from the part that
   // depends on the thread.
   Value sourceRow = k.add(first, row);
-  Value tile = k.element(from.first, bf16(), times(first, from.stride));
+  Value tile = k.element(from.first, stored(), times(first, from.stride));
   Value source =
-      k.element(tile, bf16(), k.add(times(row, from.stride), column));
-  Value place = k.element(to, bf16(), k.add(times(row, pitch()), column));
+      k.element(tile, stored(), k.add(times(row, from.stride), column));
+  Value place = k.element(to, stored(), k.add(times(row, pitch()), column));
   bool isWhole = shape.length % count == 0;
   Value length = k.i64Constant(shape.length);
   auto copyRow = [&](int64_t row) {
@@ -202,9 +204,9 @@ void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
     if (!isWhole)
       exists = k.less(plus(sourceRow, row), length);
     for (int64_t i = 0; i < perRow; i += across) {
-      Value target = k.element(place, bf16(), row * pitch() + i * from.width);
+      Value target = k.element(place, stored(), row * pitch() + i * from.width);
       Value address =
-          k.element(source, bf16(), row * from.stride + i * from.width);
+          k.element(source, stored(), row * from.stride + i * from.width);
       if (from.width >= kPair) {
         Value present;
         if (exists)
@@ -213,8 +215,8 @@ void FlashTiles::fetch(const HeadRows &from, Value first, int64_t count,
         copyAsync(k, target, address, bytes, present);
         continue;
       }
-      Value x = exists ? loadWideIf(k, exists, address, bf16(), 1)
-                       : k.load(address, bf16());
+      Value x = exists ? loadWideIf(k, exists, address, stored(), 1)
+                       : k.load(address, stored());
       k.store(x, target);
     }
   };
@@ -287,7 +289,8 @@ WarpSums FlashTiles::scores(const OwnRows &own, Value rows, int64_t count) {
         for (int64_t half : {0, 1}) {
           int64_t column = row / kColumns + half;
           sums.set(group, column,
-                   multiplyAdd(k, a, ArrayRef(words).slice(2 * half, 2),
+                   multiplyAdd(k, stored(), a,
+                               ArrayRef(words).slice(2 * half, 2),
                                sums.get(group, column)));
         }
       }
@@ -303,9 +306,10 @@ void FlashTiles::addMatmul(WarpSums &sums, const WarpSums &weights,
     for (int64_t group : llvm::seq(weights.groups)) {
       FourValues left = weights.get(group, row / kColumns);
       FourValues right = weights.get(group, row / kColumns + 1);
-      own.push_back(
-          {packWord(k, left[0], left[1]), packWord(k, left[2], left[3]),
-           packWord(k, right[0], right[1]), packWord(k, right[2], right[3])});
+      own.push_back({packWord(k, stored(), left[0], left[1]),
+                     packWord(k, stored(), left[2], left[3]),
+                     packWord(k, stored(), right[0], right[1]),
+                     packWord(k, stored(), right[2], right[3])});
     }
     for (int64_t column = 0; column < sums.tiles; column += 2) {
       int64_t place = row * pitch() + column * kColumns;
@@ -313,7 +317,7 @@ void FlashTiles::addMatmul(WarpSums &sums, const WarpSums &weights,
       for (int64_t group : llvm::seq(weights.groups))
         for (int64_t half : {0, 1})
           sums.set(group, column + half,
-                   multiplyAdd(k, own[group],
+                   multiplyAdd(k, stored(), own[group],
                                ArrayRef(words).slice(2 * half, 2),
                                sums.get(group, column + half)));
     }

@@ -213,7 +213,7 @@ private:
   /// simplify. Values derived from the result are recomputed instead of kept in
   /// registers.
   Value renewedThread();
-  mlir::Type bf16() const { return k.b.getBF16Type(); }
+  mlir::Type stored() const { return shape.elementType; }
 
   GpuBuilder &k;
   const AttentionShape &shape;

@@ -29,13 +29,21 @@ FourValues split(GpuBuilder &k, Value four) {
 
 } // namespace
 
-FourValues multiplyAdd(GpuBuilder &k, ArrayRef<Value> a, ArrayRef<Value> b,
-                       const FourValues &sums) {
-  constexpr auto bf16 = NVVM::MMATypes::bf16;
+FourValues multiplyAdd(GpuBuilder &k, Type element, ArrayRef<Value> a,
+                       ArrayRef<Value> b, const FourValues &sums) {
+  auto type = element.isF16() ? NVVM::MMATypes::f16 : NVVM::MMATypes::bf16;
+  // The operands are words of bf16, or vectors of two f16.
+  auto operandsOf = [&](ArrayRef<Value> words) {
+    SmallVector<Value> operands(words);
+    if (element.isF16())
+      for (Value &word : operands)
+        word = k.bitcast(word, VectorType::get({2}, element));
+    return operands;
+  };
   return split(k, NVVM::MmaOp::create(
-                      k.b, fourOf(k.f32()), a, b, sums,
+                      k.b, fourOf(k.f32()), operandsOf(a), operandsOf(b), sums,
                       /*shape=*/{16, 8, 16}, std::nullopt, std::nullopt,
-                      std::array{bf16, bf16},
+                      std::array{type, type},
                       std::array{NVVM::MMALayout::row, NVVM::MMALayout::col}));
 }
 
@@ -73,15 +81,19 @@ Value larger(GpuBuilder &k, Value x, Value y) {
   return arith::MaxNumFOp::create(k.b, x, y);
 }
 
-Value packWord(GpuBuilder &k, Value low, Value high) {
+Value packWord(GpuBuilder &k, Type element, Value low, Value high) {
   auto pair = VectorType::get({2}, k.f32());
   Value both = vector::FromElementsOp::create(k.b, pair, ValueRange{low, high});
-  return k.bitcast(
-      arith::TruncFOp::create(k.b, pair.clone(k.b.getBF16Type()), both),
-      k.i32());
+  return k.bitcast(arith::TruncFOp::create(k.b, pair.clone(element), both),
+                   k.i32());
 }
 
-std::array<Value, 2> unpackWord(GpuBuilder &k, Value word) {
+std::array<Value, 2> unpackWord(GpuBuilder &k, Type element, Value word) {
+  if (element.isF16()) {
+    Value pair = k.bitcast(word, VectorType::get({2}, element));
+    return {k.widen(vector::ExtractOp::create(k.b, pair, 0)),
+            k.widen(vector::ExtractOp::create(k.b, pair, 1))};
+  }
   // The bits of a bf16 are the upper half of the bits of the equal f32.
   Value high = k.bitAnd(word, k.constantI(int32_t(0xffff0000), k.i32()));
   return {k.bitcast(k.shiftLeft(word, 16), k.f32()), k.bitcast(high, k.f32())};

@@ -34,8 +34,10 @@ namespace kiln::gpu {
 
 using FourValues = std::array<mlir::Value, 4>;
 
-/// Returns sums + a b.
-FourValues multiplyAdd(GpuBuilder &k, llvm::ArrayRef<mlir::Value> a,
+/// Returns sums + a b. The words of a and b have elements of type `element`,
+/// bf16 or f16.
+FourValues multiplyAdd(GpuBuilder &k, mlir::Type element,
+                       llvm::ArrayRef<mlir::Value> a,
                        llvm::ArrayRef<mlir::Value> b, const FourValues &sums);
 
 /// Loads four matrices of 8 x 8 elements from shared memory. In lane l, `row`
@@ -59,10 +61,12 @@ mlir::Value exp2(GpuBuilder &k, mlir::Value x);
 /// Returns the maximum; if one operand is NaN, returns the other.
 mlir::Value larger(GpuBuilder &k, mlir::Value x, mlir::Value y);
 
-/// Rounds two f32 values to bf16 and packs them into a word.
-mlir::Value packWord(GpuBuilder &k, mlir::Value low, mlir::Value high);
-/// Returns the elements of a word as f32.
-std::array<mlir::Value, 2> unpackWord(GpuBuilder &k, mlir::Value word);
+/// Rounds two f32 values to `element`, bf16 or f16, and packs them into a word.
+mlir::Value packWord(GpuBuilder &k, mlir::Type element, mlir::Value low,
+                     mlir::Value high);
+/// Returns the elements of a word, of type `element`, as f32.
+std::array<mlir::Value, 2> unpackWord(GpuBuilder &k, mlir::Type element,
+                                      mlir::Value word);
 
 } // namespace kiln::gpu
 

@@ -21,7 +21,7 @@ MEANING = {
     "update": [(name,) for name in LEARNING_RATES],
     **{
         name: [(), (name,)]
-        for name in ("bf16", "narrow states", "micro-batches", "lora", "few-bit", "rmm", "dropout", "clipping")
+        for name in ("16 bit", "narrow states", "micro-batches", "lora", "few-bit", "rmm", "dropout", "clipping")
     },
     "precision": ["fp32", "fp64"],
 }
@@ -114,7 +114,7 @@ def covering_programs(seed, more):
     return [
         Program(
             frozenset(names(row)),
-            "fp32" if {"bf16", "narrow states"} & set(names(row)) else row["precision"],
+            "fp32" if {"16 bit", "narrow states"} & set(names(row)) else row["precision"],
             next(policies) if "recompute" in names(row) else "full",
         )
         for row in rows

@@ -12,7 +12,7 @@ reordering  the same program without it, within rounding
 lossy       nothing: its gradients are estimates. Adding exact techniques does not change
             the bits of a lossy program
 program     nothing: other optimizers, dropout, clipping and adapters train differently,
-            and bf16 and narrow states round differently
+            and 16 bits and narrow states round differently
 
 A program without its exact techniques is its *meaning*; programs with the same meaning have
 the same bits. Meanings are compared with the reference interpreter."""
@@ -54,15 +54,16 @@ ALL = [
         "recompute", "activations", "optimizer", "parameters",
     ),
     technique("unfused", "exact", "`--fuse=off`"),
-    technique("bf16", "program", "`--precision=bf16`"),
+    technique("16 bit", "program", "`--precision=bf16`; with adam and momentum, `--precision=fp16`"),
     technique(
         "narrow states", "program",
-        "`--states=gradients:bf16,moments:bf16/f32`; one moment: `moments:bf16`; sgd: `gradients:bf16`",
+        "`--states=gradients:bf16,moments:bf16/f32`; one moment: `moments:bf16`; sgd: `gradients:bf16`; "
+        "in 16 bits with adam and momentum, `fp16-adam`, and with nesterov, `bf16-adam`",
     ),
     technique("micro-batches", "reordering", "`--microbatches=4`"),
     technique(
         "lora", "program",
-        "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`; with bf16 also `--quantize-weights=nf4`",
+        "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`; in 16 bits also `--quantize-weights=nf4`",
     ),
     technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
     technique("rmm", "lossy", "`--lossy=rmm:0.5`"),
@@ -114,14 +115,14 @@ class Program:
 
     @property
     def precision(self):
-        if "narrow states" in self.techniques and "bf16" not in self.techniques:
-            return "fp32"
-        return "bf16" if "bf16" in self.techniques else self.full_precision
+        if "16 bit" in self.techniques:
+            return "fp16" if self.optimizer in ("adam", "momentum") else "bf16"
+        return "fp32" if "narrow states" in self.techniques else self.full_precision
 
     @property
     def rounding(self):
-        """The precision whose rounding the results have."""
-        return "bf16" if "narrow states" in self.techniques else self.precision
+        """The precision whose rounding the results have, or a coarser one."""
+        return "bf16" if {"16 bit", "narrow states"} & self.techniques else self.precision
 
     @property
     def optimizer(self):
@@ -147,9 +148,13 @@ class Program:
         flags += ["--dropout=0.1"] if has("dropout") else []
         moments = {"sgd": "", "momentum": ",moments:bf16", "nesterov": ",moments:bf16"}
         narrow = "gradients:bf16" + moments.get(self.optimizer, ",moments:bf16/f32")
+        if self.precision == "fp16":
+            narrow = "fp16-adam"
+        elif self.precision == "bf16" and self.optimizer == "nesterov":
+            narrow = "bf16-adam"
         flags += [f"--states={narrow}"] if has("narrow states") else []
         flags += ["--lora=r=4,alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
-        flags += ["--quantize-weights=nf4"] if has("lora") and has("bf16") else []
+        flags += ["--quantize-weights=nf4"] if has("lora") and has("16 bit") else []
         flags += ["--microbatches=4"] if has("micro-batches") else []
         flags += ["--fuse=off"] if has("unfused") else []
         flags += [f"--recompute={self.policy}"] if has("recompute") else []
@@ -167,4 +172,6 @@ class Program:
         rates = LORA_RATES if "lora" in self.techniques else LEARNING_RATES
         rate = rates[self.optimizer] if rate is None else rate
         flags = ["--seed=5", f"--steps={steps}", f"--lr={rate}"]
+        # A smaller scale than by default, so that few of the steps are skipped.
+        flags += ["--loss-scale=4096"] if self.precision == "fp16" else []
         return flags + (["--grad-clip=0.5"] if "clipping" in self.techniques else [])

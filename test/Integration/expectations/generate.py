@@ -11,7 +11,7 @@
 
 Writes two kinds of files to the folder of this file. cases/CASE.json contains flags,
 per-step loss, gradient norm and learning rate, evaluation losses, digests of the final
-weights and, for cases with bf16, the error of PyTorch's own mixed precision.
+weights and, for cases with mixed precision, the errors of PyTorch's own.
 gradients/MODEL.json contains digests of the gradients of the first step, before clipping.
 Weights and tokens come from make_weights.py. Batches are read as in kiln: sequence j of step
 s is sequence s * batch + j of the file, modulo the number of whole sequences in it.
@@ -34,7 +34,9 @@ MODELS = HERE.parent / "models"
 BATCH, LENGTH, STEPS, VALIDATION_BATCHES = 4, 40, 20, 2
 GRADIENT_SAMPLES, WEIGHT_SAMPLES = 64, 16
 # Allowed error of small gradients, relative to the norm of all gradients.
-BF16_FLOOR = 1e-3
+# The scale of gradients in fp16, with which none of them overflows.
+LOSS_SCALE = 1024.0
+MIXED_FLOOR = 1e-3
 
 
 @dataclasses.dataclass
@@ -51,12 +53,12 @@ class Case:
     clip: float = 1.0  # 0: the norm is reported, but nothing is scaled; -1: --clip=off.
     microbatches: tuple = (1,)  # All of these must give the same results.
     compare_weights: bool = True
-    bf16: bool = False  # Tests also run the case in mixed precision.
+    mixed: bool = False  # Tests also run the case in mixed precision.
     lora: str = ""  # Options of adapters in kiln's format; PEFT computes the case.
 
 
 CASES = {
-    "gpt2-adamw": Case("gpt2-awkward", microbatches=(1, 2, 4), bf16=True),
+    "gpt2-adamw": Case("gpt2-awkward", microbatches=(1, 2, 4), mixed=True),
     "gpt2-adamw-defaults": Case("gpt2-awkward", optimizer="adamw", compare_weights=False),
     "gpt2-clip-small": Case("gpt2-awkward", clip=0.1, microbatches=(1, 2)),
     "gpt2-clip-zero": Case("gpt2-awkward", clip=0.0),
@@ -71,21 +73,21 @@ CASES = {
     "gpt2-nesterov": Case(
         "gpt2-awkward", optimizer="nesterov:momentum=0.9,weight_decay=0.01", lr=0.02
     ),
-    "gpt2-erf-inner": Case("gpt2-erf-inner", bf16=True),
-    "llama-gqa": Case("llama-gqa", microbatches=(1, 2, 4), bf16=True),
+    "gpt2-erf-inner": Case("gpt2-erf-inner", mixed=True),
+    "llama-gqa": Case("llama-gqa", microbatches=(1, 2, 4), mixed=True),
     "llama-gqa-cosine": Case(
         "llama-gqa", lr=3e-3, schedule="cosine", warmup=5, min_lr=3e-4, clip=0.5
     ),
     "llama-gqa-sgd": Case("llama-gqa", optimizer="sgd", lr=0.1),
-    "llama-tied-bias": Case("llama-tied-bias", microbatches=(1, 2), bf16=True),
-    "llama-rope3": Case("llama-rope3", bf16=True),
+    "llama-tied-bias": Case("llama-tied-bias", microbatches=(1, 2), mixed=True),
+    "llama-rope3": Case("llama-rope3", mixed=True),
     "gpt2-lora": Case("gpt2-awkward", lora="r=4,alpha=6,targets=c_attn:c_proj", microbatches=(1, 2)),
     "llama-lora": Case(
         "llama-gqa", lora="r=3,alpha=5,targets=q_proj:k_proj:v_proj:o_proj:gate_proj:up_proj:down_proj"
     ),
     "llama-rslora": Case("llama-tied-bias", lora="r=4,alpha=6,targets=q_proj:v_proj,rslora=on"),
     "llama-padding": Case("llama-padding", microbatches=(1, 4)),
-    "llama-padding-tied": Case("llama-padding-tied", microbatches=(1, 2), bf16=True),
+    "llama-padding-tied": Case("llama-padding-tied", microbatches=(1, 2), mixed=True),
 }
 
 
@@ -207,8 +209,9 @@ def digests(tensors, samples):
     }
 
 
-def train(case, mixed=False):
-    """Runs a case in f64, or with PyTorch's autocast to bf16 and weights in f32.
+def train(case, low=None):
+    """Runs a case in f64, or with PyTorch's autocast to the type `low`, weights in f32 and, if
+    `low` is float16, scaled gradients.
 
     Returns its expectation and the gradients of the first step.
     """
@@ -216,11 +219,12 @@ def train(case, mixed=False):
     if case.lora:
         weights, loss_of = load_peft(case, config)
     else:
-        weights = load(config, torch.float32 if mixed else torch.float64)
+        weights = load(config, torch.float32 if low else torch.float64)
         loss_of = functools.partial(reference.loss, config, weights)
     train_tokens = make_weights.train_tokens(config)
     validation_tokens = make_weights.validation_tokens(config)
     optimizer = make_optimizer(case, weights)
+    scaler = torch.amp.GradScaler("cpu", init_scale=LOSS_SCALE, enabled=low == torch.float16)
     steps, gradients = [], {}
     first_evaluation = evaluate(loss_of, validation_tokens)
     for step in range(STEPS):
@@ -228,9 +232,10 @@ def train(case, mixed=False):
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.zero_grad()
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
+        with torch.autocast("cpu", dtype=low or torch.bfloat16, enabled=low is not None):
             loss = loss_of(*batch_of(train_tokens, step))
-        loss.backward()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
         norm = math.sqrt(
             sum(w.grad.double().square().sum().item() for w in weights.values())
         )
@@ -241,7 +246,10 @@ def train(case, mixed=False):
         if case.clip > 0 and scale < 1:
             for w in weights.values():
                 w.grad.mul_(scale)
-        optimizer.step()
+        scaler.step(optimizer)
+        scaler.update()
+        if scaler.is_enabled() and scaler.get_scale() != LOSS_SCALE:
+            raise SystemExit(f"generate.py: the gradients of step {step} overflowed")
     return {
         "steps": steps,
         "evaluation": {
@@ -252,9 +260,9 @@ def train(case, mixed=False):
     }, gradients
 
 
-def own_error(case, result, gradients):
+def own_error(case, low, result, gradients):
     """Returns the error of PyTorch's mixed precision, as defined by compare.py."""
-    mixed, mixed_gradients = train(case, mixed=True)
+    mixed, mixed_gradients = train(case, low)
 
     def worst(key):
         pairs = zip(mixed["steps"], result["steps"])
@@ -263,14 +271,14 @@ def own_error(case, result, gradients):
     total = math.sqrt(sum(g.square().sum().item() for g in gradients.values()))
     errors = [
         (mixed_gradients[name].double() - g).norm().item()
-        / (g.norm().item() + BF16_FLOOR * total)
+        / (g.norm().item() + MIXED_FLOOR * total)
         for name, g in gradients.items()
     ]
     return {
         "loss": worst("loss"),
         "gradient": max(errors),
         "grad_norm": worst("grad_norm"),
-        "floor": BF16_FLOOR,
+        "floor": MIXED_FLOOR,
     }
 
 
@@ -329,8 +337,10 @@ def main(names):
         gradients_of = name if case.lora else case.model
         if case.lora:
             expectation |= {"lora": case.lora, "gradients": gradients_of}
-        if case.bf16:
-            expectation["pytorch_bf16_error"] = own_error(case, result, gradients)
+        if case.mixed:
+            for name_of, low in (("bf16", torch.bfloat16), ("fp16", torch.float16)):
+                error = own_error(case, low, result, gradients)
+                expectation[f"pytorch_{name_of}_error"] = error
         if case.compare_weights:
             expectation["weights"] = digests(weights, WEIGHT_SAMPLES)
         dump(HERE / "cases" / f"{name}.json", expectation)

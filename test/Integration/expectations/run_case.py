@@ -7,7 +7,7 @@
 # ===-----------------------------------------------------------------------=== #
 """Compiles a case's model, trains it, and compares with the expectation.
 
-    run_case.py CASE --kilnc=PATH [--precision=fp32|fp64|bf16]... [--work=DIR]
+    run_case.py CASE --kilnc=PATH [--precision=fp32|fp64|bf16|fp16]... [--work=DIR]
                 [--interpreter=PATH] [--compile-flag=F]... [--run-flag=F]...
                 [--tolerance=--loss-rtol=X]...
 
@@ -32,11 +32,12 @@ import make_weights
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-# Tolerances of each precision; compare.py defines their meaning. Those of bf16 are twice the
-# error of PyTorch's own mixed precision. For bf16, weights are not compared, because an
+# Tolerances of each precision; compare.py defines their meaning. Those of bf16 and fp16 are
+# multiples of the error of PyTorch's own mixed precision. Weights are not compared then, because an
 # optimizer that divides by the magnitude of a gradient amplifies uncertainty about its sign.
 TOLERANCES = {
     "bf16": None,
+    "fp16": None,
     "fp32": [],
     "fp64": [
         "--loss-rtol=1e-10",
@@ -69,9 +70,9 @@ def trainer(case, arguments, work, microbatches, precision):
 
 
 def tolerances(case, precision):
-    if precision != "bf16":
+    if TOLERANCES[precision] is not None:
         return TOLERANCES[precision]
-    error = case["pytorch_bf16_error"]
+    error = case[f"pytorch_{precision}_error"]
     return [
         f"--loss-rtol={2 * error['loss']}",
         f"--gradient-rtol={2 * max(error['gradient'], error['grad_norm'])}",
@@ -98,6 +99,8 @@ def run_once(case, name, arguments, work, microbatches, precision):
     else:
         command += [f"--init={inputs / 'model.safetensors'}"]
     command += case["run_flags"]
+    if precision == "fp16":
+        command.append("--loss-scale=1024")  # As in generate.py.
     command += [f"--{flag}={work / file}" for flag, file in outputs.items()]
     if run(command + arguments.run_flag):
         return 1
@@ -106,7 +109,7 @@ def run_once(case, name, arguments, work, microbatches, precision):
             str(HERE / "cases" / f"{name}.json"),
             f"--log={work / outputs['log']}",
             f"--gradients={work / outputs['dump-gradients']}",
-            *([f"--weights={work / outputs['save']}"] if precision != "bf16" else []),
+            *([f"--weights={work / outputs['save']}"] if TOLERANCES[precision] is not None else []),
             *tolerances(case, precision),
             *arguments.tolerance,
         ]

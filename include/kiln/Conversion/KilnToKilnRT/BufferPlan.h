@@ -162,8 +162,10 @@ llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
 llvm::FailureOr<std::vector<ProgramPlan>> planPrograms(mlir::ModuleOp module,
                                                        int64_t maxThreads);
 
-/// Returns the slot class for a state.
-rt::SlotClass slotClassOf(StateOp state);
+/// Returns the slot classes of the states of a module. The optimizer states
+/// include master copies: parameters that have a mirror in a narrower type.
+llvm::SmallVector<rt::SlotClass>
+slotClassesOf(llvm::ArrayRef<StateOp> states);
 
 /// Returns a readable name of an op: the name of its location, followed by the
 /// name of the op or, for a dispatch, the names of the ops in its body.

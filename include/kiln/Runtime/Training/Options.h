@@ -14,6 +14,7 @@
 #ifndef KILN_RUNTIME_TRAINING_OPTIONS_H
 #define KILN_RUNTIME_TRAINING_OPTIONS_H
 
+#include "kiln/Runtime/Training/LossScale.h"
 #include "kiln/Runtime/Training/Schedule.h"
 #include "kiln/Support/Status.h"
 
@@ -69,6 +70,7 @@ struct Options {
   ScheduleOptions schedule;
   double gradClip = 1.0;
   bool gradClipGiven = false;
+  LossScaleOptions lossScale;
 
   // Checkpoints.
   std::string save;

@@ -32,8 +32,9 @@ static LogicalResult verifyVendorGemm(GemmOpInterface op) {
     return failure();
   auto typeA = tensorTypeOf(op.getLeft()), typeB = tensorTypeOf(op.getRight());
   if (typeA.getElementType().isF64()) // C2
-    return op->emitOpError("'a' has element type f64, expected bf16 or f32, "
-                           "for which the vendor library has epilogues");
+    return op->emitOpError(
+        "'a' has element type f64, expected at most 32 bits, "
+        "for which the vendor library has epilogues");
   if (typeA.getElementType() != typeB.getElementType())
     return op->emitOpError("'b' has element type ")
            << typeB.getElementType() << ", expected " << typeA.getElementType();

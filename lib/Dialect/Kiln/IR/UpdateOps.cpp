@@ -7,6 +7,8 @@
 
 #include "UpdateOps.h"
 
+#include "kiln/Support/ElementConversion.h"
+
 using namespace mlir;
 using namespace kiln;
 
@@ -18,7 +20,8 @@ RowSpace kiln::rowSpaceOfUpdate(Operation *op) {
 
 LogicalResult kiln::verifyUpdate(Operation *op) {
   Value parameter = op->getOperand(0);
-  unsigned states = op->getNumResults();
+  auto update = cast<UpdateOpInterface>(op);
+  unsigned states = update.getNumUpdated();
   ElementType computed = computeType(elementTypeOf(parameter.getType()));
   auto check = [&](StringRef what, unsigned i, Value value) -> LogicalResult {
     auto type = tensorTypeOf(value), wanted = tensorTypeOf(parameter);
@@ -45,7 +48,17 @@ LogicalResult kiln::verifyUpdate(Operation *op) {
              << ", expected the type of operand " << i << ", "
              << op->getOperand(i).getType();
   }
-  return success();
+  Value copy = update.getCopy();
+  if (!copy)
+    return success();
+  if (failed(check("result", states, copy)))
+    return failure();
+  if (elementBytes(tensorTypeOf(copy)) < elementBytes(tensorTypeOf(parameter)))
+    return success();
+  return op->emitOpError("result ") << states << " is " << copy.getType()
+                                    << ", expected elements that are narrower "
+                                       "than those of the parameter, "
+                                    << parameter.getType();
 }
 
 NodeId kiln::decayedGradient(RowBuilder &rows, NodeId factor, NodeId g,
@@ -75,8 +88,21 @@ LogicalResult kiln::setUpdated(RowBuilder &rows, UpdateOpInterface update,
       result = rows.select(skips, old, value);
     }
     rows.set(update->getResult(i), result);
+    if (i == 0 && update.getCopy())
+      rows.set(update.getCopy(), result);
   }
   return success();
+}
+
+void kiln::setCopy(UpdateOpInterface update,
+                   MutableArrayRef<HostTensor> results) {
+  if (!update.getCopy())
+    return;
+  // The stored parameter is rounded to its type first.
+  ElementType type = elementTypeOf(update.getParameter().getType());
+  for (auto [copy, value] :
+       llvm::zip_equal(results.back().reals, results.front().reals))
+    copy = support::roundTo(type, value);
 }
 
 bool kiln::keepIfSkipped(UpdateOpInterface update,
@@ -88,7 +114,8 @@ bool kiln::keepIfSkipped(UpdateOpInterface update,
   unsigned last = update->getNumOperands() - 1;
   if (operands[last]->integers[0] != 0)
     return false;
-  for (auto [result, operand] : llvm::zip(results, operands))
-    result.reals = operand->reals;
+  for (unsigned i = 0; i < update.getNumUpdated(); ++i)
+    results[i].reals = operands[i]->reals;
+  setCopy(update, results);
   return true;
 }

@@ -23,6 +23,11 @@ RowBuilder::NodeId decayedGradient(RowBuilder &rows, RowBuilder::NodeId factor,
 llvm::LogicalResult setUpdated(RowBuilder &rows, UpdateOpInterface update,
                                llvm::ArrayRef<RowBuilder::NodeId> values);
 
+/// Sets the copy of the new parameter, if the update has one, from the other
+/// results.
+void setCopy(UpdateOpInterface update,
+             llvm::MutableArrayRef<HostTensor> results);
+
 /// If the step is skipped, copies the old parameter and states to the results
 /// and returns true. Otherwise returns false.
 bool keepIfSkipped(UpdateOpInterface update,

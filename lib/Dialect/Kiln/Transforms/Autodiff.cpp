@@ -47,8 +47,8 @@ private:
 /// Differentiates one program in place.
 class Differentiator {
 public:
-  Differentiator(ProgramOp program, SymbolTable &symbols)
-      : program(program), symbols(symbols),
+  Differentiator(ProgramOp program, SymbolTable &symbols, bool scaleGradients)
+      : program(program), symbols(symbols), scaleGradients(scaleGradients),
         builder(program.getContext(), &layer) {}
 
   LogicalResult run();
@@ -60,9 +60,11 @@ private:
   /// if there are none.
   Value gradientOf(Value value);
   LogicalResult returnGradients();
+  Value gradientScale(RankedTensorType loss);
 
   ProgramOp program;
   SymbolTable &symbols;
+  bool scaleGradients;
   ForwardListener layer;
   OpBuilder builder;
   DenseSet<Value> active;
@@ -265,6 +267,20 @@ LogicalResult Differentiator::returnGradients() {
   return success();
 }
 
+/// Adds the input `gradient_scale`. Returns its value in the type of the loss.
+Value Differentiator::gradientScale(RankedTensorType loss) {
+  auto scalar = RankedTensorType::get({}, builder.getF64Type());
+  auto name = stringifyInputRole(InputRole::GradientScale);
+  auto attrs = builder.getDictionaryAttr(
+      builder.getNamedAttr("kiln.name", builder.getStringAttr(name)));
+  unsigned index = program.getNumArguments();
+  (void)program.insertArgument(index, scalar, attrs, program.getLoc());
+  Value scale = program.getArgument(index);
+  return loss == scalar ? scale
+                        : CastOp::create(builder, program.getLoc(), loss, scale)
+                              .getResult();
+}
+
 LogicalResult Differentiator::run() {
   ReturnOp ret = program.getReturn();
   if (ret.getValues().size() != 1 ||
@@ -282,9 +298,10 @@ LogicalResult Differentiator::run() {
   OpBuilder phase(ret);
   layer.setEnd(PhaseOp::create(phase, program.getLoc()));
   Value loss = ret.getValues().front();
-  Value one =
-      ConstantOp::create(builder, loss.getLoc(), tensorTypeOf(loss), 1.0);
-  contributions[loss].push_back(one);
+  contributions[loss].push_back(
+      scaleGradients ? gradientScale(tensorTypeOf(loss))
+                     : Value(ConstantOp::create(builder, loss.getLoc(),
+                                                tensorTypeOf(loss), 1.0)));
   for (Operation *op : llvm::reverse(forward))
     if (failed(differentiate(op)))
       return failure();
@@ -321,7 +338,7 @@ struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
     auto train = cast<ProgramOp>(builder.clone(**forward));
     nameByKind(train, ProgramKind::Train, symbols);
     if (failed(splitLoss(train, microbatches)) ||
-        failed(Differentiator(train, symbols).run()))
+        failed(Differentiator(train, symbols, scaleGradients).run()))
       return signalPassFailure();
     if (microbatches > 1)
       train->setAttr(kMicrobatchesAttr,

@@ -47,7 +47,8 @@ public:
 private:
   LogicalResult wrapMicrobatches();
   Value addInput(StringRef name, RankedTensorType type);
-  Value clipFactor();
+  Value clipFactor(Value gradientScale);
+  LogicalResult checkWrites();
   StateOp addMoment(StateOp parameter, unsigned slot);
   Value readState(StateOp state, Location loc);
   void update(Gradient &gradient, Value factor);
@@ -65,6 +66,9 @@ private:
   bool keepGradients;
   OpBuilder builder;
   Value loss, norm, lr, step;
+  /// 0 if no state must change, because a gradient is not finite; null if all
+  /// steps are applied.
+  Value apply;
   SmallVector<Gradient> gradients;
 };
 
@@ -170,8 +174,9 @@ LogicalResult StepBuilder::wrapMicrobatches() {
 
 /// Computes the clip factor from the sums of squares of all rows of the
 /// gradients. The sums of each gradient are computed directly after the
-/// gradient, and are concatenated in state order.
-Value StepBuilder::clipFactor() {
+/// gradient, and are concatenated in state order. `gradientScale` is null if
+/// the gradients are not scaled.
+Value StepBuilder::clipFactor(Value gradientScale) {
   SmallVector<Value> squares;
   int64_t count = 0;
   auto f64 = builder.getF64Type();
@@ -189,9 +194,16 @@ Value StepBuilder::clipFactor() {
   auto scalar = RankedTensorType::get({}, f64);
   Value joined = ConcatOp::create(
       builder, loc, RankedTensorType::get({count}, f64), squares, 0);
-  auto factor = ClipFactorOp::create(builder, loc, TypeRange{scalar, scalar},
-                                     joined, addInput("clip", scalar));
+  Value limit = clip
+                    ? addInput("clip", scalar)
+                    : ConstantOp::create(builder, loc, scalar, 0.0).getResult();
+  SmallVector<Type> results = {scalar, scalar};
+  if (gradientScale)
+    results.push_back(RankedTensorType::get({}, builder.getI64Type()));
+  auto factor =
+      ClipFactorOp::create(builder, loc, results, joined, limit, gradientScale);
   norm = factor.getNorm();
+  apply = factor.getIsFinite();
   return factor.getFactor();
 }
 
@@ -259,6 +271,7 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   values.factor = factor;
   values.rate = lr;
   values.step = step;
+  values.apply = apply;
   values.weightDecay = optimizer.decayAll || tensorTypeOf(p).getRank() >= 2
                            ? optimizer.get("weight_decay")
                            : 0.0;
@@ -296,6 +309,19 @@ void StepBuilder::dropUnusedInputs() {
       (void)program.eraseArgument(i);
 }
 
+/// Checks that a step can be skipped: only updates write states.
+LogicalResult StepBuilder::checkWrites() {
+  auto writes = program.getBlock().getOps<WriteOp>();
+  if (writes.empty())
+    return success();
+  WriteOp write = *writes.begin();
+  return write.emitOpError("writes ")
+         << write.getStateAttr()
+         << " in the forward pass, so a step whose gradients overflow cannot "
+            "be "
+            "skipped; use a precision without gradient scaling, such as bf16";
+}
+
 LogicalResult StepBuilder::run() {
   ReturnOp ret = program.getReturn();
   if (ret.getNumOperands() == 0)
@@ -331,8 +357,11 @@ LogicalResult StepBuilder::run() {
   builder.setInsertionPoint(ret);
   Value factor;
   auto scalar = RankedTensorType::get({}, builder.getF64Type());
-  if (clip) {
-    factor = clipFactor();
+  Value gradientScale = program.getInput(InputRole::GradientScale);
+  if (gradientScale && failed(checkWrites()))
+    return failure();
+  if (clip || gradientScale) {
+    factor = clipFactor(gradientScale);
   } else {
     factor = ConstantOp::create(builder, program.getLoc(), scalar, 1.0);
     factor.getDefiningOp()->moveBefore(&program.getBlock(),
@@ -344,7 +373,7 @@ LogicalResult StepBuilder::run() {
 
   for (Gradient &gradient : gradients) {
     builder.setInsertionPoint(ret);
-    if (!clip && microbatches == 1)
+    if (!norm && microbatches == 1)
       placeUpdateEarly(builder, gradient.value,
                        readState(gradient.state, gradient.state.getLoc()));
     update(gradient, factor);

@@ -69,6 +69,11 @@ struct Expansion {
                                          gradient ? logits.getType() : Type(),
                                          logits, targets, scale);
   }
+  /// Returns the factor of the gradient of each row.
+  Value gradientFactor(Value scale, Value cotangent) {
+    return cotangent ? MulOp::create(builder, loc, scale, cotangent).getResult()
+                     : scale;
+  }
   Value total(Value rows, Value scale) {
     return ScaledTotalOp::create(builder, loc, scale.getType(), rows, scale);
   }
@@ -86,11 +91,21 @@ static int64_t chooseRows(int64_t rows, int64_t vocabulary,
   return (rows + chunks - 1) / chunks;
 }
 
+/// Returns the cotangent of an op that computes a loss and its gradients, or
+/// null if it is one.
+static Value cotangentOf(Operation *op) {
+  if (auto loss = dyn_cast<CrossEntropyGradOp>(op))
+    return loss.getCotangent();
+  auto loss = dyn_cast<LinearCrossEntropyGradOp>(op);
+  return loss ? loss.getCotangent() : Value();
+}
+
 static void expandCrossEntropy(Operation *op, bool gradient) {
   Expansion e(op);
   Value logits = op->getOperand(0), scale = op->getOperand(2);
+  Value factor = e.gradientFactor(scale, cotangentOf(op));
   auto rows =
-      e.rowLosses(logits, e.flatTargets(op->getOperand(1)), scale, gradient);
+      e.rowLosses(logits, e.flatTargets(op->getOperand(1)), factor, gradient);
   op->getResult(0).replaceAllUsesWith(e.total(rows.getRowLoss(), scale));
   if (gradient)
     op->getResult(1).replaceAllUsesWith(rows.getDlogits());
@@ -104,6 +119,7 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
         scale = op->getOperand(3);
   Value targets = e.flatTargets(op->getOperand(2));
   int64_t rows = tensorTypeOf(hidden).getDimSize(0);
+  Value factor = e.gradientFactor(scale, cotangentOf(op));
   SmallVector<Value> losses, hiddenGradients;
   Value weightGradient;
   for (int64_t begin = 0; begin < rows; begin += rowsPerChunk) {
@@ -112,7 +128,7 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
     Value logits =
         MatmulOp::create(e.builder, e.loc, part, weight, false, true);
     auto chunk =
-        e.rowLosses(logits, e.rowsOf(targets, begin, count), scale, gradient);
+        e.rowLosses(logits, e.rowsOf(targets, begin, count), factor, gradient);
     losses.push_back(chunk.getRowLoss());
     if (!gradient)
       continue;

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NarrowReads.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
-#include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Support/ElementConversion.h"
 
@@ -24,50 +24,13 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Makes a lookup in a table that has become narrow return narrow rows, and
-/// converts these. Returns false if no lookup can read the type of the table.
-static bool narrowLookup(EmbeddingOp lookup) {
-  Type element = lookup.getTable().getType().getElementType();
-  if (!isComputedReal(element))
-    return false;
-  RankedTensorType type = tensorTypeOf(lookup.getY());
-  if (type.getElementType() == element)
-    return true;
-  lookup.getY().setType(type.clone(element));
-  OpBuilder builder(lookup->getContext());
-  builder.setInsertionPointAfter(lookup);
-  auto cast = CastOp::create(builder, lookup.getLoc(), type, lookup.getY());
-  copyLayer(lookup, cast);
-  lookup.getY().replaceAllUsesExcept(cast, cast);
-  return true;
-}
-
 /// Changes the type that a read of a frozen parameter returns.
 static void narrow(ReadOp read, RankedTensorType type) {
-  RankedTensorType wide = tensorTypeOf(read.getY());
-  Value value = read.getY();
-  OpBuilder builder(read->getContext());
-  builder.setInsertionPointAfter(read);
-  auto widened = CastOp::create(builder, read.getLoc(), wide, value);
-  value.setType(type);
-  for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
-    Operation *user = use.getOwner();
-    if (user == widened)
-      continue;
-    if (auto cast = dyn_cast<CastOp>(user)) {
-      if (cast.getType() == type) {
-        cast.replaceAllUsesWith(value);
-        cast.erase();
-      }
-      continue;
-    }
-    if (auto lookup = dyn_cast<EmbeddingOp>(user);
-        lookup && narrowLookup(lookup))
-      continue;
-    use.set(widened);
-  }
-  if (widened.use_empty())
-    widened.erase();
+  OpBuilder builder(read);
+  auto narrowed =
+      ReadOp::create(builder, read.getLoc(), type, read.getState());
+  replaceByNarrow(read.getY(), narrowed.getY());
+  read.erase();
 }
 
 namespace {

@@ -59,6 +59,7 @@ private:
   void moveUpdates();
   void orderDeviceUpdates();
   void sendBack();
+  void writeMirror(const StateUpdate &update, StateOp mirror, Value value);
   void addMirrors();
   bool needsHost(OpOperand &use);
   void assignReads();
@@ -70,7 +71,7 @@ private:
   /// Updates that run on the host, and updates on the device of states that are
   /// stored on the host, both in program order.
   std::vector<StateUpdate> updates, deviceUpdates;
-  /// Parameters that have a mirror on the device.
+  /// Parameters that the host updates and that have a mirror on the device.
   llvm::DenseSet<StringAttr> mirrored;
   llvm::DenseSet<StringAttr> movedStates;
   llvm::SmallPtrSet<Operation *, 16> updatesOnHost;
@@ -88,17 +89,19 @@ bool StateOffloader::moveStates() {
   if (residencies.empty())
     return false;
   for (StateUpdate &update : findUpdates(module, train)) {
-    StringAttr name = update.parameter.getSymNameAttr();
-    auto found = residencies.find(name);
+    StateOp used = update.getUsed();
+    auto found = residencies.find(used.getSymNameAttr());
     bool moves = found != residencies.end();
     bool onHost = moves && found->second != Residency::Host;
-    if (moves)
-      moveToHost(update.parameter);
-    if (moves && found->second == Residency::Mirrored)
-      mirrored.insert(name);
-    for (StateOp moment : update.moments)
-      if (onHost || residencies.contains(moment.getSymNameAttr())) {
-        moveToHost(moment);
+    bool hasMirror = moves && found->second == Residency::Mirrored;
+    // A working copy that stays on the device is the mirror of its parameter.
+    if (moves && !(hasMirror && update.copy))
+      moveToHost(used);
+    if (hasMirror)
+      mirrored.insert(update.parameter.getSymNameAttr());
+    for (StateOp state : update.getUpdateStates())
+      if (onHost || residencies.contains(state.getSymNameAttr())) {
+        moveToHost(state);
         moves = true;
       }
     if (onHost)
@@ -364,14 +367,49 @@ void StateOffloader::sendBack() {
   }
 }
 
-/// Adds a state on the device for each `mirrored` parameter, its mirror, and
-/// replaces the reads of the parameter by reads of the mirror.
+/// Returns the write of `state` by an update.
+static WriteOp writeOf(const StateUpdate &update, StateOp state) {
+  for (Operation *user : update.op->getUsers())
+    if (auto write = dyn_cast<WriteOp>(user);
+        write && write.getState() == state.getSymName())
+      return write;
+  llvm_unreachable("an update writes its working copy");
+}
+
+/// Copies the new value of a mirror to the device and writes it.
+void StateOffloader::writeMirror(const StateUpdate &update, StateOp mirror,
+                                 Value value) {
+  StringAttr name = mirror.getSymNameAttr();
+  Location loc = mirror.getLoc();
+  Operation *last = lastReader(name);
+  // Copies of one direction are executed in order. A copy that waits for an
+  // update on the host must not delay those for updates on the device.
+  if (deviceUpdates.empty())
+    builder.setInsertionPointAfter(
+        last && update.op->isBeforeInBlock(last) ? last : update.op);
+  else
+    builder.setInsertionPoint(train.getReturn());
+  auto copy = CopyInOp::create(builder, loc, mirror.getType(), value);
+  builder.setInsertionPoint(train.getReturn());
+  WriteOp::create(builder, loc, name, waitFor(copy));
+}
+
+/// Adds a state on the device for each `mirrored` parameter without a working
+/// copy, its mirror, and replaces the reads of the parameter by reads of the
+/// mirror.
 void StateOffloader::addMirrors() {
   SymbolTable symbols(module);
   for (StateUpdate &update : updates) {
     StateOp parameter = update.parameter;
     if (!mirrored.contains(parameter.getSymNameAttr()))
       continue;
+    if (update.copy) {
+      WriteOp write = writeOf(update, update.copy);
+      Value value = write.getValue();
+      write.erase();
+      writeMirror(update, update.copy, value);
+      continue;
+    }
     Location loc = parameter.getLoc();
     builder.setInsertionPointAfter(parameter);
     auto mirror = StateOp::create(
@@ -402,27 +440,18 @@ void StateOffloader::addMirrors() {
         if (read.getResult().use_empty())
           read.erase();
       }
-    Operation *last = lastReader(name);
-    Value value = update.write.getValue();
-    // Copies of one direction are executed in order. A copy that waits for an
-    // update on the host must not delay those for updates on the device.
-    if (deviceUpdates.empty())
-      builder.setInsertionPointAfter(
-          last && update.op->isBeforeInBlock(last) ? last : update.op);
-    else
-      builder.setInsertionPoint(train.getReturn());
-    auto copy = CopyInOp::create(builder, loc, mirror.getType(), value);
-    builder.setInsertionPoint(train.getReturn());
-    WriteOp::create(builder, loc, name, waitFor(copy));
+    writeMirror(update, mirror, update.write.getValue());
   }
 }
 
 /// Returns true if a use requires the value on the host: the user is an update
-/// on the host or a write of a state on the host.
+/// on the host, a write of a state on the host, or a write of a working copy,
+/// which writeMirror() replaces.
 bool StateOffloader::needsHost(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto write = dyn_cast<WriteOp>(user))
-    return movedStates.contains(write.getStateAttr().getAttr());
+    return movedStates.contains(write.getStateAttr().getAttr()) ||
+           updatesOnHost.contains(write.getValue().getDefiningOp());
   return updatesOnHost.contains(user);
 }
 

@@ -28,7 +28,7 @@ static UpdateOpInterface buildAdam(OpBuilder &builder, Location loc,
        s = v.states[1].getType();
   return AdamOp::create(
       builder, loc, TypeRange{p, m, s}, v.parameter, v.states[0], v.states[1],
-      v.gradient, v.factor, v.rate, v.step, /*apply=*/Value(),
+      v.gradient, v.factor, v.rate, v.step, v.apply,
       real(spec.get("beta1")), real(spec.get("beta2")), real(spec.get("eps")),
       real(v.weightDecay), unitIf(builder, spec.rule->name == "adamw"));
 }
@@ -39,7 +39,7 @@ static UpdateOpInterface buildMomentum(OpBuilder &builder, Location loc,
   return MomentumOp::create(
       builder, loc, TypeRange{v.parameter.getType(), v.states[0].getType()},
       v.parameter, v.states[0], v.gradient, v.factor, v.rate,
-      /*apply=*/Value(), builder.getF64FloatAttr(spec.get("momentum")),
+      v.apply, builder.getF64FloatAttr(spec.get("momentum")),
       builder.getF64FloatAttr(v.weightDecay),
       unitIf(builder, spec.rule->name == "nesterov"));
 }
@@ -48,7 +48,7 @@ static UpdateOpInterface buildSgd(OpBuilder &builder, Location loc,
                                   const OptimizerSpec &,
                                   const UpdateValues &v) {
   return SgdOp::create(builder, loc, v.parameter.getType(), v.parameter,
-                       v.gradient, v.factor, v.rate, /*apply=*/Value(),
+                       v.gradient, v.factor, v.rate, v.apply,
                        builder.getF64FloatAttr(v.weightDecay));
 }
 
@@ -58,7 +58,7 @@ static UpdateOpInterface buildLion(OpBuilder &builder, Location loc,
   return LionOp::create(
       builder, loc, TypeRange{v.parameter.getType(), v.states[0].getType()},
       v.parameter, v.states[0], v.gradient, v.factor, v.rate,
-      /*apply=*/Value(), builder.getF64FloatAttr(spec.get("beta1")),
+      v.apply, builder.getF64FloatAttr(spec.get("beta1")),
       builder.getF64FloatAttr(spec.get("beta2")),
       builder.getF64FloatAttr(v.weightDecay));
 }

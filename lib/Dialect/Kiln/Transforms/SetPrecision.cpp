@@ -7,7 +7,7 @@
 //
 // Visits the ops of a program once, in order, so that the types of an op's
 // operands are final when the op is visited. Later passes (autodiff,
-// evaluation) see ordinary ops on bf16 tensors and casts.
+// evaluation) see ordinary ops on narrow tensors and casts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ namespace {
 /// Assigns element types to the values of a program.
 class Autocast {
 public:
-  explicit Autocast(ProgramOp program)
-      : program(program), low(BFloat16Type::get(program.getContext())),
+  Autocast(ProgramOp program, ElementType low)
+      : program(program), low(irTypeOf(low, program.getContext())),
         full(Float32Type::get(program.getContext())) {}
   void run();
 
@@ -196,15 +196,16 @@ struct SetPrecisionPass : kiln::impl::SetPrecisionBase<SetPrecisionPass> {
   void runOnOperation() override {
     if (precision == "fp32")
       return;
-    if (precision != "bf16") {
+    std::optional<ElementType> low = support::lowPrecisionNamed(precision);
+    if (!low) {
       getOperation().emitError("precision is '")
-          << precision << "', expected fp32 or bf16";
+          << precision << "', expected fp32, bf16 or fp16";
       return signalPassFailure();
     }
     FailureOr<ProgramOp> forward = findForward(getOperation());
     if (failed(forward))
       return signalPassFailure();
-    Autocast(*forward).run();
+    Autocast(*forward, *low).run();
   }
 };
 

@@ -31,16 +31,19 @@ static bool isUpdateOf(OpResult result, FlatSymbolRefAttr state) {
 std::vector<StateUpdate> kiln::findUpdates(ModuleOp module, ProgramOp train) {
   SymbolTable symbols(module);
   llvm::DenseMap<StringRef, SmallVector<StateOp, 2>> moments;
+  llvm::DenseMap<StringRef, StateOp> copies;
   for (StateOp state : module.getOps<StateOp>())
     if (state.getRole() == Role::Optimizer)
       moments[*state.getOf()].push_back(state);
+    else if (state.getRole() == Role::Mirror)
+      copies[*state.getOf()] = state;
   std::vector<StateUpdate> updates;
   for (WriteOp write : train.getBlock().getOps<WriteOp>()) {
     auto state = symbols.lookup<StateOp>(write.getState());
     auto result = dyn_cast<OpResult>(write.getValue());
     if (state.isTrainable() && result &&
         isUpdateOf(result, write.getStateAttr()))
-      updates.push_back({state, write, result.getOwner(), {}});
+      updates.push_back({state, write, result.getOwner(), {}, {}});
   }
   for (StateUpdate &update : updates) {
     llvm::DenseSet<StringAttr> written;
@@ -50,11 +53,21 @@ std::vector<StateUpdate> kiln::findUpdates(ModuleOp module, ProgramOp train) {
     for (StateOp moment : moments.lookup(update.parameter.getSymName()))
       if (written.contains(moment.getSymNameAttr()))
         update.moments.push_back(moment);
+    StateOp copy = copies.lookup(update.parameter.getSymName());
+    if (copy && written.contains(copy.getSymNameAttr()))
+      update.copy = copy;
   }
   llvm::sort(updates, [](const StateUpdate &a, const StateUpdate &b) {
     return a.op->isBeforeInBlock(b.op);
   });
   return updates;
+}
+
+SmallVector<StateOp, 3> StateUpdate::getUpdateStates() const {
+  SmallVector<StateOp, 3> states(moments.begin(), moments.end());
+  if (copy)
+    states.push_back(parameter);
+  return states;
 }
 
 bool kiln::updatesComeLast(ProgramOp train, ArrayRef<StateUpdate> updates) {
@@ -120,17 +133,17 @@ void kiln::assignResidency(ModuleOp module, ProgramOp train,
   ShareSelector optimizer(shares.optimizer), moments(shares.moments),
       parameters(shares.parameters);
   for (StateUpdate &update : findUpdates(module, train)) {
-    int64_t bytes = bytesOf(update.parameter.getType());
+    int64_t bytes = bytesOf(update.getUsed().getType());
     bool onHost = optimizer.select(bytes);
     bool hasNoMirror = parameters.select(bytes);
     if (onHost)
-      setResidency(update.parameter, hasNoMirror ? Residency::UpdatedOnHost
+      setResidency(update.getUsed(), hasNoMirror ? Residency::UpdatedOnHost
                                                  : Residency::Mirrored);
     else if (hasNoMirror)
-      setResidency(update.parameter, Residency::Host);
+      setResidency(update.getUsed(), Residency::Host);
     if (moments.select(bytes, /*isSelectable=*/!onHost))
-      for (StateOp moment : update.moments)
-        setResidency(moment, Residency::Host);
+      for (StateOp state : update.getUpdateStates())
+        setResidency(state, Residency::Host);
   }
   for (StateOp weight : readOnlyWeights(module))
     if (parameters.select(bytesOf(weight.getType())))

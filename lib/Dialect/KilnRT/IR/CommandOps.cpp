@@ -271,10 +271,10 @@ static LogicalResult verifyKernel(GemmOp op) {
            << op.getKernelAttr() << ", expected \"blas\" or \"avx512\"";
   Type element = op.getElement();
   if (op.getGemmKernel() != GemmKernel::Avx512 ||
-      ((element.isF32() || element.isBF16()) && !op.getLibrary())) // C6
+      (!element.isF64() && !op.getLibrary())) // C6
     return success();
-  return op.emitOpError("has the kernel \"avx512\", which multiplies f32 or "
-                        "bf16 and has no library epilogue");
+  return op.emitOpError("has the kernel \"avx512\", which multiplies f32, "
+                        "f16 or bf16 and has no library epilogue");
 }
 
 static LogicalResult verifyLibrary(GemmOp op) {
@@ -292,7 +292,7 @@ static LogicalResult verifyLibrary(GemmOp op) {
       op.getEpilogue() || op.getElement().isF64()) // C4
     return op.emitOpError("has a library epilogue, so it must have a batch of "
                           "1, overwrite its result, have no kernel as an "
-                          "epilogue, and have operands of bf16 or f32");
+                          "epilogue, and have operands of at most 32 bits");
   if (usesGelu(library) && op.getElement() != op.getResultElement()) // C4
     return op.emitOpError(
         "applies gelu to a result whose element type is wider than that of the "

@@ -2,7 +2,7 @@
 // RUN: kiln-opt %s --kiln-set-precision=precision=fp32 -split-input-file | FileCheck %s --check-prefix=FP32
 // RUN: not kiln-opt %s --kiln-set-precision=precision=int8 -split-input-file 2>&1 | FileCheck %s --check-prefix=BAD
 
-// BAD: error: precision is 'int8', expected fp32 or bf16
+// BAD: error: precision is 'int8', expected fp32, bf16 or fp16
 // FP32-NOT: bf16
 
 kiln.state @table : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

@@ -129,7 +129,7 @@ KERNEL(multiply) {
   auto place = [&](int64_t i) { return (g + i / 2 * 8) * 8 + 2 * t + i % 2; };
   for (int64_t i = 0; i < 4; ++i)
     sums[i] = load<float>(args[0], place(i));
-  kiln_emu_multiply_matrices(words, sums);
+  kiln_emu_multiply_matrices(words, sums, /*isHalf=*/0);
   for (int64_t i = 0; i < 4; ++i)
     store(args[0], place(i), sums[i]);
 }
@@ -238,7 +238,7 @@ KERNEL(laneMissesMma) {
   uint32_t words[6] = {};
   float sums[4] = {};
   if (threadId() != 40)
-    kiln_emu_multiply_matrices(words, sums);
+    kiln_emu_multiply_matrices(words, sums, /*isHalf=*/0);
 }
 KERNEL(laneMissesLoad) {
   numberShared();
@@ -260,7 +260,7 @@ KERNEL(laneShuffles) {
   if (threadId() == 43)
     kiln_emu_shuffle_xor(0, 1);
   else
-    kiln_emu_multiply_matrices(words, sums);
+    kiln_emu_multiply_matrices(words, sums, /*isHalf=*/0);
 }
 KERNEL(loadsUnwritten) {
   uint32_t words[4];

@@ -1,4 +1,4 @@
-//===- LowPrecisionGemmTest.cpp - GEMMs of bf16 on a CPU ------------------===//
+//===- LowPrecisionGemmTest.cpp - GEMMs of bf16 and f16 on a CPU ----------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,66 +35,10 @@ namespace {
 
 uint16_t bfloat(float value) { return doubleToBfloat(double(value)); }
 
-TEST(NarrowRowsTest, WidensEveryValue) {
-  constexpr int64_t columns = 1 << 16;
-  std::vector<uint16_t> all(columns);
-  for (int64_t i = 0; i < columns; ++i)
-    all[size_t(i)] = uint16_t(i);
-  std::vector<float> wide(columns);
-  // Use rows of odd length at an odd offset.
-  const char *from = reinterpret_cast<const char *>(all.data());
-  wide[0] = bfloatToFloat(0);
-  widenRows(from + 2, 257, 255, 257, wide.data() + 1, 257);
-  for (int64_t i = 0; i < columns; ++i) {
-    float expected = bfloatToFloat(uint16_t(i));
-    ASSERT_EQ(std::memcmp(&wide[size_t(i)], &expected, 4), 0) << i;
-  }
-}
-
-TEST(NarrowRowsTest, RoundsToNearestEven) {
-  std::vector<float> values = {0.0f,
-                               -0.0f,
-                               1.0f,
-                               1.00390625f, // A tie, rounded to even.
-                               1.01171875f,
-                               std::nextafter(1.00390625f, 2.0f),
-                               std::nextafter(1.01171875f, 1.0f),
-                               std::numeric_limits<float>::infinity(),
-                               -std::numeric_limits<float>::infinity(),
-                               std::numeric_limits<float>::max(),
-                               -std::numeric_limits<float>::max(),
-                               std::numeric_limits<float>::min(),
-                               std::numeric_limits<float>::denorm_min()};
-  std::mt19937 generator(1);
-  while (values.size() < 10'000) {
-    uint32_t bits = generator();
-    float value;
-    std::memcpy(&value, &bits, sizeof(value));
-    if (!std::isnan(value))
-      values.push_back(value);
-  }
-  // The first count is a multiple of 8, and the second is not.
-  for (size_t count : {values.size() / 8 * 8, size_t(13)}) {
-    std::vector<uint16_t> narrow(count);
-    narrowRows(values.data(), int64_t(count), 1, int64_t(count),
-               reinterpret_cast<char *>(narrow.data()), int64_t(count));
-    for (size_t i = 0; i < count; ++i)
-      ASSERT_EQ(narrow[i], bfloat(values[i])) << values[i];
-  }
-}
-
-TEST(NarrowRowsTest, KeepsWhatIsNotANumber) {
-  // NaNs whose bits, if rounded like those of a number, would carry into the
-  // sign.
-  uint32_t bits[9] = {0x7fffffff, 0xffffffff, 0x7f800001,
-                      0xff800001, 0x7fc00000, 0x7fffffff,
-                      0xffffffff, 0x7f800001, 0xff800001};
-  float values[9];
-  std::memcpy(values, bits, sizeof(values));
-  uint16_t narrow[9];
-  narrowRows(values, 9, 1, 9, reinterpret_cast<char *>(narrow), 9);
-  for (uint16_t value : narrow)
-    EXPECT_TRUE(std::isnan(bfloatToFloat(value))) << value;
+/// Writes element `index` of an array of `type`.
+void put(ElementType type, char *data, int64_t index, float value) {
+  convertElements(ElementType::F32, &value, type, data + bytesOf(type, index),
+                  1);
 }
 
 //===----------------------------------------------------------------------===//
@@ -112,8 +56,8 @@ struct Method {
   ElementType type, resultType;
 };
 
-/// A GEMM in an arena: a and b of bf16 or f32, c of bf16 or f32, and a
-/// workspace.
+/// A GEMM in an arena: a and b of bf16, f16 or f32, c of their type or f32, and
+/// a workspace.
 class Product {
 public:
   Product(const Shape &shape, bool transA, bool transB, Method method,
@@ -180,12 +124,7 @@ Product::Product(const Shape &shape, bool transA, bool transB, Method method,
   auto fill = [&](const GemmOperand &operand, ElementType type) {
     char *data = arena.data() + operand.ref.offset;
     for (int64_t i = 0; i < operand.batchStride * shape.batch; ++i) {
-      float value = float(int(generator() % 15) - 7);
-      uint16_t narrow = bfloat(value);
-      if (type == ElementType::BF16)
-        std::memcpy(data + 2 * i, &narrow, 2);
-      else
-        std::memcpy(data + 4 * i, &value, 4);
+      put(type, data, i, float(int(generator() % 15) - 7));
     }
   };
   fill(command.a, command.type);
@@ -205,13 +144,8 @@ float Product::get(const GemmOperand &operand, ElementType type, int64_t entry,
     std::swap(row, column);
   int64_t i = entry * operand.batchStride + row * operand.ld + column;
   const char *data = arena.data() + operand.ref.offset;
-  if (type == ElementType::BF16) {
-    uint16_t bits;
-    std::memcpy(&bits, data + 2 * i, 2);
-    return bfloatToFloat(bits);
-  }
   float value;
-  std::memcpy(&value, data + 4 * i, 4);
+  convertElements(type, data + bytesOf(type, i), ElementType::F32, &value, 1);
   return value;
 }
 
@@ -247,11 +181,7 @@ void check(const Shape &shape, bool transA, bool transB, Method method,
         const GemmOperand &c = product.command.c;
         int64_t place = entry * c.batchStride + row * c.ld + column;
         char *data = expected.arena.data() + c.ref.offset;
-        uint16_t narrow = bfloat(sum);
-        if (method.resultType == ElementType::BF16)
-          std::memcpy(data + 2 * place, &narrow, 2);
-        else
-          std::memcpy(data + 4 * place, &sum, 4);
+        put(method.resultType, data, place, sum);
       }
   std::vector<char> wanted = results(product, expected.arena);
   for (int threads = 1; threads <= maxThreads; ++threads)
@@ -263,13 +193,14 @@ void check(const Shape &shape, bool transA, bool transB, Method method,
 /// Returns the methods to test on this processor. CommandTableTest tests the
 /// remaining one, f32 operands with GemmKernel::Blas.
 std::vector<Method> methods() {
-  constexpr ElementType bf16 = ElementType::BF16, f32 = ElementType::F32;
-  std::vector<Method> list = {{GemmKernel::Blas, bf16, bf16},
-                              {GemmKernel::Blas, bf16, f32}};
-  if (hasAvx512Gemm(bf16)) {
-    list.push_back({GemmKernel::Avx512, bf16, bf16});
-    list.push_back({GemmKernel::Avx512, bf16, f32});
-  }
+  constexpr ElementType f32 = ElementType::F32;
+  std::vector<Method> list;
+  for (ElementType narrow : {ElementType::BF16, ElementType::F16})
+    for (GemmKernel kernel : {GemmKernel::Blas, GemmKernel::Avx512})
+      if (kernel == GemmKernel::Blas || hasAvx512Gemm(narrow)) {
+        list.push_back({kernel, narrow, narrow});
+        list.push_back({kernel, narrow, f32});
+      }
   if (hasAvx512Gemm(f32))
     list.push_back({GemmKernel::Avx512, f32, f32});
   return list;
@@ -351,7 +282,8 @@ TEST(LowPrecisionGemmTest, RoundsOnce) {
 }
 
 TEST(LowPrecisionGemmTest, GridsDoNotChangeTheBitsOfPackedGemms) {
-  for (ElementType type : {ElementType::F32, ElementType::BF16}) {
+  for (ElementType type :
+       {ElementType::F32, ElementType::F16, ElementType::BF16}) {
     if (!hasAvx512Gemm(type))
       GTEST_SKIP() << "this processor has no AVX-512";
     auto compute = [&](int64_t gridM, int64_t gridN) {
@@ -364,13 +296,8 @@ TEST(LowPrecisionGemmTest, GridsDoNotChangeTheBitsOfPackedGemms) {
       for (const GemmOperand *operand :
            {&product.command.a, &product.command.b})
         for (int64_t i = 0; i < operand->batchStride; ++i) {
-          float value = normal(generator);
-          uint16_t narrow = bfloat(value);
-          char *data = product.arena.data() + operand->ref.offset;
-          if (type == ElementType::BF16)
-            std::memcpy(data + 2 * i, &narrow, 2);
-          else
-            std::memcpy(data + 4 * i, &value, 4);
+          put(type, product.arena.data() + operand->ref.offset, i,
+              normal(generator));
         }
       Product after = product;
       after.arena = product.run(3);
@@ -401,9 +328,11 @@ TEST(GemmMemoryTest, BlocksFitTheScratchOfAnyTile) {
         EXPECT_GE(narrowGemmBytes({extent, 16, 16, 1, tiles, 1}, false),
                   4 * (m * 16 + 16 * 16));
         GemmShape shape = {extent, extent, 900, 1, tiles, tiles};
-        for (int64_t bytes : {2, 4})
-          EXPECT_GE(packedGemmBytes(shape, bytes, true),
-                    4 * packed::Blocks(tile, tile, 900, bytes).scratch(true));
+        for (ElementType type : {ElementType::BF16, ElementType::F16})
+          EXPECT_GE(
+              packedGemmBytes(shape, type, true),
+              4 * packed::Blocks(tile, tile, 900, packed::elementBytes(type))
+                      .scratch(true));
       }
   }
 }

@@ -80,7 +80,7 @@ TEST(ProgramInputsTest, WritesABatch) {
   EXPECT_EQ(engine.input<double>(3)[0], 1.0 / 8);
   const int64_t rng[] = {42, 9, 0, 42, 9, 2};
   EXPECT_EQ(std::memcmp(engine.input<int64_t>(2), rng, sizeof(rng)), 0);
-  inputs->writeUpdate(0.25, 10, 1.0);
+  inputs->writeUpdate(0.25, 10, 1.0, 1024);
   EXPECT_EQ(engine.input<double>(4)[0], 0.25);
 }
 

@@ -89,7 +89,8 @@ def Kiln_InputRole : Kiln_Enum<"InputRole", "the role of a program input", [
   I32EnumAttrCase<"Step", 5, "step">,            // i64 []
   I32EnumAttrCase<"Clip", 6, "clip">,            // f64 []
   I32EnumAttrCase<"Position", 7, "position">,    // i64 []
-  I32EnumAttrCase<"Data", 8, "data">]>;          // declared by the model
+  I32EnumAttrCase<"Data", 8, "data">,            // declared by the model
+  I32EnumAttrCase<"GradientScale", 9, "gradient_scale">]>; // f64 []
 class Kiln_Attr<string name, string attrMnemonic> : AttrDef<Kiln_Dialect, name> {
   let mnemonic = attrMnemonic;
   let assemblyFormat = "`<` struct(params) `>`";
@@ -101,7 +102,7 @@ def Kiln_InputAttr : AttrDef<Kiln_Dialect, "Input"> {
   let description = [{
     The attribute `kiln.input` of an argument of a program. An argument without the
     attribute that is named `tokens`, `targets`, `rng`, `loss_scale`, `lr`, `step`,
-    `clip` or `position` has the role of that name. The model declares inputs of
+    `clip`, `position` or `gradient_scale` has the role of that name. The model declares inputs of
     role `data`; the runtime reads them from the tensor of the same name in a file.
     With `batch_dim`, which must be 0, each step gets the rows of its sequences.
     Without it, every step gets the whole tensor.

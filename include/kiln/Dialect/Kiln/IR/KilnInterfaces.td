@@ -309,7 +309,8 @@ def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
     its optimizer states, the gradient, and then scalars. The results are the new
     parameter and the new states in the same order, and are updated in place. All
     tensors have the shape of the parameter. They may have different element
-    types, which must have the same compute type.
+    types, which must have the same compute type. An update may have one more
+    result, the copy of the new parameter in a narrower type.
 
     If the scalar `apply` is present and 0, the step is skipped: the results are
     the old parameter and the old states.
@@ -319,7 +320,12 @@ def UpdateOpInterface : OpInterface<"UpdateOpInterface"> {
       (ins), [{}], [{ return $_op->getOperand(0); }]>,
     InterfaceMethod<"Returns the gradient of the parameter.", "::mlir::Value",
       "getGradient", (ins), [{}],
-      [{ return $_op->getOperand($_op->getNumResults()); }]>,
+      [{ return $_op->getOperand($_op.getNumUpdated()); }]>,
+    InterfaceMethod<"Returns the copy of the new parameter, or null.",
+      "::mlir::Value", "getCopy">,
+    InterfaceMethod<"Returns the number of updated tensors: the parameter and its states.",
+      "unsigned", "getNumUpdated", (ins), [{}],
+      [{ return $_op->getNumResults() - ($_op.getCopy() ? 1 : 0); }]>,
     InterfaceMethod<"Returns the i64 scalar that is 0 in a skipped step, or null.",
       "::mlir::Value", "getApply">,
     InterfaceMethod<[{

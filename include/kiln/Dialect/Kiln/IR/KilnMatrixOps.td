@@ -126,14 +126,15 @@ def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,
 def Kiln_LinearCrossEntropyGradOp : Kiln_Op<"linear_cross_entropy_with_grad", [Pure,
     DeclareOpInterfaceMethods<WideResultOpInterface, ["getWideResult"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "linear_cross_entropy and its gradients for a cotangent of one";
+  let summary = "linear_cross_entropy and its gradients";
   let description = [{
     Computes the loss of `linear_cross_entropy` and the gradients of `hidden` and
-    `weight`. `dweight` may be f32 if the weight is bf16.
+    `weight` for a cotangent of one, or for `cotangent`. `dweight` may be f32 if the
+    weight is narrower.
 
     Example: `%loss, %dh, %dw = kiln.linear_cross_entropy_with_grad %h, %w, %targets, %scale : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x4xf32>, tensor<16x4xf32>)`
   }];
-  let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, OptionalAttr<I64Attr>:$rows);
+  let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, Optional<Kiln_RealScalar>:$cotangent, OptionalAttr<I64Attr>:$rows);
   let results = (outs Kiln_RealScalar:$loss, Kiln_Tensor:$dhidden, Kiln_Tensor:$dweight);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

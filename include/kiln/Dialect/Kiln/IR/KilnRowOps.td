@@ -173,9 +173,9 @@ def Kiln_CrossEntropyOp : Kiln_RowOp<"cross_entropy", [Pure, PrecisionOpInterfac
   let hasVerifier = 1;
 }
 def Kiln_CrossEntropyGradOp : Kiln_RowOp<"cross_entropy_with_grad", [Pure, DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
-  let summary = "cross_entropy and its gradient for a cotangent of one";
-  let description = "Example: `%loss, %d = kiln.cross_entropy_with_grad %logits, %targets, %scale : (tensor<8x16xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x16xf32>)`";
-  let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale);
+  let summary = "cross_entropy and the gradient of its logits";
+  let description = "`dlogits` is the gradient for a cotangent of one, or for `cotangent`.\n\nExample: `%loss, %d = kiln.cross_entropy_with_grad %logits, %targets, %scale : (tensor<8x16xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x16xf32>)`";
+  let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, Optional<Kiln_RealScalar>:$cotangent);
   let results = (outs Kiln_RealScalar:$loss, Kiln_Tensor:$dlogits);
   let hasVerifier = 1;
 }
@@ -283,10 +283,16 @@ def Kiln_ClipFactorOp : Kiln_RowOp<"clip_factor", RowGradientTraits # [DeclareOp
     Computes norm = sqrt(sum(squares)) and factor = min(clip/(norm + 1e-6), 1), or
     factor = 1 if clip <= 0.
 
+    With `gradient_scale`, the gradients were multiplied by this number: `norm` and
+    `factor` are divided by it, so that an update by factor * gradient is the same.
+    `is_finite`, which is present if `gradient_scale` is (C1), is 1 if the norm is
+    finite, and otherwise 0: a gradient has overflowed, and the step must be
+    skipped.
+
     Example: `%factor, %norm = kiln.clip_factor %squares, %clip : (tensor<8xf64>, tensor<f64>) -> (tensor<f64>, tensor<f64>)`
   }];
-  let arguments = (ins Kiln_Tensor:$squares, Kiln_RealScalar:$clip);
-  let results = (outs Kiln_RealScalar:$factor, Kiln_RealScalar:$norm);
+  let arguments = (ins Kiln_Tensor:$squares, Kiln_RealScalar:$clip, Optional<Kiln_RealScalar>:$gradient_scale);
+  let results = (outs Kiln_RealScalar:$factor, Kiln_RealScalar:$norm, Optional<Kiln_IntScalar>:$is_finite);
   let hasVerifier = 1;
 }
 

@@ -93,8 +93,8 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
   let description = [{
     Arguments and results are tensors on the device (C1). The attribute
     `kiln.name` names them: arguments "tokens", "targets", "rng", "loss_scale",
-    "lr", "step", "clip" and "position", and results "loss", "grad_norm" and
-    "logits". A gradient result of `@train` has `kiln.gradient = @state` instead,
+    "lr", "step", "clip", "position" and "gradient_scale", and results "loss",
+    "grad_norm" and "logits". A gradient result of `@train` has `kiln.gradient = @state` instead,
     where @state is a `kiln.state` (C3). The body contains only ops of this
     dialect and ends with `kiln.return` (C2). The runtime identifies a program by
     its symbol, or, if that symbol was renamed to avoid a conflict, by the

@@ -19,7 +19,8 @@ include "kiln/Dialect/Kiln/IR/KilnBase.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 
 /// An update of `tensors`, which are the parameter and its optimizer states, by
-/// the gradient and `scalars`.
+/// the gradient and `scalars`. The result `copy` is the new parameter, rounded to
+/// a narrower type.
 class Kiln_UpdateOp<string mnemonic, dag tensors, dag scalars, dag attributes, dag newTensors>
     : Kiln_Op<mnemonic, [Pure,
         DeclareOpInterfaceMethods<DispatchableOpInterface, ["getTiedOperand"]>,
@@ -28,10 +29,12 @@ class Kiln_UpdateOp<string mnemonic, dag tensors, dag scalars, dag attributes, d
         DeclareOpInterfaceMethods<UpdateOpInterface, ["describeUpdate"]>]> {
   let arguments = !con(tensors, (ins Kiln_StoredReal:$g, Kiln_RealScalar:$factor, Kiln_RealScalar:$lr), scalars,
                        (ins Optional<Kiln_IntScalar>:$apply), attributes);
-  let results = newTensors;
+  let results = !con(newTensors, (outs Optional<Kiln_StoredReal>:$copy));
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let extraClassDefinition = [{
-    int64_t $cppClass::getTiedOperand(unsigned result) { return result; }
+    int64_t $cppClass::getTiedOperand(unsigned result) {
+      return result < getNumUpdated() ? int64_t(result) : -1;
+    }
     ::kiln::RowSpace $cppClass::getRowSpace() { return ::kiln::rowSpaceOfUpdate(getOperation()); }
   }];
 }

@@ -25,11 +25,12 @@ struct OptimizerOption {
 };
 
 /// The operands of an update. `step` is null unless OptimizerRule::needsStep is
-/// set. `weightDecay` is the weight decay of `parameter`.
+/// set. `apply` is null if the update is always applied. `weightDecay` is the
+/// weight decay of `parameter`.
 struct UpdateValues {
   mlir::Value parameter;
   llvm::SmallVector<mlir::Value, 2> states;
-  mlir::Value gradient, factor, rate, step;
+  mlir::Value gradient, factor, rate, step, apply;
   double weightDecay;
 };
 

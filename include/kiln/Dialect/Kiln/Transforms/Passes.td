@@ -42,12 +42,12 @@ def AddLora : Pass<"kiln-add-lora", "::mlir::ModuleOp"> {
 def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
   let summary = "Run the forward program in mixed precision";
   let description = [{
-    With `precision=bf16`, the tensors of the program of kind `forward` become
-    bf16 where `PrecisionOpInterface` of their ops allows it: an op of precision
-    low gets bf16 operands and results, an op of precision full gets f32 operands
-    and results, and any other op follows the widest of its operands. States remain
-    f32, because they are the master copies; an op that reads a state in bf16 reads
-    a cast of it. Gains, tables and statistics remain f32 as well. With `fp32`, the
+    With `precision=bf16` or `fp16`, the tensors of the program of kind `forward`
+    become bf16 or f16 where `PrecisionOpInterface` of their ops allows it: an op of
+    precision low gets narrow operands and results, an op of precision full gets f32
+    operands and results, and any other op follows the widest of its operands. States
+    remain f32, because they are the master copies; an op that reads a state in the
+    narrow type reads a cast of it. Gains, tables and statistics remain f32 as well. With `fp32`, the
     default, the pass changes nothing. It never changes f64 tensors.
 
     ```
@@ -56,7 +56,7 @@ def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
                                              %y = kiln.matmul %x, %c : (tensor<2x4xbf16>, tensor<4x8xbf16>) -> tensor<2x8xbf16>
     ```
   }];
-  let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32 or bf16">];
+  let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32, bf16 or fp16">];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
@@ -84,9 +84,9 @@ def QuantizeWeights : Pass<"kiln-quantize-weights", "::mlir::ModuleOp"> {
   let description = [{
     A frozen matrix that only matmuls read, as their right operand, is stored in the
     given encoding, and `kiln.dequantize` decodes it for its readers. Tables of
-    embeddings, classifiers and matrices of f64 are not quantized. Runs after kiln-set-precision and
-    kiln-narrow-frozen-states, which decide the types that matmuls read, and before
-    kiln-autodiff, so that gradients decode weights again.
+    embeddings, classifiers and matrices of f64 are not quantized. Runs after
+    kiln-set-precision and kiln-narrow-frozen-states, which decide the types that
+    matmuls read, and before kiln-autodiff, so that gradients decode weights again.
 
     ```
     %w = kiln.read @w : tensor<8x8xf32>      ->   %c = kiln.read @w : tensor<44xi8>
@@ -101,7 +101,7 @@ def QuantizeWeights : Pass<"kiln-quantize-weights", "::mlir::ModuleOp"> {
 }
 
 def WidenGradients : Pass<"kiln-widen-gradients", "::mlir::ModuleOp"> {
-  let summary = "Do not round the gradients of f32 parameters to bf16";
+  let summary = "Do not round the gradients of f32 parameters to a narrow type";
   let description = [{
     The gradient of `kiln.cast` from f32 to bf16 is a cast back to f32. The pass
     moves this cast up through sums and changes of shape, and into ops that
@@ -136,8 +136,13 @@ def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
     on neither inputs nor `loss_scale`; the latter are divided by the number of
     micro-batches in `@train`. Otherwise the pass fails and names the op that breaks
     the proof.
+
+    With `scale-gradients`, `@train` has the input `gradient_scale`, and all
+    gradients are multiplied by it: the gradient of the loss with respect to itself
+    is `gradient_scale` instead of 1. `kiln-build-step` then unscales them.
   }];
   let options = [
+    Option<"scaleGradients", "scale-gradients", "bool", "false", "multiply gradients by the input gradient_scale">,
     Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step, as in kiln-build-step">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
@@ -213,6 +218,11 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     of the batch and leaves their number on `@train` (`kiln.microbatches`). `@train`
     then returns the loss and, with clipping, the gradient norm. Without clipping
     and with one micro-batch, each update immediately follows its gradient.
+
+    If the gradients are scaled (`kiln-autodiff` with `scale-gradients`), the updates
+    unscale them, and a step whose gradients are not finite changes no state: the
+    norm is computed with and without clipping, and every update reads the verdict
+    of `kiln.clip_factor`.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov, lion">,
@@ -222,6 +232,28 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     Option<"order", "order", "std::string", "\"alternate\"", "order of the segments of micro-batches: alternate, all-forward-first, one-forward-one-backward:K or a list such as F0 F1 B0 B1">,
     Option<"keepGradients", "keep-gradients", "bool", "false", "also return the gradients">,
   ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def AddWorkingCopies : Pass<"kiln-add-working-copies", "::mlir::ModuleOp"> {
+  let summary = "Store a narrow copy of each parameter, which programs read";
+  let description = [{
+    Adds a state of role `mirror` and element type `type` for each f32 parameter that
+    `@train` updates. Programs read the copy instead of the parameter, which only its
+    update still reads: it is the master copy. Casts of the parameter to `type` read
+    the copy, an embedding looks up narrow rows, and other readers get a cast of the
+    copy to f32. The update returns the copy as an additional result. Runs on the
+    step level.
+
+    ```
+    %w = kiln.read @w : tensor<4x8xf32>                          %w = kiln.read @w : tensor<4x8xf32>
+    %c = kiln.cast %w : tensor<4x8xf32> to tensor<4x8xf16>       %c = kiln.read @w.f16 : tensor<4x8xf16>
+    %w1, %m1, %v1 = kiln.adam %w, ...                      ->    %w1, %m1, %v1, %c1 = kiln.adam %w, ...
+    kiln.write @w, %w1                                           kiln.write @w, %w1
+                                                                 kiln.write @w.f16, %c1
+    ```
+  }];
+  let options = [Option<"type", "type", "std::string", "\"bf16\"", "the element type of copies">];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 

@@ -27,6 +27,15 @@ struct StateUpdate {
   mlir::Operation *op = nullptr;
   /// The optimizer states of the parameter that results of `op` are written to.
   llvm::SmallVector<StateOp, 2> moments;
+  /// The working copy that programs read instead of the parameter, which is
+  /// then a master copy; null if there is none.
+  StateOp copy;
+
+  /// Returns the state that programs read: the working copy or the parameter.
+  StateOp getUsed() const { return copy ? copy : parameter; }
+  /// Returns the states that only the update reads: the optimizer states and
+  /// the master copy, if there is one.
+  llvm::SmallVector<StateOp, 3> getUpdateStates() const;
 };
 
 /// The copy of a gradient to the host is waited for only after this number of

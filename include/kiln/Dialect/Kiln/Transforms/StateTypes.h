@@ -1,4 +1,4 @@
-//===- StateTypes.h - Storage types of gradients and moments ----*- C++ -*-===//
+//===- StateTypes.h - Storage types by class of state -----------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,10 +20,14 @@ namespace kiln {
 
 struct OptimizerRule;
 
-/// The types in which a step stores gradients and optimizer states, for example
-/// "gradients:bf16,moments:bf16/f32". A class that is not listed has the type
-/// of the parameter in full precision.
+/// The types in which a step stores parameters, gradients and optimizer states,
+/// for example "gradients:bf16,moments:bf16/f32". A class that is not listed
+/// has the type of the parameter in full precision.
 struct StateTypes {
+  /// The type of the working copies of parameters, which programs read. The
+  /// parameters themselves are then master copies of f32, which only updates
+  /// read.
+  std::optional<ElementType> parameters;
   std::optional<ElementType> gradients;
   /// The types of the states of the optimizer in the order of
   /// OptimizerRule::slots. A single type applies to all states.
@@ -33,7 +37,12 @@ struct StateTypes {
   /// given.
   std::optional<ElementType> momentType(unsigned slot) const;
 
-  /// Parses the text, which may be empty. Fails if the optimizer `rule` has
+  /// Returns why these types do not fit a precision such as "bf16", or an empty
+  /// string if they do.
+  std::string checkPrecision(llvm::StringRef precision) const;
+
+  /// Parses the text, which may be empty or the name of a recipe such as
+  /// "fp16-adam". Fails if the optimizer `rule` has
   /// fewer states than types are given. On failure, returns std::nullopt and
   /// sets `error` to the reason.
   static std::optional<StateTypes>

@@ -89,6 +89,7 @@ LogicalResult AdamOp::evaluate(Operands operands, Results results) {
     results[1].reals[i] = first;
     results[2].reals[i] = second;
   }
+  setCopy(*this, results);
   return success();
 }
 

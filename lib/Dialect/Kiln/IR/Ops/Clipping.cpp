@@ -49,6 +49,11 @@ LogicalResult SumSquaresOp::evaluate(Operands operands, Results results) {
 }
 
 LogicalResult ClipFactorOp::verify() {
+  if (!!getGradientScale() != !!getIsFinite()) // Constraint C1.
+    return emitOpError("has ")
+           << (getIsFinite() ? "the result 'is_finite' without"
+                             : "no result 'is_finite', but")
+           << " the operand 'gradient_scale', expected both or neither";
   return checkElementType(*this, {"squares", getSquares()},
                           Float64Type::get(getContext()));
 }
@@ -60,11 +65,25 @@ LogicalResult ClipFactorOp::buildRows(RowBuilder &rows) {
     return failure();
   NodeId one = rows.constant(1, row::Type::F64);
   NodeId norm = rows.unary(Kind::Sqrt, rows.reduceSum(squares));
+  NodeId scale = getGradientScale() ? rows.scalar(getGradientScale()) : one;
+  if (scale < 0)
+    return failure();
+  if (getGradientScale())
+    norm = rows.div(norm, scale);
   NodeId factor =
       rows.div(clip, rows.add(norm, rows.constant(1e-6, row::Type::F64)));
   factor = rows.select(rows.less(factor, one), factor, one);
   NodeId clips = rows.less(rows.constant(0, row::Type::F64), clip);
-  rows.set(getFactor(), rows.select(clips, factor, one));
+  factor = rows.select(clips, factor, one);
+  if (getGradientScale()) {
+    factor = rows.div(factor, scale);
+    // The difference is NaN if the norm is infinite or NaN.
+    NodeId zero = rows.constant(0, row::Type::F64);
+    NodeId isFinite =
+        rows.select(rows.equal(rows.sub(norm, norm), zero), one, zero);
+    rows.set(getIsFinite(), rows.cast(isFinite, row::Type::I64));
+  }
+  rows.set(getFactor(), factor);
   rows.set(getNorm(), norm);
   return success();
 }
@@ -75,8 +94,11 @@ LogicalResult ClipFactorOp::evaluate(Operands operands, Results results) {
   double clip = operands[1]->reals[0], sum = 0;
   for (double square : operands[0]->reals)
     sum += square;
-  double norm = std::sqrt(sum), factor = clip / (norm + 1e-6);
-  results[0].reals[0] = clip > 0 && factor < 1 ? factor : 1;
+  double scale = getGradientScale() ? operands[2]->reals[0] : 1;
+  double norm = std::sqrt(sum) / scale, factor = clip / (norm + 1e-6);
+  results[0].reals[0] = (clip > 0 && factor < 1 ? factor : 1) / scale;
   results[1].reals[0] = norm;
+  if (getIsFinite())
+    results[2].integers[0] = std::isfinite(norm);
   return success();
 }

@@ -35,6 +35,7 @@ LogicalResult SgdOp::evaluate(Operands operands, Results results) {
   for (int64_t i = 0, e = p.size(); i < e; ++i)
     results[0].reals[i] =
         p.reals[i] - rate * (factor * g.reals[i] + decay * p.reals[i]);
+  setCopy(*this, results);
   return success();
 }
 
@@ -71,6 +72,7 @@ LogicalResult MomentumOp::evaluate(Operands operands, Results results) {
     results[0].reals[i] = p.reals[i] - rate * direction;
     results[1].reals[i] = velocity;
   }
+  setCopy(*this, results);
   return success();
 }
 

@@ -61,6 +61,7 @@ LogicalResult LionOp::evaluate(Operands operands, Results results) {
     results[0].reals[i] = p.reals[i] * (1 - rate * decay) - rate * sign;
     results[1].reals[i] = beta2 * m.reals[i] + (1 - beta2) * gradient;
   }
+  setCopy(*this, results);
   return success();
 }
 

@@ -107,10 +107,9 @@ LogicalResult MatmulOp::verify() {
     return emitOpError("kernel is '")
            << *getKernel() << "', expected blas or avx512";
   Type element = typeA.getElementType();
-  if (*kernel == GemmKernel::Avx512 && !element.isF32() &&
-      !element.isBF16()) // C2
-    return emitOpError("kernel is 'avx512', which multiplies f32 or bf16, but "
-                       "the operands have element type ")
+  if (*kernel == GemmKernel::Avx512 && element.isF64()) // C2
+    return emitOpError("kernel is 'avx512', which multiplies f32, f16 or bf16, "
+                       "but the operands have element type ")
            << element;
   return success();
 }

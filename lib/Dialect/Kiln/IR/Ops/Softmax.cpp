@@ -296,15 +296,17 @@ static SequenceFact inferLoss(Operation *op, Facts rows, Value targets,
 }
 
 /// Returns scale times the summed cross entropy of all rows. If `dlogits` is
-/// not null, stores the gradient of the logits in `dlogits`.
+/// not null, stores the gradient of the logits for `cotangent` in `dlogits`.
 static double crossEntropy(const HostTensor &logits, const HostTensor &targets,
-                           double scale, HostTensor *dlogits) {
+                           double scale, HostTensor *dlogits,
+                           double cotangent = 1) {
   int64_t classes = logits.shape().back();
   double sum = 0;
   for (int64_t r = 0, e = targets.size(); r < e; ++r)
-    sum += crossEntropyOfRow(
-        logits.reals.data() + r * classes, classes, targets.integers[r], scale,
-        dlogits ? dlogits->reals.data() + r * classes : nullptr);
+    sum += crossEntropyOfRow(logits.reals.data() + r * classes, classes,
+                             targets.integers[r], scale * cotangent,
+                             dlogits ? dlogits->reals.data() + r * classes
+                                     : nullptr);
   return scale * sum;
 }
 
@@ -312,8 +314,16 @@ LogicalResult CrossEntropyOp::verify() {
   return checkTargets(*this, getLogits(), getTargets()); // Constraint C1.
 }
 
+/// Returns `cotangent` if it is an input of the program, which an op that
+/// computes the loss and its gradient can read, and otherwise null. Such a
+/// factor is applied before the gradient is rounded.
+static Value cotangentInput(Value cotangent) {
+  return isa<BlockArgument>(cotangent) ? cotangent : Value();
+}
+
 /// Replaces the forward op by one op that computes the loss and its gradient
-/// for a cotangent of one. The gradient is then scaled by the cotangent.
+/// for a cotangent of one, or for a cotangent that is an input of the program.
+/// Any other cotangent then scales the gradient.
 LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
                                             ValueRange cotangents,
                                             Wanted wanted,
@@ -321,17 +331,19 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
   if (wanted[2])
     return emitOpError("has no derivative with respect to its operand 'scale'");
   CrossEntropyGradOp both;
+  Value input = cotangentInput(cotangents[0]);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(*this);
     both = CrossEntropyGradOp::create(
         builder, getLoc(),
         TypeRange{getLoss().getType(), getLogits().getType()}, getLogits(),
-        getTargets(), getScale());
+        getTargets(), getScale(), input);
   }
   getLoss().replaceAllUsesWith(both.getLoss());
-  gradients[0] =
-      Rule(builder, *this).timesCotangent(both.getDlogits(), cotangents[0]);
+  gradients[0] = input ? both.getDlogits()
+                       : Rule(builder, *this)
+                             .timesCotangent(both.getDlogits(), cotangents[0]);
   return success();
 }
 
@@ -358,8 +370,9 @@ LogicalResult CrossEntropyGradOp::verify() {
 LogicalResult CrossEntropyGradOp::evaluate(Operands operands, Results results) {
   if (failed(checkClasses(*this, *operands[1], operands[0]->shape().back())))
     return failure();
-  results[0].reals[0] = crossEntropy(*operands[0], *operands[1],
-                                     operands[2]->reals[0], &results[1]);
+  results[0].reals[0] =
+      crossEntropy(*operands[0], *operands[1], operands[2]->reals[0],
+                   &results[1], getCotangent() ? operands[3]->reals[0] : 1);
   return success();
 }
 
@@ -368,12 +381,13 @@ LogicalResult CrossEntropyGradOp::evaluate(Operands operands, Results results) {
 //===----------------------------------------------------------------------===//
 
 /// Returns the loss of a linear head, with one row of logits in memory at a
-/// time. `dhidden` and `dweight`, which accumulate the gradients, are both null
-/// or both not null.
+/// time. `dhidden` and `dweight`, which accumulate the gradients for
+/// `cotangent`, are both null or both not null.
 static double linearCrossEntropy(const HostTensor &hidden,
                                  const HostTensor &weight,
                                  const HostTensor &targets, double scale,
-                                 HostTensor *dhidden, HostTensor *dweight) {
+                                 HostTensor *dhidden, HostTensor *dweight,
+                                 double cotangent = 1) {
   int64_t features = hidden.shape().back();
   int64_t classes = weight.shape().front();
   std::vector<double> logits(classes), gradient(classes);
@@ -385,7 +399,8 @@ static double linearCrossEntropy(const HostTensor &hidden,
       for (int64_t c = 0; c < features; ++c)
         logits[v] += h[c] * weight.reals[v * features + c];
     }
-    sum += crossEntropyOfRow(logits.data(), classes, targets.integers[r], scale,
+    sum += crossEntropyOfRow(logits.data(), classes, targets.integers[r],
+                             scale * cotangent,
                              dhidden ? gradient.data() : nullptr);
     if (!dhidden)
       continue;
@@ -425,6 +440,7 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
   if (wanted[3])
     return emitOpError("has no derivative with respect to its operand 'scale'");
   LinearCrossEntropyGradOp both;
+  Value input = cotangentInput(cotangents[0]);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(*this);
@@ -432,14 +448,16 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
         builder, getLoc(),
         TypeRange{getLoss().getType(), getHidden().getType(),
                   getWeight().getType()},
-        getHidden(), getWeight(), getTargets(), getScale(), getRowsAttr());
+        getHidden(), getWeight(), getTargets(), getScale(), input,
+        getRowsAttr());
   }
   getLoss().replaceAllUsesWith(both.getLoss());
   Rule r(builder, *this);
-  if (wanted[0])
-    gradients[0] = r.timesCotangent(both.getDhidden(), cotangents[0]);
-  if (wanted[1])
-    gradients[1] = r.timesCotangent(both.getDweight(), cotangents[0]);
+  Value results[] = {both.getDhidden(), both.getDweight()};
+  for (auto [i, gradient] : llvm::enumerate(results))
+    if (wanted[i])
+      gradients[i] =
+          input ? gradient : r.timesCotangent(gradient, cotangents[0]);
   return success();
 }
 
@@ -479,8 +497,8 @@ LogicalResult LinearCrossEntropyGradOp::evaluate(Operands operands,
                                                  Results results) {
   if (failed(checkClasses(*this, *operands[2], operands[1]->shape().front())))
     return failure();
-  results[0].reals[0] =
-      linearCrossEntropy(*operands[0], *operands[1], *operands[2],
-                         operands[3]->reals[0], &results[1], &results[2]);
+  results[0].reals[0] = linearCrossEntropy(
+      *operands[0], *operands[1], *operands[2], operands[3]->reals[0],
+      &results[1], &results[2], getCotangent() ? operands[4]->reals[0] : 1);
   return success();
 }

@@ -1,0 +1,95 @@
+//===- AddWorkingCopies.cpp - Narrow copies of parameters -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NarrowReads.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+#include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_ADDWORKINGCOPIES
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+/// Returns an update like `op` that also returns a copy of the new parameter.
+/// Replaces `op`.
+static UpdateOpInterface withCopy(UpdateOpInterface op, Type copy) {
+  OpBuilder builder(op);
+  OperationState state(op.getLoc(), op->getName());
+  state.addOperands(op->getOperands());
+  state.addTypes(op->getResultTypes());
+  state.addTypes(copy);
+  state.addAttributes(op->getAttrs());
+  auto update = cast<UpdateOpInterface>(builder.create(state));
+  op->replaceAllUsesWith(update->getResults().drop_back());
+  op->erase();
+  return update;
+}
+
+namespace {
+
+struct AddWorkingCopiesPass
+    : kiln::impl::AddWorkingCopiesBase<AddWorkingCopiesPass> {
+  using AddWorkingCopiesBase::AddWorkingCopiesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<ElementType> found = support::elementTypeNamed(type);
+    if (!found || !isNarrowFloat(irTypeOf(*found, &getContext()))) {
+      module.emitError("type is '")
+          << type << "', expected a narrow float such as bf16";
+      return signalPassFailure();
+    }
+    element = irTypeOf(*found, &getContext());
+    SymbolTable symbols(module);
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      if (program.getKind() == ProgramKind::Train)
+        for (StateUpdate &update : findUpdates(module, program))
+          if (update.parameter.getTensorType().getElementType().isF32())
+            addCopy(update, symbols);
+  }
+
+private:
+  void addCopy(StateUpdate &update, SymbolTable &symbols) {
+    ModuleOp module = getOperation();
+    StateOp parameter = update.parameter;
+    auto copyType = parameter.getTensorType().clone(element);
+    OpBuilder builder(parameter);
+    builder.setInsertionPointAfter(parameter);
+    auto copy = StateOp::create(builder, parameter.getLoc(),
+                                (parameter.getSymName() + "." + type).str(),
+                                copyType, Role::Mirror, parameter.getInit());
+    copy.setOfAttr(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+    // If the model already has a state with this symbol, insert() renames it.
+    StringAttr name = symbols.insert(copy);
+
+    Operation *op = withCopy(cast<UpdateOpInterface>(update.op), copyType);
+    builder.setInsertionPointAfter(update.write);
+    WriteOp::create(builder, op->getLoc(), name, op->getResults().back());
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      for (ReadOp read :
+           llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
+        if (read.getStateAttr().getAttr() != parameter.getSymNameAttr())
+          continue;
+        builder.setInsertionPointAfter(read);
+        auto narrow = ReadOp::create(builder, read.getLoc(), copyType, name);
+        replaceByNarrow(read.getY(), narrow.getY(),
+                        [&](OpOperand &use) { return use.getOwner() != op; });
+        for (Operation *unused : {narrow.getOperation(), read.getOperation()})
+          if (unused->use_empty())
+            unused->erase();
+      }
+  }
+
+  Type element;
+};
+
+} // namespace
