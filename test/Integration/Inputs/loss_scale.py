@@ -17,7 +17,7 @@ import sys
 
 import harness
 
-WINDOW = 4
+WINDOW = 2
 FIRST = 1 << 26
 STEPS = 16
 TENSORS = ("model.safetensors", "adapter_model.safetensors", "optimizer.safetensors")
