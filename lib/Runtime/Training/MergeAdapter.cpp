@@ -18,16 +18,14 @@
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/Nf4.h"
+#include "kiln/Support/OutputDirectory.h"
 #include "kiln/Support/OutputPath.h"
-#include "kiln/Support/Posix.h"
 #include "kiln/Support/Process.h"
 #include "kiln/Support/SafeTensors.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <map>
-#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace kiln::support;
@@ -49,12 +47,6 @@ struct Factors {
 static constexpr int64_t blockElements = 1 << 22;
 
 /// Removes slashes at the end of a path.
-static std::string withoutSlash(std::string path) {
-  while (path.size() > 1 && path.back() == '/')
-    path.pop_back();
-  return path;
-}
-
 /// Returns the states of a merged model and its tensors.
 static std::vector<size_t>
 mergedStates(const Description &description,
@@ -80,9 +72,7 @@ Status tryMergedDirectory(const Description &description,
   };
   std::string directory = withoutSlash(path);
   std::error_code error;
-  fs::file_status kind = fs::symlink_status(directory, error);
-  if (fs::exists(kind) &&
-      (!fs::is_directory(kind) || !fs::is_empty(directory, error) || error))
+  if (!isNewDirectory(directory))
     return refuse("exists and is not an empty directory");
   if (!checkpoints.empty()) {
     fs::path inside =
@@ -233,28 +223,13 @@ static Status writeWeights(Engine &engine, const std::string &path) {
 }
 
 Status saveMerged(Engine &engine, const std::string &path) {
-  std::string directory = withoutSlash(path);
-  std::string staging = directory + ".tmp-" + std::to_string(::getpid());
-  if (::mkdir(staging.c_str(), 0777) != 0)
-    return Status::error("cannot create '" + staging +
-                         "': " + errnoText(errno));
-  Status status = writeWeights(engine, staging + "/model.safetensors");
-  for (const EmbeddedFile &file : engine.description().model.files)
-    if (status.ok())
-      status = writeFile(staging + "/" + file.name, file.bytes);
-  // A rename replaces an empty directory.
-  if (status.ok() && ::rename(staging.c_str(), directory.c_str()) != 0)
-    status = Status::error("cannot rename '" + staging + "' to '" + directory +
-                           "': " + errnoText(errno));
-  if (!status.ok()) {
-    std::error_code ignored;
-    std::filesystem::remove_all(staging, ignored);
+  return writeDirectory(path, [&](const std::string &staging) {
+    Status status = writeWeights(engine, staging + "/model.safetensors");
+    for (const EmbeddedFile &file : engine.description().model.files)
+      if (status.ok())
+        status = writeFile(staging + "/" + file.name, file.bytes);
     return status;
-  }
-  if (int error = syncDirectory(parentPath(directory)))
-    return Status::error("'" + directory +
-                         "' could not be synced: " + errnoText(error));
-  return Status();
+  });
 }
 
 } // namespace kiln::runtime
