@@ -5,13 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/IR/Quantization.h"
+#include "kiln/Dialect/Kiln/Transforms/MatmulWeights.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Support/Nf4.h"
-
-#include "llvm/ADT/MapVector.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_QUANTIZEWEIGHTS
@@ -23,24 +21,6 @@ using namespace kiln;
 
 /// Name of the state with the values of the codes.
 static constexpr StringLiteral kTableName = "quantization_table";
-
-/// Returns true if only matmuls read `value`, as their right operand.
-static bool isWeightOfMatmuls(Value value) {
-  return llvm::all_of(value.getUses(), [](OpOperand &use) {
-    return isa<MatmulOp>(use.getOwner()) && use.getOperandNumber() == 1;
-  });
-}
-
-/// Returns true if only matmuls read `read`, as their right operand, either
-/// directly or after a conversion.
-static bool isReadByMatmuls(ReadOp read) {
-  return !read->use_empty() &&
-         llvm::all_of(read.getY().getUses(), [](OpOperand &use) {
-           if (auto cast = dyn_cast<CastOp>(use.getOwner()))
-             return isWeightOfMatmuls(cast.getY());
-           return isa<MatmulOp>(use.getOwner()) && use.getOperandNumber() == 1;
-         });
-}
 
 /// Replaces the value of `read`, which now reads codes, and its conversions by
 /// decoded weights.
@@ -86,22 +66,14 @@ struct QuantizeWeightsPass
           << encoding << "', expected nf4";
       return signalPassFailure();
     }
-    llvm::MapVector<StringAttr, SmallVector<ReadOp>> reads;
     llvm::DenseMap<StringAttr, StateOp> states;
-    for (StateOp state : module.getOps<StateOp>())
-      if (state.getRole() == Role::Parameter && state.getFrozen() &&
-          !state.getQuantized() && state.getTensorType().getRank() == 2 &&
-          isStoredReal(state.getTensorType().getElementType()) &&
-          !state.getTensorType().getElementType().isF64())
-        states[state.getSymNameAttr()] = state;
-    module.walk([&](ReadOp read) {
-      if (states.contains(read.getStateAttr().getAttr()))
-        reads[read.getStateAttr().getAttr()].push_back(read);
+    MatmulWeights weights = findMatmulWeights(module, [&](StateOp state) {
+      states[state.getSymNameAttr()] = state;
+      return state.getFrozen() && !state.getQuantized() &&
+             !state.getTensorType().getElementType().isF64();
     });
     StateOp table;
-    for (auto &[name, readers] : reads) {
-      if (!llvm::all_of(readers, isReadByMatmuls))
-        continue;
+    for (auto &[name, readers] : weights) {
       StateOp state = states.lookup(name);
       if (!table)
         table = createTable(module, state);

@@ -1,0 +1,35 @@
+//===- MatmulWeights.h - Weights of linear layers ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds the matrices that quantization changes: those of linear layers. Tables
+// of embeddings, classifiers, norms and biases have other readers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_TRANSFORMS_MATMULWEIGHTS_H
+#define KILN_DIALECT_KILN_TRANSFORMS_MATMULWEIGHTS_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace kiln {
+
+using MatmulWeights =
+    llvm::MapVector<mlir::StringAttr, llvm::SmallVector<ReadOp>>;
+
+/// Returns, with all reads and by name, the parameters of rank two with real
+/// elements for which `filter` is true and that only matmuls read, as their
+/// right operand, either directly or after a conversion.
+MatmulWeights findMatmulWeights(mlir::ModuleOp module,
+                                llvm::function_ref<bool(StateOp)> filter);
+
+} // namespace kiln
+
+#endif // KILN_DIALECT_KILN_TRANSFORMS_MATMULWEIGHTS_H
