@@ -49,10 +49,15 @@ std::string indexFile(const std::string &directory) {
   return directory + "/model" + std::string(kIndexSuffix);
 }
 
+std::string packedFile(const std::string &directory) {
+  return directory + "/" + packedFileName;
+}
+
 } // namespace
 
 bool kiln::support::holdsWeights(const std::string &directory) {
-  return exists(singleFile(directory)) || exists(indexFile(directory));
+  return exists(singleFile(directory)) || exists(indexFile(directory)) ||
+         exists(packedFile(directory));
 }
 
 Result<ShardIndex> kiln::support::parseShardIndex(std::string_view text,
@@ -93,16 +98,39 @@ Status ModelWeights::addFile(SafeTensorsFile file) {
   for (const std::string &warning : file.warnings())
     warnings_.push_back("'" + file.path() + "': " + warning);
   files_.push_back(std::move(file));
-  for (const TensorInfo &tensor : files_.back().tensors()) {
-    auto [place, isNew] =
-        places_.try_emplace(tensor.name, Place{files_.size() - 1, &tensor});
-    if (!isNew)
-      return Status::badInput("tensor " + inQuotes(tensor.name) +
-                              " is in two shards: '" +
-                              files_[place->second.file].path() + "' and '" +
-                              files_.back().path() + "'");
+  const std::size_t index = files_.size() - 1;
+  Result<std::vector<PackedTensor>> packed = findPackedTensors(files_[index]);
+  if (!packed.ok())
+    return packed.status();
+  std::set<const TensorInfo *> parts;
+  for (PackedTensor &tensor : *packed) {
+    parts.insert({tensor.codes, tensor.scales});
+    packed_.push_back(std::make_unique<PackedTensor>(std::move(tensor)));
+    const PackedTensor *stored = packed_.back().get();
+    if (Status status = addTensor({index, &stored->info, stored}); !status.ok())
+      return status;
   }
+  for (const TensorInfo &tensor : files_[index].tensors())
+    if (!parts.count(&tensor))
+      if (Status status = addTensor({index, &tensor}); !status.ok())
+        return status;
   return Status();
+}
+
+Status ModelWeights::addTensor(const Place &place) {
+  auto [other, isNew] = places_.try_emplace(place.tensor->name, place);
+  if (isNew)
+    return Status();
+  return Status::badInput("tensor " + inQuotes(place.tensor->name) +
+                          " is in two shards: '" +
+                          files_[other->second.file].path() + "' and '" +
+                          files_[place.file].path() + "'");
+}
+
+std::optional<PackedFormat> ModelWeights::packedFormat() const {
+  if (packed_.empty())
+    return std::nullopt;
+  return packed_.front()->format;
 }
 
 Result<ModelWeights> ModelWeights::open(InputFile input,
@@ -125,9 +153,11 @@ Result<ModelWeights> ModelWeights::open(const std::string &path,
   std::string single = path, indexPath;
   if (isDirectory(path)) {
     single = singleFile(path);
-    if (!exists(single)) {
+    if (!exists(single) && exists(indexFile(path)))
       indexPath = indexFile(path);
-      if (!exists(indexPath))
+    else if (!exists(single)) {
+      single = packedFile(path);
+      if (!exists(single))
         return Status::badInput(
             "'" + path +
             "' has neither model.safetensors nor model.safetensors.index.json; "
@@ -171,6 +201,10 @@ Result<ModelWeights> ModelWeights::open(const std::string &path,
       return status;
   }
 
+  if (weights.packedFormat())
+    return Status::badInput(
+        source + " lists shards with quantized tensors, expected a single "
+                 "packed.safetensors, the file that kilnc --quantize writes");
   for (const auto &[name, shard] : index->shardOf) {
     auto place = weights.places_.find(name);
     if (place == weights.places_.end())
@@ -211,7 +245,13 @@ Status ModelWeights::read(std::string_view name, ElementType type, void *buffer,
   auto it = places_.find(name);
   if (it == places_.end())
     return Status::badInput("'" + path_ + "' has no tensor " + inQuotes(name));
-  return files_[it->second.file].read(name, type, buffer, bytes);
+  const auto &[file, tensor, packed] = it->second;
+  if (!packed)
+    return files_[file].read(name, type, buffer, bytes);
+  if (Status status = files_[file].checkSize(*tensor, type, bytes);
+      !status.ok())
+    return status;
+  return readElements(name, 0, tensor->elements, type, buffer);
 }
 
 Status ModelWeights::readElements(std::string_view name, int64_t first,
@@ -220,7 +260,10 @@ Status ModelWeights::readElements(std::string_view name, int64_t first,
   auto it = places_.find(name);
   if (it == places_.end())
     return Status::badInput("'" + path_ + "' has no tensor " + inQuotes(name));
-  const auto &[file, tensor] = it->second;
+  const auto &[file, tensor, packed] = it->second;
+  if (packed)
+    return readPackedElements(files_[file], *packed, first, count, type,
+                              buffer);
   return files_[file].readElements(*tensor, first, count, type, buffer);
 }
 

@@ -90,15 +90,22 @@ Status SafeTensorsFile::read(std::string_view name, ElementType type,
   const TensorInfo *tensor = find(name);
   if (!tensor)
     return Status::badInput("'" + path() + "' has no tensor " + inQuotes(name));
-  std::optional<uint64_t> expected =
-      checkedMul<uint64_t>(tensor->elements, bytesOf(type));
-  if (!expected || *expected != bytes)
-    return Status::badInput(
-        "'" + path() + "': tensor " + inQuotes(name) + " has shape " +
-        shapeText(tensor->shape) + ", expected a shape whose elements have " +
-        std::to_string(bytes) + " bytes in total with the type " +
-        std::string(infoOf(type).fileName));
+  if (Status status = checkSize(*tensor, type, bytes); !status.ok())
+    return status;
   return readElements(*tensor, 0, tensor->elements, type, buffer);
+}
+
+Status SafeTensorsFile::checkSize(const TensorInfo &tensor, ElementType type,
+                                  uint64_t bytes) const {
+  std::optional<uint64_t> expected =
+      checkedMul<uint64_t>(tensor.elements, bytesOf(type));
+  if (expected && *expected == bytes)
+    return Status();
+  return Status::badInput(
+      "'" + path() + "': tensor " + inQuotes(tensor.name) + " has shape " +
+      shapeText(tensor.shape) + ", expected a shape whose elements have " +
+      std::to_string(bytes) + " bytes in total with the type " +
+      std::string(infoOf(type).fileName));
 }
 
 Status SafeTensorsFile::readElements(const TensorInfo &tensor, int64_t first,

@@ -5,18 +5,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Looks up tensors by name in a .safetensors file, a directory with
-// model.safetensors, or a directory with model.safetensors.index.json and its
-// shards. The index is untrusted: each shard is opened with
-// InputFile::openSibling, and the shards must contain exactly the tensors that
-// the index lists.
+// Looks up tensors by name in a .safetensors file, or in a directory that has
+// model.safetensors, model.safetensors.index.json and its shards, or
+// packed.safetensors, in this order of precedence. The index is untrusted: each
+// shard is opened with InputFile::openSibling, and the shards must contain
+// exactly the tensors that the index lists.
+//
+// A tensor that kilnc --quantize stored as codes and scales (PackedTensors.h)
+// is found under its own name, has type F32, and is decoded while it is read.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_SUPPORT_MODELWEIGHTS_H
 #define KILN_SUPPORT_MODELWEIGHTS_H
 
+#include "kiln/Support/PackedTensors.h"
 #include "kiln/Support/SafeTensors.h"
+#include <memory>
 #include <optional>
 
 namespace kiln::support {
@@ -43,8 +48,8 @@ struct ShardIndex {
 Result<ShardIndex> parseShardIndex(std::string_view json,
                                    const std::string &source);
 
-/// Returns true if `directory` contains model.safetensors or
-/// model.safetensors.index.json.
+/// Returns true if `directory` contains model.safetensors,
+/// model.safetensors.index.json or packed.safetensors.
 bool holdsWeights(const std::string &directory);
 
 class ModelWeights {
@@ -62,6 +67,8 @@ public:
   /// Returns the names of all tensors, sorted.
   std::vector<std::string> names() const;
   const std::vector<std::string> &warnings() const { return warnings_; }
+  /// Returns the format of the quantized tensors, if there are any.
+  std::optional<PackedFormat> packedFormat() const;
   /// Returns the file or directory that was passed to open().
   const std::string &path() const { return path_; }
 
@@ -81,14 +88,18 @@ public:
 
 private:
   ModelWeights() = default;
-  Status addFile(SafeTensorsFile file);
-
   struct Place {
     std::size_t file;
     const TensorInfo *tensor;
+    /// The stored form of `tensor` if it is quantized, otherwise null.
+    const PackedTensor *packed = nullptr;
   };
+  Status addFile(SafeTensorsFile file);
+  Status addTensor(const Place &place);
+
   std::string path_;
   std::vector<SafeTensorsFile> files_;
+  std::vector<std::unique_ptr<PackedTensor>> packed_;
   std::unordered_map<std::string_view, Place> places_;
   std::vector<std::string> warnings_;
 };

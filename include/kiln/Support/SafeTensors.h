@@ -85,6 +85,11 @@ public:
   Status read(std::string_view name, ElementType type, void *buffer,
               uint64_t bytes) const;
 
+  /// Fails unless `bytes` is the size of a tensor with the shape of `tensor`
+  /// and elements of `type`.
+  Status checkSize(const TensorInfo &tensor, ElementType type,
+                   uint64_t bytes) const;
+
   /// Reads the elements [first, first + count) of `tensor`, an element of
   /// tensors().
   Status readElements(const TensorInfo &tensor, int64_t first, int64_t count,
