@@ -9,6 +9,7 @@
 
 #include "KernelCode.h"
 #include "Link.h"
+#include "ModelFiles.h"
 #include "StepCost.h"
 
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
@@ -16,9 +17,6 @@
 #include "kiln/Report/PlanReport.h"
 #include "kiln/Target/Common/ProgramWriter.h"
 #include "kiln/Target/Cpu/CodeGen.h"
-
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -43,32 +41,6 @@ static StringRef storageType(ModuleOp module) {
          : widest.isBF16() ? "bfloat16"
          : widest.isF16()  ? "float16"
                            : "float32";
-}
-
-/// Reads the small files that a saved model needs from the model directory. A
-/// model in a .mlir file has no such files, even if it was imported from a
-/// directory.
-static Result<std::vector<std::pair<std::string, std::string>>>
-readSmallFiles(ModuleOp module, StringRef directory) {
-  std::vector<std::pair<std::string, std::string>> files;
-  if (!isModelDirectory(directory))
-    return files;
-  auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr);
-  auto names = model ? model.getAs<ArrayAttr>("files") : ArrayAttr();
-  for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>()) {
-    llvm::SmallString<128> path(directory);
-    llvm::sys::path::append(path, cast<StringAttr>(name).getValue());
-    auto buffer = llvm::MemoryBuffer::getFile(path);
-    if (!buffer)
-      return Status::badInput("cannot read '" + path.str().str() +
-                              "': " + buffer.getError().message());
-    StringRef file = cast<StringAttr>(name).getValue();
-    std::string contents = (*buffer)->getBuffer().str();
-    if (file == "config.json")
-      contents = withStorageType(contents, storageType(module));
-    files.push_back({file.str(), std::move(contents)});
-  }
-  return files;
 }
 
 Status Compilation::generateCode() {
@@ -110,9 +82,12 @@ Status Compilation::generateCode() {
     return status;
   }
 
-  auto files = readSmallFiles(*module, options.model);
+  auto files = readModelFiles(*module, options.model);
   if (!files.ok())
     return files.status();
+  for (auto &[name, contents] : *files)
+    if (name == "config.json")
+      contents = withStorageType(contents, storageType(*module));
   record.files = std::move(*files);
 
   const CodeGenerator &generator = target->getCodeGenerator();

@@ -41,17 +41,8 @@ Status Compilation::readModel() {
   llvm::Error error = imported
                           ? checkWeights(**imported, options.model, warnings)
                           : imported.takeError();
-  if (error) {
-    ExitCode code = ExitCode::BadInput;
-    if (error.isA<ImportError>())
-      error = llvm::handleErrors(
-          std::move(error),
-          [&](std::unique_ptr<ImportError> import) -> llvm::Error {
-            code = import->getExitCode();
-            return llvm::Error(std::move(import));
-          });
-    return Status(code, llvm::toString(std::move(error)));
-  }
+  if (error)
+    return statusOf(std::move(error));
   module = std::move(*imported);
   return Status();
 }

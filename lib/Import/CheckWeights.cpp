@@ -13,14 +13,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Import/HuggingFace.h"
+#include "kiln/Import/ModelTensors.h"
 
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/UnusedTensors.h"
-
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
 using namespace kiln::support;
 using namespace kiln;
@@ -54,29 +51,38 @@ static void setStorage(ModuleOp module,
   module->setAttr(kModelAttr, model.getDictionary(module.getContext()));
 }
 
+std::vector<StateOp> kiln::weightStates(ModuleOp module) {
+  std::vector<StateOp> states;
+  for (StateOp state : module.getOps<StateOp>())
+    if (state.getRole() == Role::Parameter || state.getRole() == Role::Buffer)
+      states.push_back(state);
+  return states;
+}
+
+ExpectedTensor kiln::expectedTensor(StateOp state) {
+  ExpectedTensor tensor;
+  tensor.name = state.getSource().value_or(state.getSymName()).str();
+  tensor.aliases = namesIn(state.getAliasesAttr());
+  tensor.copies = namesIn(state.getCopiesAttr());
+  llvm::ArrayRef<int64_t> shape = state.getTensorType().getShape();
+  tensor.shape.assign(shape.begin(), shape.end());
+  return tensor;
+}
+
+std::vector<std::string> kiln::knownUnusedTensors(ModuleOp module) {
+  auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr);
+  return model ? namesIn(model.getAs<ArrayAttr>("unused_tensors"))
+               : std::vector<std::string>();
+}
+
 llvm::Error kiln::checkWeights(ModuleOp module, llvm::StringRef directory,
                                std::vector<std::string> &warnings) {
-  auto exists = [&](llvm::StringRef name) {
-    llvm::SmallString<256> path(directory);
-    llvm::sys::path::append(path, name);
-    return llvm::sys::fs::exists(path);
-  };
-  if (!exists("model.safetensors") && !exists("model.safetensors.index.json"))
+  if (!holdsWeights(directory.str()))
     return llvm::Error::success();
 
   std::vector<ExpectedTensor> expected;
-  for (StateOp state : module.getOps<StateOp>()) {
-    if (state.getRole() != Role::Parameter && state.getRole() != Role::Buffer)
-      continue;
-    ExpectedTensor tensor;
-    tensor.name = state.getSource().value_or(state.getSymName()).str();
-    tensor.aliases = namesIn(state.getAliasesAttr());
-    tensor.copies = namesIn(state.getCopiesAttr());
-    llvm::ArrayRef<int64_t> shape = state.getTensorType().getShape();
-    tensor.shape.assign(shape.begin(), shape.end());
-    expected.push_back(std::move(tensor));
-  }
-
+  for (StateOp state : weightStates(module))
+    expected.push_back(expectedTensor(state));
   Result<ModelWeights> weights = ModelWeights::open(directory.str());
   if (!weights.ok())
     return asError(weights.status());
@@ -84,11 +90,8 @@ llvm::Error kiln::checkWeights(ModuleOp module, llvm::StringRef directory,
   if (!found.ok())
     return asError(found.status());
   setStorage(module, *found);
-  std::vector<std::string> known;
-  if (auto model = module->getAttrOfType<DictionaryAttr>(kModelAttr))
-    known = namesIn(model.getAs<ArrayAttr>("unused_tensors"));
   std::vector<std::string> unused =
-      findUnusedTensors(*weights, expected, *found, known);
+      findUnusedTensors(*weights, expected, *found, knownUnusedTensors(module));
   if (!unused.empty())
     warnings.push_back(
         "'" + directory.str() + "' holds tensor " + inQuotes(unused.front()) +

@@ -27,6 +27,18 @@ using llvm::StringRef;
 
 char ImportError::ID = 0;
 
+Status kiln::statusOf(llvm::Error error) {
+  ExitCode code = ExitCode::BadInput;
+  if (error.isA<ImportError>())
+    error = llvm::handleErrors(
+        std::move(error),
+        [&](std::unique_ptr<ImportError> import) -> llvm::Error {
+          code = import->getExitCode();
+          return llvm::Error(std::move(import));
+        });
+  return Status(code, llvm::toString(std::move(error)));
+}
+
 static llvm::Error badInput(const llvm::Twine &message) {
   return llvm::make_error<ImportError>(ExitCode::BadInput, message.str());
 }
@@ -103,9 +115,9 @@ static constexpr uint64_t kLargestCompanion = 64u << 20;
 /// Files whose presence shows that a directory contains trained weights. Only
 /// the first two are supported.
 static constexpr StringRef kWeightFiles[] = {
-    "model.safetensors", "model.safetensors.index.json",
-    "pytorch_model.bin", "pytorch_model.bin.index.json",
-    "tf_model.h5",       "flax_model.msgpack"};
+    "model.safetensors", "model.safetensors.index.json", "packed.safetensors",
+    "pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5",
+    "flax_model.msgpack"};
 
 static std::string inDirectory(StringRef directory, StringRef name) {
   llvm::SmallString<256> path(directory);

@@ -46,6 +46,10 @@ private:
   std::string text;
 };
 
+/// Returns the exit code and the text of an error of an importer; the code of
+/// an error that is not an ImportError is ExitCode::BadInput.
+support::Status statusOf(llvm::Error error);
+
 struct ImportOptions {
   /// Number of sequences per step.
   int64_t batch = 1;
