@@ -46,6 +46,7 @@ const FlagTable &compilerFlags() {
       {"order", "NAME|FILE"},
       {"precision", "TYPE"},
       {"print-pipeline", ""},
+      {"quantize", "FORMAT"},
       {"quantize-weights", "NAME"},
       {"rebuild", "on|off"},
       {"recompute", "POLICY"},
@@ -55,6 +56,8 @@ const FlagTable &compilerFlags() {
       {"simulate-link", "RATE"},
       {"states", "LIST"},
       {"target", "NAME"},
+      {"val-batches", "N"},
+      {"val-data", "FILE"},
   };
   return table;
 }

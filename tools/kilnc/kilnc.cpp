@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "QuantizeFlags.h"
+
 #include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Compiler/ByteSize.h"
 #include "kiln/Compiler/Compile.h"
@@ -34,7 +36,8 @@ using namespace llvm;
 using namespace kiln::support;
 using namespace kiln;
 
-static cl::OptionCategory category("kilnc options");
+cl::OptionCategory kiln::optionCategory("kilnc options");
+static cl::OptionCategory &category = optionCategory;
 static cl::opt<std::string>
     model(cl::Positional, cl::cat(category), cl::value_desc("MODEL"),
           cl::desc("Hugging Face directory, or .mlir or .mlirbc file"));
@@ -504,6 +507,8 @@ int main(int argc, char **argv) {
               ".mlir file\n";
     return static_cast<int>(ExitCode::Usage);
   }
+  if (Status status = checkQuantizeFlags(); !status.ok())
+    return static_cast<int>(fail(status));
   CompileOptions options;
   options.model = model;
   mlir::DialectRegistry registry;
@@ -619,5 +624,9 @@ int main(int argc, char **argv) {
     options.machineName = machineName;
   }
   options.libraryDirectory = library.str().str();
+  if (isQuantizing()) {
+    Status status = runQuantization(options);
+    return static_cast<int>(status.ok() ? ExitCode::Done : fail(status));
+  }
   return static_cast<int>(compile(options));
 }

@@ -1,0 +1,37 @@
+//===- QuantizeFlags.h - Flags of --quantize --------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The flags of kilnc that quantize a saved model instead of compiling it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_TOOLS_KILNC_QUANTIZEFLAGS_H
+#define KILN_TOOLS_KILNC_QUANTIZEFLAGS_H
+
+#include "kiln/Compiler/Compile.h"
+
+#include "llvm/Support/CommandLine.h"
+
+namespace kiln {
+
+/// The category of all flags of kilnc.
+extern llvm::cl::OptionCategory optionCategory;
+
+/// Returns true if --quantize is given.
+bool isQuantizing();
+
+/// Fails if a flag is given that has no effect with --quantize, or that has one
+/// only with --quantize.
+Status checkQuantizeFlags();
+
+/// Quantizes the model of `options` to the directory `options.output`.
+/// `options` are also those of the executable that evaluates the loss.
+Status runQuantization(const CompileOptions &options);
+
+} // namespace kiln
+
+#endif // KILN_TOOLS_KILNC_QUANTIZEFLAGS_H
