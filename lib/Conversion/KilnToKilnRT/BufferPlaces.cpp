@@ -274,6 +274,23 @@ static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
          decode.getDy() == dispatch.getBody().front().getArgument(operand);
 }
 
+/// If `result` is only the new value of a mirror, and `op` is after all readers
+/// of the mirror, returns the location of the mirror.
+std::optional<Place> PlanBuilder::mirrorPlace(Operation *op, OpResult result) {
+  auto write =
+      result.hasOneUse() ? dyn_cast<WriteOp>(*result.user_begin()) : WriteOp();
+  if (!write)
+    return std::nullopt;
+  StringAttr name = write.getStateAttr().getAttr();
+  int32_t buffer = stateBuffers.lookup(name);
+  if (!mirrors.contains(name) || isReadAfter(name, op) ||
+      llvm::any_of(op->getOperands(), [&](Value value) {
+        return places.lookup(value).buffer == buffer;
+      }))
+    return std::nullopt;
+  return densePlace(buffer, result.getType());
+}
+
 /// Assigns a location to each result of `op` that has none.
 void PlanBuilder::placeResults(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
@@ -318,6 +335,10 @@ void PlanBuilder::placeResults(Operation *op) {
     }
     if (places.contains(result))
       continue;
+    if (std::optional<Place> mirror = mirrorPlace(op, result)) {
+      setPlace(result, *mirror);
+      continue;
+    }
     // A dispatch may write to the location of an operand whose lifetime ends at
     // the dispatch. An epilogue must not write to the operands of the matmul,
     // because the GEMM reads them again for later tiles.

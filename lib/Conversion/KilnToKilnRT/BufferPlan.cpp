@@ -134,10 +134,18 @@ void PlanBuilder::delayUpdates(Block &block) {
   int64_t moves = 0;
   for (DispatchOp update : updates) {
     SmallVector<Operation *> readers;
+    auto collectReadersOf = [&](StringAttr state) {
+      for (ReadOp read : readsOf.lookup(state))
+        collectReaders(read.getResult(), readers);
+    };
     for (Value input : update.getInputs())
       if (auto read = input.getDefiningOp<ReadOp>())
-        for (ReadOp other : readsOf.lookup(read.getStateAttr().getAttr()))
-          collectReaders(other.getResult(), readers);
+        collectReadersOf(read.getStateAttr().getAttr());
+    // An update writes the mirror of its parameter, but does not read it.
+    for (Operation *user : update->getUsers())
+      if (auto write = dyn_cast<WriteOp>(user);
+          write && mirrors.contains(write.getStateAttr().getAttr()))
+        collectReadersOf(write.getStateAttr().getAttr());
     Operation *last = update;
     for (Operation *reader : readers)
       if (Operation *outer = block.findAncestorOpInBlock(*reader);
@@ -539,6 +547,9 @@ FailureOr<ProgramPlan> PlanBuilder::run() {
   Block &block = program.getBlock();
   for (auto read : block.getOps<ReadOp>())
     readsOf[read.getStateAttr().getAttr()].push_back(read);
+  for (StateOp state : states)
+    if (state.getRole() == Role::Mirror)
+      mirrors.insert(state.getSymNameAttr());
   delayUpdates(block);
   for (auto microbatches : block.getOps<MicrobatchesOp>()) {
     if (!microbatches.isDivided())

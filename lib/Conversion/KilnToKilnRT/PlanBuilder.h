@@ -60,6 +60,7 @@ private:
   llvm::LogicalResult visitCopy(mlir::Operation *copy);
   void visitWait(CopyWaitOp wait);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
+  std::optional<Place> mirrorPlace(mlir::Operation *op, mlir::OpResult result);
   void placeResults(mlir::Operation *op);
   llvm::LogicalResult checkEpilogue(GemmOpInterface gemm);
   Place placeMatrix(GemmOpInterface gemm);
@@ -78,6 +79,7 @@ private:
   ProgramPlan plan;
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;
+  llvm::DenseSet<mlir::StringAttr> mirrors; ///< States of role mirror.
   /// The reads of the entry value of each state.
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<ReadOp, 2>> readsOf;
   llvm::DenseMap<mlir::Operation *, int64_t> order;

@@ -215,3 +215,27 @@ kiln.program @f(%p: tensor<4xf32>, %q: tensor<5xf32>, %s: tensor<f64>, %n: tenso
   %0:2 = kiln.momentum %p, %p, %p, %s, %s {mu = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<5xf32>)
   kiln.return
 }
+
+// -----
+
+kiln.program @f(%s: tensor<4xf64>, %c: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{has the result 'is_finite' without the operand 'gradient_scale', expected both or neither}}
+  %0, %1, %2 = kiln.clip_factor %s, %c : (tensor<4xf64>, tensor<f64>) -> (tensor<f64>, tensor<f64>, tensor<i64>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%p: tensor<4xf32>, %g: tensor<4xf32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{result 1 is 'tensor<4xf32>', expected elements that are narrower than those of the parameter, 'tensor<4xf32>'}}
+  %0, %1 = kiln.sgd %p, %g, %s, %s {weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<4xf32>)
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%p: tensor<4xf32>, %g: tensor<4xf32>, %s: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @+1 {{result 1 is 'tensor<3xbf16>', expected the shape of 'tensor<4xf32>'}}
+  %0, %1 = kiln.sgd %p, %g, %s, %s {weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<f64>, tensor<f64>) -> (tensor<4xf32>, tensor<3xbf16>)
+  kiln.return
+}

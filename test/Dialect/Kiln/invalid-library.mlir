@@ -11,7 +11,7 @@ kiln.program @f(%a: tensor<2x4x4xf32>, %b: tensor<4xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%a: tensor<4x4xf64>, %b: tensor<4xf64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{'a' has element type f64, expected bf16 or f32}}
+  // expected-error @+1 {{'a' has element type f64, expected at most 32 bits}}
   %0 = kiln.linear %a, %a, %b : (tensor<4x4xf64>, tensor<4x4xf64>, tensor<4xf64>) -> tensor<4x4xf64>
   kiln.return
 }
@@ -87,7 +87,7 @@ kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
   %v1 = kilnrt.view %a[0] : memref<2xf32>
-  // expected-error @below {{has a library epilogue, so it must have a batch of 1, overwrite its result, have no kernel as an epilogue, and have operands of bf16 or f32}}
+  // expected-error @below {{has a library epilogue, so it must have a batch of 1, overwrite its result, have no kernel as an epilogue, and have operands of at most 32 bits}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, rw %v0) grid [1, 1] library "bias" bias(%v1)
 }
 

@@ -55,7 +55,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%x: tensor<4x8xf64>, %w: tensor<8x8xf64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{kernel is 'avx512', which multiplies f32 or bf16, but the operands have element type 'f64'}}
+  // expected-error @+1 {{kernel is 'avx512', which multiplies f32, f16 or bf16, but the operands have element type 'f64'}}
   %y = kiln.matmul %x, %w {kernel = "avx512"} : (tensor<4x8xf64>, tensor<8x8xf64>) -> tensor<4x8xf64>
   kiln.return
 }

@@ -278,7 +278,7 @@ TEST_F(RowOps, Totals) {
                        "%f, %n = kiln.clip_factor %x, %c : (tensor<$Cxf64>, "
                        "tensor<f64>) -> (tensor<f64>, tensor<f64>)",
                        "%f : tensor<f64>, %n : tensor<f64>"};
-    rowCase.hasBfloats = false;
+    rowCase.hasNarrowFloats = false;
     rowCase.fill = [=](unsigned argument, HostTensor &tensor) {
       makePositive(tensor);
       if (argument == 1)
@@ -487,7 +487,7 @@ TEST_F(RowOps, Adam) {
             "(tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>)",
         "%p1 : tensor<$Rx$Cx$T>, %m1 : tensor<$Rx$Cx$T>, "
         "%v1 : tensor<$Rx$Cx$T>"};
-    rowCase.hasBfloats = false;
+    rowCase.hasNarrowFloats = false;
     rowCase.fill = [](unsigned argument, HostTensor &tensor) {
       fillOptimizer(tensor, argument == 2);
     };
@@ -507,7 +507,7 @@ TEST_F(RowOps, GradientDescent) {
             "} : (tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, tensor<f64>, "
             "tensor<f64>) -> tensor<$Rx$Cx$T>",
         "%q : tensor<$Rx$Cx$T>"};
-    sgd.hasBfloats = false;
+    sgd.hasNarrowFloats = false;
     sgd.fill = fill;
     runner.add(sgd, kFewSizes);
     for (const char *nesterov : {"", ", nesterov"}) {
@@ -521,7 +521,7 @@ TEST_F(RowOps, GradientDescent) {
               "tensor<f64>, tensor<f64>) -> (tensor<$Rx$Cx$T>, "
               "tensor<$Rx$Cx$T>)",
           "%q : tensor<$Rx$Cx$T>, %c : tensor<$Rx$Cx$T>"};
-      momentum.hasBfloats = false;
+      momentum.hasNarrowFloats = false;
       momentum.fill = fill;
       runner.add(momentum, kFewSizes);
     }
@@ -539,7 +539,7 @@ TEST_F(RowOps, Lion) {
             "} : (tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>, "
             "tensor<f64>, tensor<f64>) -> (tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>)",
         "%q : tensor<$Rx$Cx$T>, %n : tensor<$Rx$Cx$T>"};
-    lion.hasBfloats = false;
+    lion.hasNarrowFloats = false;
     lion.fill = [](unsigned, HostTensor &tensor) {
       fillOptimizer(tensor, /*isSecondMoment=*/false);
     };
@@ -558,7 +558,7 @@ TEST_F(RowOps, SkippedUpdates) {
         "tensor<$Rx$Cx$T>, tensor<f64>, tensor<f64>, tensor<i64>) -> "
         "(tensor<$Rx$Cx$T>, tensor<$Rx$Cx$T>)",
         "%q : tensor<$Rx$Cx$T>, %c : tensor<$Rx$Cx$T>"};
-    update.hasBfloats = false;
+    update.hasNarrowFloats = false;
     update.fill = [apply](unsigned argument, HostTensor &tensor) {
       if (argument == 5)
         tensor.integers[0] = apply;

@@ -48,12 +48,9 @@ Buffer::Buffer(const HostTensor &tensor, int64_t stride)
   for (int64_t i = 0, e = tensor.size(); i < e; ++i) {
     char *to = bytes.data() + offsetOf(i);
     auto put = [&](auto value) { std::memcpy(to, &value, sizeof(value)); };
-    if (element.isF64())
-      put(tensor.reals[i]);
-    else if (element.isF32())
-      put(static_cast<float>(tensor.reals[i]));
-    else if (element.isBF16())
-      put(doubleToBfloat(tensor.reals[i]));
+    if (isa<FloatType>(element))
+      convertElements(ElementType::F64, &tensor.reals[i],
+                      elementTypeOf(element), to, 1);
     else if (element.isInteger(64))
       put(tensor.integers[i]);
     else
@@ -70,14 +67,8 @@ HostTensor Buffer::read() const {
   HostTensor tensor(type);
   for (int64_t i = 0, e = tensor.size(); i < e; ++i) {
     const char *from = bytes.data() + offsetOf(i);
-    auto get = [&](auto value) {
-      std::memcpy(&value, from, sizeof(value));
-      return value;
-    };
-    Type element = type.getElementType();
-    tensor.reals[i] = element.isF64()   ? get(double())
-                      : element.isF32() ? get(float())
-                                        : bfloatToFloat(get(uint16_t()));
+    convertElements(elementTypeOf(type.getElementType()), from,
+                    ElementType::F64, &tensor.reals[i], 1);
   }
   return tensor;
 }
@@ -104,6 +95,8 @@ bool Buffer::operator==(const Buffer &other) const {
 // Cases
 //===----------------------------------------------------------------------===//
 
+static bool isNarrow(StringRef type) { return type == "bf16" || type == "f16"; }
+
 static std::string substitute(std::string text, int64_t rows, int64_t columns,
                               const char *type) {
   auto replace = [&](StringRef name, const std::string &value) {
@@ -113,7 +106,7 @@ static std::string substitute(std::string text, int64_t rows, int64_t columns,
   replace("$R", std::to_string(rows));
   replace("$C", std::to_string(columns));
   replace("$T", type);
-  replace("$F", StringRef(type) == "bf16" ? "f32" : type);
+  replace("$F", isNarrow(type) ? "f32" : type);
   return text;
 }
 
@@ -399,8 +392,11 @@ std::optional<RowShape> RowRunner::shapeOf(const RowCase &rowCase, int64_t rows,
 void RowRunner::add(const RowCase &rowCase,
                     ArrayRef<std::pair<int64_t, int64_t>> sizes) {
   for (auto [rows, columns] : sizes)
-    for (StringRef type : {"f32", "f64", "bf16"}) {
-      if (type == "bf16" && !rowCase.hasBfloats)
+    for (StringRef type : {"f32", "f64", "bf16", "f16"}) {
+      if (isNarrow(type) && !rowCase.hasNarrowFloats)
+        continue;
+      // The kernels of f16 differ from those of bf16 only in their conversions.
+      if (type == "f16" && std::pair(rows, columns) != sizes.front())
         continue;
       std::optional<RowInstance> instance =
           build(rowCase, rows, columns, type.data());
@@ -413,7 +409,7 @@ void RowRunner::add(const RowCase &rowCase,
       compiled.launch =
           cpu::emitRowKernel(*module, compiled.name, compiled.shape);
       compiled.hasGpu = type != "f64";
-      if (type == "bf16")
+      if (isNarrow(type))
         compiled.steps = std::make_unique<RowSteps>(*module, compiled.name,
                                                     compiled.instance);
       if (compiled.hasGpu)

@@ -10,9 +10,9 @@
 // kernel. The kernel runs on random inputs in several ways that must give
 // identical bits: in one call, in one call per unit, and with every result in
 // the slot of every operand that mayShareSlot permits. The first run is
-// compared with a naive evaluation of the ops or, in bf16, with kernels of
-// single ops on f32 elements (RowSteps). Memory outside the results must not
-// change. In f32 and bf16, the GPU kernel must give the same bits on the
+// compared with a naive evaluation of the ops or, in bf16 and f16, with kernels
+// of single ops on f32 elements (RowSteps). Memory outside the results must not
+// change. Except in f64, the GPU kernel must give the same bits on the
 // emulated device.
 //
 //===----------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ private:
 
 struct RowCase {
   /// In all texts, $R, $C and $T are the number of rows, the number of columns
-  /// and the element type. $F is the type of arithmetic: f32 for bf16.
+  /// and the element type. $F is the type of arithmetic: f32 for bf16 and f16.
   std::string arguments; ///< "%x: tensor<$Rx$Cx$T>, ..."
   std::string body;      ///< Ops.
   std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
@@ -66,8 +66,8 @@ struct RowCase {
   /// Number of padding elements per row of the arguments and results with C
   /// columns.
   int64_t padding = 0;
-  /// True if the ops support bf16 elements.
-  bool hasBfloats = true;
+  /// True if the ops support bf16 and f16 elements.
+  bool hasNarrowFloats = true;
 };
 
 /// A parsed case and its row program.
@@ -116,7 +116,7 @@ private:
     llvm::SmallVector<Layout> layouts;
     std::string name, trace;
     bool hasGpu = false;
-    /// Kernels that compute the expected results for bf16 elements; null for
+    /// Kernels that compute the expected results for narrow floats; null for
     /// other element types.
     std::unique_ptr<RowSteps> steps;
   };

@@ -19,9 +19,10 @@ using namespace kiln::support;
 namespace kiln::test {
 
 void roundElements(HostTensor &tensor) {
-  if (tensor.type.getElementType().isBF16())
+  Type element = tensor.type.getElementType();
+  if (isNarrowFloat(element))
     for (double &x : tensor.reals)
-      x = bfloatToFloat(doubleToBfloat(x));
+      x = roundTo(elementTypeOf(element), x);
 }
 
 RowSteps::RowSteps(ModuleOp module, const std::string &name,

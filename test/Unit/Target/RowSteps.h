@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Computes the bits that a kernel on bf16 elements must produce: every op of
+// Computes the bits that a kernel on narrow floats must produce: every op of
 // the program runs as a separate kernel on f32 elements, and a simple host
-// function rounds each bf16 result once.
+// function rounds each narrow result once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ private:
   std::vector<Step> steps;
 };
 
-/// Rounds the elements of a bf16 tensor to bf16.
+/// Rounds the elements of a tensor of narrow floats.
 void roundElements(HostTensor &tensor);
 
 } // namespace kiln::test

@@ -35,7 +35,7 @@ RowCase clipCase() {
                   "%f, %n = kiln.clip_factor %x, %c : (tensor<$Cxf64>, "
                   "tensor<f64>) -> (tensor<f64>, tensor<f64>)",
                   "%f : tensor<f64>, %n : tensor<f64>"};
-  clip.hasBfloats = false;
+  clip.hasNarrowFloats = false;
   clip.fill = [](unsigned, HostTensor &tensor) {
     for (double &x : tensor.reals)
       x = std::abs(x);

@@ -163,6 +163,20 @@ TEST(Reference, CrossEntropyIgnoresMinusHundred) {
                        {logits, {1, 0, 0, 1}, {1, -100, 1}, {0.5}});
   expectNear(head[0], both[0]);
   expectNear(head[1], rows[1]);
+  // A cotangent scales the gradients, but not the loss.
+  auto scaled = evaluate("kiln.cross_entropy_with_grad", "",
+                         {"3x2xf32", "3xi32", "f64", "f64"}, {"f64", "3x2xf32"},
+                         {logits, {1, -100, 1}, {0.5}, {8}});
+  expectNear(scaled[0], both[0]);
+  expectNear(scaled[1], {1, -1, 0, 0, 4, -4});
+  auto scaledHead = evaluate("kiln.linear_cross_entropy_with_grad", "",
+                             {"3x2xf32", "2x2xf32", "3xi32", "f64", "f64"},
+                             {"f64", "3x2xf32", "2x2xf32"},
+                             {logits, {1, 0, 0, 1}, {1, -100, 1}, {0.5}, {8}});
+  expectNear(scaledHead[0], both[0]);
+  expectNear(scaledHead[1], scaled[1]);
+  for (size_t i = 0; i < head[2].size(); ++i)
+    EXPECT_NEAR(scaledHead[2][i], 8 * head[2][i], 1e-8);
 }
 
 TEST(Reference, AttentionWeighsVisibleKeys) {
@@ -275,6 +289,20 @@ TEST(Reference, ClipFactorOnlyShrinks) {
   EXPECT_EQ(clip(0)[0], (Doubles{1}));
 }
 
+TEST(Reference, ClipFactorUnscalesGradients) {
+  auto clip = [](double square, double threshold) {
+    return evaluate("kiln.clip_factor", "", {"2xf64", "f64", "f64"},
+                    {"f64", "f64", "i64"},
+                    {{9 * 64, square}, {threshold}, {8}});
+  };
+  expectNear(clip(16 * 64, 1)[0], {1 / (5 + 1e-6) / 8});
+  expectNear(clip(16 * 64, 1)[1], {5});
+  EXPECT_EQ(clip(16 * 64, 0)[0], (Doubles{1.0 / 8}));
+  EXPECT_EQ(clip(16 * 64, 0)[2], (Doubles{1}));
+  EXPECT_EQ(clip(HUGE_VAL, 1)[2], (Doubles{0}));
+  EXPECT_EQ(clip(std::nan(""), 1)[2], (Doubles{0}));
+}
+
 /// The published rules (Kingma and Ba, 2015; Loshchilov and Hutter, 2019):
 /// after the first step, m/(1-b1) = g' and v/(1-b2) = g'^2, where g' is the
 /// scaled gradient.
@@ -335,6 +363,16 @@ TEST(Reference, ASkippedStepKeepsAll) {
   expectNear(step(0)[0], {2});
   expectNear(step(0)[1], {4});
   expectNear(step(1)[0], {2 - 0.1 * 8});
+}
+
+TEST(Reference, CopiesAreRoundedFromTheStoredParameter) {
+  // 1 + 2^-11 + 2^-26 is rounded to 1 + 2^-11 in f32. The caller rounds the
+  // copy to f16, of which this is a tie.
+  auto updated = evaluate("kiln.sgd", "weight_decay = 0.0",
+                          {"1xf32", "1xf32", "f64", "f64"}, {"1xf32", "1xf16"},
+                          {{1}, {0x1p-11 + 0x1p-26}, {1}, {-1}});
+  EXPECT_EQ(updated[0], (Doubles{1 + 0x1p-11 + 0x1p-26}));
+  EXPECT_EQ(updated[1], (Doubles{1 + 0x1p-11}));
 }
 
 TEST(Reference, GradientDescent) {

@@ -88,7 +88,10 @@ evaluateOp(const std::string &program,
     return {};
   std::vector<std::vector<double>> results;
   for (const TensorHandle &output : *outputs)
-    results.push_back(output->reals);
+    results.push_back(output->isReal()
+                          ? output->reals
+                          : std::vector<double>(output->integers.begin(),
+                                                output->integers.end()));
   return results;
 }
 

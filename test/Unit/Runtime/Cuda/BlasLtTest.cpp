@@ -301,7 +301,7 @@ TEST(BlasLtTest, RefusesEpiloguesElsewhere) {
   };
   expect(batched, bias, "needs a batch of 1 and a beta of 0");
   expect(adding, bias, "needs a batch of 1 and a beta of 0");
-  expect(f64, bias, "needs operands of bf16 or f32");
+  expect(f64, bias, "needs operands of at most 32 bits");
   expect(good, with("bias", device(16 * 1024)), "beyond the arena");
   expect(good, with("bias", {0, 0, "host"}), "");
   expect(good, with("epilogue", "relu"),

@@ -217,7 +217,12 @@ TEST(TrajectoryTest, ProgressIsCheckedToo) {
                       {"tokens", 160},
                       {"seed", UINT64_MAX},
                       {"shuffle", 3},
-                      {"optimizer_start", 2}}}};
+                      {"optimizer_start", 2},
+                      {"loss_scale",
+                       {{"scale", 512.0},
+                        {"clean_steps", 7},
+                        {"skipped", 2},
+                        {"skipped_in_a_row", 1}}}}}};
   // The parser of JSON returns nonnegative integers as unsigned, whereas the
   // values above are signed.
   manifest.extra = Json::parse(manifest.extra.dump());
@@ -227,6 +232,9 @@ TEST(TrajectoryTest, ProgressIsCheckedToo) {
   EXPECT_EQ(progress->seed, UINT64_MAX);
   EXPECT_EQ(progress->shuffle, std::optional<uint64_t>(3));
   EXPECT_EQ(progress->optimizerStart, 2);
+  ASSERT_TRUE(progress->lossScale);
+  EXPECT_EQ(*progress->lossScale, (LossScale{512, 7, 2, 1}));
+  EXPECT_EQ(progress->appliedUpdates(), 1);
   const std::pair<const char *, Json> bad[] = {
       {"", nullptr},
       {"", Json::array()},
@@ -240,7 +248,13 @@ TEST(TrajectoryTest, ProgressIsCheckedToo) {
       {"/training/seed", -1},
       {"/training/shuffle", "x"},
       {"/training/optimizer_start", 6},
-      {"/training/optimizer_start", nullptr}};
+      {"/training/optimizer_start", nullptr},
+      {"/training/loss_scale", 512},
+      {"/training/loss_scale/scale", 500.0},
+      {"/training/loss_scale/scale", "512"},
+      {"/training/loss_scale/clean_steps", -1},
+      {"/training/loss_scale/skipped", 4},
+      {"/training/loss_scale/skipped_in_a_row", nullptr}};
   for (auto &[pointer, value] : bad) {
     CheckpointManifest damaged = manifest;
     damaged.extra[Json::json_pointer(pointer)] = value;
@@ -248,6 +262,8 @@ TEST(TrajectoryTest, ProgressIsCheckedToo) {
     EXPECT_FALSE(readProgress(damaged)) << pointer << " " << value;
   }
   // A manifest without optimizer_start, from an old version of kiln, is valid.
+  manifest.extra["training"].erase("loss_scale");
+  EXPECT_FALSE(readProgress(manifest)->lossScale);
   manifest.extra["training"].erase("optimizer_start");
   ASSERT_TRUE(readProgress(manifest));
   EXPECT_EQ(readProgress(manifest)->optimizerStart, 0);
