@@ -27,6 +27,7 @@ GROUPS = {
         # Half of the data is bf16, 8 bytes for four columns; attention uses tensor cores.
         (15, BOTH, "gpt2-awkward --batch=4 --seq=16 --dropout=0.1 --precision=bf16"),
         (15, BOTH, "llama-gqa --batch=2 --seq=16 --precision=bf16"),
+        (14, BOTH, "gpt2-awkward --batch=4 --seq=16 --dropout=0.1 --precision=fp16 --states=fp16-adam"),
         # Rows of 42 columns are not multiples of 16 bytes.
         (0, BOTH, "gpt2-narrow --batch=2 --seq=16 --fuse=off"),
     ],
@@ -36,6 +37,7 @@ GROUPS = {
         # Norms that compute random numbers and column sums have the highest register pressure.
         (19, BOTH, f"{REAL} --dropout=0.1"),
         (20, BOTH, f"{REAL} --precision=bf16 --dropout=0.1"),
+        (20, ("sm_90",), f"{REAL} --precision=fp16 --dropout=0.1"),
     ],
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernels round two kinds of values to bf16: the results, and the
+// The kernels round two kinds of values to 16 bits: the results, and the
 // probabilities and their gradients before a matmul reads them. The results are
 // compared with an f64 computation on the same inputs. The error of an element
 // y = sum_i t_i may be at most 2^-8 (|y| + sum_i |t_i|), plus small terms for
@@ -21,6 +21,8 @@
 #include "Flash.h"
 #include "KernelPair.h"
 
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
+#include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Rng.h"
 
 #include <gtest/gtest.h>
@@ -40,49 +42,46 @@ struct Case {
   double dropout = 0;
   double scale = 0;    ///< Factor of the scores; 0: 1.1 / sqrt(headDim).
   int64_t padding = 0; ///< Padding columns per row of qkv.
-  int64_t skip = 0;    ///< Offset of each bf16 argument in bytes.
+  int64_t skip = 0;    ///< Offset of each 16-bit argument in bytes.
   bool takesRng = false;
+  ElementType type = ElementType::BF16;
 };
 
 constexpr int64_t kKey = 3;
 constexpr int64_t kRng[3] = {42, 7, 5}; // Seed, step, first sequence.
-/// Relative error bound of rounding to bf16.
-constexpr double kRounding = 0x1p-8;
 /// Relative error bound of f32 arithmetic, including 2^x.
 constexpr double kArithmetic = 1e-5;
 
-uint16_t toBFloat16(float x) {
-  uint32_t bits;
-  std::memcpy(&bits, &x, 4);
-  bits += 0x7fff + (bits >> 16 & 1);
-  return uint16_t(bits >> 16);
+/// The elements of all arguments but lse and rng: bf16 or f16.
+uint16_t narrowed(ElementType type, float x) {
+  return type == ElementType::F16 ? doubleToHalf(x) : doubleToBfloat(x);
 }
 
-float fromBFloat16(uint16_t x) {
-  uint32_t bits = uint32_t(x) << 16;
-  float value;
-  std::memcpy(&value, &bits, 4);
-  return value;
+float widened(ElementType type, uint16_t x) {
+  return type == ElementType::F16 ? halfToFloat(x) : bfloatToFloat(x);
 }
 
-std::vector<uint16_t> someBFloats(size_t count, double seed) {
+std::vector<uint16_t> someNarrow(ElementType type, size_t count, double seed) {
   std::vector<uint16_t> values;
   for (float x : someFloats(count, seed))
-    values.push_back(toBFloat16(x));
+    values.push_back(narrowed(type, x));
   return values;
 }
 
 /// The expected results and the error bounds of each element.
 struct Expected {
-  std::vector<double> value, rounded, computed;
-  explicit Expected(size_t count)
-      : value(count), rounded(count), computed(count) {}
-  /// Adds factor * x. The kernel rounds the factor to bf16 after computing it
-  /// from terms of the given magnitude.
+  ElementType type;
+  std::vector<double> value, rounded, computed, added;
+  Expected(ElementType type, size_t count)
+      : type(type), value(count), rounded(count), computed(count),
+        added(count) {}
+  /// Adds factor * x. The kernel rounds the factor to the type after computing
+  /// it from terms of the given magnitude.
   void add(size_t at, double factor, double x, double magnitude) {
     value[at] += factor * x;
     rounded[at] += std::abs(factor * x);
     computed[at] += std::abs(magnitude * x);
+    added[at] += std::abs(x);
   }
   void check(const std::vector<char> &bytes, const Place &place,
              const char *name) const {
@@ -91,13 +90,17 @@ struct Expected {
     for (size_t i = 0; i < value.size(); ++i) {
       uint16_t bits;
       std::memcpy(&bits, &bytes[place.offset + 2 * i], 2);
+      // Bounds of the relative and the absolute error of rounding.
+      double relative = infoOf(type).spacingAtOne / 2;
+      double absolute = type == ElementType::F16 ? 0x1p-25 : 1e-30;
       double bound =
-          kRounding * (rounded[i] + std::abs(value[i])) * (1 + kRounding) +
-          kArithmetic * computed[i] + 1e-30;
-      double error = std::abs(fromBFloat16(bits) - value[i]);
+          relative * (rounded[i] + std::abs(value[i])) * (1 + relative) +
+          kArithmetic * computed[i] + absolute * (1 + added[i]);
+      float found = widened(type, bits);
+      double error = std::abs(found - value[i]);
       if (!(error <= bound) && wrong++ == 0)
-        ADD_FAILURE() << name << "[" << i << "] is " << fromBFloat16(bits)
-                      << ", expected " << value[i] << " within " << bound;
+        ADD_FAILURE() << name << "[" << i << "] is " << found << ", expected "
+                      << value[i] << " within " << bound;
       worst = std::max(worst, error / bound);
     }
     EXPECT_EQ(wrong, 0) << name;
@@ -125,7 +128,7 @@ private:
              const std::vector<uint16_t> &y, size_t yAt) const {
     double sum = 0;
     for (int64_t i = 0; i < c.headDim; ++i)
-      sum += double(fromBFloat16(x[xAt + i])) * fromBFloat16(y[yAt + i]);
+      sum += double(widened(c.type, x[xAt + i])) * widened(c.type, y[yAt + i]);
     return sum;
   }
   double keepFactor(int64_t s, int64_t h, int64_t i, int64_t j) const;
@@ -151,11 +154,11 @@ Problem::Problem(const Case &given)
     : c(given), columns((c.heads + 2 * c.kvHeads) * c.headDim + c.padding),
       oColumns(c.heads * c.headDim),
       scale(c.scale ? c.scale : 1.1 / std::sqrt(c.headDim)),
-      expectedO(c.sequences * c.length * oColumns),
-      expectedLse(c.sequences * c.heads * c.length) {
+      expectedO(c.type, c.sequences * c.length * oColumns),
+      expectedLse(c.type, c.sequences * c.heads * c.length) {
   int64_t rows = c.sequences * c.length;
-  qkv = someBFloats(rows * columns, 1);
-  dout = someBFloats(rows * oColumns, 2);
+  qkv = someNarrow(c.type, rows * columns, 1);
+  dout = someNarrow(c.type, rows * oColumns, 2);
   for (int64_t s = 0; s < c.sequences; ++s)
     for (int64_t h = 0; h < c.heads; ++h)
       for (int64_t i = 0; i < c.length; ++i) {
@@ -174,7 +177,7 @@ Problem::Problem(const Case &given)
           double weight = x[j] * keepFactor(s, h, i, j);
           size_t v = at(s, j, c.heads + c.kvHeads + kvHead);
           for (int64_t e = 0; e < c.headDim; ++e)
-            expectedO.add(oAt(s, i, h) + e, weight, fromBFloat16(qkv[v + e]),
+            expectedO.add(oAt(s, i, h) + e, weight, widened(c.type, qkv[v + e]),
                           weight);
         }
         expectedLse.value[(s * c.heads + h) * c.length + i] =
@@ -182,7 +185,7 @@ Problem::Problem(const Case &given)
         p.push_back(x);
       }
   for (double x : expectedO.value)
-    o.push_back(toBFloat16(float(x)));
+    o.push_back(narrowed(c.type, float(x)));
   for (double x : expectedLse.value)
     lse.push_back(float(x));
 
@@ -191,7 +194,7 @@ Problem::Problem(const Case &given)
   oPlace = memory.add(o, c.skip);
   lsePlace = memory.add(lse);
   doutPlace = memory.add(dout, c.skip);
-  gradientsPlace = memory.add(someBFloats(qkv.size(), 5), c.skip);
+  gradientsPlace = memory.add(someNarrow(c.type, qkv.size(), 5), c.skip);
   int64_t bits;
   std::memcpy(&bits, &scale, sizeof(bits));
   immediates = {kKey, bits};
@@ -220,7 +223,7 @@ AttentionGradShape Problem::shape(mlir::Builder b) const {
   shape.causal = c.causal;
   shape.dropout = c.dropout;
   shape.takesRng = c.takesRng || c.dropout > 0;
-  shape.elementType = b.getBF16Type();
+  shape.elementType = irTypeOf(c.type, b.getContext());
   shape.qStride = shape.kStride = shape.vStride = columns;
   shape.dqStride = shape.dkStride = shape.dvStride = columns;
   shape.oStride = shape.doutStride = oColumns;
@@ -268,7 +271,7 @@ void Problem::checkForward() {
 void Problem::checkBackward() {
   // Compute the expected gradients from the o and lse that are passed to the
   // kernel.
-  Expected expected(qkv.size());
+  Expected expected(c.type, qkv.size());
   std::vector<std::pair<size_t, size_t>> rows;
   for (int64_t s = 0, row = 0; s < c.sequences; ++s)
     for (int64_t h = 0; h < c.heads; ++h)
@@ -284,9 +287,9 @@ void Problem::checkBackward() {
           double ds = scale * x * (dp - sum);
           double size = std::abs(scale * x) * (std::abs(dp) + std::abs(sum));
           for (int64_t e = 0; e < c.headDim; ++e) {
-            expected.add(q + e, ds, fromBFloat16(qkv[k + e]), size);
-            expected.add(k + e, ds, fromBFloat16(qkv[q + e]), size);
-            expected.add(v + e, x * keep, fromBFloat16(dout[out + e]),
+            expected.add(q + e, ds, widened(c.type, qkv[k + e]), size);
+            expected.add(k + e, ds, widened(c.type, qkv[q + e]), size);
+            expected.add(v + e, x * keep, widened(c.type, dout[out + e]),
                          x * keep);
           }
         }
@@ -320,7 +323,7 @@ void Problem::checkBackward() {
           &bits,
           &memory.bytes[gradientsPlace.offset + (row * columns + column) * 2],
           2);
-      expected.value[row * columns + column] = fromBFloat16(bits);
+      expected.value[row * columns + column] = widened(c.type, bits);
     }
   }
   expected.check(bytes, gradientsPlace, "gradients");
@@ -333,7 +336,7 @@ void check(const Case &c) {
                << " heads " << c.heads << "/" << c.kvHeads << " head dim "
                << c.headDim << " causal " << c.causal << " dropout "
                << c.dropout << " scale " << c.scale << " padding " << c.padding
-               << " skip " << c.skip);
+               << " skip " << c.skip << " " << infoOf(c.type).name);
   Problem problem(c);
   {
     SCOPED_TRACE("forward");
@@ -392,13 +395,25 @@ TEST(FlashKernel, OddPlaces) {
     check({1, 33, 2, 1, 16, true, 0, 0, padding, skip});
 }
 
-TEST(FlashKernel, SuitsBFloat16AndWholeGroupsOfColumns) {
+TEST(FlashKernel, Halves) {
+  Case c = {1, 130, 2, 1, 64, true};
+  c.type = ElementType::F16;
+  check(c);
+  c = {1, 70, 1, 1, 32, false, 0.1, 0, /*padding=*/1};
+  c.type = ElementType::F16;
+  check(c);
+}
+
+TEST(FlashKernel, SuitsHalvesAndWholeGroupsOfColumns) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::Builder b(&context);
   AttentionShape shape;
   shape.elementType = b.getBF16Type();
   for (int64_t dim : {16, 64, 80, 128}) {
     shape.headDim = dim;
+    shape.elementType = b.getF16Type();
+    EXPECT_TRUE(suitsTensorCores(shape)) << dim;
+    shape.elementType = b.getBF16Type();
     EXPECT_TRUE(suitsTensorCores(shape)) << dim;
   }
   for (int64_t dim : {8, 40, 144, 256}) {
