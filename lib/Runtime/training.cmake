@@ -22,6 +22,7 @@ add_library(KilnTraining STATIC
   Training/Records.cpp
   Training/Resume.cpp
   Training/LossScale.cpp
+  Training/NonFinite.cpp
   Training/Schedule.cpp
   Training/States.cpp
   Training/StepTensors.cpp

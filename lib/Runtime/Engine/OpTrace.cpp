@@ -142,7 +142,7 @@ void OpWatcher::after(size_t command, const abi::SegmentRun &run) {
     const Slot &slot = program_.slots[index];
     observe_({command, commandKindName(info.kind), info.name, run.microbatch,
               slot.name, arenas_.at(slot.at(run)), slot.bytes, slot.rowBytes,
-              slot.rowPitch, whole_[index]});
+              slot.rowPitch, whole_[index], slot.type});
   }
 }
 

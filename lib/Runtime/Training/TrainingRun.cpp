@@ -7,6 +7,7 @@
 
 #include "TrainingRun.h"
 
+#include "NonFinite.h"
 #include "Trace.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/ElementConversion.h"
@@ -118,15 +119,8 @@ Status TrainingRun::diverged(const std::string &reason) const {
 }
 
 Status TrainingRun::checkFinite(const StepRecord &record) const {
-  if (record.skipped) {
-    int64_t skips = progress_.lossScale->skippedInARow;
-    if (skips < options_.lossScale.skips)
-      return Status();
-    return diverged("the gradients of the last " + std::to_string(skips) +
-                    " steps overflowed, up to step " +
-                    std::to_string(record.step) + " with the loss scale " +
-                    std::to_string(static_cast<int64_t>(*record.lossScale)));
-  }
+  if (record.skipped)
+    return Status();
   const char *what = !std::isfinite(record.loss) ? "loss"
                      : record.gradNorm && !std::isfinite(*record.gradNorm)
                          ? "norm of the gradients"
@@ -135,6 +129,35 @@ Status TrainingRun::checkFinite(const StepRecord &record) const {
     return Status();
   return diverged("the " + std::string(what) + " of step " +
                   std::to_string(record.step) + " is not finite");
+}
+
+/// Checks the number of consecutive skipped steps. If there are too many,
+/// repeats the last one, which began with `before`, to name the first op whose
+/// result is not finite.
+Status TrainingRun::checkSkips(const StepRecord &record,
+                               const Progress &before) {
+  if (!record.skipped ||
+      progress_.lossScale->skippedInARow < options_.lossScale.skips)
+    return Status();
+  Progress after = progress_;
+  NonFiniteFinder finder;
+  moveTo(before);
+  Result<StepRecord> repeated = computeStep([&](size_t program) {
+    return engine_.runObserved(program, std::ref(finder));
+  });
+  moveTo(after);
+  if (!repeated.ok())
+    return repeated.status();
+  return diverged("the gradients of the last " +
+                  std::to_string(progress_.lossScale->skippedInARow) +
+                  " steps overflowed, up to step " +
+                  std::to_string(record.step) + " with the loss scale " +
+                  std::to_string(static_cast<int64_t>(*record.lossScale)) +
+                  (finder.name().empty()
+                       ? std::string()
+                       : ", where the first result that is not finite is "
+                         "that of " +
+                             inQuotes(finder.name())));
 }
 
 Status TrainingRun::runTraced() {
@@ -206,6 +229,7 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
 Status TrainingRun::trainStep() {
   bool first = progress_.step == firstStep_;
   bool traced = !options_.trace.empty() && progress_.step + 1 == options_.steps;
+  Progress before = progress_;
   Result<StepRecord> record = computeStep([&](size_t program) {
     return traced ? runTraced() : engine_.run(program);
   });
@@ -216,7 +240,8 @@ Status TrainingRun::trainStep() {
         !status.ok())
       missing("--dump-gradients", status);
   records_.step(*record);
-  return checkFinite(*record);
+  Status status = checkFinite(*record);
+  return status.ok() ? checkSkips(*record, before) : status;
 }
 
 /// Divides elements of `type` by `scale`. Returns them as f32.
@@ -314,35 +339,6 @@ Status TrainingRun::validate() {
   return Status();
 }
 
-/// Returns true if any element is infinite or NaN.
-template <typename T>
-static bool hasNonFinite(const char *data, int64_t count) {
-  auto *values = reinterpret_cast<const T *>(data);
-  T sum = 0;
-  for (int64_t i = 0; i < count; ++i)
-    sum += values[i] * T(0);
-  return sum != 0;
-}
-
-/// Returns true if any element of a tensor of any type is infinite or NaN.
-static bool hasNonFinite(const ValueInfo &value, const char *data) {
-  int64_t count = value.elements();
-  if (value.type == ElementType::F32)
-    return hasNonFinite<float>(data, count);
-  if (value.type == ElementType::F64)
-    return hasNonFinite<double>(data, count);
-  if (!isNarrowFloat(value.type))
-    return false;
-  for (int64_t i = 0; i < count; ++i) {
-    float converted;
-    convertElements(value.type, data + bytesOf(value.type, i), ElementType::F32,
-                    &converted, 1);
-    if (!std::isfinite(converted))
-      return true;
-  }
-  return false;
-}
-
 /// Returns an error if a state is not finite. The update of a step may overflow
 /// even if the loss of the step is finite.
 Status TrainingRun::checkStatesFinite() const {
@@ -357,7 +353,7 @@ Status TrainingRun::checkStatesFinite() const {
     bool bad = false;
     Status status =
         engine_.accessState(i, HostAccess::Read, [&](const char *data) {
-          bad = hasNonFinite(state, data);
+          bad = hasNonFinite(state.type, data, state.elements());
           return Status();
         });
     if (!status.ok())

@@ -73,12 +73,14 @@ public:
   /// restore the states that correspond to `progress`.
   void moveTo(const Progress &progress) { progress_ = progress; }
 
-  /// Fails if the loss or the gradient norm of a step is not finite.
-  Status diverged(const std::string &reason) const;
+  /// Fails if the loss or the gradient norm of a step that was not skipped is
+  /// not finite.
   Status checkFinite(const StepRecord &record) const;
 
 private:
   Status trainStep();
+  Status diverged(const std::string &reason) const;
+  Status checkSkips(const StepRecord &record, const Progress &before);
   Status validate();
   Status save();
   Status checkStatesFinite() const;

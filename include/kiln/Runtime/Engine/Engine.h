@@ -99,6 +99,8 @@ struct OpResult {
   /// Such a write fills the buffer, so all bytes have a value. If false, some
   /// bytes may still have values of an earlier buffer at the same address.
   bool whole = false;
+  /// Slot::type of the buffer.
+  std::optional<ElementType> type = std::nullopt;
 
   /// Calls visit(data, bytes) for each row, without its padding, in order. A
   /// buffer without padded rows counts as one row.
