@@ -11,6 +11,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Support/Nf4.h"
+
+#include "kiln/Support/Dynamic8.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -59,36 +62,6 @@ std::array<float, N - 1> middlesOf(const std::array<float, N> &values) {
   return middles;
 }
 
-/// The interval from 0.1 to 1 is cut into 2^i parts of equal length, for i from
-/// 0 to 6. The values are the middles of the parts times 10^(i - 6), the same
-/// with opposite sign, 0 and 1. PyTorch's linspace computes the ends of the
-/// parts from the nearer end of the interval with fused multiply-add; f64 holds
-/// the unrounded result exactly.
-std::array<float, 256> makeDynamicValues() {
-  constexpr float powers[] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f, 1.0f};
-  constexpr float low = 0.1f, high = 1.0f;
-  constexpr std::size_t zeroAt = 127;
-  std::array<float, 256> values;
-  std::size_t next = 1;
-  for (int i = 0; i < 7; ++i) {
-    int parts = 1 << i;
-    float step = (high - low) / float(parts);
-    auto end = [&](int j) {
-      return j < (parts + 1) / 2
-                 ? float(double(low) + double(step) * j)
-                 : float(double(high) - double(step) * (parts - j));
-    };
-    for (int j = 0; j < parts; ++j, ++next) {
-      float value = (end(j) + end(j + 1)) / 2 * powers[i];
-      values[zeroAt + next] = value;
-      values[zeroAt - next] = -value;
-    }
-  }
-  values[zeroAt] = 0;
-  values.back() = 1;
-  return values;
-}
-
 constexpr int lastScaleIndex = 65535;
 
 /// Returns the index, among 65536 equidistant values in [-1, 1], of the value
@@ -105,7 +78,7 @@ int scaleIndexOf(float value) {
 
 /// Returns the scale code of each of the equidistant values.
 std::vector<uint8_t> makeScaleCodes() {
-  std::array<float, 255> middles = middlesOf(dynamicValues());
+  std::array<float, 255> middles = middlesOf(dynamicValues(DynamicMap::Signed));
   std::vector<uint8_t> codes(lastScaleIndex + 1);
   std::size_t code = 0;
   for (int i = 0; i <= lastScaleIndex; ++i) {
@@ -154,11 +127,6 @@ void writeCodes(const float (&block)[blockElements], char *to) {
 }
 
 } // namespace
-
-const std::array<float, 256> &kiln::support::dynamicValues() {
-  static const std::array<float, 256> values = makeDynamicValues();
-  return values;
-}
 
 Nf4Layout::Nf4Layout(int64_t elements)
     : elements(elements), blocks(ceilDiv(elements, blockElements)),
@@ -283,7 +251,7 @@ bool Nf4Encoder::finish(float offset) {
 void kiln::support::decodeNf4(const char *bytes, const Nf4Layout &layout,
                               int64_t first, int64_t count, float *to) {
   assert(first >= 0 && count >= 0 && first <= layout.elements - count);
-  const std::array<float, 256> &dynamic = dynamicValues();
+  const std::array<float, 256> &dynamic = dynamicValues(DynamicMap::Signed);
   auto *codes = reinterpret_cast<const uint8_t *>(bytes);
   float offset = loadFloat(bytes + layout.offsetAt);
   int64_t end = first + count;

@@ -13,10 +13,12 @@
 //   value(i) = nf4Values[code(i)] * scale(i / 64)
 //   scale(b) = dynamicValues[scaleCode(b)] * nestedScale(b / 256) + offset
 //
+// The dynamic values are those of the signed map of Dynamic8.h.
+//
 // Each element is divided by the largest magnitude in its block, and code(i) is
-// the index of the nearest NF4 value. These magnitudes are then quantized to the
-// scales: the offset is their mean, and a nested scale is the largest magnitude
-// of their differences from the offset in a group.
+// the index of the nearest NF4 value. These magnitudes are then quantized to
+// the scales: the offset is their mean, and a nested scale is the largest
+// magnitude of their differences from the offset in a group.
 //
 // The encoding is that of bitsandbytes 0.50.2 on an x86-64 CPU,
 //
@@ -85,11 +87,6 @@ struct Nf4Layout {
 
 /// The 16 values of NF4 in ascending order, from -1 to 1. Entry 7 is 0.
 extern const std::array<float, 16> nf4Values;
-
-/// The 256 values of scale codes in ascending order, from -0.993 to 1: the
-/// result of bitsandbytes' create_dynamic_map() on a CPU with fused
-/// multiply-add. Entry 127 is 0.
-const std::array<float, 256> &dynamicValues();
 
 /// Encodes a weight whose elements arrive in order, in chunks of any size. The
 /// codes are written at once. The largest magnitudes of all blocks, 1/64 of the

@@ -13,6 +13,7 @@
 
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Dynamic8.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Hash.h"
 #include "kiln/Support/Messages.h"
@@ -65,7 +66,7 @@ public:
                                 : std::sin(angle));
     }
     case InitialValue::Kind::Nf4Table: {
-      const auto &scales = dynamicValues();
+      const auto &scales = dynamicValues(DynamicMap::Signed);
       int64_t count = scales.size();
       return element < count ? scales[element] : nf4Values[element - count];
     }
@@ -208,7 +209,8 @@ Status kiln::runtime::fillInitialValue(const InitialValue &init, uint64_t seed,
         " is invalid, expected a matrix with one column for each of " +
         std::to_string(init.inverseFrequencies.size()) + " rotary frequencies");
   if (init.kind == InitialValue::Kind::Nf4Table &&
-      *elements != int64_t(dynamicValues().size() + nf4Values.size()))
+      *elements !=
+          int64_t(dynamicValues(DynamicMap::Signed).size() + nf4Values.size()))
     return Status::error(where + ": shape " + shapeText(shape) +
                          " is invalid, expected the 272 values of NF4");
   if (init.zeroRow &&

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Support/Nf4.h"
+#include "kiln/Support/Dynamic8.h"
 #include "kiln/Support/Rng.h"
 #include "gtest/gtest.h"
 
@@ -208,10 +209,11 @@ std::string hex(const std::string &bytes) {
 TEST(Nf4, Values) {
   std::array<float, 15> between = middles();
   EXPECT_EQ(fnv(between.data(), sizeof between), 0x6b792fed41349862u);
-  EXPECT_EQ(fnv(dynamicValues().data(), sizeof dynamicValues()),
+  EXPECT_EQ(fnv(dynamicValues(DynamicMap::Signed).data(),
+                sizeof dynamicValues(DynamicMap::Signed)),
             0xd677f22a96665bc4u);
   EXPECT_EQ(nf4Values[7], 0);
-  EXPECT_EQ(dynamicValues()[127], 0);
+  EXPECT_EQ(dynamicValues(DynamicMap::Signed)[127], 0);
 }
 
 TEST(Nf4, Layout) {

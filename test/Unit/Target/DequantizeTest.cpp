@@ -7,6 +7,7 @@
 
 #include "KernelCalls.h"
 
+#include "kiln/Support/Dynamic8.h"
 #include "kiln/Support/Nf4.h"
 
 #include <algorithm>
@@ -32,7 +33,8 @@ template <typename T> void check(int64_t elements) {
     float number = uniform(generator);
     std::memcpy(bytes.data() + layout.nestedScalesAt + 4 * i, &number, 4);
   }
-  std::vector<float> table(dynamicValues().begin(), dynamicValues().end());
+  std::vector<float> table(dynamicValues(DynamicMap::Signed).begin(),
+                           dynamicValues(DynamicMap::Signed).end());
   table.insert(table.end(), nf4Values.begin(), nf4Values.end());
   std::vector<float> wide(static_cast<size_t>(elements));
   decodeNf4(bytes.data(), layout, 0, elements, wide.data());
