@@ -281,4 +281,15 @@ void ArithBuilder::ifThen(Value condition, function_ref<void()> body,
   otherwise();
 }
 
+LLVM::GlobalOp createTable(ImplicitLocOpBuilder &b, StringRef name,
+                           ArrayRef<int32_t> elements, unsigned addressSpace) {
+  auto size = static_cast<int64_t>(elements.size());
+  return LLVM::GlobalOp::create(
+      b, LLVM::LLVMArrayType::get(b.getI32Type(), elements.size()),
+      /*isConstant=*/true, LLVM::Linkage::Internal, name,
+      DenseElementsAttr::get(RankedTensorType::get({size}, b.getI32Type()),
+                             elements),
+      /*alignment=*/64, addressSpace);
+}
+
 } // namespace kiln

@@ -12,11 +12,15 @@
 
 #include "kiln/Target/Common/RowNodes.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
+#include "kiln/Support/Dynamic8.h"
 
 #include "kiln/Target/Common/VectorMath.h"
 
 #include "mlir/IR/TypeUtilities.h"
 
+#include "llvm/ADT/bit.h"
+
+#include <array>
 #include <limits>
 
 using namespace mlir;
@@ -94,6 +98,53 @@ Value emitPower(ArithBuilder &k, Value base, Value exponent) {
   return results[0];
 }
 
+StringRef nameOf(support::DynamicMap map) {
+  return map == support::DynamicMap::Signed ? "signed" : "unsigned";
+}
+
+/// Emits the value of the i8 code `code`.
+Value emitDecode(ArithBuilder &k, support::DynamicMap map, Value code) {
+  std::array<int32_t, 256> bits =
+      llvm::bit_cast<std::array<int32_t, 256>>(support::dynamicValues(map));
+  return k.bitcast(k.lookUp(("kiln_values_" + nameOf(map)).str(), bits, code),
+                   ArithBuilder::like(code.getType(), k.f32()));
+}
+
+/// Emits the i8 code of the f32 `x` as support::DynamicSearch describes: one
+/// look-up and integer arithmetic.
+Value emitEncode(ArithBuilder &k, support::DynamicMap map, Value x) {
+  const support::DynamicSearch &search = support::dynamicSearch(map);
+  Type integers = ArithBuilder::like(x.getType(), k.i32());
+  auto number = [&](int64_t value) { return k.constantI(value, integers); };
+  Value bits = k.bitcast(x, integers), isNegative;
+  bool isSigned = map == support::DynamicMap::Signed;
+  if (isSigned) {
+    Value sign = k.shiftRight(bits, 31);
+    isNegative = k.less(number(0), sign);
+    bits = k.add(k.bitAnd(bits, number(INT32_MAX)), sign);
+  } else {
+    bits = k.max(bits, number(0));
+  }
+  Value bucket = k.sub(k.shiftRight(bits, search.shift), number(search.first));
+  bucket = k.min(k.max(bucket, number(0)), number(search.entries.size() - 1));
+  // Narrow indices take less memory traffic in lookUp().
+  Value entry = k.lookUp(
+      ("kiln_search_" + nameOf(map)).str(), search.entries,
+      arith::TruncIOp::create(
+          k.b, ArithBuilder::like(integers, k.b.getI16Type()), bucket));
+  Value below = k.bitAnd(entry, number(255));
+  Value isInside = k.less(k.bitAnd(bits, number((1 << search.shift) - 1)),
+                          k.shiftRight(entry, 8));
+  Value code = k.select(isInside, below, k.add(below, number(1)));
+  if (isSigned) {
+    Value zero = number(support::dynamicZero(map));
+    code =
+        k.select(isNegative, k.sub(zero, k.min(code, zero)), k.add(zero, code));
+  }
+  return arith::TruncIOp::create(
+      k.b, ArithBuilder::like(integers, k.b.getI8Type()), code);
+}
+
 } // namespace
 
 Type elementTypeOf(ArithBuilder &k, row::Type type) {
@@ -132,6 +183,14 @@ Value emitNode(ArithBuilder &k, const Node &node, ArrayRef<Value> inputs) {
     return emitErf(k, inputs[0]);
   case Kind::Abs:
     return k.abs(inputs[0]);
+  case Kind::DecodeSigned:
+    return emitDecode(k, support::DynamicMap::Signed, inputs[0]);
+  case Kind::DecodeUnsigned:
+    return emitDecode(k, support::DynamicMap::Unsigned, inputs[0]);
+  case Kind::EncodeSigned:
+    return emitEncode(k, support::DynamicMap::Signed, inputs[0]);
+  case Kind::EncodeUnsigned:
+    return emitEncode(k, support::DynamicMap::Unsigned, inputs[0]);
   case Kind::Add:
     return k.add(inputs[0], inputs[1]);
   case Kind::Sub:

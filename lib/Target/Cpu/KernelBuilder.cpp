@@ -63,6 +63,13 @@ void KernelBuilder::finish() {
   expandByteFloats(function);
 }
 
+Value KernelBuilder::reserve(Type element, int64_t count) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&function.getBody().front());
+  return LLVM::AllocaOp::create(b, pointer(), memoryType(element),
+                                i64Constant(count), /*alignment=*/64);
+}
+
 Type KernelBuilder::pointer() {
   return LLVM::LLVMPointerType::get(b.getContext());
 }
@@ -161,6 +168,39 @@ Value KernelBuilder::callLibrary(StringRef name, Value x) {
       result = insertLane(callScalar(name, lane(lanes, i)), result, i);
     return result;
   });
+}
+
+/// Looks up the lanes of a vector one by one, by way of the stack: the gather
+/// instructions of current processors take several times as long as scalar
+/// loads, and extracting lanes would use the units that insert them. The store
+/// is volatile, so that LLVM does not replace the loads by such extractions.
+Value KernelBuilder::lookUp(StringRef table, ArrayRef<int32_t> elements,
+                            Value index) {
+  auto module = function->getParentOfType<ModuleOp>();
+  if (!module.lookupSymbol(table)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    createTable(b, table, elements, /*addressSpace=*/0);
+  }
+  Value base = LLVM::AddressOfOp::create(b, pointer(), table);
+  auto read = [&](Value i) {
+    i = arith::ExtUIOp::create(b, i64(), i);
+    return load(element(base, i32(), i), i32());
+  };
+  auto lanes = dyn_cast<VectorType>(index.getType());
+  if (!lanes)
+    return read(index);
+  if (!lookUpLanes)
+    lookUpLanes = reserve(i32(), kLanes);
+  Type type = lanes.getElementType();
+  LLVM::StoreOp::create(b, index, lookUpLanes, /*alignment=*/64,
+                        /*isVolatile=*/true);
+  Value result = constantI(0, like(lanes, i32()));
+  for (int64_t i = 0, e = lanes.getNumElements(); i < e; ++i) {
+    Value lane = load(element(lookUpLanes, type, i), type);
+    result = insertLane(read(lane), result, i);
+  }
+  return result;
 }
 
 } // namespace kiln::cpu

@@ -49,6 +49,10 @@ public:
   Value end() const { return endUnit; }                       ///< i64.
   Value scratch() const { return scratchPointer; }
 
+  /// Reserves `count` elements on the stack, aligned to 64 bytes, for the whole
+  /// function.
+  Value reserve(Type element, int64_t count);
+
   Type pointer();
 
   // Memory accesses. Offsets are i64 and count elements of the given type. bf16
@@ -76,6 +80,8 @@ public:
   }
 
   Value callLibrary(llvm::StringRef name, Value x) override;
+  Value lookUp(llvm::StringRef table, llvm::ArrayRef<int32_t> elements,
+               Value index) override;
 
 private:
   Value recast(Value x, Type type);
@@ -89,6 +95,7 @@ private:
   mlir::LLVM::LLVMFuncOp function;
   llvm::SmallVector<Value> args, immediates;
   Value beginUnit, endUnit, scratchPointer;
+  Value lookUpLanes; ///< Indices of one vector; set by the first lookUp().
 };
 
 /// Loads the dialects that emitted kernels use.

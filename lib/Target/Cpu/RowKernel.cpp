@@ -26,6 +26,10 @@
 // reduction. At each column position, all loads precede all stores, as
 // mayShareSlot requires.
 //
+// Codes that a row loads are decoded before its first sweep, one element after
+// another, into the stack. This takes about one cycle per element; the sweeps
+// then load vectors of decoded values.
+//
 // There are three kinds of kernels: over rows, over one long vector (flat
 // programs), and the epilogue of a GEMM, whose range of columns is given at run
 // time.
@@ -57,6 +61,10 @@ namespace {
 /// Minimum elements per call.
 constexpr int64_t kGrainElements = 16384;
 constexpr int64_t kVectors = kBlock / kLanes;
+/// Bytes of decoded values that a kernel keeps on the stack.
+constexpr int64_t kDecodedBytes = 8192;
+/// Elements per iteration of a loop that decodes a row.
+constexpr int64_t kDecodedAtOnce = 8;
 
 class RowEmitter {
 public:
@@ -130,6 +138,8 @@ private:
 
   RandomSource startRandom(const Node &node);
   void startRow(Value r);
+  void reserveDecoded();
+  void decodeRow();
   void emitRowValues(int32_t level);
   void emitRowStores();
   void zeroPartials(Value unit);
@@ -165,6 +175,8 @@ private:
   llvm::DenseMap<NodeId, SmallVector<Value, kVectors>> blockValues;
 
   llvm::MapVector<NodeId, RandomSource> randoms;
+  /// Keyed by node: the decoded values of a row.
+  llvm::MapVector<NodeId, Value> decoded;
 
   Value row;  ///< i64.
   Value unit; ///< i64; set only if there are column partials.
@@ -199,6 +211,46 @@ void RowEmitter::emitRowValues(int32_t level) {
     default:
       values[id] = emitNode(k, node, inputsOf(node, values));
     }
+  }
+}
+
+/// Reserves memory for the nodes that decode the elements of an operand.
+void RowEmitter::reserveDecoded() {
+  int64_t left = kDecodedBytes;
+  for (auto [id, node] : llvm::enumerate(program.nodes)) {
+    if (node.kind != Kind::DecodeSigned && node.kind != Kind::DecodeUnsigned)
+      continue;
+    const Node &codes = program.nodes[node.inputs[0]];
+    int64_t bytes = llvm::alignTo(bytesOf(node.type, program.cols), 64);
+    if (codes.kind != Kind::Load || codes.access != Access::Identity ||
+        bytes > left)
+      continue;
+    left -= bytes;
+    decoded[id] = k.reserve(elementTypeOf(k, node.type), program.cols);
+  }
+}
+
+void RowEmitter::decodeRow() {
+  for (auto &[id, values] : decoded) {
+    const Node &node = program.nodes[id];
+    const Node &codes = program.nodes[node.inputs[0]];
+    Type stored = memoryOf(codes), type = elementTypeOf(k, node.type);
+    Value base =
+        rowOf(k.arg(codes.operand), stored, layouts[codes.operand].rowStride);
+    auto decode = [&, to = values](Value column) {
+      Value code = k.load(k.element(base, stored, column), stored);
+      // As an integer: some processors store more integers per cycle.
+      Value bits = k.bitcast(emitNode(k, node, {code}), k.i32());
+      k.store(bits, k.element(to, type, column));
+    };
+    int64_t whole = llvm::alignDown(program.cols, kDecodedAtOnce);
+    k.loop(k.i64Constant(0), k.i64Constant(whole), kDecodedAtOnce,
+           [&](Value column) {
+             for (int64_t i = 0; i < kDecodedAtOnce; ++i)
+               decode(k.add(column, k.i64Constant(i)));
+           });
+    for (int64_t column = whole; column < program.cols; ++column)
+      decode(k.i64Constant(column));
   }
 }
 
@@ -259,8 +311,10 @@ void RowEmitter::zeroPartials(Value unit) {
 }
 
 void RowEmitter::emitRows() {
+  reserveDecoded();
   auto emitRow = [&](Value r) {
     startRow(r);
+    decodeRow();
     emitRowValues(0);
     for (int32_t s = 0; s < plan.sweeps; ++s) {
       emitStaticSweep(s);
@@ -432,6 +486,10 @@ Value RowEmitter::emitElement(NodeId id, Value column, int64_t v, Value mask) {
   const Node &node = program.nodes[id];
   if (auto found = blockValues.find(id); found != blockValues.end())
     return found->second[v];
+  if (auto found = decoded.find(id); found != decoded.end()) {
+    Type type = elementTypeOf(k, node.type);
+    return k.loadVector(k.element(found->second, type, column), type, mask);
+  }
   if (plan.isReadBack(id, sweep) || node.kind == Kind::Load) {
     Type type = memoryOf(id);
     return k.loadWide(k.element(bases[id], type, column), type, mask);

@@ -69,6 +69,11 @@ int64_t naturalAlignment(Type type) {
   return llvm::PowerOf2Ceil(bytesOf(type).value_or(1));
 }
 
+/// Returns true if a global is a constant table (ArithBuilder::lookUp).
+bool isTable(LLVM::GlobalOp global) {
+  return global.getConstant() && global.getAddrSpace() == kGlobalSpace;
+}
+
 /// The offsets and declared alignments of the shared globals of one kernel.
 struct SharedLayout {
   struct Global {
@@ -84,7 +89,7 @@ llvm::Expected<SharedLayout> layOutShared(mlir::gpu::GPUFuncOp kernel) {
   SharedLayout layout;
   auto module = kernel->getParentOfType<mlir::gpu::GPUModuleOp>();
   for (auto global : module.getOps<LLVM::GlobalOp>()) {
-    if (!used.contains(global.getSymName()))
+    if (!used.contains(global.getSymName()) || isTable(global))
       continue;
     std::optional<int64_t> bytes = bytesOf(global.getGlobalType());
     if (global.getAddrSpace() != kSharedSpace || !bytes)
@@ -277,12 +282,14 @@ private:
 
   llvm::Error lower(Operation *op) {
     if (auto load = dyn_cast<LLVM::LoadOp>(op);
-        load && isOfTable(load.getAddr()))
+        load && (isOfTable(load.getAddr()) || isConstant(load.getAddr())))
       return llvm::Error::success();
     if (auto load = dyn_cast<LLVM::LoadOp>(op))
       return announce(load, load.getAddr(), load.getType(), false);
     if (auto store = dyn_cast<LLVM::StoreOp>(op))
       return announce(store, store.getAddr(), store.getValue().getType(), true);
+    if (isConstant(op))
+      return llvm::Error::success();
     if (auto address = dyn_cast<LLVM::AddressOfOp>(op)) {
       auto found = shared.globals.find(address.getGlobalName());
       if (found == shared.globals.end())
@@ -316,6 +323,22 @@ private:
     if (!known || !plain || isa<LLVM::AddrSpaceCastOp>(op))
       return refuse(op, "has no emulation");
     return llvm::Error::success();
+  }
+
+  /// Returns true if an address points into a constant table. Such a table is
+  /// not in device memory, which the device checks.
+  static bool isConstant(Value address) {
+    if (auto element = address.getDefiningOp<LLVM::GEPOp>())
+      address = element.getBase();
+    return address.getDefiningOp() && isConstant(address.getDefiningOp());
+  }
+  static bool isConstant(Operation *op) {
+    auto address = dyn_cast<LLVM::AddressOfOp>(op);
+    if (!address)
+      return false;
+    auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
+        address, address.getGlobalNameAttr());
+    return global && global.getConstant();
   }
 
   /// Returns true if an address points into the member table. The table is a
@@ -407,6 +430,15 @@ private:
   TensorCoreEmulation tensorCore;
 };
 
+/// Copies the constant tables that `into` does not have yet. The host has only
+/// one address space.
+void copyTables(mlir::gpu::GPUModuleOp kernels, ModuleOp into) {
+  OpBuilder b = OpBuilder::atBlockBegin(into.getBody());
+  for (auto global : kernels.getOps<LLVM::GlobalOp>())
+    if (isTable(global) && !into.lookupSymbol(global.getSymName()))
+      cast<LLVM::GlobalOp>(b.clone(*global)).setAddrSpace(0);
+}
+
 llvm::Error emulateKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp into,
                           EmulatedDevice &device,
                           SmallVectorImpl<LLVM::LLVMFuncOp> &functions) {
@@ -419,6 +451,7 @@ llvm::Error emulateKernel(mlir::gpu::GPUFuncOp kernel, ModuleOp into,
   if (into.lookupSymbol(kernel.getName()))
     return llvm::createStringError("kernel '" + kernel.getName() +
                                    "' has the name of another function");
+  copyTables(kernel->getParentOfType<mlir::gpu::GPUModuleOp>(), into);
   OpBuilder b = OpBuilder::atBlockEnd(into.getBody());
   Type pointer = LLVM::LLVMPointerType::get(b.getContext());
   auto type =

@@ -173,4 +173,28 @@ Value GpuBuilder::callLibrary(StringRef name, Value x) {
   return x;
 }
 
+/// The table is in global memory, which the lanes of a warp can read at
+/// different places at once, unlike constant memory.
+Value GpuBuilder::lookUp(StringRef table, ArrayRef<int32_t> elements,
+                         Value index) {
+  if (!kernels.lookupSymbol(table)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(kernels.getBody());
+    createTable(b, table, elements, kGlobalSpace);
+  }
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kGlobalSpace);
+  Value base = LLVM::AddressOfOp::create(b, pointer, table);
+  auto read = [&](Value i) {
+    return load(element(base, i32(), arith::ExtUIOp::create(b, i64(), i)),
+                i32());
+  };
+  auto lanes = dyn_cast<VectorType>(index.getType());
+  if (!lanes)
+    return read(index);
+  Value result = constantI(0, like(lanes, i32()));
+  for (int64_t i = 0; i < lanes.getNumElements(); ++i)
+    result = insertLane(read(lane(index, i)), result, i);
+  return result;
+}
+
 } // namespace kiln::gpu

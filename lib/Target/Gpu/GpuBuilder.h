@@ -75,6 +75,8 @@ public:
   Value shuffleIdx(Value x, Value lane);
 
   Value callLibrary(llvm::StringRef name, Value x) override;
+  Value lookUp(llvm::StringRef table, llvm::ArrayRef<int32_t> elements,
+               Value index) override;
 
 private:
   mlir::LLVM::GlobalOp sharedGlobal(Type type, llvm::StringRef suffix,

@@ -127,6 +127,12 @@ public:
   /// f64 scalars or vectors. Supported only by targets with a C library.
   virtual Value callLibrary(llvm::StringRef name, Value x) = 0;
 
+  /// Returns element `index` of a constant table as an i32. `index` is an
+  /// unsigned scalar or vector of at most 32 bits, within the table. Tables of
+  /// equal names have equal elements.
+  virtual Value lookUp(llvm::StringRef table, llvm::ArrayRef<int32_t> elements,
+                       Value index) = 0;
+
   /// The insertion point and location of all emitted operations.
   mlir::ImplicitLocOpBuilder b;
 
@@ -137,6 +143,13 @@ protected:
   /// Number of lanes of each vector.
   const int64_t laneCount;
 };
+
+/// Creates a constant global of the module with the elements of a table at the
+/// insertion point of `b`; see ArithBuilder::lookUp().
+mlir::LLVM::GlobalOp createTable(mlir::ImplicitLocOpBuilder &b,
+                                 llvm::StringRef name,
+                                 llvm::ArrayRef<int32_t> elements,
+                                 unsigned addressSpace);
 
 } // namespace kiln
 

@@ -164,6 +164,26 @@ NodeId RowBuilder::unary(Kind kind, NodeId a) {
   return append(std::move(node));
 }
 
+NodeId RowBuilder::decode(Kind kind, NodeId code) {
+  assert(typeOf(code) == row::Type::I8 && "a code");
+  Node node;
+  node.kind = kind;
+  node.space = spaceOf(code);
+  node.type = row::Type::F32;
+  node.inputs = {code};
+  return append(std::move(node));
+}
+
+NodeId RowBuilder::encode(Kind kind, NodeId a) {
+  assert(typeOf(a) == row::Type::F32 && "a number");
+  Node node;
+  node.kind = kind;
+  node.space = spaceOf(a);
+  node.type = row::Type::I8;
+  node.inputs = {a};
+  return append(std::move(node));
+}
+
 NodeId RowBuilder::binary(Kind kind, NodeId a, NodeId b) {
   assert(typeOf(a) == typeOf(b) && "operands of one type");
   bool isComparison =

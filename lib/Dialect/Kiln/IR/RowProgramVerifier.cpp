@@ -186,6 +186,16 @@ std::string Verifier::checkArithmetic(const Node &node) {
       return "has an input of type " + nameOf(type).str() +
              ", expected a float";
     return expectType(node, isReduction(node) ? Space::Row : space, type);
+  case Kind::DecodeSigned:
+  case Kind::DecodeUnsigned:
+    if (type != Type::I8)
+      return "decodes " + nameOf(type).str() + ", expected i8";
+    return expectType(node, space, Type::F32);
+  case Kind::EncodeSigned:
+  case Kind::EncodeUnsigned:
+    if (type != Type::F32)
+      return "encodes " + nameOf(type).str() + ", expected f32";
+    return expectType(node, space, Type::I8);
   case Kind::Less:
   case Kind::Equal:
   case Kind::LessUnsigned:

@@ -106,6 +106,12 @@ enum class Kind : uint8_t {
   Sigmoid,
   Erf,
   Abs,
+  /// The value of an I8 code in a dynamic map, as F32, and the code of an F32,
+  /// as I8; see Dynamic8.h.
+  DecodeSigned,
+  DecodeUnsigned,
+  EncodeSigned,
+  EncodeUnsigned,
 
   // Binary operations.
   Add,
@@ -280,6 +286,10 @@ public:
   NodeId columnIndex();
   NodeId unary(row::Kind kind, NodeId a);
   NodeId binary(row::Kind kind, NodeId a, NodeId b);
+  /// Appends a node of kind DecodeSigned or DecodeUnsigned.
+  NodeId decode(row::Kind kind, NodeId code);
+  /// Appends a node of kind EncodeSigned or EncodeUnsigned.
+  NodeId encode(row::Kind kind, NodeId a);
   NodeId neg(NodeId a) { return unary(row::Kind::Neg, a); }
   NodeId add(NodeId a, NodeId b) { return binary(row::Kind::Add, a, b); }
   NodeId sub(NodeId a, NodeId b) { return binary(row::Kind::Sub, a, b); }
