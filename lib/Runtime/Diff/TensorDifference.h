@@ -20,7 +20,9 @@
 // program computes the step twice, from the weights and from weights perturbed
 // by eps, and s is the norm of the difference of the two results. s is the
 // larger term if terms of a sum cancel, or if an optimizer divides a small
-// gradient by the magnitude of that gradient.
+// gradient by the magnitude of that gradient. For the codes of 8-bit moments,
+// eps is that of f32 and s is larger by 1: rounding changes the code of a number
+// next to a border, and the perturbed step may not show it.
 //
 //===----------------------------------------------------------------------===//
 
