@@ -160,7 +160,8 @@ static cl::opt<std::string> stateTypes(
     "states", cl::cat(category), cl::value_desc("LIST"),
     cl::desc("types of states (default: f32), such as "
              "parameters:bf16,gradients:bf16,moments:bf16/f32,master:f32, or a "
-             "recipe: bf16-gradients, bf16-adam or fp16-adam"));
+             "recipe: bf16-gradients, bf16-adam or fp16-adam; moments:dynamic8 "
+             "stores 8-bit codes"));
 static cl::opt<std::string> precision(
     "precision", cl::cat(category),
     cl::desc("fp32 (default), fp64, or bf16 or fp16 (16-bit tensors and fp32 "

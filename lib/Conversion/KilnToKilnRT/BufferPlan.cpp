@@ -228,10 +228,12 @@ void PlanBuilder::classifyGradients(Operation *op) {
   if (!dispatch)
     return;
   for (Operation &inner : dispatch.getBody().front()) {
-    auto update = dyn_cast<UpdateOpInterface>(inner);
-    if (!update)
-      continue;
-    auto argument = dyn_cast<BlockArgument>(update.getGradient());
+    Value read;
+    if (auto update = dyn_cast<UpdateOpInterface>(inner))
+      read = update.getGradient();
+    else if (auto update = dyn_cast<EncodedUpdateOp>(inner))
+      read = update.getGradient();
+    auto argument = dyn_cast_or_null<BlockArgument>(read);
     Value gradient =
         argument ? dispatch.getInputs()[argument.getArgNumber()] : Value();
     while (gradient) {

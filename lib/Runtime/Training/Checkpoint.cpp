@@ -24,16 +24,21 @@ namespace kiln::runtime {
 static constexpr const char *modelFile = "model.safetensors";
 static constexpr const char *optimizerFile = "optimizer.safetensors";
 
+/// The endings of the names of the two states of an encoded moment.
+static constexpr std::string_view codesSuffix = ".codes";
+
 /// Returns the name of an optimizer state in the checkpoint: the name of the
-/// parameter and a suffix as in PyTorch.
+/// parameter, a suffix as in PyTorch, and ".codes" or ".scales" if the state is
+/// a part of an encoded moment.
 static std::string optimizerName(const Description &description,
                                  const StateInfo &state) {
   auto parameter = std::find_if(
       description.states.begin(), description.states.end(),
       [&](const StateInfo &other) { return other.name == state.of; });
-  std::string slot = state.slot == "m"   ? "exp_avg"
-                     : state.slot == "v" ? "exp_avg_sq"
-                                         : state.slot;
+  size_t end = std::min(state.slot.find('.'), state.slot.size());
+  std::string slot = state.slot.substr(0, end);
+  slot = slot == "m" ? "exp_avg" : slot == "v" ? "exp_avg_sq" : slot;
+  slot += state.slot.substr(end);
   return (parameter == description.states.end() ? state.of
                                                 : parameter->sourceName) +
          "." + slot;
@@ -343,6 +348,38 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
   return point;
 }
 
+/// Reports an error if the checkpoint stores a moment as 8-bit codes and this
+/// executable does not, or the other way around.
+static Status checkEncodings(const ModelWeights &weights,
+                             const std::vector<ExpectedTensor> &expected,
+                             const std::string &path) {
+  auto has = [&](const std::string &name) {
+    return weights.find(name) != nullptr;
+  };
+  for (const ExpectedTensor &want : expected) {
+    const std::string &name = want.name;
+    bool isEncoded = name.size() > codesSuffix.size() &&
+                     std::string_view(name).substr(
+                         name.size() - codesSuffix.size()) == codesSuffix;
+    std::string plain =
+        isEncoded ? name.substr(0, name.size() - codesSuffix.size()) : name;
+    std::string codes = plain + std::string(codesSuffix);
+    if (has(plain) == has(codes) || has(codes) == isEncoded)
+      continue;
+    return Status(ExitCode::Usage,
+                  "checkpoint " + inQuotes(path) + " stores the moment " +
+                      inQuotes(plain) +
+                      (isEncoded ? " as numbers, but this executable stores it "
+                                   "as 8-bit codes"
+                                 : " as 8-bit codes, but this executable "
+                                   "stores it as numbers") +
+                      ": compile with the same --states, or start from its "
+                      "weights with --init=" +
+                      path);
+  }
+  return Status();
+}
+
 static Status loadFile(const FoundCheckpoint &checkpoint,
                        const std::string &name, Engine &engine,
                        const std::vector<size_t> &indexes,
@@ -359,6 +396,9 @@ static Status loadFile(const FoundCheckpoint &checkpoint,
   std::vector<ExpectedTensor> expected;
   for (const TensorDeclaration &tensor : declare(description, indexes))
     expected.push_back({tensor.name, {}, tensor.shape});
+  if (Status status = checkEncodings(*weights, expected, checkpoint.path);
+      !status.ok())
+    return status;
   Result<std::vector<const TensorInfo *>> found = weights->match(expected);
   if (!found.ok())
     return found.status();

@@ -157,3 +157,26 @@ kiln.program @quantized(%x: tensor<4x8xbf16>) attributes {kind = #kiln.program_k
   %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>, kernel = "avx512"} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
   kiln.return
 }
+
+// Optimizer states that are 8-bit codes.
+
+// CHECK: kiln.program @encoded
+kiln.program @encoded(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, %v: tensor<2x128xf32>, %g: tensor<2x128xf32>, %r: tensor<f64>, %n: tensor<i64>) attributes {kind = #kiln.program_kind<train>} {
+  // CHECK: kiln.encoded_update(%{{.*}}) stores [#kiln.moment_storage<signed>, #kiln.moment_storage<plain>] :
+  // CHECK-NEXT: ^bb0(
+  // CHECK-NEXT: kiln.adam
+  // CHECK-NEXT: kiln.yield
+  %u:4 = kiln.encoded_update(%p, %c, %s, %v, %g, %r, %r, %n) stores [#kiln.moment_storage<signed>, #kiln.moment_storage<plain>] : (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>, tensor<2x128xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>, tensor<2x128xf32>) {
+  ^bb0(%p0: tensor<2x128xf32>, %m0: tensor<2x128xf32>, %v0: tensor<2x128xf32>, %g0: tensor<2x128xf32>, %f0: tensor<f64>, %r0: tensor<f64>, %n0: tensor<i64>):
+    %q:3 = kiln.adam %p0, %m0, %v0, %g0, %f0, %r0, %n0 {beta1 = 9.0e-01, beta2 = 9.99e-01, eps = 1.0e-08, weight_decay = 0.0} : (tensor<2x128xf32>, tensor<2x128xf32>, tensor<2x128xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<2x128xf32>, tensor<2x128xf32>, tensor<2x128xf32>)
+    kiln.yield %q#0, %q#1, %q#2 : tensor<2x128xf32>, tensor<2x128xf32>, tensor<2x128xf32>
+  }
+  // The unsigned map.
+  // CHECK: kiln.encoded_update({{.*}} stores [#kiln.moment_storage<unsigned>]
+  %w:3 = kiln.encoded_update(%p, %c, %s, %g, %r, %r) stores [#kiln.moment_storage<unsigned>] : (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>) {
+  ^bb0(%p0: tensor<2x128xf32>, %b0: tensor<2x128xf32>, %g0: tensor<2x128xf32>, %f0: tensor<f64>, %r0: tensor<f64>):
+    %q:2 = kiln.momentum %p0, %b0, %g0, %f0, %r0 {mu = 9.0e-01, weight_decay = 0.0} : (tensor<2x128xf32>, tensor<2x128xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xf32>)
+    kiln.yield %q#0, %q#1 : tensor<2x128xf32>, tensor<2x128xf32>
+  }
+  kiln.return
+}

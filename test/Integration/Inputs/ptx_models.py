@@ -38,6 +38,7 @@ GROUPS = {
         (19, BOTH, f"{REAL} --dropout=0.1"),
         (20, BOTH, f"{REAL} --precision=bf16 --dropout=0.1"),
         (20, ("sm_90",), f"{REAL} --precision=fp16 --dropout=0.1"),
+        (15, BOTH, f"{REAL} --precision=bf16 --dropout=0 --states=gradients:bf16,moments:dynamic8"),
     ],
 }
 

@@ -57,8 +57,8 @@ ALL = [
     technique("16 bit", "program", "`--precision=bf16`; with adam and momentum, `--precision=fp16`"),
     technique(
         "narrow states", "program",
-        "`--states=gradients:bf16,moments:bf16/f32`; one moment: `moments:bf16`; sgd: `gradients:bf16`; "
-        "in 16 bits with adam and momentum, `fp16-adam`, and with nesterov, `bf16-adam`",
+        "`--states=gradients:bf16,moments:bf16/f32`; adam and momentum: `moments:dynamic8`, with adapters and for nesterov "
+        "`moments:bf16`; sgd: `gradients:bf16`; in 16 bits also working copies: `parameters:f16,master:f32`, or bf16",
     ),
     technique("micro-batches", "reordering", "`--microbatches=4`"),
     technique(
@@ -146,12 +146,15 @@ class Program:
         flags += [f"--precision={self.precision}", f"--optimizer={self.optimizer}"]
         flags += ["--clip=on" if has("clipping") else "--clip=off"]
         flags += ["--dropout=0.1"] if has("dropout") else []
-        moments = {"sgd": "", "momentum": ",moments:bf16", "nesterov": ",moments:bf16"}
-        narrow = "gradients:bf16" + moments.get(self.optimizer, ",moments:bf16/f32")
-        if self.precision == "fp16":
-            narrow = "fp16-adam"
-        elif self.precision == "bf16" and self.optimizer == "nesterov":
-            narrow = "bf16-adam"
+        moments = {"adam": "dynamic8", "momentum": "dynamic8"}
+        if has("lora"):
+            # Adapters are too small for codes.
+            moments = {"momentum": "bf16"}
+        moments = {"adamw": "bf16/f32", "adam": "bf16/f32", "nesterov": "bf16", **moments}
+        low = {"fp16": "f16", "bf16": "bf16"}.get(self.precision)
+        narrow = f"gradients:{low or 'bf16'}"
+        narrow += f",moments:{moments[self.optimizer]}" if self.optimizer in moments else ""
+        narrow += f",parameters:{low},master:f32" if low else ""
         flags += [f"--states={narrow}"] if has("narrow states") else []
         flags += ["--lora=r=4,alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
         flags += ["--quantize-weights=nf4"] if has("lora") and has("16 bit") else []

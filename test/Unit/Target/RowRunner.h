@@ -58,7 +58,8 @@ struct RowCase {
   std::string arguments; ///< "%x: tensor<$Rx$Cx$T>, ..."
   std::string body;      ///< Ops.
   std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
-  /// Bounds of |got - want| / max(1, largest |want|).
+  /// Bounds of |got - want| / max(1, largest |want|). Integers are codes: one
+  /// of 256 may be the next to that of the reference, which rounds less often.
   double tolerance32 = 2e-6, tolerance64 = 1e-12;
   /// Overwrites the default inputs, which are normally distributed numbers and
   /// integers in [0, rows).
@@ -68,6 +69,8 @@ struct RowCase {
   int64_t padding = 0;
   /// True if the ops support bf16 and f16 elements.
   bool hasNarrowFloats = true;
+  /// True if the ops support f64 elements.
+  bool hasDoubles = true;
 };
 
 /// A parsed case and its row program.

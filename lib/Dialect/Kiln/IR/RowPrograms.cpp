@@ -58,15 +58,20 @@ private:
 
 } // namespace
 
-/// Returns true if two ops are equal in everything except data flow and
-/// locations.
+/// Returns true if two ops are equal in everything except the data flow between
+/// ops and locations.
 static bool isSameOp(Operation *a, Operation *b) {
   return a->getName() == b->getName() &&
          a->getDiscardableAttrDictionary() ==
              b->getDiscardableAttrDictionary() &&
          a->getName().compareOpProperties(a->getPropertiesStorage(),
                                           b->getPropertiesStorage()) &&
-         a->getResultTypes() == b->getResultTypes();
+         a->getResultTypes() == b->getResultTypes() &&
+         llvm::all_of_zip(a->getRegions(), b->getRegions(),
+                          [](Region &x, Region &y) {
+                            return OperationEquivalence::isRegionEquivalentTo(
+                                &x, &y, OperationEquivalence::IgnoreLocations);
+                          });
 }
 
 static uint64_t hashOf(const RowOps &source, const DataFlow &flow) {

@@ -69,16 +69,20 @@ NodeId kiln::decayedGradient(RowBuilder &rows, NodeId factor, NodeId g,
   return rows.fma(rows.constantLike(decay, p), p, gradient);
 }
 
+NodeId kiln::skippedStep(RowBuilder &rows, UpdateOpInterface update) {
+  Value apply = update.getApply();
+  NodeId flag = apply ? rows.scalar(apply) : -1;
+  if (flag < 0)
+    return -1;
+  return rows.equal(rows.cast(flag, row::Type::F64),
+                    rows.constant(0, row::Type::F64));
+}
+
 LogicalResult kiln::setUpdated(RowBuilder &rows, UpdateOpInterface update,
                                ArrayRef<NodeId> values) {
-  NodeId skips = -1;
-  if (Value apply = update.getApply()) {
-    NodeId flag = rows.scalar(apply);
-    if (!areValid({flag}))
-      return failure();
-    skips = rows.equal(rows.cast(flag, row::Type::F64),
-                       rows.constant(0, row::Type::F64));
-  }
+  NodeId skips = skippedStep(rows, update);
+  if (update.getApply() && skips < 0)
+    return failure();
   for (auto [i, value] : llvm::enumerate(values)) {
     NodeId result = value;
     if (skips >= 0) {

@@ -17,6 +17,10 @@ RowBuilder::NodeId decayedGradient(RowBuilder &rows, RowBuilder::NodeId factor,
                                    RowBuilder::NodeId g, double decay,
                                    RowBuilder::NodeId p);
 
+/// Returns a Bool node that is true if the step is skipped. Returns -1 if the
+/// update cannot be skipped, or if the row program cannot read `apply`.
+RowBuilder::NodeId skippedStep(RowBuilder &rows, UpdateOpInterface update);
+
 /// Sets the results of an update to `values`, or to the old parameter and
 /// states if the step is skipped. Fails if the row program cannot read an
 /// operand.

@@ -19,16 +19,20 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Returns an update like `op` that also returns a copy of the new parameter.
-/// Replaces `op`.
-static UpdateOpInterface withCopy(UpdateOpInterface op, Type copy) {
+/// Replaces an update by one that also returns a copy of the new parameter.
+static Operation *withCopy(Operation *op, RankedTensorType copy) {
   OpBuilder builder(op);
-  OperationState state(op.getLoc(), op->getName());
+  OperationState state(op->getLoc(), op->getName());
   state.addOperands(op->getOperands());
   state.addTypes(op->getResultTypes());
   state.addTypes(copy);
   state.addAttributes(op->getAttrs());
-  auto update = cast<UpdateOpInterface>(builder.create(state));
+  if (auto encoded = dyn_cast<EncodedUpdateOp>(op)) {
+    Operation *inner = withCopy(encoded.getUpdate().getOperation(), copy);
+    inner->getNextNode()->setOperands(inner->getResults());
+    state.addRegion()->takeBody(encoded.getBody());
+  }
+  Operation *update = builder.create(state);
   op->replaceAllUsesWith(update->getResults().drop_back());
   op->erase();
   return update;
@@ -71,7 +75,7 @@ private:
     // If the model already has a state with this symbol, insert() renames it.
     StringAttr name = symbols.insert(copy);
 
-    Operation *op = withCopy(cast<UpdateOpInterface>(update.op), copyType);
+    Operation *op = withCopy(update.op, copyType);
     builder.setInsertionPointAfter(update.write);
     WriteOp::create(builder, op->getLoc(), name, op->getResults().back());
     for (ProgramOp program : module.getOps<ProgramOp>())

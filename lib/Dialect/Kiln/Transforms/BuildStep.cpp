@@ -11,11 +11,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "EncodedMoments.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
+#include "kiln/Support/Dynamic8.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_BUILDSTEP
@@ -49,7 +51,10 @@ private:
   Value addInput(StringRef name, RankedTensorType type);
   Value clipFactor(Value gradientScale);
   LogicalResult checkWrites();
-  StateOp addMoment(StateOp parameter, unsigned slot);
+  StateOp addMoment(StateOp parameter, StringRef slot, RankedTensorType type,
+                    double initial);
+  MomentStorage addMoments(StateOp parameter, unsigned slot, bool mayEncode,
+                           SmallVectorImpl<StateOp> &states);
   Value readState(StateOp state, Location loc);
   void update(Gradient &gradient, Value factor);
   void setResults();
@@ -70,6 +75,7 @@ private:
   /// steps are applied.
   Value apply;
   SmallVector<Gradient> gradients;
+  bool hasEncoded = false; ///< True if a moment is stored as codes.
 };
 
 } // namespace
@@ -207,30 +213,53 @@ Value StepBuilder::clipFactor(Value gradientScale) {
   return factor.getFactor();
 }
 
-/// Adds the state of a moment. Unless `types` has another type, the moment has
-/// the element type of the parameter in full precision: in f16, squares of
-/// gradients underflow, and bf16 is coarse for a decaying average. Files
-/// identify a moment by its parameter and slot, so the state may be renamed if
-/// another state has the same symbol.
-StateOp StepBuilder::addMoment(StateOp parameter, unsigned slot) {
+/// Adds a state of the optimizer. Files identify it by its parameter and slot,
+/// so the state may be renamed if another state has the same symbol.
+StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot,
+                               RankedTensorType type, double initial) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(program);
-  RankedTensorType type = fullPrecision(parameter.getTensorType());
-  if (std::optional<ElementType> given = types.momentType(slot))
-    type = type.clone(irTypeOf(*given, builder.getContext()));
-  StringRef name = optimizer.rule->slots[slot];
   auto state = StateOp::create(
       builder, parameter.getLoc(),
-      builder.getStringAttr((parameter.getSymName() + "." + name).str()),
+      builder.getStringAttr((parameter.getSymName() + "." + slot).str()),
       TypeAttr::get(type), RoleAttr::get(builder.getContext(), Role::Optimizer),
-      SplatAttr::get(builder.getContext(), 0.0),
+      SplatAttr::get(builder.getContext(), initial),
       FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
-      builder.getStringAttr(name),
+      builder.getStringAttr(slot),
       /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
       /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr(),
       /*quantized=*/QuantizedAttr());
   symbols.insert(state);
   return state;
+}
+
+/// Adds the states of a moment: its tensor, or its codes and scales. Unless
+/// `types` has another type, the moment has the element type of the parameter
+/// in full precision: in f16, squares of gradients underflow, and bf16 is
+/// coarse for a decaying average.
+MomentStorage StepBuilder::addMoments(StateOp parameter, unsigned slot,
+                                      bool mayEncode,
+                                      SmallVectorImpl<StateOp> &states) {
+  StringRef name = optimizer.rule->slots[slot];
+  RankedTensorType type = fullPrecision(parameter.getTensorType());
+  if (!mayEncode || !types.isEncoded(slot)) {
+    if (std::optional<ElementType> given = types.momentType(slot))
+      type = type.clone(irTypeOf(*given, builder.getContext()));
+    states.push_back(addMoment(parameter, name, type, 0));
+    return MomentStorage::Plain;
+  }
+  hasEncoded = true;
+  bool isSigned = !llvm::is_contained(optimizer.rule->nonNegative, slot);
+  auto map =
+      isSigned ? support::DynamicMap::Signed : support::DynamicMap::Unsigned;
+  states.push_back(addMoment(parameter, (name + ".codes").str(),
+                             type.clone(builder.getI8Type()),
+                             support::dynamicZero(map)));
+  int64_t blocks = type.getNumElements() / support::dynamicBlock;
+  states.push_back(
+      addMoment(parameter, (name + ".scales").str(),
+                RankedTensorType::get({blocks}, builder.getF32Type()), 0));
+  return isSigned ? MomentStorage::Signed : MomentStorage::Unsigned;
 }
 
 /// Returns the single read of a state in the program. Creates the read if there
@@ -263,10 +292,12 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   UpdateValues values;
   values.parameter = p;
   SmallVector<StateOp> states = {state};
-  for (unsigned slot = 0; slot < optimizer.rule->slots.size(); ++slot) {
-    states.push_back(addMoment(state, slot));
-    values.states.push_back(readState(states.back(), loc));
-  }
+  bool mayEncode = canEncodeMoments(state, p);
+  SmallVector<MomentStorage, 2> storage;
+  for (unsigned slot = 0; slot < optimizer.rule->slots.size(); ++slot)
+    storage.push_back(addMoments(state, slot, mayEncode, states));
+  for (StateOp moment : ArrayRef(states).drop_front())
+    values.states.push_back(readState(moment, loc));
   values.gradient = gradient.value;
   values.factor = factor;
   values.rate = lr;
@@ -275,7 +306,13 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   values.weightDecay = optimizer.decayAll || tensorTypeOf(p).getRank() >= 2
                            ? optimizer.get("weight_decay")
                            : 0.0;
-  UpdateOpInterface op = optimizer.rule->build(builder, loc, optimizer, values);
+  bool isPlain = llvm::all_of(storage, [](MomentStorage stored) {
+    return stored == MomentStorage::Plain;
+  });
+  Operation *op =
+      isPlain ? optimizer.rule->build(builder, loc, optimizer, values)
+                    .getOperation()
+              : buildEncodedUpdate(builder, loc, optimizer, values, storage);
   for (auto [target, value] : llvm::zip_equal(states, op->getResults()))
     WriteOp::create(builder, loc, target.getSymName(), value);
 }
@@ -378,6 +415,13 @@ LogicalResult StepBuilder::run() {
                        readState(gradient.state, gradient.state.getLoc()));
     update(gradient, factor);
   }
+  if (types.encodedMoments && !hasEncoded)
+    return emitError(module.getLoc())
+           << "no moments can be stored as dynamic8: expected a trained "
+              "parameter of at least "
+           << kLeastEncoded << " elements and a multiple of "
+           << support::dynamicBlock
+           << " that is no embedding; store moments in f32 or bf16";
   setResults();
   dropUnusedInputs();
   return success();

@@ -73,8 +73,8 @@ ArrayRef<OptimizerRule> kiln::optimizerRules() {
   const Options momentum = {{"weight_decay", 0, 0, kAny},
                             {"momentum", 0.9, 0, 1}};
   static const OptimizerRule rules[] = {
-      {"adamw", adamOptions(0.01), {"m", "v"}, true, buildAdam},
-      {"adam", adamOptions(0), {"m", "v"}, true, buildAdam},
+      {"adamw", adamOptions(0.01), {"m", "v"}, true, buildAdam, {1}},
+      {"adam", adamOptions(0), {"m", "v"}, true, buildAdam, {1}},
       {"sgd", {{"weight_decay", 0, 0, kAny}}, {}, false, buildSgd},
       {"momentum", momentum, {"momentum"}, false, buildMomentum},
       {"nesterov", momentum, {"momentum"}, false, buildMomentum},

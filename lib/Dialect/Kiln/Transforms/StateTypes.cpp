@@ -18,6 +18,10 @@ std::optional<ElementType> StateTypes::momentType(unsigned slot) const {
   return moments[moments.size() == 1 ? 0 : slot];
 }
 
+bool StateTypes::isEncoded(unsigned slot) const {
+  return encodedMoments >> (moments.size() == 1 ? 0 : slot) & 1;
+}
+
 /// The recipes that have a name, and what they stand for.
 static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> recipes[] =
     {
@@ -53,10 +57,15 @@ static llvm::ArrayRef<Class> classes() {
 /// Returns the names of the types of a class as an enumeration such as "f32 or
 /// bf16".
 static std::string typeNames(const Class &item) {
+  llvm::SmallVector<std::string_view> types;
+  for (ElementType type : item.types)
+    types.push_back(support::infoOf(type).name);
+  if (item.name == "moments")
+    types.push_back("dynamic8");
   std::string names;
-  for (auto [i, type] : llvm::enumerate(item.types)) {
-    names += i == 0 ? "" : i + 1 == item.types.size() ? " or " : ", ";
-    names += support::infoOf(type).name;
+  for (auto [i, name] : llvm::enumerate(types)) {
+    names += i == 0 ? "" : i + 1 == types.size() ? " or " : ", ";
+    names += name;
   }
   return names;
 }
@@ -92,8 +101,13 @@ std::optional<StateTypes> StateTypes::parse(StringRef text,
     llvm::SmallVector<StringRef> names;
     value.split(names, '/');
     for (StringRef typeName : names) {
+      bool isEncoded = name == "moments" && typeName == "dynamic8";
+      if (isEncoded)
+        types.encodedMoments |= 1u << list.size();
       std::optional<ElementType> type =
-          support::elementTypeNamed({typeName.data(), typeName.size()});
+          isEncoded
+              ? ElementType::F32
+              : support::elementTypeNamed({typeName.data(), typeName.size()});
       if (!type || !llvm::is_contained(found->types, *type))
         return fail("stores " + name + " in '" + typeName + "', expected " +
                     typeNames(*found));

@@ -5,7 +5,7 @@
 // RUN: not kiln-opt %s '--kiln-build-step=states=moments:bf16 optimizer=sgd' 2>&1 | FileCheck %s --check-prefix=NONE
 
 // WIDE: error: type is 'f32', expected a narrow float such as bf16
-// TYPE: error: states stores moments in 'f16', expected f32 or bf16
+// TYPE: error: states stores moments in 'f16', expected f32, bf16 or dynamic8
 // NONE: error: states gives a type of moments, and sgd has no moments
 
 // A gradient is rounded where it is complete. A gradient that was widened from bf16 is returned

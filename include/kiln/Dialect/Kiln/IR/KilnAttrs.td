@@ -175,6 +175,12 @@ def Kiln_QuantizedAttr : AttrDef<Kiln_Dialect, "Quantized"> {
   let assemblyFormat = "`<` $encoding `,` $type `>`";
 }
 
+def Kiln_MomentStorage : Kiln_Enum<"MomentStorage", "the form in which an update stores an optimizer state", [
+  I32EnumAttrCase<"Plain", 0, "plain">,          // a tensor of numbers
+  I32EnumAttrCase<"Signed", 1, "signed">,        // codes of the signed map and scales, see kiln/Support/Dynamic8.h
+  I32EnumAttrCase<"Unsigned", 2, "unsigned">]>;  // codes of the unsigned map and scales
+def Kiln_MomentStorageAttr : Kiln_EnumAttr<Kiln_MomentStorage, "moment_storage">;
+
 def Kiln_AdapterAttr : AttrDef<Kiln_Dialect, "Adapter"> {
   let mnemonic = "adapter";
   let summary = "a factor of the low-rank adapter of a weight";

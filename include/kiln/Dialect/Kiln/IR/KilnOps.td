@@ -16,5 +16,6 @@ include "kiln/Dialect/Kiln/IR/KilnCompressionOps.td"
 include "kiln/Dialect/Kiln/IR/KilnQuantizationOps.td"
 include "kiln/Dialect/Kiln/IR/KilnStateOps.td"
 include "kiln/Dialect/Kiln/IR/KilnUpdateOps.td"
+include "kiln/Dialect/Kiln/IR/KilnEncodedUpdateOps.td"
 
 #endif

@@ -93,7 +93,7 @@ def Kiln_ReduceCombineOp : Kiln_Op<"reduce_combine", [Pure,
   let description = [{
     Computes y = ((x[0] + x[1]) + x[2]) + ... over the first dimension of `x`
     [n, C], and then accumulate + y if `accumulate` is present. `y` has any shape
-    with C elements. If `x` is f32, `y` is f32 or bf16.
+    with C elements. If `x` is f32, `y` is f32, f16 or bf16.
 
     Example: `%y = kiln.reduce_combine %x : (tensor<3x4xf32>) -> tensor<4xf32>`
   }];

@@ -36,7 +36,7 @@ def Kiln_LinearOp : Kiln_VendorGemmOp<"linear"> {
     the cuBLASLt epilogue BIAS. The sum and the bias are added in f32, and the
     result is rounded once to the type of `y`, where `kiln.matmul` and `kiln.add`
     would round twice. `a` and `b` have rank 2 (C1); op transposes if `trans_a` or
-    `trans_b` is set. `a` and `b` have elements of bf16 or f32 (C2), and `bias` has
+    `trans_b` is set. `a` and `b` have elements of bf16, f16 or f32 (C2), and `bias` has
     the element type of `y` (C3). `grid` is that of `kiln.matmul`.
     `--kiln-set-numerics` forms the op, for GPUs only.
 
@@ -58,7 +58,7 @@ def Kiln_LinearGeluOp : Kiln_VendorGemmOp<"linear_gelu"> {
     y = round(gelu(u)), the tanh form of gelu of the unrounded u. The optional
     result `u` is u rounded to the type of `y`, for the backward pass. The cuBLASLt
     epilogues are GELU_BIAS, and GELU_AUX_BIAS with the result `u`. `a` and `b`
-    have rank 2 (C1) and elements of bf16 or f32, which is also the element type of
+    have rank 2 (C1) and elements of bf16, f16 or f32, which is also the element type of
     `y` (C2). `bias` has the element type of `y` (C3). If `u` is present, the row
     length is a multiple of 8 (C4). Transposition and `grid` are those of
     `kiln.linear`.
@@ -79,7 +79,7 @@ def Kiln_MatmulGeluGradOp : Kiln_VendorGemmOp<"matmul_gelu_grad"> {
   let description = [{
     Computes du[i, j] = round(gelu'(u[i, j]) * sum over l of op(a)[i, l] op(b)[l,
     j]) for the tanh form of gelu, rounded once, with the cuBLASLt epilogue DGELU.
-    `a` and `b` have rank 2 (C1) and elements of bf16 or f32, which is also the
+    `a` and `b` have rank 2 (C1) and elements of bf16, f16 or f32, which is also the
     element type of `du` (C2). `u` has the type of `du` (C3), and its row length is
     a multiple of 8 (C4). Transposition and `grid` are those of `kiln.linear`.
 
@@ -101,7 +101,7 @@ def Kiln_MatmulBiasGradOp : Kiln_VendorGemmOp<"matmul_bias_grad"> {
     or, with `of_a`, db[i] = round(sum over l of op(a)[i, l]). All sums are in f32.
     The cuBLASLt epilogues are BGRADA and BGRADB, with the operands swapped because
     cuBLASLt matrices are column-major. `a` and `b` have rank 2 (C1) and elements
-    of bf16 or f32 (C2), and `db` has the element type of `c` (C3). Transposition
+    of bf16, f16 or f32 (C2), and `db` has the element type of `c` (C3). Transposition
     and `grid` are those of `kiln.linear`.
 
     Example: `%dw, %db = kiln.matmul_bias_grad %x, %dy trans_a : (tensor<8x4xf32>, tensor<8x16xf32>) -> (tensor<4x16xf32>, tensor<16xf32>)`

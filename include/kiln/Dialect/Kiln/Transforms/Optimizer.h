@@ -47,6 +47,8 @@ struct OptimizerRule {
   UpdateOpInterface (*build)(mlir::OpBuilder &builder, mlir::Location loc,
                              const OptimizerSpec &spec,
                              const UpdateValues &values);
+  /// Indexes of the slots whose values are never negative.
+  llvm::SmallVector<unsigned, 1> nonNegative = {};
 };
 
 /// Returns all optimizers, in the order in which messages list them.

@@ -47,8 +47,8 @@ def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
     precision low gets narrow operands and results, an op of precision full gets f32
     operands and results, and any other op follows the widest of its operands. States
     remain f32, because they are the master copies; an op that reads a state in the
-    narrow type reads a cast of it. Gains, tables and statistics remain f32 as well. With `fp32`, the
-    default, the pass changes nothing. It never changes f64 tensors.
+    narrow type reads a cast of it. Gains, tables and statistics remain f32 as well.
+    With `fp32`, the default, the pass changes nothing. It never changes f64 tensors.
 
     ```
     %w = kiln.read @w : tensor<4x8xf32>      %w = kiln.read @w : tensor<4x8xf32>

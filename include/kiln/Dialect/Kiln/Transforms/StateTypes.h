@@ -21,8 +21,8 @@ namespace kiln {
 struct OptimizerRule;
 
 /// The types in which a step stores parameters, gradients and optimizer states,
-/// for example "gradients:bf16,moments:bf16/f32". A class that is not listed
-/// has the type of the parameter in full precision.
+/// for example "gradients:bf16,moments:bf16/f32" or "moments:dynamic8". A class
+/// that is not listed has the type of the parameter in full precision.
 struct StateTypes {
   /// The type of the working copies of parameters, which programs read. The
   /// parameters themselves are then master copies of f32, which only updates
@@ -32,10 +32,16 @@ struct StateTypes {
   /// The types of the states of the optimizer in the order of
   /// OptimizerRule::slots. A single type applies to all states.
   llvm::SmallVector<ElementType, 2> moments;
+  /// Bit i is set if entry i of `moments` is "dynamic8": 8-bit codes and scales
+  /// (Dynamic8.h) of those states that can be encoded. The entry then has the
+  /// type of all other states.
+  unsigned encodedMoments = 0;
 
   /// Returns the type of the optimizer state `slot`, or std::nullopt if none is
   /// given.
   std::optional<ElementType> momentType(unsigned slot) const;
+  /// Returns true if the optimizer state `slot` is "dynamic8".
+  bool isEncoded(unsigned slot) const;
 
   /// Returns why these types do not fit a precision such as "bf16", or an empty
   /// string if they do.
