@@ -31,7 +31,7 @@ kiln.program @f(%a: tensor<2xf32>, %b: tensor<3xf32>) attributes {kind = #kiln.p
 // -----
 
 kiln.program @f(%a: tensor<2xi32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of 16-bit float or bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<2xi32>
   kiln.return
 }
@@ -39,7 +39,7 @@ kiln.program @f(%a: tensor<2xi32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%a: tensor<4x0xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of 16-bit float or bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<4x0xf32>
   kiln.return
 }
@@ -47,7 +47,7 @@ kiln.program @f(%a: tensor<4x0xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%a: tensor<?xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 32-bit float or 64-bit float values}}
+  // expected-error @+1 {{must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of 16-bit float or bfloat16 type or 32-bit float or 64-bit float values}}
   %0 = kiln.neg %a : tensor<?xf32>
   kiln.return
 }
@@ -852,9 +852,9 @@ kiln.program @f(%x: tensor<2x4x8xf32>) attributes {kind = #kiln.program_kind<for
 
 // -----
 
-kiln.program @f(%x: tensor<4x8xf16>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{operand #0 must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of bfloat16 type or 32-bit float or 64-bit float values, but got 'tensor<4x8xf16>'}}
-  %y = kiln.cumsum %x : tensor<4x8xf16>
+kiln.program @f(%x: tensor<4x8xf8E5M2>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{operand #0 must be tensor with static positive extents (at most 2^48 elements) and no encoding but #kiln.memory<host> of 16-bit float or bfloat16 type or 32-bit float or 64-bit float values, but got 'tensor<4x8xf8E5M2>'}}
+  %y = kiln.cumsum %x : tensor<4x8xf8E5M2>
   kiln.return
 }
 

@@ -80,7 +80,7 @@ class Kiln_ScalarOf<list<Type> elements>
 // The table in lib/Support/ElementType.cpp lists the floating-point types.
 // Arithmetic on elements of fewer than 32 bits is in f32.
 def Kiln_ComputedReal : Type<CPred<"::kiln::isComputedReal($_self)">,
-                             "bfloat16 type or 32-bit float or 64-bit float">;
+                             "16-bit float or bfloat16 type or 32-bit float or 64-bit float">;
 def Kiln_AnyReal : Type<CPred<"::kiln::isStoredReal($_self)">,
                         "floating point type that can be stored">;
 def Kiln_Tensor : Kiln_TensorOf<[Kiln_ComputedReal]>;
