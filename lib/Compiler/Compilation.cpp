@@ -125,7 +125,7 @@ Status Compilation::checkOptions() {
   auto types = StateTypes::parse(options.states, *optimizer->rule, error);
   if (!types)
     return usage("--states " + error);
-  // The precision of a model in a file may also be that of its states.
+  // Without --precision, a model has fp32 or fp64 states, and no ops are cast.
   if (error = types->checkPrecision(options.precision.value_or("fp32"));
       !error.empty())
     return usage("--states " + error);

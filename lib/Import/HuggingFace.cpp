@@ -113,7 +113,7 @@ static constexpr StringRef kCompanionFiles[] = {"added_tokens.json",
 static constexpr uint64_t kLargestCompanion = 64u << 20;
 
 /// Files whose presence shows that a directory contains trained weights. Only
-/// the first two are supported.
+/// the first three are supported.
 static constexpr StringRef kWeightFiles[] = {
     "model.safetensors", "model.safetensors.index.json", "packed.safetensors",
     "pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5",

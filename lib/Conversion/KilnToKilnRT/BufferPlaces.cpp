@@ -312,6 +312,14 @@ void PlanBuilder::placeResults(Operation *op) {
       update = update && !isReadAfter(read.getStateAttr().getAttr(), op);
       const Buffer &buffer = plan.buffers[from.buffer];
       bool dies = !buffer.state && buffer.lastUse <= order.lookup(op);
+      // A kernel that reads a row several times must not read the operand after
+      // it has written the result.
+      if (rows && row::planSweeps(*rows).sweeps > 1)
+        if (auto input = llvm::find(dispatch.getInputs(), tied);
+            input != dispatch.getInputs().end() &&
+            !row::mayShareSlot(*rows, input - dispatch.getInputs().begin(),
+                               result.getResultNumber()))
+          update = dies = false;
       auto existing = places.find(result);
       if (existing == places.end() && (update || dies)) {
         setPlace(result, from);

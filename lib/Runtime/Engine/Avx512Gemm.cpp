@@ -164,8 +164,8 @@ KILN_AVX512 void transpose(__m512i rows[lanes]) {
   }
 }
 
-/// Reads the units of at most 16 units' worth of adjacent elements. Fills the
-/// vector with zeros.
+/// Reads up to 16 units from `elements` adjacent elements. The other lanes are
+/// zero.
 template <ElementType Type>
 KILN_AVX512 inline __m512i readUnits(const char *from, int64_t elements) {
   if constexpr (Type == ElementType::F32)

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 using namespace kiln::support;
 
@@ -31,6 +32,7 @@ bool isLossScale(double scale) {
 
 Result<LossScaleOptions> LossScaleOptions::parse(const std::string &text) {
   LossScaleOptions options;
+  std::set<std::string> given;
   std::string_view all = text;
   for (size_t begin = 0, end = 0; begin <= all.size(); begin = end + 1) {
     end = std::min(all.find(',', begin), all.size());
@@ -51,6 +53,8 @@ Result<LossScaleOptions> LossScaleOptions::parse(const std::string &text) {
     int64_t *value = key == "window"  ? &options.window
                      : key == "skips" ? &options.skips
                                       : nullptr;
+    if (value && !given.insert(std::string(key)).second)
+      return refuse("'" + std::string(key) + "' once");
     if (!value || equals == item.size() ||
         !parseNumber(item.substr(equals + 1), *value) || *value < 1)
       return refuse("window=N or skips=N with N of at least 1");

@@ -46,7 +46,6 @@ struct Factors {
 /// Approximate number of elements of a weight that are merged at a time.
 static constexpr int64_t blockElements = 1 << 22;
 
-/// Removes slashes at the end of a path.
 /// Returns the states of a merged model and its tensors.
 static std::vector<size_t>
 mergedStates(const Description &description,

@@ -303,7 +303,7 @@ Status FlagParser::needs(const char *flag, const char *other,
 }
 
 Status FlagParser::readLossScale() {
-  if (lossScale_.empty())
+  if (!options_.isGiven("--loss-scale"))
     return Status();
   Result<LossScaleOptions> scale = LossScaleOptions::parse(lossScale_);
   if (!scale.ok())

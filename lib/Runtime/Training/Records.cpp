@@ -95,12 +95,16 @@ void Records::drawBar(const StepRecord &record) {
                     std::string(size_t(width - filled), ' ');
   int64_t seconds = int64_t(double(std::max<int64_t>(total - record.step, 0)) *
                             averageMilliseconds_ / 1e3);
+  std::string skipped =
+      record.skippedSteps == 0
+          ? ""
+          : std::to_string(record.skippedSteps) + " skipped  ";
   char text[256];
   std::snprintf(text, sizeof(text),
-                "\r\x1b[K[%s] %lld/%lld  loss %.4f  %.0f tok/s  ETA "
+                "\r\x1b[K[%s] %lld/%lld  loss %.4f  %s%.0f tok/s  ETA "
                 "%lld:%02lld:%02lld%s",
                 bar.c_str(), (long long)record.step, (long long)totalSteps_,
-                record.loss, record.tokensPerSecond,
+                record.loss, skipped.c_str(), record.tokensPerSecond,
                 (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
                 (long long)(seconds % 60), last ? "\n" : "");
   show(text);

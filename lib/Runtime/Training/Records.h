@@ -40,6 +40,7 @@ struct StepRecord {
   std::optional<double> lossScale;
   /// True if the step changed no state, because a scaled gradient overflowed.
   bool skipped = false;
+  int64_t skippedSteps = 0; ///< Number of such steps until now.
   double tokensPerSecond = 0;
   double milliseconds = 0;
   /// The time for which the step waited for copies between the arenas.

@@ -216,6 +216,10 @@ Status adoptChoices(const ResumePoint &point, Options &options,
   options.schedule = merged.schedule;
   options.gradClip = merged.gradClip;
   options.lossScale = merged.lossScale;
+  options.restartsLossScale =
+      point.record.trajectory && options.isGiven("--loss-scale") &&
+      merged.lossScale.initial !=
+          point.record.trajectory->choices.lossScale.initial;
   Status rates =
       checkRates(options.schedule, options.gradClip, options.steps, flags);
   if (rates.ok() || !point.record.trajectory)

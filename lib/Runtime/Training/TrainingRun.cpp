@@ -76,8 +76,8 @@ Status TrainingRun::bind() {
   if (train_ && train_->scalesGradients()) {
     if (!progress_.lossScale)
       progress_.lossScale = {options_.lossScale.initial};
-    else if (options_.isGiven("--loss-scale"))
-      progress_.lossScale->scale = options_.lossScale.initial;
+    else if (options_.restartsLossScale)
+      progress_.lossScale->restart(options_.lossScale.initial);
   }
   if (status.ok() && files_.valData)
     status = bindTo("evaluate", evaluate_);
@@ -147,17 +147,19 @@ Status TrainingRun::checkSkips(const StepRecord &record,
   });
   moveTo(after);
   if (!repeated.ok())
-    return repeated.status();
-  return diverged("the gradients of the last " +
-                  std::to_string(progress_.lossScale->skippedInARow) +
-                  " steps overflowed, up to step " +
-                  std::to_string(record.step) + " with the loss scale " +
-                  std::to_string(static_cast<int64_t>(*record.lossScale)) +
-                  (finder.name().empty()
-                       ? std::string()
-                       : ", where the first result that is not finite is "
-                         "that of " +
-                             inQuotes(finder.name())));
+    warn("the first result that is not finite was not found: " +
+         repeated.status().message());
+  std::string where;
+  if (!finder.name().empty())
+    where = ", where the first result that is not finite is that of " +
+            inQuotes(finder.name());
+  return diverged(
+      std::string(std::isfinite(record.loss) ? "" : "the loss and ") +
+      "the gradients of the last " +
+      std::to_string(after.lossScale->skippedInARow) +
+      " steps are not finite, up to step " + std::to_string(record.step) +
+      " with the loss scale " +
+      std::to_string(static_cast<int64_t>(*record.lossScale)) + where);
 }
 
 Status TrainingRun::runTraced() {
@@ -214,6 +216,7 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   if (scales) {
     record.skipped = !std::isfinite(*record.gradNorm);
     progress_.lossScale->advance(!record.skipped, options_.lossScale);
+    record.skippedSteps = progress_.lossScale->skipped;
   }
   if (std::optional<CopyCounts> copies = engine_.copies(train_->program()))
     record.copyWaitMilliseconds = copies->waitSeconds * 1e3;

@@ -80,7 +80,8 @@ for number, flags in enumerate(plans):
     part, again = work / f"{name}.part.jsonl", work / f"{name}.again"
     shutil.copy(log, part)
     start = saved / f"checkpoint-{skipped[-1] - 1}"
-    harness.run([*common, f"--resume={start}", f"--save={again}", f"--log={part}"])
+    # The flag has the value of the first run, so that it changes nothing.
+    harness.run([*common, scale, f"--resume={start}", f"--save={again}", f"--log={part}"])
     harness.require_equal_runs(f"{flags}: whole and resumed", log, saved, part, again)
 
     # Skipped steps leave no trace: on data of one batch, a run that skips its first steps ends

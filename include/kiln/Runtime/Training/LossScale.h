@@ -55,6 +55,12 @@ struct LossScale {
   /// skipped.
   void advance(bool isFinite, const LossScaleOptions &options);
 
+  /// Continues with another scale.
+  void restart(double newScale) {
+    scale = newScale;
+    cleanSteps = skippedInARow = 0;
+  }
+
   bool operator==(const LossScale &other) const;
 };
 

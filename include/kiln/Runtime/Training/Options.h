@@ -71,6 +71,9 @@ struct Options {
   double gradClip = 1.0;
   bool gradClipGiven = false;
   LossScaleOptions lossScale;
+  /// True if a resumed run replaces the scale of the checkpoint by the initial
+  /// one of `lossScale`.
+  bool restartsLossScale = false;
 
   // Checkpoints.
   std::string save;

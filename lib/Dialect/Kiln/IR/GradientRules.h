@@ -89,11 +89,13 @@ struct Rule {
       double factor = constant.getSplatValue<APFloat>().convertToDouble();
       return factor == 1.0 ? gradient : scale(gradient, factor);
     }
-    auto type = tensorTypeOf(gradient);
-    auto scalar = RankedTensorType::get({}, type.getElementType());
-    if (scalar != cotangent.getType())
-      cotangent = CastOp::create(builder, loc, scalar, cotangent);
-    return mul(gradient, broadcast(cotangent, type, {}));
+    // Multiply in full precision: the cotangent may exceed the range of f16.
+    auto type = tensorTypeOf(gradient), full = fullPrecision(type);
+    auto scalar = RankedTensorType::get({}, full.getElementType());
+    cotangent = builder.createOrFold<CastOp>(loc, scalar, cotangent);
+    Value wide = builder.createOrFold<CastOp>(loc, full, gradient);
+    return builder.createOrFold<CastOp>(
+        loc, type, mul(wide, broadcast(cotangent, full, {})));
   }
 };
 

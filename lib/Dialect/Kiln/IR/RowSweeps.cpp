@@ -84,6 +84,40 @@ void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
   }
 }
 
+/// Moves Full store `i` to the last sweep that evaluates its value, the inputs
+/// of its value, or an operand of the type of the store from which the value is
+/// computed, if its own sweep evaluates the value only for stores. The operand
+/// may share the slot of the result, so that no later sweep may load it.
+void delayStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
+  const Store &store = program.stores[i];
+  int32_t first = plan.storeSweep[i];
+  SmallVector<bool> inputs(program.nodes.size(), false), reduced = inputs;
+  mark(program, plan, first, store.value, inputs);
+  for (NodeId reduction : plan.reductionsOf(program, first))
+    mark(program, plan, first, program.nodes[reduction].inputs[0], reduced);
+  if (reduced[store.value])
+    return;
+  const Node &value = program.nodes[store.value];
+  for (int32_t s = plan.sweeps - 1; s > first; --s) {
+    SmallVector<bool> needed = neededIn(program, plan, s, i);
+    bool evaluates =
+        needed[store.value] ||
+        (!value.inputs.empty() && all_of(value.inputs, [&](NodeId input) {
+          return needed[input] && program.nodes[input].kind != Kind::Load;
+        }));
+    for (NodeId id = 0, e = program.nodes.size(); id < e; ++id) {
+      const Node &node = program.nodes[id];
+      evaluates |= needed[id] && inputs[id] && node.kind == Kind::Load &&
+                   node.access == Access::Identity &&
+                   node.stored == store.stored;
+    }
+    if (evaluates) {
+      plan.storeSweep[i] = s;
+      return;
+    }
+  }
+}
+
 } // namespace
 
 SmallVector<NodeId> SweepPlan::reductionsOf(const RowProgram &program,
@@ -127,6 +161,13 @@ SweepPlan planSweeps(const RowProgram &program) {
         isPerElement(program.nodes[store.value]) &&
         plan.savedBy[store.value] < 0)
       placeStore(program, plan, static_cast<int32_t>(i));
+  // A store may have kept its sweep for the sake of one that has moved since.
+  for (int32_t i = program.stores.size(); i-- > 0;)
+    if (const Store &store = program.stores[i];
+        store.kind == StoreKind::Full &&
+        isPerElement(program.nodes[store.value]) &&
+        plan.savedBy[store.value] < 0)
+      delayStore(program, plan, i);
   return plan;
 }
 

@@ -417,11 +417,10 @@ LogicalResult StepBuilder::run() {
   }
   if (types.encodedMoments && !hasEncoded)
     return emitError(module.getLoc())
-           << "no moments can be stored as dynamic8: expected a trained "
-              "parameter of at least "
-           << kLeastEncoded << " elements and a multiple of "
+           << "no parameter can store moments as dynamic8: this needs at least "
+           << kLeastEncoded << " f32 elements, a multiple of "
            << support::dynamicBlock
-           << " that is no embedding; store moments in f32 or bf16";
+           << ", and no embedding; store moments in f32 or bf16";
   setResults();
   dropUnusedInputs();
   return success();

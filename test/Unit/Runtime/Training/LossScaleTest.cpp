@@ -28,9 +28,9 @@ TEST(LossScaleTest, RejectsOtherText) {
   for (const char *text :
        {"", "3", "0.5", "0", "-2", "8589934592", "nan", "inf", "x", "1024,",
         "window=3", "1024,window", "1024,window=0", "1024,window=x",
-        "1024,skips=-1", "1024,growth=2", "1024,window=99999999999999999999"})
-    EXPECT_FALSE(LossScaleOptions::parse(text).ok())
-        << text;
+        "1024,skips=-1", "1024,growth=2", "1024,window=2,window=3",
+        "1024,window=99999999999999999999"})
+    EXPECT_FALSE(LossScaleOptions::parse(text).ok()) << text;
   EXPECT_EQ(LossScaleOptions::parse("1000").status().message(),
             "contains '1000', expected a scale first: a power of two from 1 to "
             "4294967296, as in 65536,window=2000,skips=20");

@@ -70,7 +70,7 @@ LogicalResult EncodedUpdateOp::verify() {
            << count - 1 << " tensors of optimizer states, and a gradient"; // C3
   unsigned results = getNumResults();
   if (results < count || results > count + 1 ||
-      getResultTypes().take_front(count) !=
+      getOutputs().take_front(count).getTypes() !=
           getInputs().take_front(count).getTypes())
     return emitOpError("has other result types than those of the parameter and "
                        "the optimizer states, its first ")

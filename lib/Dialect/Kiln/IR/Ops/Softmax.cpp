@@ -17,6 +17,9 @@
 #include "RowSpaces.h"
 #include "SequenceRules.h"
 
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -314,16 +317,48 @@ LogicalResult CrossEntropyOp::verify() {
   return checkTargets(*this, getLogits(), getTargets()); // Constraint C1.
 }
 
-/// Returns `cotangent` if it is an input of the program, which an op that
-/// computes the loss and its gradient can read, and otherwise null. Such a
-/// factor is applied before the gradient is rounded.
-static Value cotangentInput(Value cotangent) {
-  return isa<BlockArgument>(cotangent) ? cotangent : Value();
+/// Adds the ops to `chain`, in order, that compute `value` from constants and
+/// inputs of the program. Sets `isScaled` if one of these is the scale of the
+/// gradients. Returns false if there are no such ops.
+static bool findChain(Value value, llvm::SetVector<Operation *> &chain,
+                      bool &isScaled) {
+  Operation *op = value.getDefiningOp();
+  if (op && chain.contains(op))
+    return true;
+  if (!op) {
+    auto argument = cast<BlockArgument>(value);
+    auto program = dyn_cast<ProgramOp>(argument.getOwner()->getParentOp());
+    InputAttr fact =
+        program ? program.getInputFact(argument.getArgNumber()) : InputAttr();
+    isScaled |= fact && fact.getRole() == InputRole::GradientScale;
+    return true;
+  }
+  if (tensorTypeOf(value).getRank() > 0 || !isPure(op) || isa<ReadOp>(op))
+    return false;
+  for (Value operand : op->getOperands())
+    if (!findChain(operand, chain, isScaled))
+      return false;
+  chain.insert(op);
+  return true;
+}
+
+/// If `cotangent` is computed from the scale of the gradients and other inputs
+/// of the program, moves its computation before `loss` and returns it, so that
+/// an op that computes the loss and its gradient can read it. Such a factor is
+/// applied before the gradient is rounded. Otherwise returns null.
+static Value cotangentInput(Value cotangent, Operation *loss) {
+  llvm::SetVector<Operation *> chain;
+  bool isScaled = false;
+  if (!findChain(cotangent, chain, isScaled) || !isScaled)
+    return Value();
+  for (Operation *op : chain)
+    op->moveBefore(loss);
+  return cotangent;
 }
 
 /// Replaces the forward op by one op that computes the loss and its gradient
-/// for a cotangent of one, or for a cotangent that is an input of the program.
-/// Any other cotangent then scales the gradient.
+/// for a cotangent of one, or for a cotangent that is computed from inputs of
+/// the program. Any other cotangent then scales the gradient.
 LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
                                             ValueRange cotangents,
                                             Wanted wanted,
@@ -331,7 +366,7 @@ LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
   if (wanted[2])
     return emitOpError("has no derivative with respect to its operand 'scale'");
   CrossEntropyGradOp both;
-  Value input = cotangentInput(cotangents[0]);
+  Value input = cotangentInput(cotangents[0], *this);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(*this);
@@ -440,7 +475,7 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
   if (wanted[3])
     return emitOpError("has no derivative with respect to its operand 'scale'");
   LinearCrossEntropyGradOp both;
-  Value input = cotangentInput(cotangents[0]);
+  Value input = cotangentInput(cotangents[0], *this);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(*this);
