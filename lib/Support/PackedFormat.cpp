@@ -8,9 +8,9 @@
 #include "kiln/Support/PackedFormat.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/KashinCode.h"
+#include "kiln/Support/UniformCode.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace kiln::support;
 
@@ -78,40 +78,6 @@ PackedFormat::scaleShape(const std::vector<int64_t> &shape) const {
                    : std::vector<int64_t>{count};
 }
 
-void PackedFormat::encodeUniform(const float *values, int64_t count,
-                                 uint8_t *codes, float &scale) const {
-  const float largest = float((1 << (bits_ - 1)) - 1);
-  float magnitude = 0;
-  for (int64_t i = 0; i < count; ++i)
-    magnitude = std::max(magnitude, std::fabs(values[i]));
-  scale = magnitude / largest;
-  auto codeOf = [&](int64_t i) {
-    // The scale of the smallest denormal numbers is rounded to zero.
-    if (i >= count || scale == 0)
-      return 0;
-    return int(
-        std::clamp(std::nearbyint(values[i] / scale), -largest, largest));
-  };
-  if (bits_ == 8) {
-    for (int64_t i = 0; i < count; ++i)
-      codes[i] = uint8_t(int8_t(codeOf(i)));
-    return;
-  }
-  for (int64_t i = 0; i < count; i += 2)
-    codes[i / 2] = uint8_t((codeOf(i) + 8) | (codeOf(i + 1) + 8) << 4);
-}
-
-void PackedFormat::decodeUniform(const uint8_t *codes, float scale,
-                                 int64_t count, float *values) const {
-  if (bits_ == 8) {
-    for (int64_t i = 0; i < count; ++i)
-      values[i] = scale * float(int8_t(codes[i]));
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i)
-    values[i] = scale * float((codes[i / 2] >> (4 * (i % 2)) & 15) - 8);
-}
-
 void PackedFormat::encode(const float *values, int64_t count, uint8_t *codes,
                           float *scales) const {
   const int64_t block = blockElements();
@@ -120,7 +86,7 @@ void PackedFormat::encode(const float *values, int64_t count, uint8_t *codes,
     if (isKashin_)
       KashinCode(bits_).encode(values + first, now, codes, scales);
     else
-      encodeUniform(values + first, now, codes, *scales);
+      *scales = encodeUniform(bits_, values + first, now, codes);
     codes += block * bits_ / 8;
     scales += scalesPerBlock();
   }
@@ -136,7 +102,7 @@ void PackedFormat::decode(const uint8_t *codes, const float *scales,
       KashinCode(bits_).decode(codes, scales, whole);
       std::copy_n(whole, now, values + first);
     } else {
-      decodeUniform(codes, *scales, now, values + first);
+      decodeUniform(bits_, codes, *scales, now, values + first);
     }
     codes += block * bits_ / 8;
     scales += scalesPerBlock();

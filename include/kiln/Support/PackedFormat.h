@@ -10,13 +10,12 @@
 // docs/use/ptq.md describes the formats for readers of the files.
 //
 // | format   | block | value of an element                     | bits/element |
-// | -------- | ----- | --------------------------------------- | -------------
+// | -------- | ----- | --------------------------------------- | --------------
 // | | int8     | 64    | scale * code, code from -127 to 127     | 8 + 32/64 |
 // | int4     | 64    | scale * code, code from -7 to 7         | 4 + 32/64 | |
-// kashin:B | 128   | see KashinCode.h, B from 2 to 4         | B + 2 * 32/128|
+// kashin:B | 128   | see KashinCode.h, B from 2 to 4         | B + 2 * 32/128 |
 //
-// The scale of int8 and int4 is the largest magnitude of the block divided by
-// the largest code; the code is element / scale, rounded to nearest.
+// UniformCode.h describes the scales and codes of int8 and int4.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,10 +76,6 @@ public:
 
 private:
   PackedFormat(bool isKashin, int bits) : isKashin_(isKashin), bits_(bits) {}
-  void encodeUniform(const float *values, int64_t count, uint8_t *codes,
-                     float &scale) const;
-  void decodeUniform(const uint8_t *codes, float scale, int64_t count,
-                     float *values) const;
 
   bool isKashin_;
   int bits_;
