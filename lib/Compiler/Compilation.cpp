@@ -26,6 +26,7 @@
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
 #include "kiln/Support/LoraConfig.h"
+#include "kiln/Support/WeightEncoding.h"
 #include "kiln/Target/Cpu/CodeGen.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
@@ -139,9 +140,9 @@ Status Compilation::checkOptions() {
     if (auto lora = support::parseLoraOptions(options.lora); !lora.ok())
       return usage("--lora: " + lora.status().message());
   if (!options.quantizeWeights.empty()) {
-    if (options.quantizeWeights != "nf4")
-      return usage("--quantize-weights is '" + options.quantizeWeights +
-                   "', expected nf4");
+    auto encoding = support::parseWeightEncoding(options.quantizeWeights);
+    if (!encoding.ok())
+      return usage("--quantize-weights " + encoding.status().message());
     if (options.lora.empty())
       return usage("--quantize-weights quantizes frozen weights, but all "
                    "weights are trained: train adapters with --lora or "

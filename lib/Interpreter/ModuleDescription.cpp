@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/Quantization.h"
 #include "kiln/Dialect/Kiln/IR/TrainingFacts.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Interpreter/InterpreterEngine.h"
@@ -113,7 +114,8 @@ static StateInfo describeState(StateOp state) {
   if (QuantizedAttr quantized = state.getQuantizedAttr()) {
     RankedTensorType weight = quantized.getType();
     info.quantized = {elementTypeOf(weight),
-                      {weight.getDimSize(0), weight.getDimSize(1)}};
+                      {weight.getDimSize(0), weight.getDimSize(1)},
+                      layoutOf(quantized)};
   }
   info.init = initialValueOf(state);
   return info;

@@ -127,7 +127,7 @@ static Status setState(const ModelWeights *weights, const TensorInfo *tensor,
   Status status = read(weight, reinterpret_cast<char *>(values.data()));
   if (!status.ok())
     return status;
-  return encodeWeight(state.sourceName, weight.elements(), data,
+  return encodeWeight(state.sourceName, state.quantized->layout, data,
                       [&](int64_t first, int64_t count, float *to) {
                         std::copy_n(values.begin() + first, count, to);
                         return Status();

@@ -47,7 +47,7 @@ const FlagTable &compilerFlags() {
       {"precision", "TYPE"},
       {"print-pipeline", ""},
       {"quantize", "FORMAT"},
-      {"quantize-weights", "NAME"},
+      {"quantize-weights", "ENCODING"},
       {"rebuild", "on|off"},
       {"recompute", "POLICY"},
       {"remarks", "FILE"},

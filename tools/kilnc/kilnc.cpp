@@ -223,10 +223,13 @@ static cl::opt<Switch, false, NamedValues<Switch>> vendorEpilogues(
         "into GEMMs, which rounds fewer intermediate results (off: "
         "separate kernels, which round as on the cpu)"));
 static cl::opt<std::string> quantizeWeights(
-    "quantize-weights", cl::cat(category), cl::value_desc("NAME"),
+    "quantize-weights", cl::cat(category), cl::value_desc("ENCODING"),
     cl::desc("encoding in which the frozen weights of linear layers are "
-             "stored: nf4 (four bits per weight); requires --lora or "
-             "--adapter"));
+             "stored: nf4 (four bits per weight), or int8 (eight bits), which "
+             "may be followed by ':' and options: outliers=N (inputs of each "
+             "matrix to store in 16 bits; default: 0) and scales=block|row "
+             "(a scale per 64 weights or per row; default: block); requires "
+             "--lora or --adapter"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(

@@ -78,7 +78,8 @@ struct CompileOptions {
   /// Options of low-rank adapters, as in support::parseLoraOptions(). Empty: no
   /// adapters.
   std::string lora;
-  /// Encoding of frozen weights: "nf4". Empty: none.
+  /// Encoding of frozen weights, for support::parseWeightEncoding(). Empty:
+  /// none.
   std::string quantizeWeights;
   /// Techniques that change the gradient, see Lossy.h. Empty: none.
   std::string lossy;

@@ -41,7 +41,8 @@ enum class PipelinePoint {
 struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<std::string> precision{
       *this, "precision",
-      llvm::cl::desc("fp32 (keep the element types of the model), bf16 or fp16"),
+      llvm::cl::desc(
+          "fp32 (keep the element types of the model), bf16 or fp16"),
       llvm::cl::init("fp32")};
   Option<std::string> lora{
       *this, "lora",
@@ -59,7 +60,9 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::init("")};
   Option<std::string> quantizeWeights{
       *this, "quantize-weights",
-      llvm::cl::desc("encoding of frozen weights: nf4 (default: none)"),
+      llvm::cl::desc(
+          "encoding of frozen weights, as for kiln-quantize-weights (default: "
+          "none)"),
       llvm::cl::init("")};
   Option<bool> clip{*this, "clip",
                     llvm::cl::desc("clip the gradients by their global norm"),

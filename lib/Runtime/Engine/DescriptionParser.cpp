@@ -11,7 +11,6 @@
 #include "Roles.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/Messages.h"
-#include "kiln/Support/Nf4.h"
 
 #include <cmath>
 
@@ -252,8 +251,8 @@ static QuantizedWeight readQuantized(const Node &node, const Node &parent,
   Node encoding = node.at("encoding"), dtype = node.at("dtype"),
        shape = node.at("shape");
   std::string name = encoding.text(), typeName = dtype.text();
-  if (!node.failed() && name != "nf4")
-    encoding.fail("is " + inQuotes(name) + ", expected nf4");
+  if (!node.failed() && name != "nf4" && name != "int8")
+    encoding.fail("is " + inQuotes(name) + ", expected " + weightEncodings);
   std::optional<ElementType> type = elementTypeNamed(typeName);
   if (!node.failed() && !(type && isFloat(*type)))
     dtype.fail("is " + inQuotes(typeName) +
@@ -268,7 +267,23 @@ static QuantizedWeight readQuantized(const Node &node, const Node &parent,
     shape.fail("is not the shape of a matrix with fewer than 2^57 elements");
     return weight;
   }
-  int64_t bytes = Nf4Layout(*elements).bytes;
+  if (name == "int8") {
+    Int8Options options{node.at("block").integer(1),
+                        node.at("outliers").integer(0),
+                        node.at("inputs").integer(0)};
+    if (node.failed())
+      return weight;
+    std::string problem =
+        Int8Layout::problem(weight.shape[0], weight.shape[1], options);
+    if (!problem.empty()) {
+      node.fail(problem);
+      return weight;
+    }
+    weight.layout = Int8Layout(weight.shape[0], weight.shape[1], options);
+  } else {
+    weight.layout = Nf4Layout(*elements);
+  }
+  int64_t bytes = bytesOf(weight.layout);
   if (state.type != ElementType::I8 ||
       state.shape != std::vector<int64_t>{bytes})
     parent.at("shape").fail("is not that of the encoding of the weight, "

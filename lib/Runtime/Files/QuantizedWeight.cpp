@@ -8,7 +8,6 @@
 #include "kiln/Runtime/Files/QuantizedWeight.h"
 
 #include "kiln/Support/Messages.h"
-#include "kiln/Support/Nf4.h"
 #include "kiln/Support/Process.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Number of elements per part, a multiple of the size of a block.
+/// Approximate number of elements per part.
 static constexpr int64_t partElements = 1 << 20;
 
 namespace {
@@ -40,28 +39,79 @@ private:
   unsigned saved_;
 };
 
-} // namespace
+/// Reads a weight in parts of whole blocks.
+class PartReader {
+public:
+  PartReader(int64_t elements, int64_t block, const WeightReader &read)
+      : elements_(elements),
+        part_(std::max<int64_t>(partElements / block, 1) * block), read_(read),
+        values_(size_t(std::min(elements, part_))) {}
 
-Status encodeWeight(const std::string &name, int64_t elements, char *data,
-                    const WeightReader &read) {
-  DenormalsKept denormals;
-  Nf4Encoder encoder(Nf4Layout(elements), data);
-  std::vector<float> values(size_t(std::min(elements, partElements)));
-  for (int64_t first = 0; first < elements; first += partElements) {
-    int64_t count = std::min(partElements, elements - first);
-    Status status = checkStop();
-    if (status.ok())
-      status = read(first, count, values.data());
-    if (!status.ok())
-      return status;
-    encoder.append(values.data(), count);
+  /// Calls `use(values, count)` for each part, from the first to the last.
+  template <typename Use> Status forEach(Use use) {
+    for (int64_t first = 0; first < elements_; first += part_) {
+      int64_t count = std::min(part_, elements_ - first);
+      Status status = checkStop();
+      if (status.ok())
+        status = read_(first, count, values_.data());
+      if (!status.ok())
+        return status;
+      use(values_.data(), count);
+    }
+    return Status();
   }
+
+private:
+  int64_t elements_, part_;
+  const WeightReader &read_;
+  std::vector<float> values_;
+};
+
+/// Finishes an encoding.
+template <typename Encoder>
+Status finish(Encoder &encoder, const std::string &name) {
   if (encoder.finish())
     return Status();
   return Status::badInput(
       "the weight " + inQuotes(name) + " is to be quantized, but its element " +
       std::to_string(encoder.firstNonFinite().value_or(0)) +
       " (row-major) is infinite or not a number: repair the weight file");
+}
+
+Status encode(const std::string &name, const Nf4Layout &layout, char *data,
+              const WeightReader &read) {
+  Nf4Encoder encoder(layout, data);
+  PartReader reader(layout.elements, Nf4Layout::blockElements, read);
+  Status status = reader.forEach([&](const float *values, int64_t count) {
+    encoder.append(values, count);
+  });
+  return status.ok() ? finish(encoder, name) : status;
+}
+
+Status encode(const std::string &name, const Int8Layout &layout, char *data,
+              const WeightReader &read) {
+  Int8Encoder encoder(layout, data);
+  PartReader reader(layout.elements, layout.block, read);
+  Status status;
+  if (layout.outliers > 0)
+    status = reader.forEach([&](const float *values, int64_t count) {
+      encoder.survey(values, count);
+    });
+  if (status.ok())
+    status = reader.forEach([&](const float *values, int64_t count) {
+      encoder.append(values, count);
+    });
+  return status.ok() ? finish(encoder, name) : status;
+}
+
+} // namespace
+
+Status encodeWeight(const std::string &name, const WeightLayout &layout,
+                    char *data, const WeightReader &read) {
+  DenormalsKept denormals;
+  return std::visit(
+      [&](const auto &layout) { return encode(name, layout, data, read); },
+      layout);
 }
 
 } // namespace kiln::runtime

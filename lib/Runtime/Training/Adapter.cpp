@@ -27,11 +27,27 @@ namespace kiln::runtime {
 
 static constexpr size_t hashDigits = 32;
 
+/// Returns the type of a weight in memory, such as "F32", "NF4" or
+/// "INT8:outliers=4".
+static std::string storageOf(const StateInfo &state) {
+  if (!state.quantized)
+    return std::string(infoOf(state.type).fileName);
+  auto *int8 = std::get_if<Int8Layout>(&state.quantized->layout);
+  if (!int8)
+    return "NF4";
+  std::string text = "INT8";
+  if (int8->outliers > 0)
+    text += ":outliers=" + std::to_string(int8->outliers);
+  if (int8->block != Int8Layout::blockElements)
+    text += std::string(int8->outliers > 0 ? "," : ":") + "scales=row";
+  return text;
+}
+
 std::string storageOf(const Description &description) {
   std::set<std::string> types;
   for (const StateInfo &state : description.states)
     if (isWeight(state))
-      types.emplace(state.quantized ? "NF4" : infoOf(state.type).fileName);
+      types.insert(storageOf(state));
   std::string text;
   for (const std::string &type : types)
     text += (text.empty() ? "" : ", ") + type;

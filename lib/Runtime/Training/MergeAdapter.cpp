@@ -17,7 +17,6 @@
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Messages.h"
-#include "kiln/Support/Nf4.h"
 #include "kiln/Support/OutputDirectory.h"
 #include "kiln/Support/OutputPath.h"
 #include "kiln/Support/Process.h"
@@ -156,8 +155,7 @@ static void widenWeight(const StateInfo &state, const char *data, int64_t first,
     return;
   }
   std::vector<float> values(size_t(count), 0.f);
-  decodeNf4(data, Nf4Layout(state.quantized->elements()), first, count,
-            values.data());
+  decodeWeight(data, state.quantized->layout, first, count, values.data());
   std::copy(values.begin(), values.end(), wide);
 }
 

@@ -50,7 +50,7 @@ static Status initialiseState(Engine &engine, const StateInfo &state,
   if (!state.quantized)
     return fillInParallel(engine, state, seed, state.type, 0, state.elements(),
                           data);
-  return encodeWeight(state.sourceName, state.quantized->elements(), data,
+  return encodeWeight(state.sourceName, state.quantized->layout, data,
                       [&](int64_t first, int64_t count, float *values) {
                         return fillInParallel(
                             engine, state, seed, ElementType::F32, first,
@@ -132,11 +132,16 @@ static Status readWeight(const ModelWeights &weights, const TensorInfo &tensor,
   if (!state.quantized)
     return readPart(weights, tensor, state.type, 0, tensor.elements, data,
                     hash);
-  return encodeWeight(state.sourceName, state.quantized->elements(), data,
+  // An encoder may read the weight twice.
+  int64_t hashed = 0;
+  return encodeWeight(state.sourceName, state.quantized->layout, data,
                       [&](int64_t first, int64_t count, float *values) {
+                        StreamHash *once = first == hashed ? hash : nullptr;
+                        if (once)
+                          hashed += count;
                         return readPart(weights, tensor, ElementType::F32,
                                         first, first + count,
-                                        reinterpret_cast<char *>(values), hash);
+                                        reinterpret_cast<char *>(values), once);
                       });
 }
 

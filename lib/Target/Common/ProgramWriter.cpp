@@ -443,6 +443,19 @@ static Object writeInit(Attribute init) {
                 {"value", cast<SplatAttr>(init).getValue().getValueAsDouble()}};
 }
 
+static Object writeQuantized(QuantizedAttr quantized) {
+  RankedTensorType type = quantized.getType();
+  Object object{{"encoding", stringifyQuantization(quantized.getEncoding())},
+                {"dtype", typeName(type.getElementType())},
+                {"shape", shapeOf(type)}};
+  if (quantized.getEncoding() == Quantization::Int8) {
+    object["block"] = quantized.getBlock();
+    object["outliers"] = quantized.getOutliers();
+    object["inputs"] = quantized.getInputs();
+  }
+  return object;
+}
+
 static Array writeNames(ArrayAttr names) {
   Array array;
   for (Attribute name : names ? names.getValue() : ArrayRef<Attribute>())
@@ -496,10 +509,7 @@ static Array writeStates(ModuleOp module) {
                  {"of", adapter.getBase().getValue()},
                  {"transposed", adapter.getTransposed()}};
     if (QuantizedAttr quantized = state.getQuantizedAttr())
-      object["quantized"] =
-          Object{{"encoding", stringifyQuantization(quantized.getEncoding())},
-                 {"dtype", typeName(quantized.getType().getElementType())},
-                 {"shape", shapeOf(quantized.getType())}};
+      object["quantized"] = writeQuantized(quantized);
     if (ArrayAttr copies = state.getCopiesAttr())
       object["copies"] = writeNames(copies);
     if (memoryOf(state.getType()) == MemorySpace::Host)

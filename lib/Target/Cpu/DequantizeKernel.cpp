@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is a block of 64 elements, which share a scale:
+// NF4: a unit of work is a block of 64 elements, which share a scale:
 //
 //   for block in [begin, end):
 //     scale = table[scale codes[block]] * nested scales[block / 256] + offset
@@ -16,9 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Dialect/Kiln/IR/Quantization.h"
-#include "kiln/Support/Nf4.h"
 #include "kiln/Target/Cpu/Kernels.h"
 
 #include "llvm/ADT/Sequence.h"
@@ -33,9 +31,8 @@ static constexpr int64_t kGrainBlocks = 256;
 /// Elements whose codes are loaded as one word.
 static constexpr int64_t kWordElements = 8;
 
-KernelLaunch emitDequantize(ModuleOp module, StringRef name, int64_t elements,
-                            Type type) {
-  Nf4Layout layout(elements);
+KernelLaunch emitDequantize(ModuleOp module, StringRef name,
+                            const Nf4Layout &layout, Type type) {
   KernelBuilder k(module, name, /*numArgs=*/3, /*numImmediates=*/0);
   Type byte = k.b.getI8Type(), word = k.i32(), single = k.b.getF32Type();
   Value codes = k.arg(0), table = k.arg(1), y = k.arg(2);
@@ -96,9 +93,12 @@ void addDequantizeKernel(KernelEmitters &emitters) {
   emitters.add<DequantizeOp>(
       {[](ModuleOp module, rt::KernelOp kernel) -> FailureOr<KernelLaunch> {
         auto op = SingleOp(kernel).as<DequantizeOp>();
-        RankedTensorType type = op.getY().getType();
-        return emitDequantize(module, kernel.getSymName(),
-                              type.getNumElements(), type.getElementType());
+        Type type = op.getY().getType().getElementType();
+        return std::visit(
+            [&](const auto &layout) {
+              return emitDequantize(module, kernel.getSymName(), layout, type);
+            },
+            layoutOf(op.getEncoding()));
       }});
 }
 

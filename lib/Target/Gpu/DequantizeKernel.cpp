@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// NF4:
+//
 //   group = blockIdx.x * 256 + threadIdx.x;            // 8 elements
 //   block = group / 8;
 //   scale = table[scale codes[block]] * nested scales[block / 256] + offset;
@@ -21,7 +23,6 @@
 #include "VectorizedAccess.h"
 
 #include "kiln/Dialect/Kiln/IR/Quantization.h"
-#include "kiln/Support/Nf4.h"
 
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
@@ -35,14 +36,10 @@ static constexpr int64_t kThreads = 256;
 /// Elements per thread.
 static constexpr int64_t kGroup = 8;
 
-static FailureOr<KernelLaunch> emitDequantize(mlir::gpu::GPUModuleOp kernels,
-                                              rt::KernelOp kernel,
-                                              Alignments alignments) {
-  auto op = SingleOp(kernel).as<DequantizeOp>();
-  Type type = op.getY().getType().getElementType();
-  Nf4Layout layout(op.getY().getType().getNumElements());
-  GpuBuilder k(kernels, kernel.getSymName(), /*numArgs=*/3,
-               /*numImmediates=*/0, kThreads);
+FailureOr<KernelLaunch> emitDequantize(mlir::gpu::GPUModuleOp kernels,
+                                       StringRef name, const Nf4Layout &layout,
+                                       Type type, Alignments alignments) {
+  GpuBuilder k(kernels, name, /*numArgs=*/3, /*numImmediates=*/0, kThreads);
   Type byte = k.b.getI8Type(), word = k.i32(), single = k.b.getF32Type();
   Value codes = k.arg(0), table = k.arg(1), y = k.arg(2);
   auto part = [&](int64_t place) { return k.element(codes, byte, place); };
@@ -89,8 +86,20 @@ static FailureOr<KernelLaunch> emitDequantize(mlir::gpu::GPUModuleOp kernels,
   return KernelLaunch{whole + (rest ? 1 : 0), kThreads, kThreads, 0};
 }
 
+static FailureOr<KernelLaunch> emitKernel(mlir::gpu::GPUModuleOp kernels,
+                                          rt::KernelOp kernel,
+                                          Alignments alignments) {
+  auto op = SingleOp(kernel).as<DequantizeOp>();
+  return std::visit(
+      [&](const auto &layout) {
+        return emitDequantize(kernels, kernel.getSymName(), layout,
+                              op.getY().getType().getElementType(), alignments);
+      },
+      layoutOf(op.getEncoding()));
+}
+
 void addDequantizeKernel(KernelEmitters &emitters) {
-  emitters.add<DequantizeOp>(emitDequantize);
+  emitters.add<DequantizeOp>(emitKernel);
 }
 
 } // namespace kiln::gpu

@@ -147,12 +147,19 @@ kiln.state @up : tensor<4x8xf32> {frozen, role = #kiln.role<parameter>, init = #
 kiln.state @codes : tensor<44xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 2.0e-02>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>}
 // CHECK: kiln.state @values : tensor<272xf32> {init = #kiln.nf4_table, role = #kiln.role<constant>}
 kiln.state @values : tensor<272xf32> {role = #kiln.role<constant>, init = #kiln.nf4_table}
+// CHECK: kiln.state @bytes : tensor<68xi8> {frozen, {{.+}}, quantized = #kiln.quantized<int8, tensor<8x8xf32>, block = 64>, role
+kiln.state @bytes : tensor<68xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<int8, tensor<8x8xf32>, block = 64>}
+// CHECK: kiln.state @outliers : tensor<136xi8> {frozen, {{.+}}, quantized = #kiln.quantized<int8, tensor<8x8xbf16>, block = 8, outliers = 2, inputs = 1>, role
+kiln.state @outliers : tensor<136xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<int8, tensor<8x8xbf16>, block = 8, outliers = 2, inputs = 1>}
 // CHECK: kiln.program @quantized
 kiln.program @quantized(%x: tensor<4x8xbf16>) attributes {kind = #kiln.program_kind<train>} {
   %c = kiln.read @codes : tensor<44xi8>
   %t = kiln.read @values : tensor<272xf32>
-  // CHECK: kiln.dequantize %{{.*}}, %{{.*}} {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
-  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+  // CHECK: kiln.dequantize %{{.*}}, %{{.*}} {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+  %o = kiln.read @outliers : tensor<136xi8>
+  // CHECK: kiln.dequantize %{{[^,]*}} {encoding = #kiln.quantized<int8, tensor<8x8xbf16>, block = 8, outliers = 2, inputs = 1>} : (tensor<136xi8>) -> tensor<8x8xf32>
+  %u = kiln.dequantize %o {encoding = #kiln.quantized<int8, tensor<8x8xbf16>, block = 8, outliers = 2, inputs = 1>} : (tensor<136xi8>) -> tensor<8x8xf32>
   // CHECK: kiln.matmul %{{.*}}, %{{.*}} {grid = array<i64: 1, 1>, kernel = "avx512"}
   %y = kiln.matmul %x, %w {grid = array<i64: 1, 1>, kernel = "avx512"} : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
   kiln.return

@@ -4,7 +4,7 @@
 
 kiln.program @f(%c: tensor<40xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{'codes' is [40], expected [44]}}
-  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<40xi8>, tensor<272xf32>) -> tensor<8x8xf32>
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<40xi8>, tensor<272xf32>) -> tensor<8x8xf32>
   kiln.return
 }
 
@@ -12,7 +12,7 @@ kiln.program @f(%c: tensor<40xi8>, %t: tensor<272xf32>) attributes {kind = #kiln
 
 kiln.program @f(%c: tensor<44xi8>, %t: tensor<16xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{'table' has type 'tensor<16xf32>', expected 272xf32}}
-  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<16xf32>) -> tensor<8x8xf32>
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>, tensor<16xf32>) -> tensor<8x8xf32>
   kiln.return
 }
 
@@ -20,7 +20,7 @@ kiln.program @f(%c: tensor<44xi8>, %t: tensor<16xf32>) attributes {kind = #kiln.
 
 kiln.program @f(%c: tensor<44xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{decodes elements of type 'f64', expected f32 or a narrower type}}
-  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xf64>
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xf64>
   kiln.return
 }
 
@@ -33,6 +33,50 @@ kiln.state @w : tensor<64xi8> {frozen, role = #kiln.role<parameter>, init = #kil
 
 // expected-error @+1 {{encodes a weight of type 'tensor<64xf32>', expected a matrix of floating-point numbers}}
 kiln.state @w : tensor<44xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<64xf32>>}
+
+// -----
+
+// expected-error @+1 {{has type 'tensor<64xi8>', expected 68 elements of i8, the bytes that encode 'tensor<8x8xf32>' as int8}}
+kiln.state @w : tensor<64xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<int8, tensor<8x8xf32>, block = 64>}
+
+// -----
+
+// expected-error @+1 {{has blocks or outliers, expected none in nf4}}
+kiln.state @w : tensor<44xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>, block = 64>}
+
+// -----
+
+// expected-error @+1 {{the int8 encoding of 'tensor<8x4xf32>' has blocks of 0 elements, expected 64 or 4, the length of a row}}
+kiln.state @w : tensor<36xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<int8, tensor<8x4xf32>>}
+
+// -----
+
+// expected-error @+1 {{the int8 encoding of 'tensor<8x4xf32>' has 5 outliers, expected 0 to 4, the number of inputs}}
+kiln.state @w : tensor<36xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<int8, tensor<8x4xf32>, block = 64, outliers = 5, inputs = 1>}
+
+// -----
+
+kiln.program @f(%c: tensor<68xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has a 'table', expected none in int8}}
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantized<int8, tensor<8x8xf32>, block = 64>} : (tensor<68xi8>, tensor<272xf32>) -> tensor<8x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%c: tensor<44xi8>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has no 'table', expected one of type 272xf32}}
+  %w = kiln.dequantize %c {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>) -> tensor<8x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%c: tensor<68xi8>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'y' has type 'tensor<4x16xf32>', expected the shape of 'tensor<8x8xf32>'}}
+  %w = kiln.dequantize %c {encoding = #kiln.quantized<int8, tensor<8x8xf32>, block = 64>} : (tensor<68xi8>) -> tensor<4x16xf32>
+  kiln.return
+}
 
 // -----
 

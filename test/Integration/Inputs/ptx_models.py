@@ -28,6 +28,9 @@ GROUPS = {
         (15, BOTH, "gpt2-awkward --batch=4 --seq=16 --dropout=0.1 --precision=bf16"),
         (15, BOTH, "llama-gqa --batch=2 --seq=16 --precision=bf16"),
         (14, BOTH, "gpt2-awkward --batch=4 --seq=16 --dropout=0.1 --precision=fp16 --states=fp16-adam"),
+        # Rows of blocks with outliers in columns and in rows, and rows of 42 columns.
+        (0, BOTH, "llama-gqa --batch=2 --seq=16 --precision=bf16 --lora=r=2,targets=all-linear --quantize-weights=int8:outliers=4"),
+        (0, BOTH, "gpt2-narrow --batch=2 --seq=16 --lora=r=2,targets=all-linear --quantize-weights=int8:outliers=4,scales=row"),
         # Rows of 42 columns are not multiples of 16 bytes.
         (0, BOTH, "gpt2-narrow --batch=2 --seq=16 --fuse=off"),
     ],

@@ -63,7 +63,8 @@ ALL = [
     technique("micro-batches", "reordering", "`--microbatches=4`"),
     technique(
         "lora", "program",
-        "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`; in 16 bits also `--quantize-weights=nf4`",
+        "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`; in 16 bits also `--quantize-weights=nf4`, "
+        "with sgd and adam `int8:outliers=2`",
     ),
     technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
     technique("rmm", "lossy", "`--lossy=rmm:0.5`"),
@@ -157,7 +158,8 @@ class Program:
         narrow += f",parameters:{low},master:f32" if low else ""
         flags += [f"--states={narrow}"] if has("narrow states") else []
         flags += ["--lora=r=4,alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
-        flags += ["--quantize-weights=nf4"] if has("lora") and has("16 bit") else []
+        encoding = "int8:outliers=2" if self.optimizer in ("sgd", "adam") else "nf4"
+        flags += [f"--quantize-weights={encoding}"] if has("lora") and has("16 bit") else []
         flags += ["--microbatches=4"] if has("micro-batches") else []
         flags += ["--fuse=off"] if has("unfused") else []
         flags += [f"--recompute={self.policy}"] if has("recompute") else []

@@ -1,4 +1,4 @@
-//===- DequantizeTest.cpp - The kernel that decodes weights ---------------===//
+//===- DequantizeTest.cpp - The kernels that decode weights ---------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,6 +9,7 @@
 
 #include "kiln/Support/Dynamic8.h"
 #include "kiln/Support/Nf4.h"
+#include "kiln/Support/WeightEncoding.h"
 
 #include <algorithm>
 #include <random>
@@ -20,7 +21,7 @@ using namespace kiln::test;
 
 namespace {
 
-/// Compares the kernel with decodeNf4(), bit for bit, for any codes and scales.
+/// Compares the kernel with the decoder, bit for bit, for any codes and scales.
 template <typename T> void check(int64_t elements) {
   SCOPED_TRACE(testing::Message() << elements << " elements");
   Nf4Layout layout(elements);
@@ -41,7 +42,7 @@ template <typename T> void check(int64_t elements) {
   std::vector<T> want(wide.begin(), wide.end());
 
   CompiledKernel decode([&](auto module, auto name, mlir::Builder b) {
-    return emitDequantize(module, name, elements, elementType<T>(b));
+    return emitDequantize(module, name, layout, elementType<T>(b));
   });
   for (int calls : {1, 2, 3}) {
     std::vector<T> got(want.size() + 16, T(77));
@@ -52,11 +53,57 @@ template <typename T> void check(int64_t elements) {
   }
 }
 
-TEST(Dequantize, EqualsTheDecoderInEveryBit) {
+TEST(Dequantize, Nf4EqualsTheDecoderInEveryBit) {
   for (int64_t elements : {1, 2, 7, 8, 63, 64, 65, 231, 64 * 256 + 70}) {
     check<float>(elements);
     check<Bfloat>(elements);
   }
+}
+
+/// Compares the kernel with the decoder, bit for bit.
+template <typename T>
+void checkInt8(int64_t rows, int64_t columns, const Int8Options &options) {
+  SCOPED_TRACE(testing::Message() << rows << " x " << columns << ", block "
+                                  << options.block << ", " << options.outliers
+                                  << " outliers in " << options.inputs);
+  Int8Layout layout(rows, columns, options);
+  auto elements = static_cast<size_t>(layout.elements);
+  std::vector<float> weight = someValues<float>(elements, 1);
+  std::vector<char> bytes(static_cast<size_t>(layout.bytes));
+  Int8Encoder encoder(layout, bytes.data());
+  encoder.survey(weight.data(), layout.elements);
+  encoder.append(weight.data(), layout.elements);
+  ASSERT_TRUE(encoder.finish());
+  std::vector<float> wide(elements);
+  decodeInt8(bytes.data(), layout, 0, layout.elements, wide.data());
+  std::vector<T> want(wide.begin(), wide.end());
+
+  CompiledKernel decode([&](auto module, auto name, mlir::Builder b) {
+    return emitDequantize(module, name, layout, elementType<T>(b));
+  });
+  for (int calls : {1, 2, 3}) {
+    std::vector<T> got(elements + 16, T(77));
+    decode.run({bytes.data(), got.data()}, {}, calls);
+    EXPECT_TRUE(
+        sameBits(want, std::vector<T>(got.begin(), got.begin() + elements)));
+    EXPECT_EQ(std::count(got.begin() + elements, got.end(), T(77)), 16);
+  }
+}
+
+TEST(Dequantize, Int8EqualsTheDecoderInEveryBit) {
+  const int64_t shapes[][2] = {{1, 1},  {1, 130}, {7, 64}, {5, 256},
+                               {9, 42}, {33, 17}, {3, 100}};
+  for (auto [rows, columns] : shapes)
+    for (int64_t block : {Int8Layout::blockElements, columns})
+      for (int64_t inputs : {0, 1})
+        for (int64_t outliers : {int64_t(0), int64_t(1), int64_t(3)}) {
+          if (outliers > (inputs == 0 ? rows : columns) ||
+              (outliers == 0 && inputs == 1))
+            continue;
+          Int8Options options{block, outliers, inputs};
+          checkInt8<float>(rows, columns, options);
+          checkInt8<Bfloat>(rows, columns, options);
+        }
 }
 
 } // namespace

@@ -19,6 +19,7 @@
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Support/ElementType.h"
 #include "kiln/Support/LoraConfig.h"
+#include "kiln/Support/WeightEncoding.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -78,6 +79,7 @@ struct AdapterPart {
 struct QuantizedWeight {
   ElementType type = ElementType::F32; ///< Type to which files decode it.
   std::vector<int64_t> shape;          ///< Two positive extents.
+  support::WeightLayout layout = support::Nf4Layout(0);
 
   int64_t elements() const { return shape[0] * shape[1]; }
 };
@@ -106,8 +108,8 @@ struct StateInfo : ValueInfo {
   bool trainable = true;
   /// Set if the state is part of an adapter.
   std::optional<AdapterPart> adapter;
-  /// Set if the state holds the bytes of an encoded weight, in the layout of
-  /// kiln/Support/Nf4.h. `init` and weight files then describe the weight.
+  /// Set if the state holds the bytes of an encoded weight. `init` and weight
+  /// files then describe the weight.
   std::optional<QuantizedWeight> quantized;
   /// False if no program writes the state. The state then keeps its initial
   /// values.

@@ -9,6 +9,7 @@
 #define KILN_RUNTIME_FILES_QUANTIZEDWEIGHT_H
 
 #include "kiln/Support/Status.h"
+#include "kiln/Support/WeightEncoding.h"
 
 #include <cstdint>
 #include <functional>
@@ -20,12 +21,14 @@ namespace kiln::runtime {
 using WeightReader =
     std::function<support::Status(int64_t first, int64_t count, float *values)>;
 
-/// Encodes a weight of `elements` elements to `data`, in the layout of
-/// kiln/Support/Nf4.h. Reads the weight in parts, so that it never exists as a
-/// whole: `read` is called with consecutive ranges. Fails if an element is
-/// infinite or not a number; `name` names the weight in the error message.
-support::Status encodeWeight(const std::string &name, int64_t elements,
-                             char *data, const WeightReader &read);
+/// Encodes a weight to `data`, in the given layout. Reads the weight in parts,
+/// so that it never exists as a whole: `read` is called with consecutive
+/// ranges. If the encoding has outliers, the weight is read twice, from the
+/// first to the last range each time. Fails if an element is infinite or not a
+/// number; `name` names the weight in the error message.
+support::Status encodeWeight(const std::string &name,
+                             const support::WeightLayout &layout, char *data,
+                             const WeightReader &read);
 
 } // namespace kiln::runtime
 

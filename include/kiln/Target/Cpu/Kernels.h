@@ -23,6 +23,11 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+namespace kiln::support {
+struct Nf4Layout;
+struct Int8Layout;
+} // namespace kiln::support
+
 namespace kiln::cpu {
 
 /// The geometry with which the runtime calls a kernel.
@@ -72,10 +77,13 @@ KernelLaunch emitBucketEncode(mlir::ModuleOp module, llvm::StringRef name,
                               const BucketShape &shape);
 KernelLaunch emitBucketDecode(mlir::ModuleOp module, llvm::StringRef name,
                               const BucketShape &shape);
-/// Emits the kernel of `kiln.dequantize` for a weight of `elements` elements of
-/// `type`.
+/// Emit the kernel of `kiln.dequantize` for a weight with the given layout, to
+/// elements of `type`. The arguments are the codes, for NF4 the table, and the
+/// result.
 KernelLaunch emitDequantize(mlir::ModuleOp module, llvm::StringRef name,
-                            int64_t elements, mlir::Type type);
+                            const support::Nf4Layout &layout, mlir::Type type);
+KernelLaunch emitDequantize(mlir::ModuleOp module, llvm::StringRef name,
+                            const support::Int8Layout &layout, mlir::Type type);
 KernelLaunch emitSketch(mlir::ModuleOp module, llvm::StringRef name,
                         const SketchShape &shape);
 

@@ -22,6 +22,11 @@ namespace mlir::gpu {
 class GPUModuleOp;
 } // namespace mlir::gpu
 
+namespace kiln::support {
+struct Nf4Layout;
+struct Int8Layout;
+} // namespace kiln::support
+
 namespace kiln::gpu {
 
 /// The geometry with which the runtime launches a kernel.
@@ -72,6 +77,19 @@ llvm::FailureOr<KernelLaunch> emitBucketDecode(mlir::gpu::GPUModuleOp kernels,
                                                llvm::StringRef name,
                                                const BucketDecodeShape &shape,
                                                Alignments alignments);
+/// Emit the kernel of `kiln.dequantize` for a weight with the given layout, to
+/// elements of `type`. The arguments are the codes, for NF4 the table, and the
+/// result.
+llvm::FailureOr<KernelLaunch> emitDequantize(mlir::gpu::GPUModuleOp kernels,
+                                             llvm::StringRef name,
+                                             const support::Nf4Layout &layout,
+                                             mlir::Type type,
+                                             Alignments alignments);
+llvm::FailureOr<KernelLaunch> emitDequantize(mlir::gpu::GPUModuleOp kernels,
+                                             llvm::StringRef name,
+                                             const support::Int8Layout &layout,
+                                             mlir::Type type,
+                                             Alignments alignments);
 llvm::FailureOr<KernelLaunch> emitSketch(mlir::gpu::GPUModuleOp kernels,
                                          llvm::StringRef name,
                                          const SketchShape &shape,

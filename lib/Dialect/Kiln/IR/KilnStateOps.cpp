@@ -14,7 +14,6 @@
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Dialect/Kiln/IR/Quantization.h"
 #include "kiln/Support/ElementConversion.h"
-#include "kiln/Support/Nf4.h"
 
 #include <cmath>
 
@@ -96,20 +95,15 @@ static LogicalResult checkIntegers(StateOp state) {
 
 /// Checks C6: the bytes of a quantized state encode its weight.
 static LogicalResult checkQuantized(StateOp state) {
-  RankedTensorType weight = state.getWeightType(), type = state.getTensorType();
-  bool isWeight = weight.hasStaticShape() && weight.getRank() == 2 &&
-                  !weight.getEncoding() && weight.getNumElements() > 0 &&
-                  isStoredReal(weight.getElementType());
-  if (!isWeight)
-    return state.emitOpError("encodes a weight of type ")
-           << weight << ", expected a matrix of floating-point numbers";
-  int64_t bytes = support::Nf4Layout(weight.getNumElements()).bytes;
+  QuantizedAttr quantized = state.getQuantizedAttr();
+  RankedTensorType type = state.getTensorType();
+  int64_t bytes = support::bytesOf(layoutOf(quantized));
   if (!type.getElementType().isInteger(8) ||
       type.getShape() != ArrayRef<int64_t>{bytes})
     return state.emitOpError("has type ")
            << type << ", expected " << bytes
-           << " elements of i8, the bytes that encode " << weight << " as "
-           << stringifyQuantization(state.getQuantizedAttr().getEncoding());
+           << " elements of i8, the bytes that encode " << quantized.getType()
+           << " as " << stringifyQuantization(quantized.getEncoding());
   if (state.getRole() == Role::Parameter && state.getFrozen())
     return success();
   return state.emitOpError("is quantized, expected a frozen parameter");

@@ -9,7 +9,6 @@
 #include "kiln/Dialect/Kiln/IR/Quantization.h"
 #include "kiln/Dialect/Kiln/Transforms/MatmulWeights.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
-#include "kiln/Support/Nf4.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_QUANTIZEWEIGHTS
@@ -22,24 +21,38 @@ using namespace kiln;
 /// Name of the state with the values of the codes.
 static constexpr StringLiteral kTableName = "quantization_table";
 
-/// Replaces the value of `read`, which now reads codes, and its conversions by
-/// decoded weights.
-static void decode(ReadOp read, RankedTensorType codes, StateOp table) {
+/// Returns the dimension of the inputs of the layer in a weight: 1 if a matmul
+/// transposes it.
+static int64_t inputDimension(ReadOp read) {
+  SmallVector<Operation *> users(read->getUsers());
+  for (Operation *user : read->getUsers())
+    if (isa<CastOp>(user))
+      llvm::append_range(users, user->getUsers());
+  for (Operation *user : users)
+    if (auto matmul = dyn_cast<MatmulOp>(user))
+      return matmul.getTransB() ? 1 : 0;
+  return 0;
+}
+
+/// Replaces the value of `read`, which now reads the codes of `state`, and its
+/// conversions by decoded weights. `table` is null if the encoding has none.
+static void decode(ReadOp read, StateOp state, StateOp table) {
   RankedTensorType type = tensorTypeOf(read.getY());
   OpBuilder builder(read);
   Location loc = read.getLoc();
   LayerAttr layer = getDefiningLayer(read.getY());
-  auto readState = [&](RankedTensorType type, StringRef name) {
-    auto value = ReadOp::create(builder, loc, type, name);
+  auto readState = [&](StateOp state) -> Value {
+    auto value =
+        ReadOp::create(builder, loc, state.getTensorType(), state.getSymName());
     setLayer(value, layer);
     return value;
   };
-  Value encoded = readState(codes, read.getState());
-  Value values = readState(table.getTensorType(), table.getSymName());
+  Value encoded = readState(state);
+  Value values = table ? readState(table) : Value();
   auto replace = [&](Operation *op, RankedTensorType type) {
     builder.setInsertionPoint(op);
-    auto weight = DequantizeOp::create(builder, op->getLoc(), type,
-                                       Quantization::Nf4, encoded, values);
+    auto weight = DequantizeOp::create(
+        builder, op->getLoc(), type, state.getQuantizedAttr(), encoded, values);
     copyLayer(op, weight);
     op->getResult(0).replaceAllUsesWith(weight.getY());
     op->erase();
@@ -61,9 +74,10 @@ struct QuantizeWeightsPass
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (encoding != "nf4") {
-      emitError(module.getLoc(), "option 'encoding' is '")
-          << encoding << "', expected nf4";
+    auto choice = support::parseWeightEncoding(encoding);
+    if (!choice.ok()) {
+      emitError(module.getLoc(), "option 'encoding' ")
+          << choice.status().message();
       return signalPassFailure();
     }
     llvm::DenseMap<StringAttr, StateOp> states;
@@ -72,27 +86,48 @@ struct QuantizeWeightsPass
       return state.getFrozen() && !state.getQuantized() &&
              !state.getTensorType().getElementType().isF64();
     });
-    StateOp table;
-    for (auto &[name, readers] : weights) {
-      StateOp state = states.lookup(name);
-      if (!table)
-        table = createTable(module, state);
-      RankedTensorType weight = state.getTensorType();
-      int64_t bytes = support::Nf4Layout(weight.getNumElements()).bytes;
-      auto codes =
-          RankedTensorType::get({bytes}, IntegerType::get(&getContext(), 8));
-      state.setType(codes);
-      state.setQuantizedAttr(
-          QuantizedAttr::get(&getContext(), Quantization::Nf4, weight));
-      for (ReadOp read : readers)
-        decode(read, codes, table);
-    }
-    if (!table) {
+    if (weights.empty()) {
       emitError(module.getLoc(),
                 "the model has no weights to quantize, expected frozen "
                 "matrices that only matmuls read: train adapters (--lora)");
       return signalPassFailure();
     }
+    StateOp table =
+        choice->isInt8
+            ? StateOp()
+            : createTable(module, states.lookup(weights.front().first));
+    for (auto &[name, readers] : weights) {
+      StateOp state = states.lookup(name);
+      QuantizedAttr quantized = encodingOf(state, readers.front(), *choice);
+      if (!quantized)
+        return signalPassFailure();
+      state.setType(
+          RankedTensorType::get({support::bytesOf(layoutOf(quantized))},
+                                IntegerType::get(&getContext(), 8)));
+      state.setQuantizedAttr(quantized);
+      for (ReadOp read : readers)
+        decode(read, state, table);
+    }
+  }
+
+  /// Returns the encoding of a weight, or null after an error.
+  QuantizedAttr encodingOf(StateOp state, ReadOp reader,
+                           const support::WeightEncodingChoice &choice) {
+    RankedTensorType type = state.getTensorType();
+    if (!choice.isInt8)
+      return QuantizedAttr::get(&getContext(), Quantization::Nf4, type, 0, 0,
+                                0);
+    int64_t inputs = choice.outliers > 0 ? inputDimension(reader) : 0;
+    int64_t block = choice.rowScales ? type.getDimSize(1)
+                                     : support::Int8Layout::blockElements;
+    if (choice.outliers <= type.getDimSize(inputs))
+      return QuantizedAttr::get(&getContext(), Quantization::Int8, type, block,
+                                choice.outliers, inputs);
+    emitError(state.getLoc(), "the weight has ")
+        << type.getDimSize(inputs) << " inputs, but " << choice.outliers
+        << " are to be outliers (option 'outliers'): choose at most "
+        << type.getDimSize(inputs);
+    return QuantizedAttr();
   }
 
   StateOp createTable(ModuleOp module, StateOp first) {

@@ -17,7 +17,7 @@ kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}, %targets:
   %x = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>
   %c = kiln.read @w : tensor<44xi8>
   %t = kiln.read @values : tensor<272xf32>
-  %w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xf32>
+  %w = kiln.dequantize %c, %t {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xf32>
   %y = kiln.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %loss = kiln.linear_cross_entropy %y, %table, %targets, %scale : (tensor<8x8xf32>, tensor<16x8xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>
   kiln.return %loss : tensor<f64>

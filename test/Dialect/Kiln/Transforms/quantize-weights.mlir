@@ -10,10 +10,10 @@
 // CHECK-LABEL: kiln.program @f
 // CHECK-DAG: [[C:%.+]] = kiln.read @w : tensor<44xi8>
 // CHECK-DAG: [[T:%.+]] = kiln.read @quantization_table : tensor<272xf32>
-// CHECK: [[W:%.+]] = kiln.dequantize [[C]], [[T]] {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
+// CHECK: [[W:%.+]] = kiln.dequantize [[C]], [[T]] {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>
 // CHECK: kiln.matmul %{{.+}}, [[W]] trans_b
 // CHECK-NOT: kiln.dequantize
-// ENCODING: option 'encoding' is 'int3', expected nf4
+// ENCODING: option 'encoding' is 'int3', expected nf4 or int8
 kiln.state @w : tensor<8x8xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0>}
 kiln.state @v : tensor<8x8xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @a : tensor<8x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

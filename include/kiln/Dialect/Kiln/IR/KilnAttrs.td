@@ -158,21 +158,34 @@ def Kiln_Factor : Kiln_Enum<"Factor", "the factor of a low-rank adapter", [
   I32EnumAttrCase<"B", 1, "b">]>;    // [outputs, r]
 
 def Kiln_Quantization : Kiln_Enum<"Quantization", "the encoding of a quantized weight", [
-  I32EnumAttrCase<"Nf4", 0, "nf4">]>;   // four bits per element, see kiln/Support/Nf4.h
-def Kiln_QuantizationAttr : Kiln_EnumAttr<Kiln_Quantization, "quantization">;
+  I32EnumAttrCase<"Nf4", 0, "nf4">,     // four bits per element, see kiln/Support/Nf4.h
+  I32EnumAttrCase<"Int8", 1, "int8">]>; // eight bits per element, see kiln/Support/Int8.h
 
 def Kiln_QuantizedAttr : AttrDef<Kiln_Dialect, "Quantized"> {
   let mnemonic = "quantized";
   let summary = "a weight and its encoding";
   let description = [{
-    The attribute `quantized` of a `kiln.state` whose bytes encode a weight. `type`
-    is the type of the weight: files that contain it have this shape, and files to
-    which it is decoded have this element type.
+    The attribute `quantized` of a `kiln.state` whose bytes encode a weight, and the
+    attribute `encoding` of a `kiln.dequantize` that decodes them. `type` is the type
+    of the weight, a matrix of floating-point numbers (C1): files that contain it have
+    this shape, and files to which it is decoded have this element type.
 
-    Example: `#kiln.quantized<nf4, tensor<768x2304xf32>>`
+    In `int8`, each `block` of consecutive elements of the row-major matrix has a
+    scale. A block has 64 elements, or as many as a row. Some inputs of the layer can
+    be outliers, whose elements are stored in bf16. `outliers` is their number, at
+    most that of all inputs, and `inputs` is the dimension of the inputs: 1 if the
+    matrix has one column per input, and 0 if it has one row per input, or if there
+    are no outliers. `nf4` has neither blocks nor outliers (C2).
+
+    Example: `#kiln.quantized<nf4, tensor<768x2304xf32>>`,
+    `#kiln.quantized<int8, tensor<768x2304xf32>, block = 64, outliers = 4, inputs = 1>`
   }];
-  let parameters = (ins EnumParameter<Kiln_Quantization>:$encoding, "::mlir::RankedTensorType":$type);
-  let assemblyFormat = "`<` $encoding `,` $type `>`";
+  let parameters = (ins EnumParameter<Kiln_Quantization>:$encoding, "::mlir::RankedTensorType":$type,
+                        DefaultValuedParameter<"int64_t", "0">:$block,
+                        DefaultValuedParameter<"int64_t", "0">:$outliers,
+                        DefaultValuedParameter<"int64_t", "0">:$inputs);
+  let assemblyFormat = "`<` $encoding `,` $type (`,` struct($block, $outliers, $inputs)^)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def Kiln_MomentStorage : Kiln_Enum<"MomentStorage", "the form in which an update stores an optimizer state", [

@@ -19,21 +19,24 @@ def Kiln_DequantizeOp : Kiln_Op<"dequantize", [Pure, DispatchableOpInterface,
   let summary = "decodes a quantized weight";
   let description = [{
     `codes` are the bytes of a weight in the encoding `encoding`, in the layout of
-    kiln/Support/Nf4.h for the number of elements of `y` (C1). `table` has the 256
-    values of scale codes, followed by the 16 values of codes (C2):
+    kiln/Support/Nf4.h or kiln/Support/Int8.h (C1). `y` has the shape of the weight
+    (C4), and its elements are f32 or narrower (C3).
 
-    y[i] = round(table[256 + code(i)] * (table[scale code] * nested scale + offset))
+    `nf4` needs a `table` with the 256 values of scale codes, followed by the 16 values
+    of codes; `int8` has no table (C2):
 
-    The elements of `y` are f32 or narrower (C3); each operation is rounded to f32,
-    and the result once more to the type of `y`. `--kiln-quantize-weights` creates
-    the op. A gradient decodes the weight again, so that no decoded weight is kept
-    from the forward to the backward pass.
+    nf4:  y[i] = round(table[256 + code(i)] * (table[scale code] * nested scale + offset))
+    int8: y[i] = round(scale * code(i)), and round(stored value) if i is in an outlier
 
-    Example: `%w = kiln.dequantize %c, %t {encoding = #kiln.quantization<nf4>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>`
+    Each operation is rounded to f32, and the result once more to the type of `y`.
+    `--kiln-quantize-weights` creates the op. A gradient decodes the weight again, so
+    that no decoded weight is kept from the forward to the backward pass.
+
+    Example: `%w = kiln.dequantize %c, %t {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xbf16>`
   }];
-  let arguments = (ins Kiln_QuantizationAttr:$encoding, Kiln_Codes:$codes, Kiln_Tensor:$table);
+  let arguments = (ins Kiln_QuantizedAttr:$encoding, Kiln_Codes:$codes, Optional<Kiln_Tensor>:$table);
   let results = (outs Kiln_Tensor:$y);
-  let assemblyFormat = "$codes `,` $table attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$codes (`,` $table^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

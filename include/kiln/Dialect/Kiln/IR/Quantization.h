@@ -1,4 +1,4 @@
-//===- Quantization.h - The table of quantized weights ----------*- C++ -*-===//
+//===- Quantization.h - Layouts of quantized weights ------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,6 +8,9 @@
 #ifndef KILN_DIALECT_KILN_IR_QUANTIZATION_H
 #define KILN_DIALECT_KILN_IR_QUANTIZATION_H
 
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Support/WeightEncoding.h"
+
 #include <cstdint>
 
 namespace kiln {
@@ -16,6 +19,9 @@ namespace kiln {
 /// by those of all codes.
 inline constexpr int64_t kScaleCodes = 256, kElementCodes = 16,
                          kNf4TableElements = kScaleCodes + kElementCodes;
+
+/// Returns the layout of the bytes of the weight that the attribute describes.
+support::WeightLayout layoutOf(QuantizedAttr quantized);
 
 } // namespace kiln
 

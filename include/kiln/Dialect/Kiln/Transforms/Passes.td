@@ -84,7 +84,9 @@ def QuantizeWeights : Pass<"kiln-quantize-weights", "::mlir::ModuleOp"> {
   let description = [{
     A frozen matrix that only matmuls read, as their right operand, is stored in the
     given encoding, and `kiln.dequantize` decodes it for its readers. Tables of
-    embeddings, classifiers and matrices of f64 are not quantized. Runs after
+    embeddings, classifiers and matrices of f64 are not quantized. Inputs of a layer
+    that `int8` stores as outliers are the columns of the matrix if the matmul
+    transposes it, and its rows otherwise. Runs after
     kiln-set-precision and kiln-narrow-frozen-states, which decide the types that
     matmuls read, and before kiln-autodiff, so that gradients decode weights again.
 
@@ -95,7 +97,7 @@ def QuantizeWeights : Pass<"kiln-quantize-weights", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"encoding", "encoding", "std::string", "\"nf4\"", "encoding of the weights: nf4">,
+    Option<"encoding", "encoding", "std::string", "\"nf4\"", "encoding of the weights: nf4, or int8[:outliers=N][,scales=block|row]">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }

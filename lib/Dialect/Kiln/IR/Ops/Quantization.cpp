@@ -10,8 +10,8 @@
 #include "SequenceRules.h"
 
 #include "kiln/Dialect/Kiln/IR/Quantization.h"
-#include "kiln/Support/Nf4.h"
 
+#include <cstring>
 #include <vector>
 
 using namespace mlir;
@@ -21,16 +21,62 @@ using namespace kiln::reference;
 using namespace kiln::sequences;
 using support::Nf4Layout;
 
+support::WeightLayout kiln::layoutOf(QuantizedAttr quantized) {
+  RankedTensorType type = quantized.getType();
+  switch (quantized.getEncoding()) {
+  case Quantization::Nf4:
+    return support::Nf4Layout(type.getNumElements());
+  case Quantization::Int8:
+    return support::Int8Layout(
+        type.getDimSize(0), type.getDimSize(1),
+        {quantized.getBlock(), quantized.getOutliers(), quantized.getInputs()});
+  }
+  llvm_unreachable("unknown encoding");
+}
+
+LogicalResult
+QuantizedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      Quantization encoding, RankedTensorType type,
+                      int64_t block, int64_t outliers, int64_t inputs) {
+  bool isWeight = type.hasStaticShape() && type.getRank() == 2 &&
+                  !type.getEncoding() && type.getNumElements() > 0 &&
+                  isStoredReal(type.getElementType());
+  if (!isWeight) // C1
+    return emitError() << "encodes a weight of type " << type
+                       << ", expected a matrix of floating-point numbers";
+  if (encoding == Quantization::Nf4) {
+    if (block == 0 && outliers == 0 && inputs == 0)
+      return success();
+    return emitError() << "has blocks or outliers, expected none in nf4"; // C2
+  }
+  std::string problem = support::Int8Layout::problem(
+      type.getDimSize(0), type.getDimSize(1), {block, outliers, inputs});
+  if (!problem.empty())
+    return emitError() << "the int8 encoding of " << type << " " << problem;
+  return success();
+}
+
 LogicalResult DequantizeOp::verify() {
   Type element = getY().getType().getElementType();
   if (!element.isF32() && !isNarrowFloat(element)) // C3
     return emitOpError("decodes elements of type ")
            << element << ", expected f32 or a narrower type";
-  Nf4Layout layout(getY().getType().getNumElements());
-  if (failed(checkShape(*this, "codes", getCodes(), layout.bytes,
+  RankedTensorType weight = getEncoding().getType();
+  if (getY().getType().getShape() != weight.getShape()) // C4
+    return emitOpError("'y' has type ")
+           << getY().getType() << ", expected the shape of " << weight;
+  if (failed(checkShape(*this, "codes", getCodes(),
+                        support::bytesOf(layoutOf(getEncoding())),
                         Value()))) // C1
     return failure();
-  RankedTensorType table = getTable().getType();
+  if (getEncoding().getEncoding() != Quantization::Nf4) {
+    if (!getTable())
+      return success();
+    return emitOpError("has a 'table', expected none in int8"); // C2
+  }
+  if (!getTable())
+    return emitOpError("has no 'table', expected one of type 272xf32"); // C2
+  auto table = tensorTypeOf(getTable());
   if (table.getShape() != ArrayRef<int64_t>{kNf4TableElements} ||
       !table.getElementType().isF32()) // C2
     return emitOpError("'table' has type ") << table << ", expected 272xf32";
@@ -42,30 +88,47 @@ StringRef DequantizeOp::getKernelFamily() { return "dequantize"; }
 /// A weight has no dimension that repeats per sequence.
 void DequantizeOp::inferSequences(Facts operands, int64_t,
                                   MutableFacts results) {
-  results[0] = allShared(operands) ? SequenceFact::shared(operands[1].degree)
-                                   : explain(*this, operands);
+  results[0] = allShared(operands)
+                   ? SequenceFact::shared(operands.back().degree)
+                   : explain(*this, operands);
 }
 
-LogicalResult DequantizeOp::evaluate(Operands operands, Results results) {
-  const std::vector<double> &table = operands[1]->reals;
-  Nf4Layout layout(getY().getType().getNumElements());
-  std::vector<unsigned char> bytes;
-  for (int64_t byte : operands[0]->integers)
-    bytes.push_back(static_cast<unsigned char>(byte));
+/// Decodes NF4 with the values of the table.
+static void decodeWithTable(ArrayRef<char> bytes, ArrayRef<double> table,
+                            const Nf4Layout &layout,
+                            MutableArrayRef<double> results) {
   auto number = [&](int64_t place) {
     float value;
     std::memcpy(&value, bytes.data() + place, sizeof(value));
     return value;
   };
+  auto byte = [&](int64_t place) {
+    return static_cast<unsigned char>(bytes[place]);
+  };
   float offset = number(layout.offsetAt);
   for (int64_t i = 0; i < layout.elements; ++i) {
     int64_t block = i / Nf4Layout::blockElements;
     int64_t group = block / Nf4Layout::groupBlocks;
-    int code = bytes[i / 2] >> (i % 2 ? 0 : 4) & 15;
-    auto scale = static_cast<float>(table[bytes[layout.scaleCodesAt + block]]);
+    int code = byte(i / 2) >> (i % 2 ? 0 : 4) & 15;
+    auto scale = static_cast<float>(table[byte(layout.scaleCodesAt + block)]);
     scale *= number(layout.nestedScalesAt + 4 * group);
     scale += offset;
-    results[0].reals[i] = static_cast<float>(table[kScaleCodes + code]) * scale;
+    results[i] = static_cast<float>(table[kScaleCodes + code]) * scale;
   }
+}
+
+LogicalResult DequantizeOp::evaluate(Operands operands, Results results) {
+  std::vector<char> bytes;
+  for (int64_t byte : operands[0]->integers)
+    bytes.push_back(static_cast<char>(byte));
+  support::WeightLayout layout = layoutOf(getEncoding());
+  if (auto *nf4 = std::get_if<Nf4Layout>(&layout)) {
+    decodeWithTable(bytes, operands[1]->reals, *nf4, results[0].reals);
+    return success();
+  }
+  int64_t elements = getY().getType().getNumElements();
+  std::vector<float> values(elements);
+  support::decodeWeight(bytes.data(), layout, 0, elements, values.data());
+  llvm::copy(values, results[0].reals.begin());
   return success();
 }
