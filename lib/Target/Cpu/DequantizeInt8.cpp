@@ -21,7 +21,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
-#include "kiln/Support/Int8.h"
 #include "kiln/Target/Cpu/Kernels.h"
 
 #include "llvm/ADT/Sequence.h"

@@ -24,7 +24,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "VectorizedAccess.h"
-#include "kiln/Support/Int8.h"
 
 #include "llvm/ADT/Sequence.h"
 

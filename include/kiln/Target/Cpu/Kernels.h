@@ -18,15 +18,11 @@
 #ifndef KILN_TARGET_CPU_KERNELS_H
 #define KILN_TARGET_CPU_KERNELS_H
 
+#include "kiln/Support/WeightEncoding.h"
 #include "kiln/Target/Common/EmitterTable.h"
 #include "kiln/Target/Common/KernelShapes.h"
 
 #include "mlir/IR/BuiltinOps.h"
-
-namespace kiln::support {
-struct Nf4Layout;
-struct Int8Layout;
-} // namespace kiln::support
 
 namespace kiln::cpu {
 

@@ -15,17 +15,13 @@
 #ifndef KILN_TARGET_GPU_KERNELS_H
 #define KILN_TARGET_GPU_KERNELS_H
 
+#include "kiln/Support/WeightEncoding.h"
 #include "kiln/Target/Common/EmitterTable.h"
 #include "kiln/Target/Common/KernelShapes.h"
 
 namespace mlir::gpu {
 class GPUModuleOp;
 } // namespace mlir::gpu
-
-namespace kiln::support {
-struct Nf4Layout;
-struct Int8Layout;
-} // namespace kiln::support
 
 namespace kiln::gpu {
 
