@@ -66,7 +66,8 @@ class Matrix:
     def flags(self, program, target):
         length = LENGTH if self.target == "cpu" else EMULATED_LENGTH
         # The vendor library would round less often than the cpu.
-        return [f"--target={target}", "--library-epilogues=off", *program.compiler_flags(length)]
+        encodes = not self.model.name.endswith("-narrow")
+        return [f"--target={target}", "--library-epilogues=off", *program.compiler_flags(length, encodes)]
 
     def plan(self, program):
         """Returns the plan of a program without a budget."""

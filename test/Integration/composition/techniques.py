@@ -139,17 +139,17 @@ class Program:
             names[names.index("recompute")] += f"={self.policy}"
         return f"{self.precision} " + " + ".join(names)
 
-    def compiler_flags(self, length):
+    def compiler_flags(self, length, encodes=True):
         """Returns the flags for sequences of this length, without the budget, which depends
-        on the memory of the program without one."""
+        on the memory of the program without one. Unless `encodes`, the parameters are too small
+        for moments that are stored as codes."""
         has = self.techniques.__contains__
         flags = ["--batch=4", f"--seq={length}", "--max-threads=2", "--eval=off"]
         flags += [f"--precision={self.precision}", f"--optimizer={self.optimizer}"]
         flags += ["--clip=on" if has("clipping") else "--clip=off"]
         flags += ["--dropout=0.1"] if has("dropout") else []
         moments = {"adam": "dynamic8", "momentum": "dynamic8"}
-        if has("lora"):
-            # Adapters are too small for codes.
+        if has("lora") or not encodes:  # Adapters are too small, too.
             moments = {"momentum": "bf16"}
         moments = {"adamw": "bf16/f32", "adam": "bf16/f32", "nesterov": "bf16", **moments}
         low = {"fp16": "f16", "bf16": "bf16"}.get(self.precision)
