@@ -7,7 +7,7 @@ module attributes {kiln.mesh = {dp = 2 : i64}} {
 // another op reads later is copied first.
 // CHECK: kilnrt.queue @dp engine link
 // CHECK-LABEL: kilnrt.program @sums
-// CHECK: [[X:%.+]] = kilnrt.slot "matmul" class activation offset {{[0-9]+}} bytes 64 lifetime [0, 5]
+// CHECK: [[X:%.+]] = kilnrt.slot "matmul" class activation offset {{[0-9]+}} bytes 64 lifetime [0, 6]
 // CHECK: [[Y:%.+]] = kilnrt.slot "matmul" class activation offset {{[0-9]+}} bytes 64 lifetime [1, 4]
 // CHECK: [[C:%.+]] = kilnrt.slot "all_reduce_start" class activation offset {{[0-9]+}} bytes 64 lifetime [2, 6] why "copy that is summed"
 // CHECK: [[T:%.+]] = kilnrt.token
