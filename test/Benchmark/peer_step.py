@@ -90,11 +90,16 @@ class Side:
         self.rounds, self.disturbed, self.last = [], [], []
         self.process = subprocess.Popen(list(map(str, command)), **popen)
 
+    def pids(self):
+        """Returns the processes that train."""
+        return [self.process.pid]
+
     def fail(self, what):
         raise SystemExit(f"peer_step.py: {self.name}: {what}")
 
     def clock(self):
-        return machine_seconds() - process_seconds(self.process.pid), time.monotonic()
+        used = sum(map(process_seconds, self.pids()))
+        return machine_seconds() - used, time.monotonic()
 
     def begin_round(self):
         wait_until_quiet(self.options)
@@ -117,7 +122,7 @@ class Side:
         return (quiet, True) if len(quiet) >= 3 else (quiet + self.disturbed, False)
 
     def close(self):
-        self.peak = peak_mib(self.process.pid)
+        self.peak = max(map(peak_mib, self.pids()))
         self.process.kill()
         self.process.wait()
 
@@ -177,14 +182,14 @@ class Peer(Side):
 class Kiln(Side):
     """A kiln executable, stopped and continued by signals."""
 
-    def __init__(self, executable, options, work):
+    def __init__(self, executable, options, work, launcher=()):
         self.log = work / f"{len(list(work.iterdir()))}.jsonl"
         self.log.touch()
         self.reader = self.log.open()
         data = work / "tokens.bin"
         if not data.exists():
             write_tokens(data, options)
-        command = [executable, f"--data={data}", "--steps=1000000", "--from-scratch"]
+        command = [*launcher, executable, f"--data={data}", "--steps=1000000", "--from-scratch"]
         command += [f"--threads={options.threads}", f"--log={self.log}"]
         environment = dict(os.environ, OMP_NUM_THREADS=str(options.threads))
         streams = {"stdout": subprocess.DEVNULL, "env": environment}
@@ -192,7 +197,11 @@ class Kiln(Side):
         self.title = f"kiln ({pathlib.Path(executable).name})"
         for _ in range(2):
             self.next_step()
-        self.process.send_signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
+
+    def send(self, number):
+        for pid in self.pids():
+            os.kill(pid, number)
 
     def next_step(self):
         """Waits for the log line of a step and returns its milliseconds."""
@@ -210,12 +219,12 @@ class Kiln(Side):
 
     def run(self, steps):
         self.begin_round()
-        self.process.send_signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
         self.next_step()  # Skips the step that the signal interrupted.
         for _ in range(steps):
             before = self.clock()
             self.keep(self.next_step(), before)
-        self.process.send_signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
 
 
 def write_tokens(path, options):

@@ -10,6 +10,7 @@
     torch_step.py --config=DIR/config.json --batch=4 --seq=64 --threads=2
                   [--compile] [--fused] [--attention=sdpa|matmul]
                   [--memory=all|checkpoint|selective|BUDGET] [--clip=NORM] [--bf16] [--lora=r=8,alpha=16,targets=c_attn]
+                  [--ranks=ddp|fsdp]
 
 Prints one JSON line that describes itself. For every line of standard input, it then prints
 a line with the milliseconds of one step: forward, backward, AdamW and zero_grad. It uses f32,
@@ -18,7 +19,10 @@ package calls the system's BLAS. --memory selects the values that are saved for 
 pass: all of them; the input of each block (checkpoint); also the results of matmuls and
 attention (selective); or the values that torch.compile saves with its
 activation_memory_budget, a number from 0 to 1. --lora, with options as in kilnc, freezes the
-model and trains adapters that the peft library adds.
+model and trains adapters that the peft library adds. With --ranks, the process is one rank of
+a gloo group, which it joins through RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and
+gradients are averaged by DistributedDataParallel (ddp) or parameters, gradients and optimizer
+states are sharded by fully_shard (fsdp).
 """
 
 import argparse
@@ -42,6 +46,7 @@ parser.add_argument("--memory", default="all")
 parser.add_argument("--clip", type=float, help="largest norm of all gradients")
 parser.add_argument("--bf16", action="store_true", help="autocast to bf16")
 parser.add_argument("--lora", help="r=N,alpha=X,targets=NAME:NAME, adapters of peft")
+parser.add_argument("--ranks", choices=["ddp", "fsdp"], help="train as one rank of several")
 options = parser.parse_args()
 # PyTorch's OpenMP runtime reads this variable when it is loaded.
 os.environ["OMP_NUM_THREADS"] = str(options.threads)
@@ -140,6 +145,20 @@ def add_adapters(model):
     return peft.inject_adapter_in_model(settings, model)
 
 
+def join_ranks(model):
+    """Returns the model as a rank of several trains it."""
+    torch.distributed.init_process_group("gloo")
+    if options.ranks == "ddp":
+        return nn.parallel.DistributedDataParallel(model)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("cpu", (torch.distributed.get_world_size(),))
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh)
+    return fully_shard(model, mesh=mesh)
+
+
 def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
@@ -148,6 +167,7 @@ def main():
     model = GPT2(config)
     if options.lora:
         model = add_adapters(model)
+    run = join_ranks(model) if options.ranks else model
     extra = {"fused": True} if options.fused else {}
     trained = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=1e-4, weight_decay=0.1, **extra)
@@ -155,7 +175,7 @@ def main():
         from torch._functorch import config as functorch
 
         functorch.activation_memory_budget = float(options.memory)
-    run = torch.compile(model) if options.compile else model
+    run = torch.compile(run) if options.compile else run
     shape = (options.batch, options.seq)
 
     def step():
