@@ -159,6 +159,9 @@ Status Compilation::checkOptions() {
     return usage("--mesh " + mesh.status().message());
   if (mesh->size() > 1 && options.target != "cpu")
     return usage("--mesh: several ranks are only supported with --target=cpu");
+  if (mesh->size() == 1 && options.simulatedNetwork > 0)
+    return usage("--simulate-network: the step has one rank, and no network; "
+                 "set the number of ranks with --mesh=dp=N");
   return Status();
 }
 
@@ -172,6 +175,8 @@ Status Compilation::readMachine() {
   }
   if (options.simulatedLink > 0)
     machine->simulateLink(options.simulatedLink);
+  if (options.simulatedNetwork > 0)
+    machine->simulateNetwork(options.simulatedNetwork);
   return Status();
 }
 

@@ -56,6 +56,7 @@ Status Compilation::generateCode() {
   record.eval = options.evaluation;
   record.dropout = dropout;
   record.linkBytesPerSecond = options.simulatedLink;
+  record.networkBytesPerSecond = options.simulatedNetwork;
   record.plannedOutBytesPerSecond = machine->link.toHost;
   record.plannedInBytesPerSecond = machine->link.toDevice;
   record.processor = processor;

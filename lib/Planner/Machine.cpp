@@ -169,9 +169,11 @@ double Machine::linkSeconds(double bytes, LinkDirection direction) const {
 double Machine::allReduceSeconds(double bytes, int64_t ranks) const {
   if (ranks <= 1)
     return 0;
+  MachineNetwork used = network.value_or(
+      MachineNetwork{std::min(link.toHost, link.toDevice), link.latency});
   double messages = 2 * double(ranks - 1);
-  return messages * (link.latency + bytes / double(ranks) /
-                                        std::min(link.toHost, link.toDevice));
+  return messages *
+         (used.latency + bytes / double(ranks) / used.bytesPerSecond);
 }
 
 std::optional<std::string> Machine::mismatch(const ThisMachine &here) const {

@@ -397,6 +397,14 @@ static MachineLink readLink(Section file) {
   return link;
 }
 
+static MachineNetwork readNetwork(Section file) {
+  MachineNetwork network;
+  network.bytesPerSecond = file.real("bytes_per_s", linkRates);
+  network.latency = file.real("latency_s", latencies);
+  file.finish();
+  return network;
+}
+
 static MachineHost readHost(Section file) {
   MachineHost host;
   host.bytesPerSecond = file.real("bytes_per_s", memoryRates);
@@ -432,6 +440,8 @@ static Machine readMachine(Section file) {
   machine.bandwidth = readBandwidth(file.section("bandwidth"));
   machine.attention = readAttention(file.section("attention"));
   machine.link = readLink(file.section("link"));
+  if (file.has("network"))
+    machine.network = readNetwork(file.section("network"));
   if (machine.kind == MachineKind::Gpu)
     machine.host = readHost(file.section("host"));
   file.finish();

@@ -97,6 +97,11 @@ std::string kiln::printMachine(const Machine &machine) {
           ",\n    \"latency_s\": " + number(machine.link.latency) +
           ",\n    \"duplex\": " + (machine.link.duplex ? "true" : "false") +
           "\n  }");
+  if (machine.network)
+    add("network",
+        "{\n    \"bytes_per_s\": " + number(machine.network->bytesPerSecond) +
+            ",\n    \"latency_s\": " + number(machine.network->latency) +
+            "\n  }");
   if (machine.host)
     add("host",
         "{\n    \"bytes_per_s\": " + number(machine.host->bytesPerSecond) +

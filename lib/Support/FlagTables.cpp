@@ -55,6 +55,7 @@ const FlagTable &compilerFlags() {
       {"report", "FILE"},
       {"seq", "N"},
       {"simulate-link", "RATE"},
+      {"simulate-network", "RATE"},
       {"states", "LIST"},
       {"target", "NAME"},
       {"val-batches", "N"},

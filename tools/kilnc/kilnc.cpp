@@ -141,6 +141,10 @@ static cl::opt<std::string> simulateLink(
     "simulate-link", cl::cat(category), cl::value_desc("RATE"),
     cl::desc("copy between device and host at this rate, such as 120MB/s: "
              "simulates a device link on a CPU"));
+static cl::opt<std::string> simulateNetwork(
+    "simulate-network", cl::cat(category), cl::value_desc("RATE"),
+    cl::desc("with --mesh: a rank sends to another one at this rate, such as "
+             "120MB/s: simulates a network between the ranks"));
 static cl::opt<std::string> report(
     "report", cl::cat(category), cl::value_desc("FILE"),
     cl::desc("also write the memory plan: a page (.html), its data (.json), or "
@@ -578,11 +582,15 @@ int main(int argc, char **argv) {
                          "activations, optimizer, moments, parameters, "
                          "separated by commas")));
   options.offload = offload;
-  if (simulateLink.getNumOccurrences()) {
-    auto rate = parseLinkSpeed(simulateLink, "--simulate-link");
-    if (!rate.ok())
-      return static_cast<int>(fail(rate.status()));
-    options.simulatedLink = *rate;
+  for (auto [flag, rate] :
+       {std::pair(&simulateLink, &options.simulatedLink),
+        std::pair(&simulateNetwork, &options.simulatedNetwork)}) {
+    if (!flag->getNumOccurrences())
+      continue;
+    auto parsed = parseLinkSpeed(*flag, "--" + flag->ArgStr.str());
+    if (!parsed.ok())
+      return static_cast<int>(fail(parsed.status()));
+    *rate = *parsed;
   }
   if (Status status = readLora(options.lora); !status.ok())
     return static_cast<int>(fail(status));

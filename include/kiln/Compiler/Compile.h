@@ -71,6 +71,9 @@ struct CompileOptions {
   /// Bytes per second of a device link that is simulated on a CPU; 0: no
   /// simulation.
   double simulatedLink = 0;
+  /// Bytes per second of a network between ranks that is simulated; 0: no
+  /// simulation.
+  double simulatedNetwork = 0;
   std::string optimizer = "adamw";
   /// Types of gradients and moments, as in StateTypes::parse(). Empty: those of
   /// the parameters in full precision.

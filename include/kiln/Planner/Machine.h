@@ -87,6 +87,14 @@ struct MachineLink {
   bool duplex = false;
 };
 
+/// Network between the ranks of a job.
+struct MachineNetwork {
+  /// Rate at which a rank sends to one rank, while it receives from another one
+  /// at the same rate.
+  double bytesPerSecond = 0;
+  double latency = 0; ///< Fixed cost of a message, in seconds.
+};
+
 /// The processor cores and the memory of the host, as far as one device may use
 /// them. Kernels on the host are limited by one of the two rates.
 struct MachineHost {
@@ -116,6 +124,8 @@ struct Machine {
   BandwidthCurve bandwidth;
   AttentionCurve attention;
   MachineLink link;
+  /// If not set, messages between ranks have the cost of copies over the link.
+  std::optional<MachineNetwork> network;
   /// Set if the device is a GPU. The host of a CPU is the CPU itself.
   std::optional<MachineHost> host;
 
@@ -143,7 +153,7 @@ struct Machine {
   /// the other direction at the same time, or that the link is duplex.
   double linkSeconds(double bytes, LinkDirection direction) const;
   /// Returns the seconds of a sum of `bytes` over `ranks` ranks: a ring, in which
-  /// each rank sends 2 (ranks - 1) messages of bytes / ranks over the link.
+  /// each rank sends 2 (ranks - 1) messages of bytes / ranks.
   double allReduceSeconds(double bytes, int64_t ranks) const;
   /// Returns the seconds per byte of large copies, whose latency is negligible.
   double linkSecondsPerByte(LinkDirection direction) const {
@@ -154,6 +164,8 @@ struct Machine {
   void simulateLink(double rate) {
     link = {rate, rate, /*latency=*/0, /*duplex=*/true};
   }
+  /// Replaces the network with one of `rate` bytes per second.
+  void simulateNetwork(double rate) { network = {rate, /*latency=*/0}; }
 
   /// Returns why the measured figures of a CPU do not apply to `here`, or
   /// std::nullopt if they apply. The text is a fragment such as "was measured

@@ -643,6 +643,9 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
     program["lora"] = lora.getValue();
   if (auto mesh = module->getAttrOfType<DictionaryAttr>(kMeshAttr))
     program["mesh"] = writeMesh(mesh);
+  if (record.networkBytesPerSecond > 0)
+    program["network"] =
+        Object{{"bytes_per_second", record.networkBytesPerSecond}};
   if (record.linkBytesPerSecond > 0)
     program["link"] =
         Object{{"out_bytes_per_second", record.linkBytesPerSecond},

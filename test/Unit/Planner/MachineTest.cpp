@@ -172,6 +172,23 @@ TEST(Machine, LongerAttentionNeverTakesLess) {
   }
 }
 
+TEST(Machine, SumsOverRanksUseTheNetwork) {
+  Machine machine = load(defaultMachine);
+  machine.link = {/*toHost=*/2e9, /*toDevice=*/1e9, /*latency=*/1e-5, true};
+  EXPECT_EQ(machine.allReduceSeconds(4e9, 1), 0);
+  // A ring of 4 ranks sends 6 messages of 1e9 bytes.
+  EXPECT_DOUBLE_EQ(machine.allReduceSeconds(4e9, 4), 6 * (1e-5 + 1));
+  machine.network = MachineNetwork{/*bytesPerSecond=*/5e9, /*latency=*/2e-5};
+  EXPECT_DOUBLE_EQ(machine.allReduceSeconds(4e9, 4), 6 * (2e-5 + 0.2));
+  Result<Machine> parsed = parseMachine(printMachine(machine), "test");
+  ASSERT_TRUE(parsed.ok()) << parsed.status().message();
+  ASSERT_TRUE(parsed->network);
+  EXPECT_EQ(parsed->network->bytesPerSecond, 5e9);
+  EXPECT_EQ(parsed->network->latency, 2e-5);
+  machine.simulateNetwork(1e6);
+  EXPECT_DOUBLE_EQ(machine.allReduceSeconds(4e6, 2), 4);
+}
+
 TEST(Machine, MismatchNamesWhatDiffers) {
   Machine machine = load(defaultMachine);
   ThisMachine here = {"CPU B", "OpenBLAS 0.3.21", 2};

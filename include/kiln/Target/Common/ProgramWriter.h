@@ -60,6 +60,8 @@ struct BuildRecord {
   /// Rate of copies between device and host, in each direction; 0 if copies run
   /// at memory bandwidth.
   double linkBytesPerSecond = 0;
+  /// Rate at which a rank sends to another one; 0 if it is not limited.
+  double networkBytesPerSecond = 0;
   /// Link rates that the cost model of the plan used.
   double plannedOutBytesPerSecond = 0, plannedInBytesPerSecond = 0;
   Processor processor;
