@@ -189,3 +189,16 @@ kiln.program @encoded(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1x
   }
   kiln.return
 }
+
+// Collectives name an axis of the mesh.
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+kiln.program @ranks(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // CHECK: kiln.all_reduce %{{.*}} over "dp" : tensor<4xf32>
+  %0 = kiln.all_reduce %x over "dp" : tensor<4xf32>
+  // CHECK: kiln.all_reduce_start %{{.*}} over "dp" : tensor<4xf32>
+  %1 = kiln.all_reduce_start %x over "dp" : tensor<4xf32>
+  %2 = kiln.all_reduce_wait %1 : tensor<4xf32>
+  kiln.return
+}
+}
