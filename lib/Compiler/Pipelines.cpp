@@ -98,6 +98,13 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   passes.addPass(createCompressResiduals(compress));
   if (options.rebuild)
     passes.addPass(createRebuildActivations());
+  // Run after RebuildActivations, so that values are recomputed from decoded
+  // residuals, and not stored.
+  if (!options.lossy.empty()) {
+    QuantizeResidualsOptions quantize;
+    quantize.lossy = options.lossy;
+    passes.addPass(createQuantizeResiduals(quantize));
+  }
   BuildStepOptions step;
   step.optimizer = options.optimizer;
   step.states = options.states;

@@ -12,6 +12,7 @@
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/MeasureMachine.h"
 #include "kiln/Compiler/Registration.h"
+#include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Support/Flags.h"
@@ -120,7 +121,8 @@ static cl::opt<std::string> lossy(
     cl::desc("techniques that save memory and change gradients: fewbit:B "
              "stores an activation's derivative with B bits per element; "
              "rmm:RHO stores random sums of the rows of a layer's input for "
-             "the layer's weight gradient, RHO times as many sums as rows"));
+             "the layer's weight gradient, RHO times as many sums as rows; q8 "
+             "and q4 store 8 or 4 bits per element of all large residuals"));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
     cl::desc(
@@ -596,8 +598,8 @@ int main(int argc, char **argv) {
     return static_cast<int>(fail(status));
   if (lossy.getNumOccurrences() && lossy.empty())
     return static_cast<int>(
-        fail(Status(ExitCode::Usage,
-                    "--lossy is empty, expected fewbit:B, rmm:RHO or both")));
+        fail(Status(ExitCode::Usage, "--lossy is empty, expected " +
+                                         LossySpec::expected.str())));
   options.lossy = lossy;
   options.report = report;
   options.remarks = remarks;

@@ -112,6 +112,8 @@ kiln.program @options(%x: tensor<8x8xf32>, %k: tensor<8x4xf32>, %c: tensor<8xf32
   %11 = kiln.bucket_decode %10, %x {levels = array<f64: 0.0, 0.25, 0.75, 1.0>} : (tensor<16xi8>, tensor<8x8xf32>) -> tensor<8x8xf32>
   // CHECK: kiln.sketch_rows {{.*}} {key = 3 : i64, sequences = 2 : i64}
   %12 = kiln.sketch_rows %x, %rng {key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<4x8xf32>
+  // CHECK: kiln.block_scales {{.*}} {bits = 4 : i64}
+  %18 = kiln.block_scales %x {bits = 4} : (tensor<8x8xf32>) -> tensor<2xf32>
   // CHECK: kiln.adam {{.*}} decoupled {beta1 = 9.000000e-01 : f64, beta2 = 7.500000e-01 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64}
   %13:3 = kiln.adam %x, %x, %x, %x, %scale, %scale, %step decoupled {beta1 = 9.0e-01, beta2 = 7.5e-01, eps = 1.0e-08, weight_decay = 1.0e-01} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>)
   // CHECK: kiln.sgd {{.*}} {weight_decay = 1.000000e-01 : f64}
@@ -186,4 +188,17 @@ kiln.program @encoded(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1x
     kiln.yield %q#0, %q#1 : tensor<2x128xf32>, tensor<2x128xf32>
   }
   kiln.return
+}
+
+// Collectives name an axis of the mesh.
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+kiln.program @ranks(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
+  // CHECK: kiln.all_reduce %{{.*}} over "dp" : tensor<4xf32>
+  %0 = kiln.all_reduce %x over "dp" : tensor<4xf32>
+  // CHECK: kiln.all_reduce_start %{{.*}} over "dp" : tensor<4xf32>
+  %1 = kiln.all_reduce_start %x over "dp" : tensor<4xf32>
+  %2 = kiln.all_reduce_wait %1 : tensor<4xf32>
+  kiln.return
+}
 }

@@ -1,4 +1,4 @@
-// Diagnostics of bucket codes and sketches.
+// Diagnostics of bucket codes, sketches and codes of blocks.
 
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
@@ -93,6 +93,70 @@ kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x3xi64>) attributes {kind = #
 kiln.program @f(%x: tensor<8x4xf32>, %rng: tensor<1x2xi64>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{'rng'}}
   %0 = kiln.sketch_rows %x, %rng {key = 0, sequences = 2} : (tensor<8x4xf32>, tensor<1x2xi64>) -> tensor<4x4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has codes of 3 bits, expected 8 or 4}}
+  %0 = kiln.block_scales %x {bits = 3} : (tensor<4x8xf32>) -> tensor<4xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has scales of type 'tensor<5xf32>', expected one dimension with a divisor of 32, the number of elements}}
+  %0 = kiln.block_scales %x {bits = 8} : (tensor<4x8xf32>) -> tensor<5xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'scales' has element type 'f64', expected 'f32'}}
+  %0 = kiln.block_scales %x {bits = 8} : (tensor<4x8xf32>) -> tensor<4xf64>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %s: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 3 operands, expected one or two tensors and their scales}}
+  %0 = kiln.block_encode %x, %s, %s : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<32xi8>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %z: tensor<8x4xf32>, %s: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{encodes two tensors of different types or with scales of different types}}
+  %0 = kiln.block_encode %x, %z, %s, %s : (tensor<4x8xf32>, tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<32xi8>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %s: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 16 bytes of codes, expected 32, one for each element of a tensor}}
+  %0 = kiln.block_encode %x, %s : (tensor<4x8xf32>, tensor<4xf32>) -> tensor<16xi8>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%c: tensor<8xi8>, %s: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{decodes 8 bytes to 32 elements, expected one or two elements per byte}}
+  %0 = kiln.block_decode %c, %s : (tensor<8xi8>, tensor<4xf32>) -> tensor<32xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%c: tensor<45xi8>, %s: tensor<5xf32>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has 5 scales of two tensors, expected an even number}}
+  %0 = kiln.block_decode %c, %s : (tensor<45xi8>, tensor<5xf32>) -> tensor<90xf32>
   kiln.return
 }
 

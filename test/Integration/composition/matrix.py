@@ -51,6 +51,13 @@ SEED, MORE = 35, 6
 ROUNDING = {"bf16": 4e-3, "fp32": 2e-6, "fp64": 1e-12}
 
 
+def allowed_error(meaning):
+    """Returns the maximum effect of rounding on a loss."""
+    # Rounding may change a code near a boundary.
+    has_codes = {"few-bit", "codes"} & meaning.techniques and meaning.rounding == "fp32"
+    return ROUNDING[meaning.rounding] * (10 if has_codes else 1)
+
+
 class Matrix:
     def __init__(self, kilnc, model, work, target):
         self.target = target
@@ -82,18 +89,19 @@ class Matrix:
         """Returns true if a lossy technique can encode values in this model."""
         if technique not in program.techniques:
             return False
-        start = {"few-bit": "fewbit", "rmm": "rmm"}[technique]
+        start = {"few-bit": "fewbit", "rmm": "rmm", "codes": "q"}[technique]
         found = self.plan(program.meaning).get("compressed", [])
         return any(entry["as"].startswith(start) for entry in found)
 
     def budget_for(self, program, command):
         """Returns a budget below the memory without one: a fraction of the memory above the
         states, or the minimum feasible budget. A lossy plan is selected if the exact plan is
-        slower; micro-batches leave little memory to save."""
+        slower; codes and micro-batches leave little memory to save."""
         without = self.plan(program.without(*PLANNED))
         states, peak = without["state_bytes"], without["predicted_peak_bytes"]
         percent = 80 if program.techniques & set(LOSSY) else 60
-        if "micro-batches" in program.techniques and "budget" in program.techniques:
+        has = program.techniques.__contains__
+        if has("codes") or (has("micro-batches") and has("budget")):
             percent = 95
         budget = states + (peak - states) * percent // 100
         harness.show([*command, f"--memory-budget={budget}"])
@@ -171,11 +179,7 @@ class Matrix:
         self.compare_interpreted(meaning, executable.parent, log)
         if "micro-batches" in meaning.techniques:
             whole = meaning.without("micro-batches")
-            allowed = ROUNDING[meaning.rounding]
-            # Rounding may change a code near a boundary.
-            if "few-bit" in meaning.techniques and meaning.rounding == "fp32":
-                allowed *= 10
-            self.compare_losses(allowed, self.reference(whole)[1], log)
+            self.compare_losses(allowed_error(meaning), self.reference(whole)[1], log)
             if meaning.precision == "fp64":
                 harness.run(
                     [self.tools / "kiln-diff", self.reference(whole)[0], executable]
@@ -194,7 +198,7 @@ class Matrix:
             + [f"--eval-type={evaluation}", f"--log={other}"]
             + meaning.run_flags(INTERPRETED_STEPS)
         )
-        self.compare_losses(ROUNDING[meaning.rounding], other, log)
+        self.compare_losses(allowed_error(meaning), other, log)
 
     def compare_losses(self, allowed, one, other):
         pairs = zip(*([s["loss"] for s in harness.events(log, "step")] for log in (one, other)))

@@ -68,6 +68,7 @@ ALL = [
     ),
     technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
     technique("rmm", "lossy", "`--lossy=rmm:0.5`"),
+    technique("codes", "lossy", "`--lossy=q8`; with sgd, momentum and nesterov, `--lossy=q4`"),
     technique("dropout", "program", "`--dropout=0.1`"),
     technique("clipping", "program", "`--clip=on`, `--grad-clip=0.5` of the executable; else `--clip=off`"),
     *(
@@ -78,7 +79,7 @@ ALL = [
 NAMED = {each.name: each for each in ALL}
 ON_HOST = ("activations", "optimizer", "parameters", "mixed states")
 PLANNED = ("budget", "budget, auto")
-LOSSY = ("few-bit", "rmm")
+LOSSY = ("few-bit", "rmm", "codes")
 LEARNING_RATES = {"adamw": 0.003, "adam": 0.003, "sgd": 0.1, "momentum": 0.03, "nesterov": 0.03}
 # Adapters begin with zero, so that the loss decreases visibly only with higher rates.
 LORA_RATES = {"adamw": 0.01, "adam": 0.01, "sgd": 1, "momentum": 0.3, "nesterov": 0.3}
@@ -167,10 +168,13 @@ class Program:
         hosted = [mixed if name == "mixed states" else name for name in ON_HOST if has(name)]
         flags += ["--offload=" + ",".join(hosted)] if hosted else []
         flags += ["--offload=auto", "--simulate-link=200MB/s"] if has("budget, auto") else []
-        # If the backward pass recomputes cheap values, one of the two lossy techniques alone
-        # finds nothing to encode in a transformer.
-        lossy = [{"few-bit": "fewbit:3", "rmm": "rmm:0.5"}[name] for name in LOSSY if has(name)]
-        flags += ["--lossy=" + ",".join(lossy), "--rebuild=off"] if lossy else []
+        # If the backward pass recomputes cheap values, few-bit or rmm alone finds nothing to encode
+        # in a transformer.
+        bits = 8 if self.optimizer in ("adamw", "adam") else 4
+        spelled = {"few-bit": "fewbit:3", "rmm": "rmm:0.5", "codes": f"q{bits}"}
+        lossy = [spelled[name] for name in LOSSY if has(name)]
+        flags += ["--lossy=" + ",".join(lossy)] if lossy else []
+        flags += ["--rebuild=off"] if has("few-bit") or has("rmm") else []
         return flags
 
     def run_flags(self, steps, rate=None):

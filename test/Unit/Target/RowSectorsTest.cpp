@@ -101,6 +101,26 @@ TEST(RowSectors, Optimizer) {
 
 TEST(RowSectors, Casts) { expectFewSectors("cast", castCase(), {{"bf16"}}); }
 
+/// A block of 256 elements is a row.
+TEST(RowSectors, CodesOfBlocks) {
+  RowCase encode;
+  encode.arguments = "%x: tensor<$Rx$Cx$T>";
+  encode.body = "%s = kiln.block_scales %x {bits = 8} : (tensor<$Rx$Cx$T>) -> "
+                "tensor<$Rx$F>\n"
+                "%c = kiln.block_encode %x, %s : (tensor<$Rx$Cx$T>, "
+                "tensor<$Rx$F>) -> tensor<$Rx$Cxi8>";
+  encode.results = "%s : tensor<$Rx$F>, %c : tensor<$Rx$Cxi8>";
+  expectFewSectors("block_encode", encode, {{"f32", kRows}, {"bf16", kRows}},
+                   256);
+  RowCase decode;
+  decode.arguments = "%c: tensor<$Rx$Cxi8>, %s: tensor<$Rx$F>";
+  decode.body = "%y = kiln.block_decode %c, %s : (tensor<$Rx$Cxi8>, "
+                "tensor<$Rx$F>) -> tensor<$Rx$Cx$T>";
+  decode.results = "%y : tensor<$Rx$Cx$T>";
+  expectFewSectors("block_decode", decode,
+                   {{"f32", kRows}, {"bf16", kRows, 1.08}}, 256);
+}
+
 TEST(RowSectors, Fused) {
   expectFewSectors("residual and layer_norm", residualCase(),
                    {{"bf16", kRows}});

@@ -155,6 +155,14 @@ NodeId RowBuilder::columnIndex() {
   return append(std::move(node));
 }
 
+NodeId RowBuilder::rowIndex() {
+  Node node;
+  node.kind = Kind::RowIndex;
+  node.space = Space::Row;
+  node.type = row::Type::I32;
+  return append(std::move(node));
+}
+
 NodeId RowBuilder::unary(Kind kind, NodeId a) {
   Node node;
   node.kind = kind;

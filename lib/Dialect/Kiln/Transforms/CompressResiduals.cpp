@@ -16,11 +16,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BlockCodes.h"
 #include "ResidualEncoding.h"
 
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace kiln {
@@ -41,7 +41,6 @@ public:
   SmallVector<ResidualEncoding> run();
 
 private:
-  void findResiduals();
   void findEncodings();
   void choose();
   bool giveUp(ArrayRef<Value> residuals);
@@ -55,41 +54,17 @@ private:
   const LossySpec &spec;
   bool rebuild;
   Operation *phase = nullptr;
-  /// Forward values that the backward pass reads, in program order.
-  llvm::MapVector<Value, SmallVector<ResidualRead>> residuals;
+  ResidualMap residuals;
+  /// Chooses the values that kiln-quantize-residuals will encode.
+  std::optional<BlockCodeChooser> quantized;
   /// The encodings that choose() has not removed, indexed by residual.
   llvm::MapVector<Value, ResidualEncoding> encodings;
 };
 
 } // namespace
 
-void Compressor::findResiduals() {
-  for (Operation &op : program.getBlock())
-    if (isa<PhaseOp>(op))
-      phase = &op;
-  if (!phase)
-    return;
-  // Insert the residuals in program order. A MapVector is iterated in the order
-  // of insertion, so all loops over `residuals` follow the program order.
-  for (auto it = program.getBlock().begin(); &*it != phase; ++it)
-    for (Value result : it->getResults())
-      if (!isa<ReadOp, ConstantOp>(*it) && viewedValue(result) == result)
-        residuals[result];
-  for (auto it = std::next(Block::iterator(phase));
-       it != program.getBlock().end(); ++it)
-    if (familyOf(&*it) != Family::View)
-      for (Value operand : it->getOperands())
-        if (auto found = residuals.find(viewedValue(operand));
-            found != residuals.end())
-          found->second.push_back({&*it, operand});
-  residuals.remove_if([](auto &entry) { return entry.second.empty(); });
-}
-
 void Compressor::findEncodings() {
-  int64_t sequences = 1;
-  BlockArgument tokens = program.getInput(InputRole::Tokens);
-  if (tokens && tensorTypeOf(tokens).getRank() > 0)
-    sequences = tensorTypeOf(tokens).getDimSize(0);
+  int64_t sequences = countSequences(program);
   // If an op reads several residuals, at most one of them is encoded: the first
   // residual in program order that has an encoding.
   llvm::DenseSet<Operation *> taken;
@@ -164,9 +139,16 @@ bool Compressor::isRebuilt(Value value) {
 int64_t Compressor::keptBytes(Value value) {
   if (!residuals.contains(value))
     return 0;
-  if (auto found = encodings.find(value); found != encodings.end())
-    return found->second.encodedBytes;
-  return isRebuilt(value) ? 0 : bytesOf(value.getType());
+  std::optional<BlockCodes> codes;
+  if (auto found = encodings.find(value); found != encodings.end()) {
+    if (found->second.isSketch())
+      codes = quantized->find(found->second.getSketchType());
+    return codes ? codes->bytes() : found->second.encodedBytes;
+  }
+  if (isRebuilt(value))
+    return 0;
+  codes = quantized->find(value, residuals[value]);
+  return codes ? codes->bytes() : bytesOf(value.getType());
 }
 
 int64_t Compressor::keptBytes(const llvm::SetVector<Value> &values) {
@@ -218,9 +200,11 @@ void Compressor::choose() {
 }
 
 SmallVector<ResidualEncoding> Compressor::run() {
-  findResiduals();
+  phase = findBackwardPhase(program);
   if (!phase)
     return {};
+  residuals = findResiduals(program, phase);
+  quantized.emplace(program, phase, spec.bits);
   findEncodings();
   choose();
   EncodingBuilder builder(program);

@@ -39,9 +39,21 @@ std::optional<LossySpec> LossySpec::parse(StringRef text, std::string &error) {
                 "' of the rows, expected rmm:RHO with RHO above 0 and below 1";
         return std::nullopt;
       }
+    } else if (item == "q8" || item == "q4") {
+      int64_t bits = item == "q8" ? 8 : 4;
+      again = spec.bits == bits;
+      if (spec.bits != 0 && !again) {
+        error = "q8 and q4 are both given, expected one of them";
+        return std::nullopt;
+      }
+      spec.bits = bits;
+    } else if (name == "q8" || name == "q4") {
+      error =
+          name.str() + " has the value '" + value.str() + "', expected none";
+      return std::nullopt;
     } else {
-      error = "unknown technique '" + name.str() +
-              "', expected fewbit:B or rmm:RHO, or both, separated by a comma";
+      error = "unknown technique '" + name.str() + "', expected " +
+              LossySpec::expected.str();
       return std::nullopt;
     }
     if (again) {

@@ -207,6 +207,11 @@ void EncodingBuilder::applySketch(const ResidualEncoding &encoding) {
 // Interface for both kinds of encodings.
 //===----------------------------------------------------------------------===//
 
+RankedTensorType ResidualEncoding::getSketchType() const {
+  auto type = tensorTypeOf(through);
+  return type.clone({rows, type.getDimSize(1)});
+}
+
 std::string ResidualEncoding::describe() const {
   if (!lossy)
     return "mask";

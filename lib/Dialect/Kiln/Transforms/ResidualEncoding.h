@@ -5,28 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A residual is a forward value that backward ops read, directly or through
-// views. An encoding is a smaller tensor that the backward ops can read instead
-// of the residual.
+// An encoding is a smaller tensor that the backward ops can read instead of a
+// residual.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_RESIDUALENCODING_H
 #define KILN_LIB_DIALECT_KILN_TRANSFORMS_RESIDUALENCODING_H
 
+#include "Residuals.h"
 #include "StepFunction.h"
-#include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Dialect/Kiln/Transforms/Lossy.h"
 
 #include <map>
 
 namespace kiln {
-
-/// A read of a residual, or of a view of it, by a backward op.
-struct ResidualRead {
-  mlir::Operation *reader;
-  mlir::Value through;
-};
 
 struct ResidualEncoding {
   /// The value that the encoding replaces in memory. It is not a view.
@@ -45,6 +38,8 @@ struct ResidualEncoding {
   bool lossy = true;
 
   bool isSketch() const { return bits == 0; }
+  /// Returns the type of the sketch. Requires isSketch().
+  mlir::RankedTensorType getSketchType() const;
   /// Returns a description: "fewbit:3", "mask" or "rmm:16/64".
   std::string describe() const;
 };

@@ -30,27 +30,28 @@ namespace {
 
 constexpr int64_t kLength = 8;
 
-/// Dimensions: sequences of 8 tokens, an embedding of width 5, a hidden layer
-/// of width 6, and 4 classes.
-std::string modelText(int64_t batch, const std::string &activation) {
+/// Dimensions: sequences of 8 tokens, an embedding of width 5, a hidden layer,
+/// and 4 classes.
+std::string modelText(int64_t batch, const std::string &activation,
+                      int64_t hidden) {
   std::string text = R"(
     kiln.state @table : tensor<7x5xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-    kiln.state @w1 : tensor<5x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-    kiln.state @b1 : tensor<6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-    kiln.state @w2 : tensor<4x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+    kiln.state @w1 : tensor<5xHxf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+    kiln.state @b1 : tensor<Hxf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+    kiln.state @w2 : tensor<4xHxf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
     kiln.program @forward(%tokens: tensor<BxTxi32> {kiln.name = "tokens"}, %targets: tensor<BxTxi32> {kiln.name = "targets"},
                           %rng: tensor<1x3xi64> {kiln.name = "rng"}, %scale: tensor<f64> {kiln.name = "loss_scale"})
         -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
       %table = kiln.read @table : tensor<7x5xf32>
-      %w1 = kiln.read @w1 : tensor<5x6xf32>
-      %b1 = kiln.read @b1 : tensor<6xf32>
-      %w2 = kiln.read @w2 : tensor<4x6xf32>
+      %w1 = kiln.read @w1 : tensor<5xHxf32>
+      %b1 = kiln.read @b1 : tensor<Hxf32>
+      %w2 = kiln.read @w2 : tensor<4xHxf32>
       %x = kiln.embedding %tokens, %table : (tensor<BxTxi32>, tensor<7x5xf32>) -> tensor<Rx5xf32>
-      %h0 = kiln.matmul %x, %w1 : (tensor<Rx5xf32>, tensor<5x6xf32>) -> tensor<Rx6xf32>
-      %b = kiln.broadcast %b1 dims [1] : tensor<6xf32> to tensor<Rx6xf32>
-      %h = kiln.add %h0, %b : tensor<Rx6xf32>
-      %a = kiln.ACTIVATION : tensor<Rx6xf32>
-      %l = kiln.matmul %a, %w2 trans_b : (tensor<Rx6xf32>, tensor<4x6xf32>) -> tensor<Rx4xf32>
+      %h0 = kiln.matmul %x, %w1 : (tensor<Rx5xf32>, tensor<5xHxf32>) -> tensor<RxHxf32>
+      %b = kiln.broadcast %b1 dims [1] : tensor<Hxf32> to tensor<RxHxf32>
+      %h = kiln.add %h0, %b : tensor<RxHxf32>
+      %a = kiln.ACTIVATION : tensor<RxHxf32>
+      %l = kiln.matmul %a, %w2 trans_b : (tensor<RxHxf32>, tensor<4xHxf32>) -> tensor<Rx4xf32>
       %loss = kiln.cross_entropy %l, %targets, %scale : (tensor<Rx4xf32>, tensor<BxTxi32>, tensor<f64>) -> tensor<f64>
       kiln.return %loss : tensor<f64>
     })";
@@ -60,6 +61,7 @@ std::string modelText(int64_t batch, const std::string &activation) {
       text.replace(at, from.size(), to);
   };
   replace("ACTIVATION", activation);
+  replace("Hxf32", std::to_string(hidden) + "xf32");
   replace("BxT", std::to_string(batch) + "x" + std::to_string(kLength));
   replace("Rx", std::to_string(batch * kLength) + "x");
   return text;
@@ -71,8 +73,8 @@ using Outcome = std::map<std::string, std::vector<double>>;
 class Model {
 public:
   Model(int64_t batch, const std::string &lossy,
-        const std::string &activation = "gelu %h")
-      : batch(batch), module(modelText(batch, activation)) {
+        const std::string &activation = "gelu %h", int64_t hidden = 6)
+      : batch(batch), module(modelText(batch, activation, hidden)) {
     if (!module.valid()) {
       ADD_FAILURE() << module.diagnostics();
       return;
@@ -83,13 +85,16 @@ public:
     options.lossy = lossy;
     options.rebuild = false;
     passes.addPass(createCompressResiduals(options));
+    QuantizeResidualsOptions quantize;
+    quantize.lossy = lossy;
+    passes.addPass(createQuantizeResiduals(quantize));
     if (failed(passes.run(module.get())))
       ADD_FAILURE() << module.diagnostics();
   }
 
   /// Runs the model on consecutive sequences of a fixed data set, starting with
-  /// `first`.
-  Outcome run(int64_t seed, int64_t step, int64_t first) {
+  /// `first`. One parameter of the hidden layer is larger by `error`.
+  Outcome run(int64_t seed, int64_t step, int64_t first, double error = 0) {
     Interpreter interpreter(module.get(), EvalType::F64);
     for (StateOp state : module.get().getOps<StateOp>()) {
       HostTensor value(llvm::cast<mlir::RankedTensorType>(
@@ -97,6 +102,8 @@ public:
       double phase = double(state.getSymName().size());
       for (auto [i, x] : llvm::enumerate(value.reals))
         x = 1.2 * std::sin(12.9898 * double(i * i) + 4.1 * double(i) + phase);
+      if (state.getSymName() == "b1")
+        value.reals[0] += error;
       interpreter.setState(state.getSymName(), value);
     }
     ProgramOp train = module.program("train");
@@ -254,6 +261,77 @@ TEST(LossyGradient, MasksAreExact) {
   EXPECT_EQ(outcome, plain.run(0, 0, 0));
 }
 
+/// Width of a hidden layer that is large enough for codes of blocks.
+constexpr int64_t kWide = 160;
+
+TEST(LossyGradient, CodesOfBlocksAreWithinRounding) {
+  Outcome exact = Model(2, "", "gelu %h", kWide).run(0, 0, 0);
+  std::map<int, Outcome> coarse;
+  for (int bits : {8, 4}) {
+    coarse[bits] =
+        Model(2, "q" + std::to_string(bits), "gelu %h", kWide).run(0, 0, 0);
+    EXPECT_EQ(coarse[bits]["loss"], exact["loss"]);
+    // The rounding error of a code is uniform in [-1/2, 1/2], so its mean
+    // square is 1/12. The elements of a block are about as large as a third of
+    // its largest one, the largest code times the scale.
+    double expected = 3.0 / ((1 << (bits - 1)) - 1) / std::sqrt(12.0);
+    for (const char *name : {"w1", "w2", "b1", "table"}) {
+      double error = distance(coarse[bits][name], exact[name]);
+      EXPECT_LT(error, 2 * expected) << name << ", " << bits << " bits";
+      EXPECT_GT(error, 0) << name << ", " << bits << " bits";
+    }
+  }
+  // The steps of 4-bit codes are 127/7 times as large.
+  double ratio = distance(coarse[4]["w2"], exact["w2"]) /
+                 distance(coarse[8]["w2"], exact["w2"]);
+  EXPECT_GT(ratio, 127.0 / 7 / 2);
+  EXPECT_LT(ratio, 127.0 / 7 * 2);
+}
+
+TEST(LossyGradient, BlocksDoNotSpanSequences) {
+  for (const char *lossy : {"q8", "q4", "q4,fewbit:3", "q8,rmm:0.5"}) {
+    SCOPED_TRACE(lossy);
+    Outcome whole = Model(2, lossy, "gelu %h", kWide).run(5, 2, 0);
+    Model part(1, lossy, "gelu %h", kWide);
+    Outcome first = part.run(5, 2, 0), second = part.run(5, 2, 1);
+    for (auto &[name, values] : whole)
+      for (size_t i = 0; i < values.size(); ++i)
+        EXPECT_NEAR(values[i], first[name][i] + second[name][i], 1e-12) << name;
+  }
+}
+
+TEST(LossyGradient, TheSmallestEncodingIsChosen) {
+  auto encodings = [](const char *lossy) {
+    Model model(2, lossy, "gelu %h", kWide);
+    std::vector<std::string> names;
+    if (auto list = model.get()->getAttrOfType<mlir::ArrayAttr>(kEncodedAttr))
+      for (auto encoded : list.getAsRange<EncodedAttr>())
+        names.push_back(encoded.getAs().str());
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(encodings("q8"), (Names{"q8", "q8"}));
+  // Three bits are less than four, and four are less than five.
+  EXPECT_EQ(encodings("q4,fewbit:3"), (Names{"fewbit:3", "q4"}));
+  EXPECT_EQ(encodings("q4,fewbit:5"), (Names{"q4", "q4"}));
+  // The inputs of both layers are sketched. The 160 elements of one row are too
+  // few for codes, and the elements of seven rows are not.
+  EXPECT_EQ(encodings("q8,rmm:0.125"), (Names{"rmm:1/8", "rmm:1/8", "q8"}));
+  EXPECT_EQ(encodings("q8,rmm:0.875"),
+            (Names{"rmm:7/8", "rmm:7/8", "q8", "q8"}));
+}
+
+TEST(LossyGradient, ValuesThatAreNotFiniteReachTheGradients) {
+  for (int64_t bits : {8, 4}) {
+    Model model(2, "q" + std::to_string(bits), "gelu %h", kWide);
+    Outcome outcome = model.run(0, 0, 0, NAN);
+    for (const char *name : {"w1", "w2"})
+      EXPECT_TRUE(llvm::any_of(outcome[name], [](double x) {
+        return !std::isfinite(x);
+      })) << name;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Parsing of the user's options.
 //===----------------------------------------------------------------------===//
@@ -277,10 +355,33 @@ TEST(LossySpec, Parses) {
   ASSERT_TRUE(spec) << error;
   EXPECT_EQ(spec->fewbit, 3);
   EXPECT_EQ(spec->rmm, 0.2);
-  for (const char *wrong :
-       {"fewbit", "fewbit:", "fewbit:0", "fewbit:9", "fewbit:-1", "fewbit:3.5",
-        "rmm:0", "rmm:1", "rmm:-0.5", "rmm:nan", "rmm:x", "rmm:", "bits:3",
-        "fewbit:3,", ",", "fewbit:3,fewbit:3", "rmm:0.1,rmm:0.2"}) {
+  EXPECT_EQ(spec->bits, 0);
+  spec = LossySpec::parse("q4,fewbit:2", error);
+  ASSERT_TRUE(spec) << error;
+  EXPECT_EQ(spec->fewbit, 2);
+  EXPECT_EQ(spec->bits, 4);
+  for (const char *wrong : {"fewbit",
+                            "fewbit:",
+                            "fewbit:0",
+                            "fewbit:9",
+                            "fewbit:-1",
+                            "fewbit:3.5",
+                            "rmm:0",
+                            "rmm:1",
+                            "rmm:-0.5",
+                            "rmm:nan",
+                            "rmm:x",
+                            "rmm:",
+                            "bits:3",
+                            "fewbit:3,",
+                            ",",
+                            "fewbit:3,fewbit:3",
+                            "rmm:0.1,rmm:0.2",
+                            "q8,q8",
+                            "q8,q4",
+                            "q8:",
+                            "q4:4",
+                            "q2"}) {
     error.clear();
     EXPECT_FALSE(LossySpec::parse(wrong, error)) << wrong;
     EXPECT_FALSE(error.empty());

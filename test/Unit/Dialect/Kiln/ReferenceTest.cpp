@@ -119,6 +119,40 @@ TEST(Reference, BucketDecodeRoundsItsLevelsToTheElementType) {
             (Doubles{static_cast<double>(static_cast<float>(0.1f * 3.0)), 0}));
 }
 
+TEST(Reference, CodesOfBlocks) {
+  // Blocks of 4 elements. 254 / 127 = 2; 1 is halfway between codes, and the
+  // second block is zero.
+  Doubles x = {254, -1, 3, -254, 0, 0, 0, 0};
+  Doubles scales =
+      evaluate("kiln.block_scales", "bits = 8", {"8xf32"}, {"2xf32"}, {x})[0];
+  EXPECT_EQ(scales, (Doubles{2, 0x1p-126}));
+  Doubles codes = evaluate("kiln.block_encode", "", {"8xf32", "2xf32"},
+                           {"8xi8"}, {x, scales})[0];
+  EXPECT_EQ(codes, (Doubles{127, 0, 2, -127, 0, 0, 0, 0}));
+  EXPECT_EQ(evaluate("kiln.block_decode", "", {"8xi8", "2xf32"}, {"8xf32"},
+                     {codes, scales})[0],
+            (Doubles{254, 0, 4, -254, 0, 0, 0, 0}));
+  // Two tensors of one block each, with the scales 2 and 1.
+  codes =
+      evaluate("kiln.block_encode", "", {"4xf32", "4xf32", "1xf32", "1xf32"},
+               {"4xi8"}, {{14, -14, 1, 8}, {-7, 7, 3, -1}, {2}, {1}})[0];
+  EXPECT_EQ(codes, (Doubles{7 - 112, -7 + 112, 48, 4 - 16}));
+  EXPECT_EQ(evaluate("kiln.block_decode", "", {"4xi8", "2xf32"}, {"8xf32"},
+                     {codes, {2, 1}})[0],
+            (Doubles{14, -14, 0, 8, -7, 7, 3, -1}));
+  // No element of a block that is not finite is decoded to a finite number.
+  x = {1, NAN, 0, 2, -INFINITY, 1, 2, 3};
+  scales =
+      evaluate("kiln.block_scales", "bits = 4", {"8xf32"}, {"2xf32"}, {x})[0];
+  EXPECT_EQ(scales, (Doubles{INFINITY, INFINITY}));
+  codes = evaluate("kiln.block_encode", "", {"8xf32", "2xf32"}, {"8xi8"},
+                   {x, scales})[0];
+  Doubles decoded = evaluate("kiln.block_decode", "", {"8xi8", "2xf32"},
+                             {"8xf32"}, {codes, scales})[0];
+  for (double y : decoded)
+    EXPECT_FALSE(std::isfinite(y));
+}
+
 TEST(Reference, Norms) {
   // The mean is 2.5 and the variance is 1.25.
   double rstd = 1 / std::sqrt(1.25);

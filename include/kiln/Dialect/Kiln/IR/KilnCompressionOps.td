@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `--kiln-compress-residuals` creates these ops. The forward pass stores an
-// encoding of a residual, and the backward pass reads the encoding instead of
-// the residual.
+// `--kiln-compress-residuals` and `--kiln-quantize-residuals` create these ops.
+// The forward pass stores an encoding of a residual, and the backward pass reads
+// the encoding instead of the residual.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,6 +85,70 @@ def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows",
   let extraClassDeclaration = [{
     int64_t getLongestSum();
     ::llvm::SmallVector<::llvm::StringRef> getLaunchArgumentNames() { return {"key"}; }
+  }];
+}
+
+// Codes of blocks are row ops, so that elementwise ops before and after them
+// are fused into their kernels. A block is a row of the row space.
+class Kiln_BlockOp<string mnemonic>
+    : Kiln_CompressionOp<mnemonic, [DeclareOpInterfaceMethods<RowOpInterface>]>;
+
+def Kiln_BlockScalesOp : Kiln_BlockOp<"block_scales"> {
+  let summary = "scales of blocks of elements";
+  let description = [{
+    The elements of `x`, in row-major order, are cut into as many blocks of equal
+    length as `scales` has elements (C1). The scale of a block is max(m / c, t) for
+    the largest magnitude m in the block, the largest code c = 2^(bits - 1) - 1,
+    and the smallest normal number t of the type of `scales`: f64 for f64 elements,
+    otherwise f32 (C2). It is infinite if the block has an element that is infinite
+    or NaN. `bits` is 8 or 4 (C3).
+
+    Example: `%s = kiln.block_scales %x {bits = 8} : (tensor<4x16xf32>) -> tensor<2xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, I64Attr:$bits);
+  let results = (outs Kiln_Tensor:$scales);
+}
+
+def Kiln_BlockEncodeOp : Kiln_BlockOp<"block_encode"> {
+  let summary = "encodes blocks of elements with one scale each";
+  let description = [{
+    `inputs` is one tensor and its scales, or two tensors of one type, followed by
+    the scales of the first and of the second one, both of one type (C1); see
+    `block_scales` (C2). The code of an element x is x * (1 / scale), rounded to the
+    nearest integer, ties to even, and clamped to [-c, c]; NaN has the code c. There
+    is a byte for each element of the first tensor (C3). The byte of an 8-bit code
+    is the code. The byte of two 4-bit codes is a + 16 b for the code a of the first
+    and b of the second tensor.
+
+    Example: `%c = kiln.block_encode %x, %s : (tensor<4x16xf32>, tensor<2xf32>) -> tensor<64xi8>`
+  }];
+  let arguments = (ins Variadic<Kiln_Tensor>:$inputs);
+  let results = (outs Kiln_Codes:$codes);
+  let extraClassDeclaration = [{
+    /// Returns the number of encoded tensors, 1 or 2.
+    unsigned getNumParts() { return getInputs().size() / 2; }
+    ::mlir::Value getPart(unsigned i) { return getInputs()[i]; }
+    ::mlir::Value getScales(unsigned i) { return getInputs()[getNumParts() + i]; }
+  }];
+}
+
+def Kiln_BlockDecodeOp : Kiln_BlockOp<"block_decode"> {
+  let summary = "decodes blocks of elements with one scale each";
+  let description = [{
+    Computes y = scale * code for the codes of `block_encode`. `y` has as many
+    elements as `codes`, or twice as many (C1): its halves in row-major order are
+    then the two encoded tensors. `scales` are those of the first tensor followed by
+    those of the second one (C2).
+
+    Example: `%y = kiln.block_decode %c, %s : (tensor<64xi8>, tensor<4xf32>) -> tensor<8x16xf32>`
+  }];
+  let arguments = (ins Kiln_Codes:$codes, Kiln_Tensor:$scales);
+  let results = (outs Kiln_Tensor:$y);
+  let extraClassDeclaration = [{
+    /// Returns the number of encoded tensors, 1 or 2.
+    int64_t getNumParts() {
+      return getY().getType().getNumElements() / getCodes().getType().getNumElements();
+    }
   }];
 }
 

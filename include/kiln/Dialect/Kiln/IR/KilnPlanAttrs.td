@@ -64,8 +64,8 @@ def Kiln_EncodedAttr : Kiln_FactAttr<"Encoded", "encoded"> {
   let summary = "a residual that is stored encoded";
   let description = [{
     An element of the attribute `kiln.encoded` of a module, which
-    `kiln-compress-residuals` sets. `value` is the name of the residual and `as` its
-    encoding. If `lossy` is true, the encoding makes gradients approximate. `bytes`
+    `kiln-compress-residuals` and `kiln-quantize-residuals` set. `value` is the name
+    of the residual and `as` its encoding. If `lossy` is true, the encoding makes gradients approximate. `bytes`
     and `encoded_bytes` are the sizes for one micro-batch, without and with the
     encoding.
 

@@ -284,6 +284,7 @@ public:
   NodeId constant(double value, row::Type type);
   NodeId constantLike(double value, NodeId like);
   NodeId columnIndex();
+  NodeId rowIndex();
   NodeId unary(row::Kind kind, NodeId a);
   NodeId binary(row::Kind kind, NodeId a, NodeId b);
   /// Appends a node of kind DecodeSigned or DecodeUnsigned.

@@ -16,7 +16,7 @@
 
 namespace kiln {
 
-/// The parsed form of NAME:VALUE[,NAME:VALUE], for example "fewbit:3,rmm:0.2".
+/// The parsed form of a list of techniques, for example "fewbit:3,rmm:0.2,q8".
 struct LossySpec {
   /// Bits per element of the stored derivative of an activation function, or 0
   /// to store the input of the function instead.
@@ -24,6 +24,13 @@ struct LossySpec {
   /// Share of the rows that are stored to estimate a weight gradient (see
   /// sketchRows()), or 0 to store all rows.
   double rmm = 0;
+  /// Bits per element of stored residuals ("q8" or "q4"), or 0 to store their
+  /// values.
+  int64_t bits = 0;
+
+  /// The techniques that a list may contain.
+  static constexpr llvm::StringLiteral expected =
+      "fewbit:B, rmm:RHO, and q8 or q4, separated by commas";
 
   /// Parses the text, which may be empty. On failure, returns std::nullopt and
   /// sets `error` to the reason.

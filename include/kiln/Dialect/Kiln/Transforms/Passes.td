@@ -181,8 +181,10 @@ def CompressResiduals : Pass<"kiln-compress-residuals", "::mlir::ModuleOp"> {
     A residual is encoded only if that reduces the bytes that are stored until the
     backward pass. With `rebuild`, a value that `kiln-rebuild-activations` will
     recompute from other stored values counts as no bytes. The module attribute
-    `kiln.encoded` lists the encoded residuals. Runs between autodiff and
-    `kiln-rebuild-activations`, in time linear in the size of the program.
+    `kiln.encoded` lists the encoded residuals. With `q8` or `q4`, a value that is
+    not encoded here counts as the bytes with which `kiln-quantize-residuals` will
+    store it. Runs between autodiff and `kiln-rebuild-activations`, in time linear
+    in the size of the program.
 
     ```
     %h = kiln.matmul %x, %w                      %h = kiln.matmul %x, %w
@@ -193,7 +195,7 @@ def CompressResiduals : Pass<"kiln-compress-residuals", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"lossy", "lossy", "std::string", "\"\"", "as in kilnc --lossy: fewbit:B,rmm:RHO">,
+    Option<"lossy", "lossy", "std::string", "\"\"", "as in kilnc --lossy: fewbit:B,rmm:RHO,q8">,
     Option<"rebuild", "rebuild", "bool", "true", "kiln-rebuild-activations runs next">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
@@ -208,6 +210,40 @@ def RebuildActivations : Pass<"kiln-rebuild-activations", "::mlir::ModuleOp"> {
     gradients that read the output move after that gradient op, so that one kernel
     computes both. Runs between autodiff and `kiln-build-step`.
   }];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def QuantizeResiduals : Pass<"kiln-quantize-residuals", "::mlir::ModuleOp"> {
+  let summary = "Store residuals as codes of 8 or 4 bits";
+  let description = [{
+    With `q8` or `q4` in `lossy`, the backward pass of `@train` reads decoded values
+    of residuals: the forward pass stores a code of 8 or 4 bits for each element and
+    a scale for each block of 16 to 256 elements of one sequence. The ops of the
+    forward pass read the exact values. A floating-point value of at least 1024
+    elements per sequence is encoded if it depends on an input of the program and an
+    op of the forward pass reads it; sketches of `kiln-compress-residuals` are
+    encoded as well.
+    Statistics of rows and gradients that the loss computes, which only the backward
+    pass reads, remain exact. Ops of the backward pass that are close to each other
+    share a decoded value.
+
+    The encodings are appended to the module attribute `kiln.encoded`. Runs after
+    `kiln-rebuild-activations`, so that values which are recomputed from residuals
+    are recomputed from decoded residuals, and before `kiln-build-step`.
+
+    ```
+    %h = kiln.matmul %x, %w          %h = kiln.matmul %x, %w
+    kiln.phase backward              %s = kiln.block_scales %h {bits = 8}
+    %dh = kiln.silu_grad %h, %da ->  %c = kiln.block_encode %h, %s
+                                     kiln.phase backward
+                                     %d = kiln.block_decode %c, %s
+                                     %dh = kiln.silu_grad %d, %da
+    ```
+  }];
+  let options = [
+    Option<"lossy", "lossy", "std::string", "\"\"",
+           "as in kilnc --lossy: q8 or q4, and techniques of kiln-compress-residuals">,
+  ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 

@@ -1,0 +1,87 @@
+//===- BlockCodes.cpp - Residuals as codes of blocks ----------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockCodes.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Values with fewer elements per sequence are not encoded. The scales and
+/// codes of a value take one or two launches in the forward pass and one in the
+/// backward pass, and codes of 8 bits would save at most 3 KiB per sequence.
+static constexpr int64_t kLeastElements = 1024;
+
+/// Numbers of elements that may share a scale. With fewer than 16, scales would
+/// take more than two bits per element.
+static constexpr int64_t kBlockLengths[] = {256, 128, 64, 32, 16};
+
+std::optional<BlockCodes> BlockCodeChooser::find(RankedTensorType type) const {
+  if (bits == 0 || !isa<FloatType>(type.getElementType()))
+    return std::nullopt;
+  // The lengths of blocks depend on the elements of one sequence, and no block
+  // has elements of two sequences. Micro-batches therefore have the same codes.
+  int64_t elements = type.getNumElements();
+  int64_t part = elements % sequences == 0 ? elements / sequences : elements;
+  if (part < kLeastElements)
+    return std::nullopt;
+  int64_t codesPerByte = 8 / bits;
+  for (int64_t length : kBlockLengths) {
+    if (part % (codesPerByte * length) != 0)
+      continue;
+    BlockCodes codes{
+        bits, elements / codesPerByte,
+        RankedTensorType::get({elements / length},
+                              fullPrecision(type).getElementType())};
+    if (codes.bytes() < bytesOf(type))
+      return codes;
+  }
+  return std::nullopt;
+}
+
+BlockCodeChooser::BlockCodeChooser(ProgramOp program, Operation *phase,
+                                   int64_t bits)
+    : phase(phase), bits(bits), sequences(countSequences(program)) {
+  if (bits == 0)
+    return;
+  for (BlockArgument input : program.getArguments())
+    activations.insert(input);
+  for (auto it = program.getBlock().begin(); &*it != phase; ++it)
+    if (llvm::any_of(it->getOperands(), [&](Value operand) {
+          return activations.contains(operand);
+        }))
+      activations.insert(it->result_begin(), it->result_end());
+}
+
+/// Returns true if an op of the forward pass other than a view reads the value,
+/// directly or through views.
+bool BlockCodeChooser::isReadInForward(Value value) const {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (user->getBlock() != phase->getBlock() || !user->isBeforeInBlock(phase))
+      return false;
+    return familyOf(user) != Family::View ||
+           llvm::any_of(user->getResults(),
+                        [&](Value view) { return isReadInForward(view); });
+  });
+}
+
+std::optional<BlockCodes>
+BlockCodeChooser::find(Value residual, ArrayRef<ResidualRead> reads) const {
+  // Weights that the forward pass has rounded or decoded are exact. So are
+  // values that only the backward pass reads: errors in the statistics of a row
+  // would change all gradients of the row, and the loss computes gradients. A
+  // sketch, which only the backward pass reads, takes the place of an
+  // activation.
+  if (!activations.contains(residual) ||
+      !(isReadInForward(residual) || residual.getDefiningOp<SketchRowsOp>()))
+    return std::nullopt;
+  // Results of the program are exact.
+  if (llvm::any_of(reads, [](const ResidualRead &read) {
+        return isa<ReturnOp>(read.reader);
+      }))
+    return std::nullopt;
+  return find(tensorTypeOf(residual));
+}
