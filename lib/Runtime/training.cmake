@@ -31,7 +31,8 @@ add_library(KilnTraining STATIC
   Training/TrainingRun.cpp
   Training/Trajectory.cpp)
 target_include_directories(KilnTraining SYSTEM PRIVATE ${KILN_CLI11_INCLUDE})
-target_link_libraries(KilnTraining PUBLIC KilnFiles)
+target_sources(KilnTraining PRIVATE $<TARGET_OBJECTS:KilnComm>)
+target_link_libraries(KilnTraining PUBLIC KilnFiles ${CMAKE_DL_LIBS})
 
 # The OpenMP build of OpenBLAS, which takes its number of threads per calling thread, and libgomp, by which the runtime sets it to
 # one and reads what OMP_PROC_BIND and OMP_THREAD_LIMIT ask for. The team of threads is the runtime's own.
