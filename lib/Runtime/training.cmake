@@ -53,10 +53,10 @@ add_library(KilnEngine OBJECT
   Engine/CommandReader.cpp
   Engine/CommandTable.cpp
   Engine/CommandWalk.cpp
-  Engine/Copier.cpp
-  Engine/CopyEngine.cpp
-  Engine/CopyOrder.cpp
-  Engine/CopyStress.cpp
+  Engine/Transfers.cpp
+  Engine/TransferEngine.cpp
+  Engine/TransferOrder.cpp
+  Engine/TransferStress.cpp
   Engine/CpuFeatures.cpp
   Engine/DescriptionParser.cpp
   Engine/Gemm.cpp
@@ -72,6 +72,7 @@ add_library(KilnEngine OBJECT
   Engine/Processors.cpp
   Engine/Program.cpp
   Engine/QueueReader.cpp
+  Engine/RankProcessors.cpp
   Engine/RefReader.cpp
   Engine/ResultDistance.cpp
   Engine/Roles.cpp

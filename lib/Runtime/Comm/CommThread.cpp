@@ -292,7 +292,7 @@ Status CommThread::carryOutGather(const CommJob &job, int tag) {
 void CommThread::carryOut(const CommJob &job, uint64_t number) {
   // Two jobs with the same tag are too far apart to be confused.
   int tag = int(number & 0x7fff);
-  SumTiming *timing = job.kind == CommJob::Kind::Sum ? job.sum.timing : nullptr;
+  TransferTiming *timing = job.kind == CommJob::Kind::Sum ? job.sum.timing : nullptr;
   if (timing)
     timing->begin = now();
   Status status;

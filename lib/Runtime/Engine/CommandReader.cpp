@@ -7,6 +7,7 @@
 
 #include "CommandReader.h"
 
+#include "../Comm/SumElements.h"
 #include "Avx512Gemm.h"
 #include "GemmTiles.h"
 #include "QueueReader.h"
@@ -453,6 +454,50 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
               "use copy_start and copy_wait for such a copy");
 }
 
+/// Reads a sum over the ranks of an axis of the mesh. On an axis of one rank,
+/// it has no effect.
+void CommandReader::readAllReduce(const Node &node, Command &command) {
+  if (hasGpu())
+    return node.at("op").fail("is all_reduce, but ranks are supported on "
+                              "--target=cpu only");
+  Node axis = node.at("axis"), element = node.at("element"),
+       count = node.at("count");
+  const std::vector<MeshAxis> &mesh = file_.description.mesh;
+  std::string axisName = axis.text(), typeName = element.text();
+  auto found =
+      std::find_if(mesh.begin(), mesh.end(), [&](const MeshAxis &entry) {
+        return entry.name == axisName;
+      });
+  if (found == mesh.end())
+    return axis.fail("is " + inQuotes(axisName) +
+                     ", which is no axis of the mesh");
+  command.axis = found - mesh.begin();
+  std::optional<ElementType> type = elementTypeNamed(typeName);
+  if (!type || !isSummable(*type))
+    return element.fail("is " + inQuotes(typeName) +
+                        ", expected f64, f32, bf16 or f16");
+  command.type = *type;
+  int64_t elementBytes = bytesOf(*type);
+  std::optional<int64_t> bytes =
+      checkedMul<int64_t>(count.integer(0), elementBytes);
+  if (!bytes)
+    return count.fail("requires more than 2^63 - 1 bytes");
+  command.size = *bytes;
+  if (std::optional<Node> given = node.find("bytes");
+      given && command.bytes != command.size)
+    return given->fail("is " + std::to_string(command.bytes) + ", expected " +
+                       std::to_string(command.size) +
+                       ", the size of 'count' elements");
+  command.bytes = command.size;
+  Node data = node.at("data");
+  command.from = command.to = readRef(data, command.size);
+  if (command.to.offset % elementBytes || command.to.stride % elementBytes ||
+      command.to.ring % elementBytes)
+    data.fail("has an element at an address that is not a multiple of the size "
+              "of an element, " +
+              std::to_string(elementBytes) + " bytes");
+}
+
 When CommandReader::readWhen(const Node &node) const {
   if (segment_.microbatches == 0) {
     node.fail("is given, but only a command of the micro-batches may have a "
@@ -477,8 +522,8 @@ Command CommandReader::read(const Node &node) {
     command.name = kind;
   if (std::optional<Node> flops = node.find("flops"))
     command.flops = flops->integer(0);
-  // In a fill or a copy, "bytes" is both the size of the command and its memory
-  // traffic.
+  // In a fill, a copy or an all_reduce, "bytes" is both the size of the command
+  // and its memory traffic.
   if (std::optional<Node> bytes = node.find("bytes"))
     command.bytes = bytes->integer(0);
   if (std::optional<Node> when = node.find("when"))
@@ -506,6 +551,10 @@ Command CommandReader::read(const Node &node) {
   } else if (kind == "copy_start") {
     command.kind = Command::Kind::CopyStart;
     readTransfer(node, command);
+    command.token = readToken(node.at("token"));
+  } else if (kind == "all_reduce") {
+    command.kind = Command::Kind::AllReduce;
+    readAllReduce(node, command);
     command.token = readToken(node.at("token"));
   } else if (kind == "copy_wait") {
     command.kind = Command::Kind::CopyWait;

@@ -17,8 +17,8 @@
 
 #include "Arena.h"
 #include "CommandObserver.h"
-#include "Copier.h"
 #include "ThreadTeam.h"
+#include "Transfers.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Engine/Program.h"
 
@@ -34,9 +34,10 @@ public:
   CommandTable(const Program &program, const Arenas &arenas, ThreadTeam &team,
                const void *const *kernels);
 
-  /// Executes all commands. `observer` may be null. If `copier` is null, copies
-  /// are executed synchronously at their starts.
-  void run(CommandObserver *observer, Copier *copier = nullptr);
+  /// Executes all commands. `observer` may be null. If `transfers` is null,
+  /// transfers are executed synchronously at their starts, and sums over ranks
+  /// have no effect.
+  void run(CommandObserver *observer, Transfers *transfers = nullptr);
 
 private:
   struct Step {
@@ -50,8 +51,10 @@ private:
   };
 
   void resolve(const Step &step, const abi::SegmentRun &run);
-  void execute(std::size_t index, const abi::SegmentRun &run, Copier &copier);
-  void startCopy(std::size_t index, const abi::SegmentRun &run, Copier &copier);
+  void execute(std::size_t index, const abi::SegmentRun &run,
+               Transfers &transfers);
+  void startTransfer(std::size_t index, const abi::SegmentRun &run,
+                     Transfers &transfers);
   void launch(const Step &step);
   void gemm(const Step &step, const abi::SegmentRun &run);
   void fill(const Step &step, const abi::SegmentRun &run);

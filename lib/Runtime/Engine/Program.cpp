@@ -8,13 +8,13 @@
 #include "kiln/Runtime/Engine/Program.h"
 
 #include "CommandReader.h"
-#include "CopyOrder.h"
 #include "DescriptionParser.h"
 #include "LaunchGroups.h"
 #include "QueueReader.h"
 #include "Roles.h"
 #include "SegmentReader.h"
 #include "SlotReader.h"
+#include "TransferOrder.h"
 #include "WrittenStates.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Json.h"
@@ -110,9 +110,14 @@ static Program readProgram(const Node &node, ProgramFile &file,
   if (!node.failed())
     checkGroups(segments, file, program);
   if (!node.failed())
-    checkCopies(segments, file, program);
+    checkTransfers(segments, file, program);
   if (!node.failed())
-    findDirections(segments, program, file.queues);
+    findTransferKinds(segments, program, file.queues);
+  info.sumsOverRanks =
+      std::any_of(program.commands.begin(), program.commands.end(),
+                  [](const Command &command) {
+                    return command.kind == Command::Kind::AllReduce;
+                  });
   return program;
 }
 

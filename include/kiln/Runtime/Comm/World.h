@@ -48,7 +48,7 @@ struct WorldOptions {
 };
 
 /// Start and end of a sum, in nanoseconds of the monotonic clock.
-struct SumTiming {
+struct TransferTiming {
   int64_t begin = 0, end = 0;
 };
 
@@ -61,7 +61,7 @@ struct SumJob {
   /// The name for messages, which must outlive the job.
   const char *name = "";
   /// If not null, receives the timing before the job is done.
-  SumTiming *timing = nullptr;
+  TransferTiming *timing = nullptr;
 };
 
 /// How agree() combines the values of the ranks, in the order of the ranks.

@@ -55,6 +55,15 @@ struct InputInfo : ValueInfo {
   bool isBatched = false;
 };
 
+/// An axis of the grid of ranks, such as "dp" for data parallelism.
+struct MeshAxis {
+  std::string name;
+  int64_t size = 1; ///< Number of ranks along the axis.
+};
+
+/// Name of the axis whose ranks train on different sequences of a batch.
+inline constexpr std::string_view dataAxis = "dp";
+
 /// A group of ranks that execute the same programs, each on its own memory.
 struct RoleInfo {
   std::string name;
@@ -140,6 +149,8 @@ struct ProgramInfo {
   std::vector<std::size_t> roles;
   std::vector<InputInfo> inputs;
   std::vector<ValueInfo> outputs;
+  /// True if the program sums values over the ranks of the mesh.
+  bool sumsOverRanks = false;
 };
 
 /// A small file of the source model directory, copied into checkpoints.
@@ -202,11 +213,20 @@ struct Description {
   TargetInfo target;
   LinkInfo link;
   int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.
+  /// The grid of ranks; empty for one rank.
+  std::vector<MeshAxis> mesh;
   std::vector<RoleInfo> roles;
   std::vector<StateInfo> states;
   std::vector<ProgramInfo> programs;
   std::string plan = "{}"; ///< The plan, a JSON object.
 
+  /// Returns the number of ranks of the mesh.
+  int64_t ranks() const {
+    int64_t count = 1;
+    for (const MeshAxis &axis : mesh)
+      count *= axis.size;
+    return count;
+  }
   const ProgramInfo *findProgram(const std::string &name) const {
     for (const ProgramInfo &program : programs)
       if (program.name == name)

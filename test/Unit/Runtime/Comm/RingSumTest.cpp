@@ -148,7 +148,7 @@ TEST(RingSumTest, SeveralSumsCompleteInOrder) {
   worlds.onEach([&](World &world) {
     world.reserve(sums, 4 * (count + sums));
     uint64_t last = 0;
-    SumTiming timing;
+    TransferTiming timing;
     for (int sum = 0; sum < sums; ++sum) {
       SumJob job;
       job.data = all[std::size_t(sum)][std::size_t(world.rank())].data();

@@ -1,11 +1,11 @@
-//===- CopyOrder.cpp - Race checks of asynchronous copies -----------------===//
+//===- TransferOrder.cpp - Race checks of transfers -----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyOrder.h"
+#include "TransferOrder.h"
 
 #include "MemoryBlocks.h"
 #include "kiln/Support/Messages.h"
@@ -31,7 +31,8 @@ struct Bytes {
   }
 };
 
-/// An asynchronous copy that is in flight.
+/// An asynchronous transfer that is in flight. A sum has its data as both
+/// source and destination.
 struct Transfer {
   std::size_t command;
   abi::SegmentRun run;
@@ -42,7 +43,7 @@ struct Transfer {
   std::vector<MemoryBlocks::Block> fromBlocks, toBlocks;
 };
 
-/// Maximum number of comparisons of accesses with copies in flight, which
+/// Maximum number of comparisons of accesses with transfers in flight, which
 /// limits the time to check a small description of a long program.
 constexpr int64_t maxComparisons = int64_t(1) << 34;
 
@@ -50,18 +51,18 @@ constexpr int64_t maxComparisons = int64_t(1) << 34;
 struct KnownAccess {
   MemoryAccess access;
   /// The blocks that may contain the first byte of the access, if its size is
-  /// unknown or if it is the source or destination of an asynchronous copy.
+  /// unknown or if it is the source or destination of a transfer.
   /// Otherwise empty.
   MemoryBlocks::Candidates candidates;
 };
 
-class CopyOrder {
+class TransferOrder {
 public:
-  CopyOrder(const SegmentReader &segments, const ProgramFile &file,
-            const Program &program)
+  TransferOrder(const SegmentReader &segments, const ProgramFile &file,
+                const Program &program)
       : segments_(segments), program_(program), blocks_(file, program),
         accesses_(program.commands.size()),
-        started_(std::size_t(program.copies)),
+        started_(std::size_t(program.tokens)),
         isBackwardDone_(std::size_t(program.microbatches.count)) {}
   void check();
 
@@ -103,6 +104,12 @@ private:
     return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name) +
            program_.ofMicrobatch(command, run);
   }
+  bool isSum(const Transfer &transfer) const {
+    return program_.commands[transfer.command].kind == Command::Kind::AllReduce;
+  }
+  const char *noun(const Transfer &transfer) const {
+    return isSum(transfer) ? "sum" : "copy";
+  }
   std::string titleAndPlace(const Transfer &transfer) const {
     return title(transfer.command, transfer.run) + " at commands[" +
            std::to_string(transfer.command) + "]";
@@ -113,7 +120,7 @@ private:
   MemoryBlocks blocks_;
   /// Indexed by command: the accesses of a command, once they have been needed.
   std::vector<std::optional<std::vector<KnownAccess>>> accesses_;
-  /// Indexed by token: true if a copy has been started with the token.
+  /// Indexed by token: true if a transfer has been started with the token.
   std::vector<bool> started_;
   /// Indexed by micro-batch: true if its backward segment has been executed.
   std::vector<bool> isBackwardDone_;
@@ -125,14 +132,15 @@ private:
 } // namespace
 
 /// Returns the accesses of a command.
-const std::vector<KnownAccess> &CopyOrder::accessesAt(std::size_t command) {
+const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
   std::optional<std::vector<KnownAccess>> &accesses = accesses_[command];
   if (accesses)
     return *accesses;
   accesses.emplace();
   for (const MemoryAccess &access : accessesOf(program_.commands[command])) {
     KnownAccess known = {access, {}};
-    if (access.bytes == unknownBytes || startsCopy(program_.commands[command]))
+    if (access.bytes == unknownBytes ||
+        startsTransfer(program_.commands[command]))
       known.candidates = blocks_.candidates(command, access.ref);
     accesses->push_back(std::move(known));
   }
@@ -140,10 +148,10 @@ const std::vector<KnownAccess> &CopyOrder::accessesAt(std::size_t command) {
 }
 
 /// Returns the bytes of an access, for the comparison with the source or the
-/// destination of a copy. `around` are the blocks that contain the first byte
-/// of the access, if its size is unknown, and `ofTransfer` those that contain
-/// the first byte of the source or destination.
-Bytes CopyOrder::bytesOf(
+/// destination of a transfer. `around` are the blocks that contain the first
+/// byte of the access, if its size is unknown, and `ofTransfer` those that
+/// contain the first byte of the source or destination.
+Bytes TransferOrder::bytesOf(
     std::size_t command, const abi::SegmentRun &run, const MemoryAccess &access,
     const std::vector<MemoryBlocks::Block> &around,
     const std::vector<MemoryBlocks::Block> &ofTransfer) const {
@@ -166,8 +174,8 @@ Bytes CopyOrder::bytesOf(
   return bytes;
 }
 
-void CopyOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
-                            const KnownAccess &known) {
+void TransferOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
+                                const KnownAccess &known) {
   const MemoryAccess &access = known.access;
   std::vector<MemoryBlocks::Block> around;
   if (access.bytes == unknownBytes)
@@ -180,20 +188,21 @@ void CopyOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
     };
     const char *what = nullptr;
     if (disturbs(transfer.to, transfer.toBlocks))
-      what = "the destination";
+      what = isSum(transfer) ? "the data" : "the destination";
     else if (access.writes() && disturbs(transfer.from, transfer.fromBlocks))
       what = "the source";
     if (what)
       return fail(command,
                   "(" + title(command, run) + ") " +
                       (access.writes() ? "writes " : "reads ") + what + " of " +
-                      titleAndPlace(transfer) +
-                      " while that copy is in flight; the copy_wait of that "
-                      "copy must come before this command");
+                      titleAndPlace(transfer) + " while that " +
+                      noun(transfer) + " is in flight; the copy_wait of that " +
+                      noun(transfer) + " must come before this command");
   }
 }
 
-void CopyOrder::checkAccesses(std::size_t command, const abi::SegmentRun &run) {
+void TransferOrder::checkAccesses(std::size_t command,
+                                  const abi::SegmentRun &run) {
   if (transfers_.empty())
     return;
   const std::vector<KnownAccess> &accesses = accessesAt(command);
@@ -201,15 +210,15 @@ void CopyOrder::checkAccesses(std::size_t command, const abi::SegmentRun &run) {
   if (comparisons_ > maxComparisons)
     return fail(command, "is executed while " +
                              std::to_string(transfers_.size()) +
-                             " copies are in flight; checking the program "
+                             " transfers are in flight; checking the program "
                              "would take more than " +
                              std::to_string(maxComparisons) +
-                             " comparisons of accesses with copies");
+                             " comparisons of accesses with transfers");
   for (const KnownAccess &access : accesses)
     checkAccess(command, run, access);
 }
 
-void CopyOrder::start(std::size_t index, const abi::SegmentRun &run) {
+void TransferOrder::start(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
   int64_t token = command.token.at(run);
   if (auto other = findTransfer(token); other != transfers_.end())
@@ -217,9 +226,10 @@ void CopyOrder::start(std::size_t index, const abi::SegmentRun &run) {
                 "(" + title(index, run) + ") uses token " +
                     std::to_string(token) + " while " + titleAndPlace(*other) +
                     ", which has the same token, is in flight; the copy_wait "
-                    "of that copy must come before this command");
+                    "of that " +
+                    noun(*other) + " must come before this command");
   started_[std::size_t(token)] = true;
-  // A copy has two accesses, its source and its destination.
+  // A copy has two accesses, its source and its destination. A sum has one.
   const std::vector<KnownAccess> &accesses = accessesAt(index);
   auto around = [&](const KnownAccess &known) {
     return blocks_.around(known.candidates, known.access.ref, run);
@@ -233,11 +243,12 @@ void CopyOrder::start(std::size_t index, const abi::SegmentRun &run) {
                         around(accesses.back())});
 }
 
-/// Returns true if one of the blocks is live from the start of a copy to a wait
-/// for it in another execution of a segment.
-bool CopyOrder::staysLive(const Transfer &transfer,
-                          const std::vector<MemoryBlocks::Block> &blocks,
-                          std::size_t wait, const abi::SegmentRun &run) const {
+/// Returns true if one of the blocks is live from the start of a transfer to a
+/// wait for it in another execution of a segment.
+bool TransferOrder::staysLive(const Transfer &transfer,
+                              const std::vector<MemoryBlocks::Block> &blocks,
+                              std::size_t wait,
+                              const abi::SegmentRun &run) const {
   auto isLive = [&](const MemoryBlocks::Block &block) {
     if (!block.perMicrobatch)
       return block.life.contains(int64_t(wait));
@@ -252,9 +263,10 @@ bool CopyOrder::staysLive(const Transfer &transfer,
   return std::any_of(blocks.begin(), blocks.end(), isLive);
 }
 
-/// Checks a copy whose start and wait are in different executions of segments.
-void CopyOrder::checkLives(const Transfer &transfer, std::size_t wait,
-                           const abi::SegmentRun &run) const {
+/// Checks a transfer whose start and wait are in different executions of
+/// segments.
+void TransferOrder::checkLives(const Transfer &transfer, std::size_t wait,
+                               const abi::SegmentRun &run) const {
   const char *what = nullptr;
   if (!staysLive(transfer, transfer.fromBlocks, wait, run))
     what = "reads";
@@ -264,19 +276,19 @@ void CopyOrder::checkLives(const Transfer &transfer, std::size_t wait,
     fail(wait, "(" + title(wait, run) + ") waits for " +
                    titleAndPlace(transfer) +
                    ", but no slot that is live from the start to the end of "
-                   "this copy contains the bytes that it " +
-                   what);
+                   "this " +
+                   noun(transfer) + " contains the bytes that it " + what);
 }
 
-void CopyOrder::wait(std::size_t index, const abi::SegmentRun &run) {
+void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {
   int64_t token = program_.commands[index].token.at(run);
-  if (token >= program_.copies || !started_[std::size_t(token)])
+  if (token >= program_.tokens || !started_[std::size_t(token)])
     return fail(index, "(" + title(index, run) + ") waits for token " +
                            std::to_string(token) +
-                           ", but no earlier copy_start has this token");
+                           ", but no earlier transfer has this token");
   auto transfer = findTransfer(token);
-  // An earlier wait may have completed the copy. In that case this wait is only
-  // a synchronization between queues.
+  // An earlier wait may have completed the transfer. In that case this wait is
+  // only a synchronization between queues.
   if (transfer == transfers_.end())
     return;
   if (!isSameRun(*transfer, index, run))
@@ -284,18 +296,18 @@ void CopyOrder::wait(std::size_t index, const abi::SegmentRun &run) {
   transfers_.erase(transfer);
 }
 
-void CopyOrder::visit(std::size_t index, const abi::SegmentRun &run) {
+void TransferOrder::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
   checkAccesses(index, run);
   if (segments_.failed())
     return;
-  if (startsCopy(command))
+  if (startsTransfer(command))
     start(index, run);
-  if (waitsForCopy(command))
+  if (waitsForTransfer(command))
     wait(index, run);
 }
 
-void CopyOrder::check() {
+void TransferOrder::check() {
   for (const ProgramRun &entry : program_.runs) {
     const ProgramSegment &segment = program_.segments[entry.segment];
     for (std::size_t i = segment.begin; i < segment.end && !segments_.failed();
@@ -316,20 +328,20 @@ void CopyOrder::check() {
 static constexpr int64_t maxTokens = int64_t(1) << 24;
 
 /// Returns the number of tokens of a program. Every number below it must be a
-/// token of some copy_start.
+/// token of some transfer.
 static int64_t countTokens(const SegmentReader &segments,
                            const Program &program) {
-  // The first token of a copy_start, and the index of the command.
+  // The first token of a transfer, and the index of the command.
   std::vector<std::pair<int64_t, std::size_t>> firsts;
   for (std::size_t i = 0; i < program.commands.size(); ++i)
-    if (startsCopy(program.commands[i]))
+    if (startsTransfer(program.commands[i]))
       firsts.emplace_back(program.commands[i].token.number, i);
   std::sort(firsts.begin(), firsts.end());
   int64_t count = 0;
   for (auto [first, command] : firsts) {
     if (first > count) {
       segments.fail(command, "has token " + std::to_string(first) +
-                                 ", but no copy_start has token " +
+                                 ", but no transfer has token " +
                                  std::to_string(count) +
                                  "; the tokens are the numbers from 0");
       return 0;
@@ -347,16 +359,16 @@ static int64_t countTokens(const SegmentReader &segments,
   return count;
 }
 
-void checkCopies(const SegmentReader &segments, const ProgramFile &file,
-                 Program &program) {
-  program.copies = countTokens(segments, program);
+void checkTransfers(const SegmentReader &segments, const ProgramFile &file,
+                    Program &program) {
+  program.tokens = countTokens(segments, program);
   if (segments.failed())
     return;
   if (std::any_of(program.commands.begin(), program.commands.end(),
                   [](const Command &command) {
-                    return startsCopy(command) || waitsForCopy(command);
+                    return startsTransfer(command) || waitsForTransfer(command);
                   }))
-    CopyOrder(segments, file, program).check();
+    TransferOrder(segments, file, program).check();
 }
 
 } // namespace kiln::runtime
