@@ -26,6 +26,7 @@
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
 #include "kiln/Support/LoraConfig.h"
+#include "kiln/Support/Mesh.h"
 #include "kiln/Support/WeightEncoding.h"
 #include "kiln/Target/Cpu/CodeGen.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
@@ -153,6 +154,11 @@ Status Compilation::checkOptions() {
   }
   if (!LossySpec::parse(options.lossy, error))
     return usage("--lossy: " + error);
+  auto mesh = support::parseMesh(options.mesh);
+  if (!mesh.ok())
+    return usage("--mesh " + mesh.status().message());
+  if (mesh->size() > 1 && options.target != "cpu")
+    return usage("--mesh: several ranks are only supported with --target=cpu");
   return Status();
 }
 
@@ -231,6 +237,7 @@ void Compilation::choosePipeline() {
   step.order = order;
   step.evaluation = options.evaluation;
   step.keepGradients = options.emitGradients;
+  step.mesh = options.mesh;
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
   if (options.gemm == "auto")

@@ -11,6 +11,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
+#include "kiln/Support/Mesh.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Target/Common/Passes.h"
 
@@ -33,6 +34,13 @@ static void addLevelCheck(OpPassManager &passes, StringRef level) {
 
 static void addForwardPasses(OpPassManager &passes, const PipelineOptions &) {
   addLevelCheck(passes, "forward");
+}
+
+/// Returns the number of data-parallel ranks. Ignores an invalid mesh, which the
+/// pass kiln-build-step reports.
+static int64_t dataRanks(const StepOptions &options) {
+  auto mesh = support::parseMesh(options.mesh.getValue());
+  return mesh.ok() ? mesh->sizeOf(support::dataAxis) : 1;
 }
 
 /// Returns the types of states. Ignores invalid options, which the pass
@@ -67,7 +75,8 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
     passes.addPass(createQuantizeWeights(quantize));
   }
   AutodiffOptions autodiff;
-  autodiff.microbatches = options.microbatches;
+  // The losses of the micro-batches of all ranks add up.
+  autodiff.microbatches = options.microbatches * dataRanks(options);
   // The gradients of f16 activations would underflow without a scale.
   autodiff.scaleGradients = options.precision == "fp16";
   passes.addPass(createAutodiff(autodiff));
@@ -96,6 +105,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.microbatches = options.microbatches;
   step.order = options.order;
   step.keepGradients = options.keepGradients;
+  step.mesh = options.mesh;
   passes.addPass(createBuildStep(step));
   // Run last, because this pass erases the forward program that autodiff reads.
   BuildEvaluationOptions evaluation;

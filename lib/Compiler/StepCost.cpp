@@ -188,6 +188,13 @@ void QueueClocks::start(Key copy, ArrayAttr after, double bytes,
   doneAt[copy] = free;
 }
 
+void QueueClocks::startCollective(Key transfer, Attribute queue,
+                                  ArrayAttr after, double seconds) {
+  double &free = freeOfQueue[queue];
+  free = std::max(free, idle(after)) + seconds;
+  doneAt[transfer] = free;
+}
+
 void QueueClocks::wait(Attribute queue, Key copy) {
   now[queue] = std::max(now[queue], doneAt.lookup(copy));
 }
@@ -261,7 +268,14 @@ static void runBlock(Block &block, const rt::SegmentExecution &execution,
       continue;
     if (auto microbatches = dyn_cast<rt::MicrobatchesOp>(op)) {
       runMicrobatches(microbatches, machine, kernels, clocks);
-    } else if (auto begin = dyn_cast<rt::BeginOp>(op)) {
+    } else if (auto begin = dyn_cast<rt::BeginOp>(op);
+               begin && begin.getKind() == rt::TransferKind::AllReduce) {
+      int64_t ranks =
+          meshSizeOf(op.getParentOfType<ModuleOp>(), *begin.getAxis());
+      clocks.startCollective(
+          keyOf(begin.getToken()), begin.getQueueAttr(), begin.getAfterAttr(),
+          machine.allReduceSeconds(double(begin.getBytes()), ranks));
+    } else if (begin) {
       clocks.start(keyOf(begin.getToken()), begin.getAfterAttr(),
                    double(begin.getBytes()),
                    begin.isOut() ? LinkDirection::ToHost

@@ -46,7 +46,7 @@ class QueueClocks {
 public:
   explicit QueueClocks(const Machine &machine) : machine(machine) {}
 
-  /// The identity of a copy: an object, and the ring slot of the micro-batch.
+  /// The identity of a transfer: an object, and the ring slot of the micro-batch.
   using Key = std::pair<const void *, int64_t>;
 
   /// Executes a command of a queue, which starts after the commands of the
@@ -55,7 +55,11 @@ public:
   /// Starts a copy after the commands of the queues `after`.
   void start(Key copy, mlir::ArrayAttr after, double bytes,
              LinkDirection direction);
-  /// Blocks a queue until a copy is complete.
+  /// Starts a collective, which the link `queue` executes after those that it
+  /// has started before and after the commands of the queues `after`.
+  void startCollective(Key transfer, mlir::Attribute queue,
+                       mlir::ArrayAttr after, double seconds);
+  /// Blocks a queue until a transfer is complete.
   void wait(mlir::Attribute queue, Key copy);
   /// Returns the time at which all queues that execute kernels are idle.
   double end() const;
@@ -69,6 +73,8 @@ private:
   const Machine &machine;
   llvm::SmallDenseMap<mlir::Attribute, double, 4> now;
   double freeFrom[2] = {0, 0};
+  /// The time at which each queue of collectives is idle.
+  llvm::SmallDenseMap<mlir::Attribute, double, 2> freeOfQueue;
   llvm::DenseMap<Key, double> doneAt;
 };
 

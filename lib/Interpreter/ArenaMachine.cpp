@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kiln/Dialect/Kiln/IR/RankGroup.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TensorBytes.h"
 
@@ -50,7 +51,8 @@ private:
          writerOf(index, current));
   }
   LogicalResult beginCopy(const ScheduledCommand &command);
-  LogicalResult endCopy(rt::WaitOp wait);
+  LogicalResult beginReduce(const ScheduledCommand &command);
+  LogicalResult end(rt::WaitOp wait);
   /// Calls `body(begin, end)` for the bytes of every row, as arena offsets.
   void forRows(const SlotTensor &tensor, const SegmentRun &owner,
                llvm::function_ref<bool(int64_t, int64_t)> body);
@@ -89,12 +91,13 @@ private:
   rt::SegmentExecution execution; ///< The execution of the running command.
   SegmentRun current;             ///< The run of `execution`.
   DenseSet<int64_t> inFlight;     ///< The micro-batches in flight.
-  /// A copy in progress. `bytes` contains the bytes of the source at the time
-  /// when the copy began.
+  /// A transfer in progress. `bytes` contains the bytes of the tensors at the
+  /// time when it began.
   struct Transfer {
     SlotTensor from, to;
-    SegmentRun owner; ///< The run that began the copy.
+    SegmentRun owner; ///< The run that began the transfer.
     std::vector<char> bytes;
+    bool sums = false; ///< Replaces `to` by its sum over ranks.
   };
   /// A token, and for a token with a ring, the ring slot, otherwise 0.
   using Token = std::pair<Value, int64_t>;
@@ -102,13 +105,18 @@ private:
     bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
     return {token, hasRing ? current.slot : 0};
   }
-  DenseMap<Token, Transfer> transfers;
-  DenseSet<Token> landed; ///< Tokens of completed copies.
+  LogicalResult addTransfers(const ScheduledCommand &command,
+                             std::vector<Transfer> started);
+  LogicalResult end(rt::WaitOp wait, const Transfer &transfer);
+  LogicalResult sum(Operation *op, llvm::MutableArrayRef<Transfer> transfers);
+  /// The transfers that each token stands for.
+  DenseMap<Token, std::vector<Transfer>> transfers;
+  DenseSet<Token> landed; ///< Tokens of completed transfers.
 };
 
 } // namespace
 
-/// The shadow value of bytes that a copy in progress may write at any time.
+/// The shadow value of bytes that a transfer in progress may write at any time.
 static constexpr InterpretedArena::Writer kUnderWay = {-1, -1};
 
 Machine::Machine(const Interpreter &interpreter,
@@ -252,53 +260,103 @@ void Machine::markWritten(const SlotTensor &tensor, const SegmentRun &owner) {
   });
 }
 
+/// Starts the transfers of one command.
+LogicalResult Machine::addTransfers(const ScheduledCommand &command,
+                                    std::vector<Transfer> started) {
+  Token token = tokenOf(cast<rt::BeginOp>(command.op).getToken());
+  if (transfers.contains(token))
+    return command.op->emitOpError("begins a transfer with the token of an "
+                                   "earlier one that is still in progress");
+  landed.erase(token);
+  for (Transfer &transfer : started) {
+    const char *source = bytesOf(transfer.from);
+    transfer.bytes.assign(source, source + transfer.from.extent());
+    int64_t begin = program.addressOf(transfer.to, current);
+    mark(begin, begin + transfer.to.extent(), kUnderWay);
+  }
+  transfers[token] = std::move(started);
+  return success();
+}
+
 LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   const SlotTensor &from = command.operands.front(),
                    &to = command.results.front();
   if (failed(checkRead(command.op, from, current)) ||
       failed(checkAlive(command.op, to.slot, current)))
     return failure();
-  const char *source = bytesOf(from);
-  Token token = tokenOf(cast<rt::BeginOp>(command.op).getToken());
-  if (transfers.contains(token))
-    return command.op->emitOpError("begins a copy with the token of an earlier "
-                                   "copy that is still in progress");
-  landed.erase(token);
-  transfers[token] = {from, to, current, {source, source + from.extent()}};
-  int64_t begin = program.addressOf(to, current);
-  mark(begin, begin + to.extent(), kUnderWay);
+  return addTransfers(command, {{from, to, current, {}}});
+}
+
+/// Begins to sum tensors over all ranks.
+LogicalResult Machine::beginReduce(const ScheduledCommand &command) {
+  std::vector<Transfer> started;
+  for (const SlotTensor &tensor : command.results) {
+    if (failed(checkRead(command.op, tensor, current)))
+      return failure();
+    started.push_back({tensor, tensor, current, {}, /*sums=*/true});
+  }
+  return addTransfers(command, std::move(started));
+}
+
+/// Replaces the bytes of transfers by the bytes of the sums over all ranks.
+LogicalResult Machine::sum(Operation *op,
+                           llvm::MutableArrayRef<Transfer> transfers) {
+  RankGroup *ranks = currentRankGroup();
+  if (!ranks)
+    return op->emitOpError("needs the tensors of other ranks, but only one "
+                           "rank is interpreted: start the program with mpirun");
+  std::vector<HostTensor> tensors;
+  for (const Transfer &transfer : transfers)
+    tensors.push_back(loadTensor(transfer.to, transfer.bytes.data()));
+  if (!ranks->sum(tensors))
+    return op->emitOpError("cannot be completed, because another rank failed");
+  for (auto [transfer, tensor] : llvm::zip_equal(transfers, tensors))
+    storeTensor(transfer.to, tensor, transfer.bytes.data());
   return success();
 }
 
-/// Checks that the source and destination have not changed since the copy
-/// began, and completes the copy.
-LogicalResult Machine::endCopy(rt::WaitOp wait) {
+/// Checks that the source and destination have not changed since the transfer
+/// began, and completes the transfer.
+LogicalResult Machine::end(rt::WaitOp wait, const Transfer &transfer) {
+  const auto &[from, to, owner, bytes, sums] = transfer;
+  if (failed(checkAlive(wait, to.slot, owner)))
+    return failure();
+  // The tensor of a sum is both source and destination.
+  if (!sums) {
+    if (failed(checkRead(wait, from, owner)))
+      return failure();
+    if (std::memcmp(bytesOf(from, owner), bytes.data(), bytes.size()) != 0)
+      return wait.emitOpError("waits for a copy whose source '")
+             << rt::SlotOp(program.slots[from.slot]).getName()
+             << "' changed while the copy was in progress";
+  }
+  auto units = llvm::ArrayRef(arena.writers)
+                   .slice(program.addressOf(to, owner) / arena.unit,
+                          endUnit(to.extent()));
+  if (llvm::any_of(units, [](Writer writer) { return writer != kUnderWay; }))
+    return wait.emitOpError("waits for a transfer whose destination '")
+           << rt::SlotOp(program.slots[to.slot]).getName()
+           << "' was written while the transfer was in progress";
+  std::memcpy(bytesOf(to, owner), bytes.data(), bytes.size());
+  markWritten(to, owner);
+  return success();
+}
+
+LogicalResult Machine::end(rt::WaitOp wait) {
   // An earlier wait of another queue for this token may have completed the
-  // copy.
+  // transfer.
   Token token = tokenOf(wait.getToken());
   if (landed.contains(token))
     return success();
   auto found = transfers.find(token);
   if (found == transfers.end())
     return wait.emitOpError(
-        "waits for a token that no copy in progress signals");
-  const auto &[from, to, owner, bytes] = found->second;
-  if (failed(checkRead(wait, from, owner)) ||
-      failed(checkAlive(wait, to.slot, owner)))
+        "waits for a token that no transfer in progress signals");
+  if (found->second.front().sums && failed(sum(wait, found->second)))
     return failure();
-  if (std::memcmp(bytesOf(from, owner), bytes.data(), bytes.size()) != 0)
-    return wait.emitOpError("waits for a copy whose source '")
-           << rt::SlotOp(program.slots[from.slot]).getName()
-           << "' changed while the copy was in progress";
-  auto units = llvm::ArrayRef(arena.writers)
-                   .slice(program.addressOf(to, owner) / arena.unit,
-                          endUnit(to.extent()));
-  if (llvm::any_of(units, [](Writer writer) { return writer != kUnderWay; }))
-    return wait.emitOpError("waits for a copy whose destination '")
-           << rt::SlotOp(program.slots[to.slot]).getName()
-           << "' was written while the copy was in progress";
-  std::memcpy(bytesOf(to, owner), bytes.data(), bytes.size());
-  markWritten(to, owner);
+  for (const Transfer &transfer : found->second)
+    if (failed(end(wait, transfer)))
+      return failure();
   landed.insert(token);
   transfers.erase(found);
   return success();
@@ -308,8 +366,10 @@ LogicalResult Machine::execute(const ScheduledCommand &command) {
   Operation *op = command.op;
   if (command.kind == ScheduledCommand::Kind::CopyStart)
     return beginCopy(command);
+  if (command.kind == ScheduledCommand::Kind::ReduceStart)
+    return beginReduce(command);
   if (auto wait = dyn_cast<rt::WaitOp>(op))
-    return endCopy(wait);
+    return end(wait);
   bool readsSum = readsAccumulated(command, current);
   for (auto [i, operand] : llvm::enumerate(command.operands))
     if (static_cast<int>(i) != command.accumulated || readsSum)
@@ -377,8 +437,8 @@ LogicalResult Machine::run() {
       return failure();
   if (!transfers.empty())
     return rt::ProgramOp(program.op)
-        .emitOpError("has a copy that is still in progress at the end, because "
-                     "no kilnrt.wait waits for it");
+        .emitOpError("has a transfer that is still in progress at the end, "
+                     "because no kilnrt.wait waits for it");
   auto commands = static_cast<int64_t>(program.commands.size());
   index = std::max<int64_t>(commands - 1, 0);
   for (const ScheduledProgram::Boundary &output : program.outputs)

@@ -341,12 +341,24 @@ void ScheduledProgramBuilder::addCopy(Operation *copy, rt::ViewOp from,
 }
 
 LogicalResult ScheduledProgramBuilder::addTransfer(rt::BeginOp begin) {
-  if (begin.getKind() != rt::TransferKind::Copy)
-    return begin.emitOpError("is a transfer between ranks, which the "
+  switch (begin.getKind()) {
+  case rt::TransferKind::Copy:
+    addCopy(begin, begin.getFrom(), begin.getTo(),
+            ScheduledCommand::Kind::CopyStart);
+    return success();
+  case rt::TransferKind::AllReduce: {
+    ScheduledCommand &command =
+        append(ScheduledCommand::Kind::ReduceStart, begin);
+    for (Value place : begin.getWrites())
+      command.results.push_back(tensorAt(place));
+    return success();
+  }
+  case rt::TransferKind::Send:
+  case rt::TransferKind::Receive:
+    return begin.emitOpError("is a transfer between two ranks, which the "
                              "interpreter does not support");
-  addCopy(begin, begin.getFrom(), begin.getTo(),
-          ScheduledCommand::Kind::CopyStart);
-  return success();
+  }
+  llvm_unreachable("unknown kind of transfer");
 }
 
 LogicalResult

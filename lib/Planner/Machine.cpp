@@ -166,6 +166,14 @@ double Machine::linkSeconds(double bytes, LinkDirection direction) const {
              (direction == LinkDirection::ToHost ? link.toHost : link.toDevice);
 }
 
+double Machine::allReduceSeconds(double bytes, int64_t ranks) const {
+  if (ranks <= 1)
+    return 0;
+  double messages = 2 * double(ranks - 1);
+  return messages * (link.latency + bytes / double(ranks) /
+                                        std::min(link.toHost, link.toDevice));
+}
+
 std::optional<std::string> Machine::mismatch(const ThisMachine &here) const {
   if (!origin.measured || kind != MachineKind::Cpu)
     return std::nullopt;

@@ -220,6 +220,8 @@ PlanFigures::PlanFigures(const Object &plan)
     hostFigures.outRate = real(*link, "out_bytes_per_second");
     hostFigures.inRate = real(*link, "in_bytes_per_second");
   }
+  reducedBytes = number(plan, "all_reduced_bytes_per_step");
+  mesh = plan.getString("mesh").value_or("").str();
   if (const Object *segments = plan.getObject("segments"))
     readSegments(*segments);
   if (const Array *list = plan.getArray("buffers"))
@@ -411,6 +413,13 @@ std::string kiln::report::copiesText(const PlanFigures &plan) {
   };
   return direction(host.copiedOut, " to the host", host.outRate) + ", " +
          direction(host.copiedIn, " back", host.inRate);
+}
+
+std::string kiln::report::ranksText(const PlanFigures &plan) {
+  if (plan.mesh.empty())
+    return "";
+  return plan.mesh + ", " + bytesText(plan.reducedBytes) +
+         " summed over ranks in a step";
 }
 
 std::string kiln::report::reasonText(const PlanFigures &plan) {

@@ -118,6 +118,10 @@ struct PlanFigures {
   /// Both are zero if the plan has no budget.
   int64_t budget = 0, unplannedPeak = 0;
   double stepMs = 0, boundMs = 0, unplannedMs = 0;
+  /// Bytes that each rank sums with the other ranks in a step, and the text of
+  /// the mesh, such as "dp=2"; empty for one rank.
+  int64_t reducedBytes = 0;
+  std::string mesh;
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Program with the highest memory use. `buffers` contains its buffers.
   std::string program;
@@ -171,6 +175,8 @@ std::string priceText(const PlanFigures &plan);
 /// Describes the copies of a step and the time that they occupy the link; "" if
 /// there are none.
 std::string copiesText(const PlanFigures &plan);
+/// Describes the mesh and what a step sums over ranks; "" for one rank.
+std::string ranksText(const PlanFigures &plan);
 /// Describes by how much the memory of a plan that keeps every value exceeds
 /// the budget; "" without a budget.
 std::string reasonText(const PlanFigures &plan);

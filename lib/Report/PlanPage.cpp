@@ -207,6 +207,8 @@ static void writeCopies(const PlanFigures &plan, llvm::raw_ostream &os) {
     os << "A step copies " << escapeHtml(copies)
        << ". Copies overlap the commands, which wait only for copies that "
           "are not complete in time. ";
+  if (std::string ranks = ranksText(plan); !ranks.empty())
+    os << "Ranks: " << escapeHtml(ranks) << ". ";
 }
 
 /// Writes the order of the segments of micro-batches, if there are any.

@@ -131,6 +131,8 @@ std::string kiln::planSummary(const llvm::json::Object &object) {
     os << "\n" << price;
   if (std::string copies = copiesText(plan); !copies.empty())
     os << "\ncopies in a step: " << copies;
+  if (std::string ranks = ranksText(plan); !ranks.empty())
+    os << "\nranks: " << ranks;
   if (!plan.segmentRuns.empty()) {
     if (!plan.hasAscendingBackward)
       os << "\nsums over micro-batches are rounded differently than with "

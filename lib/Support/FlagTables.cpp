@@ -39,6 +39,7 @@ const FlagTable &compilerFlags() {
       {"mcpu", "NAME"},
       {"measure-machine", ""},
       {"memory-budget", "SIZE"},
+      {"mesh", "LIST"},
       {"microbatches", "N|auto"},
       {"o", "FILE"},
       {"offload", "LIST"},

@@ -36,9 +36,9 @@
 // COPIES: y [2] = 1, 1
 // EARLY: is command 1 and reads slot 'h' at byte 0, where a copy is in progress
 // CHANGED: waits for a copy whose source 'a' changed while the copy was in progress
-// WRITTEN: waits for a copy whose destination 'b' was written while the copy was in progress
-// AGAIN: waits for a copy whose destination 'h' was written while the copy was in progress
-// START: waits for a token that no copy in progress signals
+// WRITTEN: waits for a transfer whose destination 'b' was written while the transfer was in progress
+// AGAIN: waits for a transfer whose destination 'h' was written while the transfer was in progress
+// START: waits for a token that no transfer in progress signals
 // SOURCE: is command 0 and reads slot 'a' at byte 0, which was not written
 // ENDED: is command 2 and accesses slot 'a', which is only live from command 0 to 1
 // HOST: has the offset 0 and the size 8, expected an offset that is a multiple of 4, and offset + size <= 4

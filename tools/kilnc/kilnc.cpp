@@ -230,6 +230,11 @@ static cl::opt<std::string> quantizeWeights(
              "matrix to store in 16 bits; default: 0) and scales=block|row "
              "(a scale per 64 weights or per row; default: block); requires "
              "--lora or --adapter"));
+static cl::opt<std::string>
+    mesh("mesh", cl::cat(category), cl::value_desc("LIST"),
+         cl::desc("ranks that train the model together: dp=N for N ranks, each "
+                  "of which computes the gradients of a part of the batch "
+                  "(--batch is the part of one rank)"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(
@@ -615,6 +620,7 @@ int main(int argc, char **argv) {
     options.dropout = probability;
   options.mcpu = mcpu;
   options.gemm = gemm;
+  options.mesh = mesh;
   options.quantizeWeights = quantizeWeights;
   options.commandLine = joinWords(argc, argv);
   if (!machineName.getNumOccurrences())

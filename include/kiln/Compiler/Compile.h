@@ -81,6 +81,8 @@ struct CompileOptions {
   /// Encoding of frozen weights, for support::parseWeightEncoding(). Empty:
   /// none.
   std::string quantizeWeights;
+  /// Ranks of each axis, as in support::parseMesh(). Empty: one rank.
+  std::string mesh;
   /// Techniques that change the gradient, see Lossy.h. Empty: none.
   std::string lossy;
   /// "fp32", "fp64" or "bf16". Default: fp32, or the precision of the states in

@@ -92,6 +92,11 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       *this, "keep-gradients",
       llvm::cl::desc("return the gradients in addition to the loss"),
       llvm::cl::init(false)};
+  Option<std::string> mesh{
+      *this, "mesh",
+      llvm::cl::desc("ranks of each axis, as in kilnc --mesh (default: one "
+                     "rank)"),
+      llvm::cl::init("")};
 };
 
 /// Tensors that are offloaded to the host on the user's request.

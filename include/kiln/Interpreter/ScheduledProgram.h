@@ -56,7 +56,7 @@ struct SlotTensor {
 };
 
 struct ScheduledCommand {
-  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, Wait };
+  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, ReduceStart, Wait };
   Kind kind;
   mlir::Operation *op;
   llvm::SmallVector<SlotTensor, 4> operands, results;

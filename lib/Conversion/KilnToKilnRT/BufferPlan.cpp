@@ -91,6 +91,8 @@ int64_t PlanBuilder::lastUse(Value value) {
     if (family == Family::View || family == Family::Concat ||
         (wait && wait.getToken() == value))
       last = std::max(last, lastUse(user->getResult(0)));
+    else if (isa<AllReduceWaitOp>(user))
+      last = std::max(last, lastUse(user->getResult(use.getOperandNumber())));
     else if (isa<ReturnOp, WriteOp>(user))
       last = next;
     else if (isa<MicrobatchesOp>(user))
@@ -99,87 +101,6 @@ int64_t PlanBuilder::lastUse(Value value) {
       last = std::max(last, order.lookup(user));
   }
   return last;
-}
-
-/// Collects all ops that read a value, directly or through views.
-static void collectReaders(Value value, SmallVectorImpl<Operation *> &readers) {
-  for (Operation *user : value.getUsers()) {
-    if (familyOf(user) == Family::View)
-      collectReaders(user->getResult(0), readers);
-    else
-      readers.push_back(user);
-  }
-}
-
-/// Moves each update, with the writes of its results, after all other readers
-/// of the entry value of its state. The update can then overwrite the state.
-void PlanBuilder::delayUpdates(Block &block) {
-  SmallVector<DispatchOp> updates;
-  for (auto dispatch : block.getOps<DispatchOp>())
-    if (llvm::any_of(dispatch->getUsers(),
-                     [](Operation *user) { return isa<WriteOp>(user); }))
-      updates.push_back(dispatch);
-  // Moving an op invalidates the order of the ops of a block, and numbering all
-  // ops again takes linear time. Therefore, an update that moves after an op
-  // that has not moved shares its first number. Of several such updates, the
-  // one that moved last comes first.
-  using Position = std::pair<int64_t, int64_t>;
-  static constexpr int64_t kUnmoved = std::numeric_limits<int64_t>::min();
-  llvm::DenseMap<Operation *, Position> positions;
-  auto number = [&] {
-    for (auto [i, op] : llvm::enumerate(block))
-      positions[&op] = {static_cast<int64_t>(i), kUnmoved};
-  };
-  number();
-  int64_t moves = 0;
-  for (DispatchOp update : updates) {
-    SmallVector<Operation *> readers;
-    auto collectReadersOf = [&](StringAttr state) {
-      for (ReadOp read : readsOf.lookup(state))
-        collectReaders(read.getResult(), readers);
-    };
-    for (Value input : update.getInputs())
-      if (auto read = input.getDefiningOp<ReadOp>())
-        collectReadersOf(read.getStateAttr().getAttr());
-    // An update writes the mirror of its parameter, but does not read it.
-    for (Operation *user : update->getUsers())
-      if (auto write = dyn_cast<WriteOp>(user);
-          write && mirrors.contains(write.getStateAttr().getAttr()))
-        collectReadersOf(write.getStateAttr().getAttr());
-    Operation *last = update;
-    for (Operation *reader : readers)
-      if (Operation *outer = block.findAncestorOpInBlock(*reader);
-          outer && positions.lookup(last) < positions.lookup(outer))
-        last = outer;
-    // If the last reader is the terminator, the update cannot be moved after
-    // it. Instead, the result is copied into the state at the end.
-    if (last == update || last->hasTrait<OpTrait::IsTerminator>())
-      continue;
-    // Move the update only if all its results are read only at the end of the
-    // program. Otherwise the new value is copied into the state at the end.
-    // Returning a result counts as reading at the end; a fused update may also
-    // yield a gradient that the program returns.
-    bool readAtEnd = llvm::all_of(update->getUsers(), [](Operation *user) {
-      return isa<WriteOp, ReturnOp>(user);
-    });
-    if (!readAtEnd)
-      continue;
-    SmallVector<Operation *> writes;
-    for (Operation *user : update->getUsers())
-      if (isa<WriteOp>(user))
-        writes.push_back(user);
-    update->moveAfter(last);
-    for (Operation *write : writes)
-      write->moveAfter(update);
-    if (positions.lookup(last).second == kUnmoved) {
-      Position position = {positions.lookup(last).first, --moves};
-      positions[update] = position;
-      for (Operation *write : writes)
-        positions[write] = position;
-    } else {
-      number();
-    }
-  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -201,8 +122,11 @@ void Command::forEachAccess(
       return false;
     case Kind::Copy:
     case Kind::CopyStart:
-    case Kind::CopyWait:
       return i == 0;
+    case Kind::ReduceStart:
+      return false;
+    case Kind::TransferWait:
+      return i == 0 && !isa<AllReduceStartOp>(op);
     }
     llvm_unreachable("unknown kind of command");
   };
@@ -220,8 +144,19 @@ void PlanBuilder::emitCopy(Place from, Place to, Type type) {
   plan.commands.push_back(std::move(copy));
 }
 
+/// If `value` is the result of a transfer, returns the operand of the transfer.
+/// Otherwise returns null.
+static Value transferred(Value value) {
+  if (auto wait = value.getDefiningOp<CopyWaitOp>())
+    return wait.getSource();
+  if (auto wait = value.getDefiningOp<AllReduceWaitOp>())
+    return wait.getStart()
+        .getInputs()[cast<OpResult>(value).getResultNumber()];
+  return Value();
+}
+
 /// Gives the gradient operand of each update the slot class 'gradient'. If the
-/// operand is a copy between device and host, the source of the copy gets the
+/// operand is the result of a transfer, the operand of the transfer gets the
 /// slot class 'gradient', too.
 void PlanBuilder::classifyGradients(Operation *op) {
   auto dispatch = dyn_cast<DispatchOp>(op);
@@ -240,8 +175,7 @@ void PlanBuilder::classifyGradients(Operation *op) {
       Buffer &buffer = plan.buffers[places.lookup(gradient).buffer];
       if (buffer.slotClass == rt::SlotClass::Activation)
         buffer.slotClass = rt::SlotClass::Gradient;
-      auto wait = gradient.getDefiningOp<CopyWaitOp>();
-      gradient = wait ? wait.getSource() : Value();
+      gradient = transferred(gradient);
     }
   }
 }
@@ -455,7 +389,7 @@ void PlanBuilder::visitWait(CopyWaitOp wait) {
   Place to = places.lookup(wait.getToken());
   setPlace(wait.getResult(), to);
   Command command;
-  command.kind = Command::Kind::CopyWait;
+  command.kind = Command::Kind::TransferWait;
   command.op = yieldedResidual(wait.getToken()).getDefiningOp();
   command.places = {places.lookup(wait.getSource()), to};
   plan.commands.push_back(std::move(command));
@@ -538,6 +472,14 @@ LogicalResult PlanBuilder::visit(Operation *op) {
     return visitCopy(op);
   if (auto wait = dyn_cast<CopyWaitOp>(op)) {
     visitWait(wait);
+    return success();
+  }
+  if (auto start = dyn_cast<AllReduceStartOp>(op)) {
+    visitReduce(start);
+    return success();
+  }
+  if (auto wait = dyn_cast<AllReduceWaitOp>(op)) {
+    visitReduceWait(wait);
     return success();
   }
   return op->emitOpError("cannot be scheduled; run kiln-form-dispatches, which "

@@ -22,7 +22,7 @@
 //   copy %g to the host       end
 //
 // Transfers then overlap with the commands of the first and of the last
-// micro-batch. A command after the micro-batches moves if it starts a copy or
+// micro-batch. A command after the micro-batches moves if it starts a transfer or
 // accesses the host, or if such a command depends on it, and if other commands
 // of the backward segment remain after it. Moved commands keep their order. At
 // least one command stays outside of the micro-batches, so that a buffer that
@@ -127,7 +127,7 @@ void MicrobatchMover::delayWaits() {
   ordered.reserve(commands.size());
   for (int64_t i = 0; i < bounds.forward; ++i) {
     int64_t use =
-        commands[i].kind == Command::Kind::CopyWait ? firstUse(i) : -1;
+        commands[i].kind == Command::Kind::TransferWait ? firstUse(i) : -1;
     if (use < 0) {
       ordered.push_back(std::move(commands[i]));
       continue;
@@ -150,12 +150,12 @@ void MicrobatchMover::delayWaits() {
   bounds = moved;
 }
 
-/// Returns true for the start of a copy, and for a command that accesses the
+/// Returns true for the start of a transfer, and for a command that accesses the
 /// host.
 bool MicrobatchMover::isTransfer(const Command &command) const {
-  if (command.kind == Command::Kind::CopyWait)
+  if (command.kind == Command::Kind::TransferWait)
     return false;
-  return command.kind == Command::Kind::CopyStart ||
+  return command.startsTransfer() ||
          llvm::any_of(command.places, [&](const Place &place) {
            return plan.buffers[place.buffer].memory == MemorySpace::Host;
          });

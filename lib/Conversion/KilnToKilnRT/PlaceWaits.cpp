@@ -213,12 +213,22 @@ FlatSymbolRefAttr QueueTable::get(Kind kind) {
       {"host", rt::Engine::Host},
       {"copy_out", rt::Engine::Link},
       {"copy_in", rt::Engine::Link}};
+  return names[kind] = declare(facts[kind].first, facts[kind].second);
+}
+
+FlatSymbolRefAttr QueueTable::declare(StringRef name, rt::Engine engine) {
   OpBuilder builder(module.getContext());
-  auto queue = rt::QueueOp::create(builder, module.getLoc(), facts[kind].first,
-                                   facts[kind].second);
+  auto queue = rt::QueueOp::create(builder, module.getLoc(), name, engine);
   // The symbol table renames the queue if a state has its name.
   symbols.insert(queue, Block::iterator(*module.getOps<rt::ArenaOp>().begin()));
-  return names[kind] = FlatSymbolRefAttr::get(queue.getSymNameAttr());
+  return FlatSymbolRefAttr::get(queue.getSymNameAttr());
+}
+
+FlatSymbolRefAttr QueueTable::reducing(StringRef axis) {
+  FlatSymbolRefAttr &name = ofAxis[axis];
+  if (!name)
+    name = declare(axis, rt::Engine::Link);
+  return name;
 }
 
 FlatSymbolRefAttr QueueTable::executing(MemorySpace memory) {

@@ -10,6 +10,8 @@
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
+#include "llvm/ADT/StringMap.h"
+
 namespace kiln {
 
 /// The queues of a module. Each queue is declared on first use. If `overlap` is
@@ -24,6 +26,8 @@ public:
   mlir::FlatSymbolRefAttr executing(MemorySpace memory);
   /// Returns the queue of the transfers whose destination is in `memory`.
   mlir::FlatSymbolRefAttr copyingTo(MemorySpace memory);
+  /// Returns the queue of the collectives over an axis of the mesh.
+  mlir::FlatSymbolRefAttr reducing(llvm::StringRef axis);
   /// Returns all queues declared so far, except those of transfers.
   mlir::ArrayAttr getExecuting();
   /// Returns the queue that was declared for commands on `memory`, or null if
@@ -35,11 +39,13 @@ public:
 private:
   enum Kind { Compute, Host, CopyOut, CopyIn };
   mlir::FlatSymbolRefAttr get(Kind kind);
+  mlir::FlatSymbolRefAttr declare(llvm::StringRef name, rt::Engine engine);
 
   mlir::ModuleOp module;
   mlir::SymbolTable &symbols;
   bool overlap;
   mlir::FlatSymbolRefAttr names[4];
+  llvm::StringMap<mlir::FlatSymbolRefAttr> ofAxis;
 };
 
 /// Inserts the waits between the queues of a program:

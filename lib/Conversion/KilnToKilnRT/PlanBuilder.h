@@ -59,6 +59,8 @@ private:
   void visitWrite(WriteOp write);
   llvm::LogicalResult visitCopy(mlir::Operation *copy);
   void visitWait(CopyWaitOp wait);
+  void visitReduce(AllReduceStartOp start);
+  void visitReduceWait(AllReduceWaitOp wait);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
   std::optional<Place> mirrorPlace(mlir::Operation *op, mlir::OpResult result);
   void placeResults(mlir::Operation *op);

@@ -62,6 +62,7 @@ private:
   void emitCommands(ArrayRef<Command> commands);
   void emitLaunch(const Command &command);
   void emitGemm(const Command &command);
+  void emitReduce(const Command &command);
   Value viewOf(const Place &place, RankedTensorType type);
   Value viewOf(const Place &place, Type type) {
     return viewOf(place, cast<RankedTensorType>(type));
@@ -85,7 +86,7 @@ private:
   // State of the program that is being emitted.
   ProgramPlan *plan = nullptr;
   SmallVector<Value> slots;            ///< Indexed by buffer.
-  DenseMap<Operation *, Value> tokens; ///< Keyed by kiln.copy_out or copy_in.
+  DenseMap<Operation *, Value> tokens; ///< Keyed by the op of the start.
   /// Views in the current block, keyed by slot, offset, stride and type.
   using ViewKey = std::tuple<Value, int64_t, int64_t, Type>;
   DenseMap<ViewKey, Value> views;
@@ -267,6 +268,18 @@ void Scheduler::emitGemm(const Command &command) {
       bias, aux, epilogue, reads, writes, arguments, scratchOf(command));
 }
 
+void Scheduler::emitReduce(const Command &command) {
+  auto start = cast<AllReduceStartOp>(command.op);
+  SmallVector<Value> sums;
+  for (auto [place, token] :
+       llvm::zip_equal(command.places, start.getTokens()))
+    sums.push_back(viewOf(place, token.getType()));
+  rt::BeginOp::create(builder, start.getLoc(), rt::TransferKind::AllReduce,
+                      start.getAxisAttr(), tokens.at(start),
+                      queues.reducing(start.getAxis()).getValue(),
+                      /*after=*/ArrayAttr(), sums, sums);
+}
+
 /// Emits the commands of a program, in which the commands of micro-batches are
 /// in the regions of a kilnrt.microbatches.
 void Scheduler::emitProgram(ProgramPlan &plan) {
@@ -320,12 +333,15 @@ void Scheduler::emitCommands(ArrayRef<Command> commands) {
     case Command::Kind::CopyStart: {
       Value from = view(0), to = view(1);
       rt::BeginOp::create(builder, command.op->getLoc(), rt::TransferKind::Copy,
-                          tokens.at(command.op),
+                          /*axis=*/StringAttr(), tokens.at(command.op),
                           queues.copyingTo(memoryOf(command.op)).getValue(),
                           /*after=*/ArrayAttr(), from, to);
       break;
     }
-    case Command::Kind::CopyWait:
+    case Command::Kind::ReduceStart:
+      emitReduce(command);
+      break;
+    case Command::Kind::TransferWait:
       rt::WaitOp::create(builder, command.op->getLoc(), tokens.at(command.op),
                          queues.executing(MemorySpace::Device).getValue(),
                          /*too=*/ArrayAttr());
@@ -337,8 +353,8 @@ void Scheduler::emitCommands(ArrayRef<Command> commands) {
   }
 }
 
-/// Returns true if several copies that command `start` starts may be in
-/// progress at the same time: the backward segment waits for a copy that the
+/// Returns true if several transfers that command `start` starts may be in
+/// progress at the same time: the backward segment waits for a transfer that the
 /// forward segment starts, and several micro-batches may be in flight.
 static bool hasRingToken(const ProgramPlan &plan, int64_t start) {
   auto [op, forward, backward, end] = plan.microbatches;
@@ -346,7 +362,7 @@ static bool hasRingToken(const ProgramPlan &plan, int64_t start) {
       op.getSegmentOrder().slots(op.getCount()) == 1)
     return false;
   auto wait = llvm::find_if(plan.commands, [&](const Command &command) {
-    return command.kind == Command::Kind::CopyWait &&
+    return command.kind == Command::Kind::TransferWait &&
            command.op == plan.commands[start].op;
   });
   return wait - plan.commands.begin() >= backward;
@@ -384,7 +400,7 @@ void Scheduler::emit(ProgramPlan &emitted) {
             : DenseI64ArrayAttr(),
         builder.getStringAttr(buffer.why)));
   for (auto [i, command] : llvm::enumerate(plan->commands))
-    if (command.kind == Command::Kind::CopyStart)
+    if (command.startsTransfer())
       tokens[command.op] =
           rt::TokenOp::create(builder, loc, hasRingToken(*plan, i));
   for (const Boundary &input : plan->inputs) {

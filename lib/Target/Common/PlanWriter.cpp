@@ -116,28 +116,40 @@ static JsonValue writeMicrobatches(rt::ProgramOp program) {
                 {"backward", Array{commands->backward, commands->end - 1}}};
 }
 
+/// Returns a text such as "dp=2".
+static std::string meshText(DictionaryAttr mesh) {
+  std::string text;
+  for (NamedAttribute axis : mesh)
+    text += (text.empty() ? "" : ",") + axis.getName().str() + "=" +
+            std::to_string(cast<IntegerAttr>(axis.getValue()).getInt());
+  return text;
+}
+
 namespace {
 
-/// Bytes of the copies between device and host.
-struct CopiedBytes {
-  int64_t out = 0, in = 0;
+/// Bytes of the copies between device and host, and of the tensors that are
+/// summed over ranks.
+struct TransferredBytes {
+  int64_t out = 0, in = 0, reduced = 0;
 };
 
 } // namespace
 
-/// Counts the bytes that one execution of a program copies.
-static CopiedBytes countCopies(rt::ProgramOp program) {
-  CopiedBytes copied;
+/// Counts the bytes that one execution of a program transfers.
+static TransferredBytes countTransfers(rt::ProgramOp program) {
+  TransferredBytes bytes;
   program.walk([&](rt::BeginOp begin) {
-    if (begin.getKind() != rt::TransferKind::Copy)
-      return;
     auto microbatches = dyn_cast<rt::MicrobatchesOp>(begin->getParentOp());
     int64_t runs = microbatches && begin.getWhen() == rt::When::Always
                        ? static_cast<int64_t>(microbatches.getCount())
                        : 1;
-    (begin.isOut() ? copied.out : copied.in) += begin.getBytes() * runs;
+    int64_t &counter =
+        begin.getKind() == rt::TransferKind::AllReduce ? bytes.reduced
+        : begin.isOut()                                ? bytes.out
+                                                       : bytes.in;
+    counter += begin.getBytes() * runs;
   });
-  return copied;
+  return bytes;
 }
 
 /// Writes the plan. Its members "by_class" and "declared" describe the program
@@ -152,11 +164,11 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
   JsonValue segments = nullptr;
   std::string worstName;
   int64_t worst = -1;
-  CopiedBytes copied;
+  TransferredBytes moved;
   llvm::StringSet<> updatedOnHost = findUpdatedOnHost(module);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
     if (program.getKind() == ProgramKind::Train)
-      copied = countCopies(program);
+      moved = countTransfers(program);
     auto slots = program.getBody().front().getOps<rt::SlotOp>();
     int64_t height = arena.getStates(), hostHeight = arena.getHostStates();
     for (rt::SlotOp slot : slots) {
@@ -222,8 +234,8 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
               {"device_arena_bytes", height},
               {"host_arena_bytes", static_cast<int64_t>(arena.getHostHeight())},
               {"host_state_bytes", static_cast<int64_t>(arena.getHostStates())},
-              {"copied_out_bytes_per_step", copied.out},
-              {"copied_in_bytes_per_step", copied.in},
+              {"copied_out_bytes_per_step", moved.out},
+              {"copied_in_bytes_per_step", moved.in},
               {"state_bytes", static_cast<int64_t>(arena.getStates())},
               {"by_class", std::move(byClass)},
               {"declared", std::move(declared)},
@@ -236,10 +248,14 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
               {"command_names", std::move(commandNames)},
               {"segments", std::move(segments)},
               {"buffers", std::move(buffers)}};
-  if (copied.out + copied.in > 0)
+  if (moved.out + moved.in > 0)
     plan["link"] =
         Object{{"out_bytes_per_second", record.plannedOutBytesPerSecond},
                {"in_bytes_per_second", record.plannedInBytesPerSecond}};
+  if (auto mesh = module->getAttrOfType<DictionaryAttr>(kMeshAttr)) {
+    plan["mesh"] = meshText(mesh);
+    plan["all_reduced_bytes_per_step"] = moved.reduced;
+  }
   if (!record.lossy.empty())
     plan["lossy"] = record.lossy;
   if (Array compressed = writeCompressed(module); !compressed.empty())

@@ -63,6 +63,7 @@ private:
   Object writeGemm(rt::GemmOp gemm);
   Object writeCopy(rt::CopyOp copy);
   Object writeTransfer(rt::BeginOp begin);
+  Object writeAllReduce(rt::BeginOp begin);
   Object writeWait(rt::WaitOp wait);
   Object writeEpilogue(rt::GemmOp gemm);
   JsonValue tokenNumber(mlir::Value token);
@@ -277,7 +278,25 @@ Object ProgramWriter::writeCopy(rt::CopyOp copy) {
                 {"bytes", copy.getBytes()}};
 }
 
+Object ProgramWriter::writeAllReduce(rt::BeginOp begin) {
+  Array data, counts;
+  for (mlir::Value place : begin.getWrites()) {
+    data.push_back(ref(place));
+    counts.push_back(rt::viewOf(place).getTensorType().getNumElements());
+  }
+  Type element = rt::viewOf(begin.getWrites().front()).getElementType();
+  return Object{{"op", "all_reduce"},
+                {"name", rt::nameOf(begin)},
+                {"axis", *begin.getAxis()},
+                {"dtype", typeName(element)},
+                {"data", std::move(data)},
+                {"counts", std::move(counts)},
+                {"token", tokenNumber(begin.getToken())}};
+}
+
 Object ProgramWriter::writeTransfer(rt::BeginOp begin) {
+  if (begin.getKind() == rt::TransferKind::AllReduce)
+    return writeAllReduce(begin);
   return Object{
       {"op", "copy_start"},           {"name", rt::nameOf(begin)},
       {"from", ref(begin.getFrom())}, {"to", ref(begin.getTo())},
@@ -414,6 +433,16 @@ Object ProgramWriter::write(rt::ProgramOp program) {
       {"roles", Array{mainRole}},      {"inputs", std::move(inputs)},
       {"outputs", std::move(outputs)}, {"segments", std::move(segments)},
       {"order", std::move(order)},     {"slots", std::move(slots)}};
+}
+
+/// Writes the axes of a mesh.
+static Array writeMesh(DictionaryAttr mesh) {
+  Array axes;
+  for (NamedAttribute axis : mesh)
+    axes.push_back(
+        Object{{"name", axis.getName().getValue()},
+               {"size", cast<IntegerAttr>(axis.getValue()).getInt()}});
+  return axes;
 }
 
 static Object writeInit(Attribute init) {
@@ -612,6 +641,8 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
       {"plan", std::move(plan)}};
   if (auto lora = module->getAttrOfType<StringAttr>(kLoraAttr))
     program["lora"] = lora.getValue();
+  if (auto mesh = module->getAttrOfType<DictionaryAttr>(kMeshAttr))
+    program["mesh"] = writeMesh(mesh);
   if (record.linkBytesPerSecond > 0)
     program["link"] =
         Object{{"out_bytes_per_second", record.linkBytesPerSecond},

@@ -74,6 +74,74 @@ kilnrt.program @train kind<train> {
 
 // -----
 
+// An all_reduce updates places of one float type, over an axis (C2).
+kilnrt.queue @compute engine host
+kilnrt.queue @dp engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-error @below {{is an all_reduce without 'over', the axis of its ranks}}
+  kilnrt.begin all_reduce %t on @dp after [@compute] (ro %v0, wo %v0)
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @dp engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-error @below {{is over an axis, but is no all_reduce}}
+  kilnrt.begin receive over "dp" %t on @dp after [@compute] (wo %v0)
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @dp engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  // expected-error @below {{is an all_reduce, expected the same places, at least one, to be read and written}}
+  kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (wo %v0)
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @dp engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %a[0] : memref<16xf32>
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
+  %v1 = kilnrt.view %b[0] : memref<8xf64>
+  // expected-error @below {{sums a view of type 'memref<8xf64>', expected device memory and one element type}}
+  kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, ro %v1, wo %v0, wo %v1)
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @dp engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
+  %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %b[0] : memref<16xi32>
+  // expected-error @below {{sums a view of type 'memref<16xi32>', expected device memory and one element type}}
+  kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, wo %v0)
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
 kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]

@@ -156,6 +156,10 @@ kilnrt.program @train_0 kind<train> attributes {kiln.name = "train"} {
   kilnrt.begin receive %t on @ring (wo %a)
   // CHECK-NEXT: kilnrt.wait [[T]] on @compute{{$}}
   kilnrt.wait %t on @compute
+  // CHECK-NEXT: kilnrt.begin all_reduce over "dp" [[T]] on @ring after [@compute] (ro [[AV]], ro [[BV]], wo [[AV]], wo [[BV]]){{$}}
+  kilnrt.begin all_reduce over "dp" %t on @ring after [@compute] (ro %a, ro %b, wo %a, wo %b)
+  // CHECK-NEXT: kilnrt.wait [[T]] on @compute{{$}}
+  kilnrt.wait %t on @compute
 
   // CHECK-NEXT: kilnrt.microbatches 2 forward {
   kilnrt.microbatches 2 forward {

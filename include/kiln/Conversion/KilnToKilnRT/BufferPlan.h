@@ -76,14 +76,23 @@ struct Place {
 };
 
 struct Command {
-  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, CopyWait };
+  enum class Kind {
+    Launch,
+    Gemm,
+    Fill,
+    Copy,
+    CopyStart,
+    ReduceStart,
+    TransferWait
+  };
   Kind kind;
-  /// Launch: the dispatch. Gemm: the op with GemmOpInterface. CopyStart and
-  /// CopyWait: the kiln.copy_out or kiln.copy_in.
+  /// Launch: the dispatch. Gemm: the op with GemmOpInterface. CopyStart,
+  /// ReduceStart and TransferWait: the op that starts the transfer.
   mlir::Operation *op = nullptr;
   /// Launch: operands, then results. Copies: source, destination. Gemm: left
   /// operand, right operand, the matrix that the GEMM stores, epilogue
-  /// operands, epilogue results.
+  /// operands, epilogue results. ReduceStart: the tensors that are summed in
+  /// place. TransferWait: those of the start.
   llvm::SmallVector<Place, 6> places;
   /// Index of the buffer for scratch memory or the GEMM workspace, or -1.
   int32_t scratch = -1;
@@ -97,8 +106,13 @@ struct Command {
   /// outside of micro-batches.
   rt::When when = rt::When::Always;
 
-  /// Calls `visit` for each buffer that the command reads or writes. A copy
-  /// accesses its source and its destination at its start and at its wait.
+  /// Returns true if the command starts an asynchronous transfer.
+  bool startsTransfer() const {
+    return kind == Kind::CopyStart || kind == Kind::ReduceStart;
+  }
+  /// Calls `visit` for each buffer that the command reads or writes. A transfer
+  /// accesses the same buffers at its start and at its wait. A buffer that is
+  /// read and written counts as written.
   void forEachAccess(
       llvm::function_ref<void(int32_t buffer, bool writes)> visit) const;
 };

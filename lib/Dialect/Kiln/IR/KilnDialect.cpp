@@ -12,6 +12,7 @@
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Support/LoraConfig.h"
+#include "kiln/Support/Mesh.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/MapVector.h"
@@ -282,6 +283,18 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
     return refuse("the value must be a string with the options of low-rank "
                   "adapters, such as \"r=8,alpha=16\", and only a module may "
                   "have this attribute");
+  }
+  if (attribute.getName() == kMeshAttr) {
+    auto mesh = dyn_cast<DictionaryAttr>(attribute.getValue());
+    auto isAxis = [](NamedAttribute axis) {
+      auto size = dyn_cast<IntegerAttr>(axis.getValue());
+      return size && size.getType().isInteger(64) && size.getInt() > 1 &&
+             size.getInt() <= support::maxRanks;
+    };
+    if (isa<ModuleOp>(op) && mesh && llvm::all_of(mesh, isAxis))
+      return success();
+    return refuse("the value must be a dictionary of i64 that are larger than "
+                  "1, and only a module may have this attribute");
   }
   if (attribute.getName() == kTargetAttr)
     return verifyTarget(op, attribute.getValue(),

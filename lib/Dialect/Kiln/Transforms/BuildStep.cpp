@@ -12,12 +12,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "EncodedMoments.h"
+#include "ReduceGradients.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
 #include "kiln/Support/Dynamic8.h"
+#include "kiln/Support/Mesh.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_BUILDSTEP
@@ -31,23 +33,36 @@ namespace {
 
 struct Gradient {
   StateOp state;
-  Value value;
+  PlacedValue sum; ///< Over the micro-batches and ranks.
+  Value value() const { return sum.value; }
+};
+
+/// The options of the pass.
+struct StepFacts {
+  OptimizerSpec optimizer;
+  StateTypes types;
+  bool clip = true;
+  int64_t microbatches = 1;
+  abi::SegmentOrder order; ///< Of the segments of micro-batches.
+  bool keepGradients = false;
+  int64_t ranks = 1; ///< Data-parallel ranks.
+  int64_t bucketBytes = 0;
 };
 
 class StepBuilder {
 public:
-  StepBuilder(ProgramOp program, const OptimizerSpec &optimizer,
-              const StateTypes &types, bool clip, int64_t microbatches,
-              const abi::SegmentOrder &order, bool keepGradients)
+  StepBuilder(ProgramOp program, const StepFacts &facts)
       : program(program), module(program->getParentOfType<ModuleOp>()),
-        symbols(module), optimizer(optimizer), types(types), clip(clip),
-        microbatches(microbatches), order(order), keepGradients(keepGradients),
+        symbols(module), facts(facts), optimizer(facts.optimizer),
+        types(facts.types), microbatches(facts.microbatches),
         builder(program.getContext()) {}
 
   LogicalResult run();
 
 private:
+  LogicalResult checkParts();
   LogicalResult wrapMicrobatches();
+  void reduceOverRanks();
   Value addInput(StringRef name, RankedTensorType type);
   Value clipFactor(Value gradientScale);
   LogicalResult checkWrites();
@@ -63,12 +78,10 @@ private:
   ProgramOp program;
   ModuleOp module;
   SymbolTable symbols;
+  const StepFacts &facts;
   const OptimizerSpec &optimizer;
   const StateTypes &types;
-  bool clip;
   int64_t microbatches;
-  const abi::SegmentOrder &order; ///< Of the segments of micro-batches.
-  bool keepGradients;
   OpBuilder builder;
   Value loss, norm, lr, step;
   /// 0 if no state must change, because a gradient is not finite; null if all
@@ -88,18 +101,30 @@ Value StepBuilder::addInput(StringRef name, RankedTensorType type) {
   return program.getArgument(index);
 }
 
+/// Checks that kiln-autodiff split the loss for the micro-batches of all ranks.
+LogicalResult StepBuilder::checkParts() {
+  auto split =
+      dyn_cast_or_null<IntegerAttr>(program->removeAttr(kMicrobatchesAttr));
+  int64_t count = split ? split.getInt() : 1;
+  if (count == microbatches * facts.ranks)
+    return success();
+  InFlightDiagnostic diagnostic =
+      program.emitOpError("has a loss that kiln-autodiff split for ")
+      << count << (count == 1 ? " micro-batch" : " micro-batches")
+      << ", expected " << microbatches * facts.ranks;
+  if (facts.ranks > 1)
+    diagnostic << " (" << microbatches << " on each of " << facts.ranks
+               << " ranks)";
+  return diagnostic << "; give kiln-autodiff and kiln-build-step the same "
+                       "option 'microbatches'"
+                    << (facts.ranks > 1 ? ", for kiln-autodiff times the ranks"
+                                        : "");
+}
+
 /// Moves the forward and backward pass into a kiln.microbatches. Reads of
 /// states stay outside of it: micro-batches do not write states, so all of them
 /// would read the same values.
 LogicalResult StepBuilder::wrapMicrobatches() {
-  auto split =
-      dyn_cast_or_null<IntegerAttr>(program->removeAttr(kMicrobatchesAttr));
-  if (int64_t count = split ? split.getInt() : 1; count != microbatches)
-    return program.emitOpError("has a loss that kiln-autodiff split for ")
-           << count << (count == 1 ? " micro-batch" : " micro-batches")
-           << ", expected " << microbatches
-           << "; give kiln-autodiff and kiln-build-step the same option "
-              "'microbatches'";
   if (microbatches == 1)
     return success();
   Block &block = program.getBlock();
@@ -138,8 +163,8 @@ LogicalResult StepBuilder::wrapMicrobatches() {
   SmallVector<Value> sliced(slicedArguments.begin(), slicedArguments.end());
   SmallVector<Type> sumTypes(ret->getOperandTypes());
   OrderAttr orderAttr;
-  if (order != abi::SegmentOrder())
-    orderAttr = OrderAttr::get(builder.getContext(), order.text());
+  if (facts.order != abi::SegmentOrder())
+    orderAttr = OrderAttr::get(builder.getContext(), facts.order.text());
   auto loop = MicrobatchesOp::create(
       builder, program.getLoc(), sumTypes, sliced,
       builder.getI64IntegerAttr(microbatches), orderAttr, /*segmentsCount=*/1);
@@ -178,21 +203,40 @@ LogicalResult StepBuilder::wrapMicrobatches() {
   return success();
 }
 
+/// Sums the loss and the gradients over the ranks of data parallelism.
+void StepBuilder::reduceOverRanks() {
+  if (facts.ranks == 1)
+    return;
+  SmallVector<PlacedValue *> values;
+  for (Gradient &gradient : gradients)
+    values.push_back(&gradient.sum);
+  reduceGradients(loss, values, facts.bucketBytes);
+}
+
+/// Sets the insertion point for a reader of a gradient.
+static void placeReader(OpBuilder &builder, const PlacedValue &gradient,
+                        ProgramOp program) {
+  if (gradient.readAfter)
+    builder.setInsertionPointAfter(gradient.readAfter);
+  else
+    builder.setInsertionPoint(program.getReturn());
+}
+
 /// Computes the clip factor from the sums of squares of all rows of the
-/// gradients. The sums of each gradient are computed directly after the
-/// gradient, and are concatenated in state order. `gradientScale` is null if
+/// gradients. The sums of each gradient are computed as soon as it can be read,
+/// and are concatenated in state order. `gradientScale` is null if
 /// the gradients are not scaled.
 Value StepBuilder::clipFactor(Value gradientScale) {
   SmallVector<Value> squares;
   int64_t count = 0;
   auto f64 = builder.getF64Type();
   for (Gradient &gradient : gradients) {
-    auto type = tensorTypeOf(gradient.value);
-    int64_t rows = getRowCount(type);
-    builder.setInsertionPointAfterValue(gradient.value);
-    squares.push_back(SumSquaresOp::create(builder, gradient.value.getLoc(),
-                                           RankedTensorType::get({rows}, f64),
-                                           gradient.value));
+    Value value = gradient.value();
+    int64_t rows = getRowCount(tensorTypeOf(value));
+    placeReader(builder, gradient.sum, program);
+    squares.push_back(
+        SumSquaresOp::create(builder, value.getLoc(),
+                             RankedTensorType::get({rows}, f64), value));
     count += rows;
   }
   builder.setInsertionPoint(program.getReturn());
@@ -200,7 +244,7 @@ Value StepBuilder::clipFactor(Value gradientScale) {
   auto scalar = RankedTensorType::get({}, f64);
   Value joined = ConcatOp::create(
       builder, loc, RankedTensorType::get({count}, f64), squares, 0);
-  Value limit = clip
+  Value limit = facts.clip
                     ? addInput("clip", scalar)
                     : ConstantOp::create(builder, loc, scalar, 0.0).getResult();
   SmallVector<Type> results = {scalar, scalar};
@@ -274,13 +318,16 @@ Value StepBuilder::readState(StateOp state, Location loc) {
 }
 
 /// Sets the insertion point for an update without clipping to the earliest
-/// position after the definition of the gradient and after all readers of
-/// `entry`, the value of the parameter before the update. The earliest position
-/// is chosen so that the memory of the gradient can be released there.
-static void placeUpdateEarly(OpBuilder &builder, Value gradient, Value entry) {
-  Operation *last = gradient.getDefiningOp();
+/// position at which the gradient can be read and after all readers of `entry`,
+/// the value of the parameter before the update. The earliest position is chosen
+/// so that the memory of the gradient can be released there.
+static void placeUpdateEarly(OpBuilder &builder, const PlacedValue &gradient,
+                             Value entry) {
+  Operation *last = gradient.readAfter;
+  if (!last) // The readers are at the end of the program.
+    return;
   for (Operation *reader : entry.getUsers())
-    if (!isa<ReturnOp>(reader) && (!last || last->isBeforeInBlock(reader)))
+    if (!isa<ReturnOp>(reader) && last->isBeforeInBlock(reader))
       last = reader;
   builder.setInsertionPointAfter(last);
 }
@@ -298,7 +345,7 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
     storage.push_back(addMoments(state, slot, mayEncode, states));
   for (StateOp moment : ArrayRef(states).drop_front())
     values.states.push_back(readState(moment, loc));
-  values.gradient = gradient.value;
+  values.gradient = gradient.value();
   values.factor = factor;
   values.rate = lr;
   values.step = step;
@@ -329,9 +376,9 @@ void StepBuilder::setResults() {
     values.push_back(norm);
     attrs.push_back(named("grad_norm"));
   }
-  if (keepGradients)
+  if (facts.keepGradients)
     for (Gradient &gradient : gradients) {
-      values.push_back(gradient.value);
+      values.push_back(gradient.value());
       attrs.push_back(named(("gradient:" + gradient.state.getSymName()).str()));
     }
   program.getReturn().getValuesMutable().assign(values);
@@ -380,16 +427,18 @@ LogicalResult StepBuilder::run() {
     read.getResult().replaceAllUsesWith(first.getResult());
     read.erase();
   }
-  if (failed(wrapMicrobatches()))
+  if (failed(checkParts()) || failed(wrapMicrobatches()))
     return failure();
 
   loss = ret.getValues().front();
   for (unsigned i = 1; i < ret.getNumOperands(); ++i) {
     auto name =
         program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient");
-    gradients.push_back(
-        {symbols.lookup<StateOp>(name.getAttr()), ret.getOperand(i)});
+    Value value = ret.getOperand(i);
+    gradients.push_back({symbols.lookup<StateOp>(name.getAttr()),
+                         {value, value.getDefiningOp()}});
   }
+  reduceOverRanks();
 
   builder.setInsertionPoint(ret);
   Value factor;
@@ -397,7 +446,7 @@ LogicalResult StepBuilder::run() {
   Value gradientScale = program.getInput(InputRole::GradientScale);
   if (gradientScale && failed(checkWrites()))
     return failure();
-  if (clip || gradientScale) {
+  if (facts.clip || gradientScale) {
     factor = clipFactor(gradientScale);
   } else {
     factor = ConstantOp::create(builder, program.getLoc(), scalar, 1.0);
@@ -411,7 +460,7 @@ LogicalResult StepBuilder::run() {
   for (Gradient &gradient : gradients) {
     builder.setInsertionPoint(ret);
     if (!norm && microbatches == 1)
-      placeUpdateEarly(builder, gradient.value,
+      placeUpdateEarly(builder, gradient.sum,
                        readState(gradient.state, gradient.state.getLoc()));
     update(gradient, factor);
   }
@@ -432,36 +481,68 @@ struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
   using BuildStepBase::BuildStepBase;
 
   void runOnOperation() override {
-    std::string error;
-    auto spec = OptimizerSpec::parse(optimizer, error);
-    if (!spec) {
-      emitError(getOperation().getLoc(), error);
+    auto facts = readOptions();
+    if (failed(facts))
       return signalPassFailure();
-    }
-    auto types = StateTypes::parse(states, *spec->rule, error);
-    if (!types) {
-      emitError(getOperation().getLoc(), "states ") << error;
-      return signalPassFailure();
-    }
-    if (microbatches < 1) {
-      emitError(getOperation().getLoc(), "microbatches is ")
-          << microbatches.getValue() << ", expected a positive number";
-      return signalPassFailure();
-    }
-    auto parsed = abi::SegmentOrder::parse(order);
-    support::Status legal =
-        parsed.ok() ? parsed->check(microbatches) : parsed.status();
-    if (!legal.ok()) {
-      emitError(getOperation().getLoc(), legal.message());
-      return signalPassFailure();
-    }
     for (ProgramOp program : getOperation().getOps<ProgramOp>())
       if (program.getKind() == ProgramKind::Train)
-        if (failed(StepBuilder(program, *spec, *types, clip, microbatches,
-                               *parsed, keepGradients)
-                       .run()))
+        if (failed(StepBuilder(program, *facts).run()))
           return signalPassFailure();
   }
+
+private:
+  FailureOr<StepFacts> readOptions();
+  /// Sets the attribute kiln.mesh of the module.
+  void setMesh(const support::Mesh &mesh);
 };
 
 } // namespace
+
+FailureOr<StepFacts> BuildStepPass::readOptions() {
+  auto refuse = [&](const Twine &message) {
+    return emitError(getOperation().getLoc(), message);
+  };
+  StepFacts facts;
+  std::string error;
+  auto spec = OptimizerSpec::parse(optimizer, error);
+  if (!spec)
+    return refuse(error);
+  facts.optimizer = *spec;
+  auto types = StateTypes::parse(states, *spec->rule, error);
+  if (!types)
+    return refuse("states " + error);
+  facts.types = *types;
+  if (microbatches < 1)
+    return refuse("microbatches is " + Twine(microbatches.getValue()) +
+                  ", expected a positive number");
+  facts.microbatches = microbatches;
+  auto parsed = abi::SegmentOrder::parse(order);
+  support::Status legal =
+      parsed.ok() ? parsed->check(microbatches) : parsed.status();
+  if (!legal.ok())
+    return refuse(legal.message());
+  facts.order = *parsed;
+  auto ranks = support::parseMesh(mesh);
+  if (!ranks.ok())
+    return refuse("mesh " + ranks.status().message());
+  if (bucketBytes < 1)
+    return refuse("bucket-bytes is " + Twine(bucketBytes.getValue()) +
+                  ", expected a positive number");
+  setMesh(*ranks);
+  facts.ranks = ranks->sizeOf(support::dataAxis);
+  facts.bucketBytes = bucketBytes;
+  facts.clip = clip;
+  facts.keepGradients = keepGradients;
+  return facts;
+}
+
+void BuildStepPass::setMesh(const support::Mesh &mesh) {
+  if (mesh.axes.empty())
+    return;
+  Builder builder(&getContext());
+  SmallVector<NamedAttribute> axes;
+  for (const support::MeshAxis &axis : mesh.axes)
+    axes.push_back(
+        builder.getNamedAttr(axis.name, builder.getI64IntegerAttr(axis.size)));
+  getOperation()->setAttr(kMeshAttr, builder.getDictionaryAttr(axes));
+}

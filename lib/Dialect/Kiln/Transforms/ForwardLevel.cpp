@@ -313,7 +313,7 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
   if (failed(checkIntegers(op)))
     return failure();
   if (isa<MicrobatchesOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
-          CopyWaitOp>(op))
+          CopyWaitOp, AllReduceOp, AllReduceStartOp, AllReduceWaitOp>(op))
     return op->emitOpError(
         "is an op that a model must not have, because kilnc itself adds "
         "such ops after the forward level");

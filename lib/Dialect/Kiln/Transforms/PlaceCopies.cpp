@@ -23,8 +23,11 @@
 // Copies of one direction complete in the order in which they start. Copies
 // that start before the same command start in the order of their first readers.
 //
+// Also divides each collective between ranks into its start and its wait.
+//
 //===----------------------------------------------------------------------===//
 
+#include "StartCollectives.h"
 #include "kiln/Dialect/Kiln/Transforms/Offload.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -412,13 +415,14 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
         if (failed(eraseRead(read)))
           return signalPassFailure();
       changed |= !all.empty();
+      changed |= startCollectives(program);
       program.walk([&](Operation *op) {
         for (StringRef mark : {kOffloadAttr, kPrefetchAttr, kKeepAttr})
           changed |= op->removeAttr(mark) != nullptr;
       });
     }
-    // The pass changes nothing if the module has no marks, and no read that
-    // yields a state on the host as a tensor on the device.
+    // The pass changes nothing if the module has no marks, no read that yields
+    // a state on the host as a tensor on the device, and no collective.
     if (!changed)
       markAllAnalysesPreserved();
   }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Limits.h"
+#include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -506,6 +507,26 @@ SmallVector<MemoryAccess> BeginOp::getAccesses() {
   return accesses;
 }
 
+/// Verifies that an all_reduce reads and writes the same places, in device
+/// memory, and that their elements have one type.
+static LogicalResult verifyAllReduce(BeginOp begin) {
+  if (begin.getReads().empty() ||
+      !llvm::equal(begin.getReads(), begin.getWrites()))
+    return begin.emitOpError("is an all_reduce, expected the same places, at "
+                             "least one, to be read and written");
+  Type element = viewOf(begin.getReads().front()).getElementType();
+  for (Value place : begin.getReads()) {
+    ViewOp view = viewOf(place);
+    if (view.getSlotOp().getMemory() != MemorySpace::Device ||
+        view.getElementType() != element || !isComputedReal(element))
+      return begin.emitOpError("sums a view of type ")
+             << view.getMemRefType()
+             << ", expected device memory and one element type, a float in "
+                "which kiln computes";
+  }
+  return success();
+}
+
 LogicalResult BeginOp::verify() {
   if (failed(verifyDense(*this))) // C1
     return failure();
@@ -515,7 +536,14 @@ LogicalResult BeginOp::verify() {
            << stringifyTransferKind(getKind()) << " that has " << reads
            << " reads and " << writes << " writes, expected " << expected;
   };
+  if (getAxis().has_value() != (getKind() == TransferKind::AllReduce))
+    return emitOpError() << (getAxis()
+                                 ? "is over an axis, but is no all_reduce"
+                                 : "is an all_reduce without 'over', the axis "
+                                   "of its ranks");
   switch (getKind()) { // C2
+  case TransferKind::AllReduce:
+    return verifyAllReduce(*this);
   case TransferKind::Send:
     return reads > 0 && writes == 0 ? success()
                                     : reject("at least one read and no write");

@@ -13,11 +13,13 @@ STATES = """\
 kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 """
 
-# A copy and its wait are only valid together: this is the other half of each example.
-COPY_HALVES = {
+# A transfer and its wait are only valid together: this is the other half of each example.
+HALVES = {
     "copy_out": "{} %end = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>",
     "copy_in": "{} %end = kiln.copy_wait %f, %h : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>",
     "copy_wait": "%f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>> {}",
+    "all_reduce_start": "{} %end:2 = kiln.all_reduce_wait %t#0, %t#1 : tensor<4x8xf32>, tensor<8xf32>",
+    "all_reduce_wait": '%t:2 = kiln.all_reduce_start %a, %b over "dp" : tensor<4x8xf32>, tensor<8xf32> {}',
 }
 
 
@@ -32,10 +34,10 @@ def split_types(text):
 
 
 def operand_types(op, count):
-    """Returns the types of the operands: listed in a functional type, else all equal."""
+    """Returns the types of the operands: listed in a functional type or one by one, else all equal."""
     functional = re.search(r": \(([^()]*)\) ->", op)
     types = split_types(functional[1] if functional else op[op.rindex(" : "):])
-    return types if functional else types[:1] * count
+    return types if functional or len(types) == count else types[:1] * count
 
 
 def program(index, example):
@@ -85,9 +87,11 @@ def main():
                 elif mnemonic == "program":
                     modules.append(example + "\n")
                 else:
-                    example = COPY_HALVES.get(mnemonic, "{}").format(example)
+                    example = HALVES.get(mnemonic, "{}").format(example)
                     modules.append(program(len(modules), example))
+    print("module attributes {kiln.mesh = {dp = 2 : i64}} {")
     print("\n".join(modules))
+    print("}")
 
 
 main()

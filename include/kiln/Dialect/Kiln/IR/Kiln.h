@@ -176,6 +176,14 @@ inline constexpr llvm::StringLiteral kModelAttr = "kiln.model";
 /// support::loraOptions() writes them (StringAttr).
 inline constexpr llvm::StringLiteral kLoraAttr = "kiln.lora";
 
+/// Module attribute of a program for several ranks: the number of ranks of each
+/// axis of the mesh, by name (DictionaryAttr of i64).
+inline constexpr llvm::StringLiteral kMeshAttr = "kiln.mesh";
+
+/// Returns the number of ranks of an axis of the mesh of a module, or 0 if the
+/// module has no such axis.
+int64_t meshSizeOf(mlir::ModuleOp module, llvm::StringRef axis);
+
 /// Attribute of a program argument: the role of the argument (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
 

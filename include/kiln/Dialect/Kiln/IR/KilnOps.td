@@ -15,6 +15,7 @@ include "kiln/Dialect/Kiln/IR/KilnShapeOps.td"
 include "kiln/Dialect/Kiln/IR/KilnCompressionOps.td"
 include "kiln/Dialect/Kiln/IR/KilnQuantizationOps.td"
 include "kiln/Dialect/Kiln/IR/KilnStateOps.td"
+include "kiln/Dialect/Kiln/IR/KilnRankOps.td"
 include "kiln/Dialect/Kiln/IR/KilnUpdateOps.td"
 include "kiln/Dialect/Kiln/IR/KilnEncodedUpdateOps.td"
 

@@ -225,6 +225,11 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     unscale them, and a step whose gradients are not finite changes no state: the
     norm is computed with and without clipping, and every update reads the verdict
     of `kiln.clip_factor`.
+
+    With an axis `dp` in the mesh, every rank computes the gradients of its part of
+    the batch. The loss and the gradients are summed over the ranks by `kiln.all_reduce`,
+    in buckets and in the order in which the gradients are complete; readers of a
+    bucket follow the next bucket, so that transfers overlap with the backward pass.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov, lion">,
@@ -233,6 +238,8 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step">,
     Option<"order", "order", "std::string", "\"alternate\"", "order of the segments of micro-batches: alternate, all-forward-first, one-forward-one-backward:K or a list such as F0 F1 B0 B1">,
     Option<"keepGradients", "keep-gradients", "bool", "false", "also return the gradients">,
+    Option<"mesh", "mesh", "std::string", "\"\"", "ranks of each axis, such as dp=2; empty: one rank">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "gradients that are summed over ranks together have about this many bytes">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }

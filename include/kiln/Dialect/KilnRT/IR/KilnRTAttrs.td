@@ -91,7 +91,8 @@ def KilnRT_WhenAttr : EnumAttr<KilnRT_Dialect, KilnRT_When, "when">;
 def KilnRT_TransferKind : I32EnumAttr<"TransferKind", "kind of transfer", [
   I32EnumAttrCase<"Copy", 0, "copy">,         // Between device memory and host memory.
   I32EnumAttrCase<"Send", 1, "send">,         // To another rank.
-  I32EnumAttrCase<"Receive", 2, "receive">]> {
+  I32EnumAttrCase<"Receive", 2, "receive">,
+  I32EnumAttrCase<"AllReduce", 3, "all_reduce">]> { // Sum over all ranks of an axis.
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;
 }

@@ -388,15 +388,17 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   let description = [{
     The places are dense (C1). A `copy` reads one place and writes another of
     the same size in the other memory; a `send` only reads, a `receive` only
-    writes (C2). The engine of the queue is `link`. From the begin to the first
+    writes. An `all_reduce` reads and writes the same places, in device memory and
+    with elements of one computed float type: it replaces every element by the sum over all
+    ranks of the axis `over` of the mesh, which only it has (C2). The engine of the queue is `link`. From the begin to the first
     wait for its token, the slots that the transfer accesses are live, nothing
     writes the bytes it reads, and nothing accesses the bytes it writes.
 
     Example: `kilnrt.begin copy %t on @copy_out after [@compute] (ro %x, wo %h)`
   }];
-  let arguments = !con((ins KilnRT_TransferKindAttr:$kind, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
+  let arguments = !con((ins KilnRT_TransferKindAttr:$kind, OptionalAttr<StrAttr>:$axis, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
     OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes), when);
-  let assemblyFormat = "`` $kind $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`when` `` $when^)? attr-dict";
+  let assemblyFormat = "`` $kind (`over` $axis^)? $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`when` `` $when^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Returns the number of bytes that are sent, copied or received.

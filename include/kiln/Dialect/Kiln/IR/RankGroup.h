@@ -1,0 +1,47 @@
+//===- RankGroup.h - Ranks that are evaluated together ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The reference evaluation of collectives needs the tensors of all ranks. Each
+// rank is evaluated in a thread or process of its own, which has a
+// RankGroupScope.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_DIALECT_KILN_IR_RANKGROUP_H
+#define KILN_DIALECT_KILN_IR_RANKGROUP_H
+
+#include "kiln/Dialect/Kiln/IR/HostTensor.h"
+
+namespace kiln {
+
+class RankGroup {
+public:
+  virtual ~RankGroup() = default;
+  /// Replaces each tensor by the sum of this tensor over all ranks. All ranks
+  /// call this function, with tensors of the same types. Returns false if
+  /// another rank has failed.
+  virtual bool sum(llvm::MutableArrayRef<HostTensor> tensors) = 0;
+};
+
+/// Returns the group of the calling thread, or null if it has none.
+RankGroup *currentRankGroup();
+
+/// Makes `ranks` the group of the calling thread.
+class RankGroupScope {
+public:
+  explicit RankGroupScope(RankGroup &ranks);
+  ~RankGroupScope();
+  RankGroupScope(const RankGroupScope &) = delete;
+  RankGroupScope &operator=(const RankGroupScope &) = delete;
+
+private:
+  RankGroup *before;
+};
+
+} // namespace kiln
+
+#endif // KILN_DIALECT_KILN_IR_RANKGROUP_H

@@ -1,0 +1,22 @@
+//===- StartCollectives.h - Asynchronous collectives ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_STARTCOLLECTIVES_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_STARTCOLLECTIVES_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+namespace kiln {
+
+/// Replaces each kiln.all_reduce of a program by its start, at the same
+/// position, and a wait before the first op that reads one of the sums. Returns
+/// true if the program had a kiln.all_reduce.
+bool startCollectives(ProgramOp program);
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_STARTCOLLECTIVES_H
