@@ -240,8 +240,7 @@ Status CommThread::checkPeers(const Pause &pause, const CommJob &job) const {
 }
 
 Status CommThread::carryOutSum(const CommJob &job, int tag) {
-  ring_.begin(job.sum.data, job.sum.type, job.sum.count, scratch_, tag,
-              *transport_);
+  ring_.begin(job.sum, scratch_, tag, *transport_);
   for (Pause pause(polled_); !ring_.isDone();) {
     bool advanced = false;
     Status status = ring_.advance(*transport_, advanced);
@@ -292,7 +291,8 @@ Status CommThread::carryOutGather(const CommJob &job, int tag) {
 void CommThread::carryOut(const CommJob &job, uint64_t number) {
   // Two jobs with the same tag are too far apart to be confused.
   int tag = int(number & 0x7fff);
-  TransferTiming *timing = job.kind == CommJob::Kind::Sum ? job.sum.timing : nullptr;
+  TransferTiming *timing =
+      job.kind == CommJob::Kind::Sum ? job.sum.timing : nullptr;
   if (timing)
     timing->begin = now();
   Status status;

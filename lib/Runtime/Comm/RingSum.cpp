@@ -46,66 +46,75 @@ RingPart RingSum::partOf(Side side, int round) const {
   return ringPart(count_, size_, part < 0 ? part + size_ : part);
 }
 
-int64_t RingSum::fragmentsOf(Side side, int round) const {
-  return (partOf(side, round).count + fragmentElements_ - 1) /
-         fragmentElements_;
-}
-
 void RingSum::skipEmpty(Side side, Cursor &cursor) const {
-  while (cursor.round < rounds_ &&
-         cursor.fragment == fragmentsOf(side, cursor.round)) {
-    ++cursor.round;
-    cursor.fragment = 0;
+  for (RingPart part = partOf(side, cursor.round);
+       cursor.element == part.begin + part.count;) {
+    if (++cursor.round == rounds_)
+      return;
+    part = partOf(side, cursor.round);
+    cursor.element = part.begin;
   }
 }
 
+RingSum::Cursor RingSum::firstOf(Side side) const {
+  Cursor cursor;
+  if (rounds_ == 0)
+    return cursor;
+  cursor.element = partOf(side, 0).begin;
+  skipEmpty(side, cursor);
+  return cursor;
+}
+
 void RingSum::moveOn(Side side, Cursor &cursor) const {
-  ++cursor.fragment;
+  cursor.element += fragmentOf(side, cursor).count;
   ++cursor.index;
   skipEmpty(side, cursor);
 }
 
-RingPart RingSum::elementsOf(Side side, const Cursor &cursor) const {
+RingSum::Fragment RingSum::fragmentOf(Side side, const Cursor &cursor) const {
+  const SumSpan *span = std::upper_bound(
+      spans_, spans_ + spanCount_, cursor.element,
+      [](int64_t element, const SumSpan &span) { return element < span.end; });
+  int64_t begin = span == spans_ ? 0 : span[-1].end;
   RingPart part = partOf(side, cursor.round);
-  int64_t first = cursor.fragment * fragmentElements_;
-  return {part.begin + first, std::min(fragmentElements_, part.count - first)};
+  int64_t end = std::min(part.begin + part.count, span->end);
+  return {span->data + (cursor.element - begin) * elementBytes_,
+          std::min(fragmentElements_, end - cursor.element)};
 }
 
-void RingSum::begin(char *data, ElementType type, int64_t count, char *scratch,
-                    int tag, const Transport &transport) {
-  data_ = data;
+void RingSum::begin(const SumJob &job, char *scratch, int tag,
+                    const Transport &transport) {
+  spans_ = job.spans;
+  spanCount_ = job.spanCount;
   scratch_ = scratch;
-  type_ = type;
-  count_ = count;
-  elementBytes_ = bytesOf(type);
+  type_ = job.type;
+  count_ = spanCount_ == 0 ? 0 : spans_[spanCount_ - 1].end;
+  elementBytes_ = bytesOf(type_);
   fragmentElements_ = fragmentBytes / elementBytes_;
   rank_ = transport.rank();
   size_ = transport.size();
-  scratchPitch_ = scratchPitch(count * elementBytes_, size_);
+  scratchPitch_ = scratchPitch(count_ * elementBytes_, size_);
   rounds_ = 2 * (size_ - 1);
   tag_ = tag;
-  posted_ = done_ = sending_ = sent_ = Cursor();
-  for (Cursor *cursor : {&posted_, &done_})
-    skipEmpty(Side::Receive, *cursor);
-  for (Cursor *cursor : {&sending_, &sent_})
-    skipEmpty(Side::Send, *cursor);
+  posted_ = done_ = firstOf(Side::Receive);
+  sending_ = sent_ = firstOf(Side::Send);
 }
 
 Status RingSum::postReceives(Transport &transport, bool &advanced) {
   while (posted_.round < rounds_ && posted_.index - done_.index < window) {
-    RingPart elements = elementsOf(Side::Receive, posted_);
+    Fragment fragment = fragmentOf(Side::Receive, posted_);
     char *place = scratchOf(posted_);
     int firstGather = size_ - 1;
     if (posted_.round >= firstGather) {
       // The fragment overwrites one that was sent in this earlier round, and
       // which must have been sent completely.
-      Cursor overwritten = {posted_.round - firstGather, posted_.fragment};
+      Cursor overwritten = {posted_.round - firstGather, posted_.element};
       if (!overwritten.isBefore(sent_))
         break;
-      place = data_ + elements.begin * elementBytes_;
+      place = fragment.data;
     }
     Status status = transport.receive(
-        (rank_ + size_ - 1) % size_, place, elements.count * elementBytes_,
+        (rank_ + size_ - 1) % size_, place, fragment.count * elementBytes_,
         tag_, receives_[std::size_t(posted_.index % window)]);
     if (!status.ok())
       return status;
@@ -124,9 +133,9 @@ Status RingSum::finishReceives(Transport &transport, bool &advanced) {
     if (!*arrived)
       break;
     if (done_.round < size_ - 1) {
-      RingPart elements = elementsOf(Side::Receive, done_);
+      Fragment fragment = fragmentOf(Side::Receive, done_);
       addElements(type_, scratchOf(done_),
-                  data_ + elements.begin * elementBytes_, elements.count);
+                  fragment.data, fragment.count);
     }
     moveOn(Side::Receive, done_);
     advanced = true;
@@ -138,13 +147,13 @@ Status RingSum::postSends(Transport &transport, bool &advanced) {
   while (sending_.round < rounds_ && sending_.index - sent_.index < window) {
     // In all rounds except the first, the fragment is the one that was received
     // in the previous round.
-    Cursor source = {sending_.round - 1, sending_.fragment};
+    Cursor source = {sending_.round - 1, sending_.element};
     if (sending_.round > 0 && !source.isBefore(done_))
       break;
-    RingPart elements = elementsOf(Side::Send, sending_);
+    Fragment fragment = fragmentOf(Side::Send, sending_);
     Status status = transport.send(
-        (rank_ + 1) % size_, data_ + elements.begin * elementBytes_,
-        elements.count * elementBytes_, tag_, TrafficKind::Sum,
+        (rank_ + 1) % size_, fragment.data,
+        fragment.count * elementBytes_, tag_, TrafficKind::Sum,
         sends_[std::size_t(sending_.index % window)]);
     if (!status.ok())
       return status;

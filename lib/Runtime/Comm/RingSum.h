@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sums an array over n ranks, in place. The array is divided into n parts, of
+// Sums an array over n ranks, in place. The array may consist of several spans,
+// which are not adjacent in memory. It is divided into n parts, of
 // which the first `count % n` have one element more than the others; nothing is
 // padded. There are 2 (n - 1) rounds. In round t, rank r sends part r - t to
 // rank r + 1 and receives part r - t - 1 from rank r - 1, all modulo n:
@@ -35,7 +36,8 @@
 // part p and b bytes in the array, it sends 2 b - b[r+1] - b[r+2]. If n divides
 // the number of elements, this is 2 b (n - 1) / n.
 //
-// Pipelining. Parts are sent in fragments. A rank sends a fragment as soon as
+// Pipelining. Parts are sent in fragments, each of which is in one span. A rank
+// sends a fragment as soon as
 // it has received the fragment in the previous round, so that it adds, sends
 // and receives at the same time, and needs scratch memory only for a few
 // fragments.
@@ -46,6 +48,7 @@
 #define KILN_LIB_RUNTIME_COMM_RINGSUM_H
 
 #include "Transport.h"
+#include "kiln/Runtime/Comm/World.h"
 #include "kiln/Support/ElementType.h"
 
 #include <array>
@@ -77,11 +80,11 @@ public:
   /// bytes.
   static int64_t scratchBytes(int64_t bytes, int ranks);
 
-  /// Begins to sum `count` elements at `data`. All ranks must begin the same
-  /// sums in the same order; `tag` must differ from those of earlier messages
+  /// Begins a sum. All ranks must begin the same sums, with spans of the same
+  /// sizes, in the same order; `tag` must differ from those of earlier messages
   /// that may not have arrived. The previous sum must be complete.
-  void begin(char *data, ElementType type, int64_t count, char *scratch,
-             int tag, const Transport &transport);
+  void begin(const SumJob &job, char *scratch, int tag,
+             const Transport &transport);
 
   bool isDone() const {
     return done_.round == rounds_ && sent_.round == rounds_;
@@ -95,25 +98,32 @@ private:
   /// A fragment of the part that a rank sends or receives in a round.
   struct Cursor {
     int round = 0;
-    int64_t fragment = 0;
+    int64_t element = 0; ///< The first element of the fragment.
     /// The number of earlier fragments.
     int64_t index = 0;
 
     bool isBefore(const Cursor &other) const {
       return round != other.round ? round < other.round
-                                  : fragment < other.fragment;
+                                  : element < other.element;
     }
   };
   enum class Side { Send, Receive };
 
+  /// The memory of a fragment.
+  struct Fragment {
+    char *data = nullptr;
+    int64_t count = 0; ///< Number of elements.
+  };
+
   RingPart partOf(Side side, int round) const;
-  int64_t fragmentsOf(Side side, int round) const;
+  /// Returns a cursor at the first fragment of all rounds.
+  Cursor firstOf(Side side) const;
   /// Moves a cursor that is beyond the last fragment of its round to the first
   /// fragment of the next round that has one.
   void skipEmpty(Side side, Cursor &cursor) const;
+  /// Moves a cursor to the next fragment.
   void moveOn(Side side, Cursor &cursor) const;
-  /// Returns the elements of a fragment.
-  RingPart elementsOf(Side side, const Cursor &cursor) const;
+  Fragment fragmentOf(Side side, const Cursor &cursor) const;
   char *scratchOf(const Cursor &cursor) const {
     return scratch_ + cursor.index % window * scratchPitch_;
   }
@@ -123,7 +133,9 @@ private:
   Status postSends(Transport &transport, bool &advanced);
   Status finishSends(Transport &transport, bool &advanced);
 
-  char *data_ = nullptr, *scratch_ = nullptr;
+  const SumSpan *spans_ = nullptr;
+  std::size_t spanCount_ = 0;
+  char *scratch_ = nullptr;
   ElementType type_ = ElementType::F32;
   int64_t count_ = 0, elementBytes_ = 0, fragmentElements_ = 0;
   int64_t scratchPitch_ = 0;

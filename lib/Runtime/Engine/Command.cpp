@@ -90,8 +90,9 @@ std::vector<MemoryAccess> accessesOf(const Command &command) {
         {command.to, command.size, AccessMode::Write, AccessUse::Transfer});
     break;
   case Command::Kind::AllReduce:
-    list.push_back(
-        {command.to, command.size, AccessMode::ReadWrite, AccessUse::Transfer});
+    for (const SummedElements &elements : command.sums)
+      list.push_back({elements.ref, elements.bytes, AccessMode::ReadWrite,
+                      AccessUse::Transfer});
     break;
   case Command::Kind::Fill:
     list.push_back(

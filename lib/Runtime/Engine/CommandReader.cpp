@@ -454,16 +454,37 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
               "use copy_start and copy_wait for such a copy");
 }
 
+SummedElements CommandReader::readSummed(const Node &place, const Node &count,
+                                         ElementType type) {
+  SummedElements elements;
+  int64_t elementBytes = bytesOf(type);
+  elements.count = count.integer(1);
+  std::optional<int64_t> bytes =
+      checkedMul<int64_t>(elements.count, elementBytes);
+  if (!bytes) {
+    count.fail("requires more than 2^63 - 1 bytes");
+    return elements;
+  }
+  elements.bytes = *bytes;
+  elements.ref = readRef(place, elements.bytes);
+  if (!elements.ref.isFixed())
+    place.fail("differs between micro-batches, but a sum over ranks has the "
+               "same elements in all of them");
+  else if (elements.ref.offset % elementBytes)
+    place.fail("is not at a multiple of " + std::to_string(elementBytes) +
+               " bytes, the size of an element");
+  return elements;
+}
+
 /// Reads a sum over the ranks of an axis of the mesh. On an axis of one rank,
 /// it has no effect.
 void CommandReader::readAllReduce(const Node &node, Command &command) {
   if (hasGpu())
     return node.at("op").fail("is all_reduce, but ranks are supported on "
                               "--target=cpu only");
-  Node axis = node.at("axis"), element = node.at("element"),
-       count = node.at("count");
+  Node axis = node.at("axis"), dtype = node.at("dtype");
   const std::vector<MeshAxis> &mesh = file_.description.mesh;
-  std::string axisName = axis.text(), typeName = element.text();
+  std::string axisName = axis.text(), typeName = dtype.text();
   auto found =
       std::find_if(mesh.begin(), mesh.end(), [&](const MeshAxis &entry) {
         return entry.name == axisName;
@@ -474,28 +495,26 @@ void CommandReader::readAllReduce(const Node &node, Command &command) {
   command.axis = found - mesh.begin();
   std::optional<ElementType> type = elementTypeNamed(typeName);
   if (!type || !isSummable(*type))
-    return element.fail("is " + inQuotes(typeName) +
-                        ", expected f64, f32, bf16 or f16");
+    return dtype.fail("is " + inQuotes(typeName) +
+                      ", expected f64, f32, bf16 or f16");
   command.type = *type;
-  int64_t elementBytes = bytesOf(*type);
-  std::optional<int64_t> bytes =
-      checkedMul<int64_t>(count.integer(0), elementBytes);
-  if (!bytes)
-    return count.fail("requires more than 2^63 - 1 bytes");
-  command.size = *bytes;
-  if (std::optional<Node> given = node.find("bytes");
-      given && command.bytes != command.size)
-    return given->fail("is " + std::to_string(command.bytes) + ", expected " +
-                       std::to_string(command.size) +
-                       ", the size of 'count' elements");
+  Node data = node.at("data"), counts = node.at("counts");
+  if (data.size() == 0)
+    return data.fail("is empty, expected the address of at least one tensor");
+  if (counts.size() != data.size())
+    return counts.fail("has " + std::to_string(counts.size()) +
+                       " elements, expected one for each of the " +
+                       std::to_string(data.size()) + " elements of 'data'");
+  for (std::size_t i = 0; i < data.size() && !node.failed(); ++i) {
+    command.sums.push_back(
+        readSummed(data.element(i), counts.element(i), *type));
+    std::optional<int64_t> size =
+        checkedAdd<int64_t>(command.size, command.sums.back().bytes);
+    if (!size)
+      return counts.fail("require more than 2^63 - 1 bytes in total");
+    command.size = *size;
+  }
   command.bytes = command.size;
-  Node data = node.at("data");
-  command.from = command.to = readRef(data, command.size);
-  if (command.to.offset % elementBytes || command.to.stride % elementBytes ||
-      command.to.ring % elementBytes)
-    data.fail("has an element at an address that is not a multiple of the size "
-              "of an element, " +
-              std::to_string(elementBytes) + " bytes");
 }
 
 When CommandReader::readWhen(const Node &node) const {
@@ -522,8 +541,8 @@ Command CommandReader::read(const Node &node) {
     command.name = kind;
   if (std::optional<Node> flops = node.find("flops"))
     command.flops = flops->integer(0);
-  // In a fill, a copy or an all_reduce, "bytes" is both the size of the command
-  // and its memory traffic.
+  // In a fill or a copy, "bytes" is both the size of the command and its memory
+  // traffic.
   if (std::optional<Node> bytes = node.find("bytes"))
     command.bytes = bytes->integer(0);
   if (std::optional<Node> when = node.find("when"))

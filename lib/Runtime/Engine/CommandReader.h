@@ -56,6 +56,9 @@ private:
   void readGemmKernel(const support::Node &node, Command &command);
   void readGemm(const support::Node &node, Command &command);
   void readTransfer(const support::Node &node, Command &command);
+  SummedElements readSummed(const support::Node &place,
+                            const support::Node &count,
+                            support::ElementType type);
   void readAllReduce(const support::Node &node, Command &command);
   void readAttention(const support::Node &node, Command &command);
   void readTypes(const support::Node &node, Command &command);

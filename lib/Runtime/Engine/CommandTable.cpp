@@ -40,6 +40,11 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
           const_cast<void *>(kernels[command.kernel]));
     step.firstArg = args_.size();
     step.firstImmediate = immediates_.size();
+    step.firstSpan = spans_.size();
+    int64_t end = 0;
+    for (const SummedElements &elements : command.sums)
+      spans_.push_back({at(elements.ref, outsideMicrobatches()),
+                        end += elements.count});
     if (command.call) {
       const KernelCall &call = *command.call;
       step.chunks = (call.units + command.grain - 1) / command.grain;
@@ -91,8 +96,13 @@ void CommandTable::startTransfer(std::size_t index, const abi::SegmentRun &run,
                                  Transfers &transfers) {
   const Command &command = *steps_[index].command;
   TransferJob job;
-  job.from = at(command.from, run);
-  job.to = at(command.to, run);
+  if (command.sums.empty()) {
+    job.from = at(command.from, run);
+    job.to = at(command.to, run);
+  } else {
+    job.spans = spans_.data() + steps_[index].firstSpan;
+    job.spanCount = command.sums.size();
+  }
   job.bytes = command.size;
   job.kind = transferKind(command);
   job.token = command.token.at(run);

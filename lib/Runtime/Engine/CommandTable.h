@@ -45,6 +45,7 @@ private:
     KernelFunction kernel = nullptr;
     std::size_t firstArg = 0;       ///< Index in args_.
     std::size_t firstImmediate = 0; ///< Index in immediates_.
+    std::size_t firstSpan = 0;      ///< Index in spans_.
     int64_t chunks = 0;
     /// True if a reference or an immediate differs between executions.
     bool varies = false;
@@ -74,6 +75,7 @@ private:
   std::vector<Step> steps_;
   std::vector<char *> args_;
   std::vector<int64_t> immediates_;
+  std::vector<SumSpan> spans_;
   /// The number of elements of threadImmediates_ per thread: the immediates of
   /// one call of an epilogue, and padding.
   std::size_t epilogueImmediates_ = 0;

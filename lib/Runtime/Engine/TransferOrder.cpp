@@ -31,16 +31,21 @@ struct Bytes {
   }
 };
 
-/// An asynchronous transfer that is in flight. A sum has its data as both
-/// source and destination.
+/// Memory that a transfer in flight accesses: the source or the destination of
+/// a copy, or one tensor of a sum.
+struct TransferEnd {
+  Bytes bytes;
+  bool isWritten;
+  /// The blocks that contain the first byte.
+  std::vector<MemoryBlocks::Block> blocks;
+};
+
+/// An asynchronous transfer that is in flight.
 struct Transfer {
   std::size_t command;
   abi::SegmentRun run;
   int64_t token;
-  Bytes from, to;
-  /// The blocks that contain the first byte of the source, and those that
-  /// contain the first byte of the destination.
-  std::vector<MemoryBlocks::Block> fromBlocks, toBlocks;
+  std::vector<TransferEnd> ends;
 };
 
 /// Maximum number of comparisons of accesses with transfers in flight, which
@@ -181,16 +186,17 @@ void TransferOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
   if (access.bytes == unknownBytes)
     around = blocks_.around(known.candidates, access.ref, run);
   for (const Transfer &transfer : transfers_) {
-    auto disturbs = [&](const Bytes &bytes,
-                        const std::vector<MemoryBlocks::Block> &blocks) {
-      return access.ref.arena == bytes.begin.arena &&
-             bytesOf(command, run, access, around, blocks).overlaps(bytes);
-    };
     const char *what = nullptr;
-    if (disturbs(transfer.to, transfer.toBlocks))
-      what = isSum(transfer) ? "the data" : "the destination";
-    else if (access.writes() && disturbs(transfer.from, transfer.fromBlocks))
-      what = "the source";
+    for (const TransferEnd &end : transfer.ends) {
+      if (access.ref.arena != end.bytes.begin.arena ||
+          !(end.isWritten || access.writes()) ||
+          !bytesOf(command, run, access, around, end.blocks)
+               .overlaps(end.bytes))
+        continue;
+      what = isSum(transfer) ? "the data"
+             : end.isWritten ? "the destination"
+                             : "the source";
+    }
     if (what)
       return fail(command,
                   "(" + title(command, run) + ") " +
@@ -206,7 +212,8 @@ void TransferOrder::checkAccesses(std::size_t command,
   if (transfers_.empty())
     return;
   const std::vector<KnownAccess> &accesses = accessesAt(command);
-  comparisons_ += int64_t((accesses.size() + 1) * transfers_.size());
+  for (const Transfer &transfer : transfers_)
+    comparisons_ += int64_t((accesses.size() + 1) * transfer.ends.size());
   if (comparisons_ > maxComparisons)
     return fail(command, "is executed while " +
                              std::to_string(transfers_.size()) +
@@ -229,18 +236,12 @@ void TransferOrder::start(std::size_t index, const abi::SegmentRun &run) {
                     "of that " +
                     noun(*other) + " must come before this command");
   started_[std::size_t(token)] = true;
-  // A copy has two accesses, its source and its destination. A sum has one.
-  const std::vector<KnownAccess> &accesses = accessesAt(index);
-  auto around = [&](const KnownAccess &known) {
-    return blocks_.around(known.candidates, known.access.ref, run);
-  };
-  transfers_.push_back({index,
-                        run,
-                        token,
-                        {command.from.at(run), command.size},
-                        {command.to.at(run), command.size},
-                        around(accesses.front()),
-                        around(accesses.back())});
+  Transfer &transfer = transfers_.emplace_back(Transfer{index, run, token, {}});
+  for (const KnownAccess &known : accessesAt(index))
+    transfer.ends.push_back(
+        {{known.access.ref.at(run), known.access.bytes},
+         known.access.writes(),
+         blocks_.around(known.candidates, known.access.ref, run)});
 }
 
 /// Returns true if one of the blocks is live from the start of a transfer to a
@@ -267,17 +268,14 @@ bool TransferOrder::staysLive(const Transfer &transfer,
 /// segments.
 void TransferOrder::checkLives(const Transfer &transfer, std::size_t wait,
                                const abi::SegmentRun &run) const {
-  const char *what = nullptr;
-  if (!staysLive(transfer, transfer.fromBlocks, wait, run))
-    what = "reads";
-  else if (!staysLive(transfer, transfer.toBlocks, wait, run))
-    what = "writes";
-  if (what)
-    fail(wait, "(" + title(wait, run) + ") waits for " +
-                   titleAndPlace(transfer) +
-                   ", but no slot that is live from the start to the end of "
-                   "this " +
-                   noun(transfer) + " contains the bytes that it " + what);
+  for (const TransferEnd &end : transfer.ends)
+    if (!staysLive(transfer, end.blocks, wait, run))
+      return fail(wait, "(" + title(wait, run) + ") waits for " +
+                            titleAndPlace(transfer) +
+                            ", but no slot that is live from the start to the "
+                            "end of this " +
+                            noun(transfer) + " contains the bytes that it " +
+                            (end.isWritten ? "writes" : "reads"));
 }
 
 void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {

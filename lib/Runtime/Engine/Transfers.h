@@ -30,22 +30,23 @@ namespace kiln::runtime {
 
 /// One asynchronous transfer.
 struct TransferJob {
-  /// The source of a copy.
+  // The source and destination of a copy.
   const char *from = nullptr;
-  /// The destination of a copy, or the data of a sum.
   char *to = nullptr;
   int64_t bytes = 0;
   TransferKind kind = TransferKind::CopyOut;
   int64_t token = 0;       ///< Token of the command.
   std::size_t command = 0; ///< Index of the command.
-  // Members of sums.
+  // Members of sums. See SumJob.
+  const SumSpan *spans = nullptr;
+  std::size_t spanCount = 0;
   ElementType type = ElementType::F32;
   const char *name = ""; ///< Name of the command.
 
   bool isSum() const { return kind == TransferKind::AllReduce; }
   /// Returns the job of a sum for World::beginSum().
   SumJob sum(TransferTiming *timing = nullptr) const {
-    return {to, type, bytes / support::bytesOf(type), name, timing};
+    return {spans, spanCount, type, name, timing};
   }
 };
 

@@ -27,6 +27,7 @@
 #include "kiln/Support/ElementType.h"
 #include "kiln/Support/Status.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,12 +53,20 @@ struct TransferTiming {
   int64_t begin = 0, end = 0;
 };
 
-/// An elementwise sum over all ranks, in place. RingSum.h defines the order of
-/// the sums.
-struct SumJob {
+/// Elements of a sum that are contiguous in memory.
+struct SumSpan {
   char *data = nullptr;
+  /// Number of elements of this span and of all spans before it.
+  int64_t end = 0;
+};
+
+/// An elementwise sum over all ranks, in place, of the concatenation of spans.
+/// RingSum.h defines the order of the sums.
+struct SumJob {
+  /// The spans, which must outlive the job.
+  const SumSpan *spans = nullptr;
+  std::size_t spanCount = 0;
   ElementType type = ElementType::F32; ///< f64, f32, bf16 or f16.
-  int64_t count = 0;                   ///< Number of elements.
   /// The name for messages, which must outlive the job.
   const char *name = "";
   /// If not null, receives the timing before the job is done.

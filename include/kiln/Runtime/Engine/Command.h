@@ -128,6 +128,13 @@ struct EpilogueOperand {
   int64_t bytes = 0;
 };
 
+/// Contiguous elements that an AllReduce sums.
+struct SummedElements {
+  Ref ref; ///< Has the same address in all executions (Ref::isFixed()).
+  int64_t count = 0; ///< Number of elements.
+  int64_t bytes = 0;
+};
+
 /// First: Zero in the first execution of the segment, and One in all others.
 enum class GemmBeta { Zero, One, First };
 
@@ -191,11 +198,12 @@ struct Command {
   EpilogueOperand bias, aux;
 
   // Fill uses `to`; Copy and CopyStart use `from` and `to`. All transfer `size`
-  // bytes. AllReduce sums the elements of type `type` in the `size` bytes at
-  // `to` over the ranks of an axis; `from` equals `to`.
+  // bytes. AllReduce sums `sums`, which have `size` bytes in total and elements
+  // of type `type`, over the ranks of an axis.
   Ref from, to;
   int64_t size = 0;
 
+  std::vector<SummedElements> sums; ///< AllReduce: at least one entry.
   int64_t axis = -1; ///< AllReduce: an index into Description::mesh.
 
   Token token; ///< Of a CopyStart, an AllReduce or a CopyWait.
@@ -271,7 +279,7 @@ struct MemoryAccess {
 
 /// Returns all accesses of one execution of a command, in this order: kernel
 /// arguments, scratch, matrices a, b and c, bias, aux, source, destination,
-/// workspace. An access has 0 bytes if the description specifies a
+/// summed elements, workspace. An access has 0 bytes if the description specifies a
 /// size of 0. A CopyStart or AllReduce has all accesses of its asynchronous
 /// transfer, although they may occur at any time until the CopyWait. A CopyWait
 /// has no accesses.

@@ -32,9 +32,10 @@ static int sum(World &world, int64_t count, int repeats) {
     for (int64_t i = 0; i < count; ++i)
       values[std::size_t(i)] = float(i % 1000 + world.rank());
   };
+  SumSpan span = {reinterpret_cast<char *>(values.data()), count};
   SumJob job;
-  job.data = reinterpret_cast<char *>(values.data());
-  job.count = count;
+  job.spans = &span;
+  job.spanCount = 1;
   job.name = "values";
   double seconds = 0;
   bool isRight = true;

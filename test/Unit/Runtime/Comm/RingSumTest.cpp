@@ -109,11 +109,14 @@ TEST_P(RingSumOfType, HasTheBitsOfTheDefinedOrderOnAllRanks) {
       std::vector<std::vector<char>> all = arrays(type, count, ranks);
       std::vector<char> expected = expectedSum(type, count, all);
       std::vector<uint64_t> jobs;
+      std::vector<SumSpan> spans;
+      for (int rank = 0; rank < ranks; ++rank)
+        spans.push_back({all[std::size_t(rank)].data(), count});
       for (int rank = 0; rank < ranks; ++rank) {
         SumJob job;
-        job.data = all[std::size_t(rank)].data();
+        job.spans = &spans[std::size_t(rank)];
+        job.spanCount = 1;
         job.type = type;
-        job.count = count;
         jobs.push_back(worlds[rank].beginSum(job));
         sent[std::size_t(rank)] +=
             ringSentBytes(count, bytesOf(type), ranks, rank);
@@ -149,10 +152,15 @@ TEST(RingSumTest, SeveralSumsCompleteInOrder) {
     world.reserve(sums, 4 * (count + sums));
     uint64_t last = 0;
     TransferTiming timing;
+    std::vector<SumSpan> spans;
+    for (int sum = 0; sum < sums; ++sum)
+      spans.push_back(
+          {all[std::size_t(sum)][std::size_t(world.rank())].data(),
+           count + sum});
     for (int sum = 0; sum < sums; ++sum) {
       SumJob job;
-      job.data = all[std::size_t(sum)][std::size_t(world.rank())].data();
-      job.count = count + sum;
+      job.spans = &spans[std::size_t(sum)];
+      job.spanCount = 1;
       job.timing = sum == 0 ? &timing : nullptr;
       last = world.beginSum(job);
     }
@@ -165,6 +173,48 @@ TEST(RingSumTest, SeveralSumsCompleteInOrder) {
         expectedSum(ElementType::F32, count + sum, before[std::size_t(sum)]);
     for (int rank = 0; rank < ranks; ++rank)
       EXPECT_EQ(all[std::size_t(sum)][std::size_t(rank)], expected);
+  }
+}
+
+TEST(RingSumTest, SpansAreSummedLikeTheirConcatenation) {
+  int64_t fragment = RingSum::fragmentBytes / 4;
+  for (int ranks : {2, 3, 4}) {
+    ThreadWorlds worlds(ranks);
+    // Sizes of spans: smaller than a part, empty, and larger than a fragment.
+    for (const std::vector<int64_t> &sizes : std::vector<std::vector<int64_t>>{
+             {1, 1, 1}, {0, 5, 0, 0, 9, 3, 0}, {2 * fragment + 3, 7, fragment}}) {
+      int64_t count = 0;
+      for (int64_t size : sizes)
+        count += size;
+      std::vector<std::vector<char>> all =
+          arrays(ElementType::F32, count, ranks);
+      std::vector<char> expected = expectedSum(ElementType::F32, count, all);
+      worlds.onEach([&](World &world) {
+        std::vector<char> &mine = all[std::size_t(world.rank())];
+        std::vector<std::vector<char>> parts;
+        std::vector<SumSpan> spans;
+        int64_t end = 0;
+        for (int64_t size : sizes) {
+          auto begin = mine.begin() + end * 4;
+          parts.emplace_back(begin, begin + size * 4);
+          end += size;
+          spans.push_back({parts.back().data(), end});
+        }
+        world.reserve(1, count * 4);
+        int64_t before = world.sent().of(TrafficKind::Sum);
+        SumJob job;
+        job.spans = spans.data();
+        job.spanCount = spans.size();
+        world.wait(world.beginSum(job));
+        EXPECT_EQ(world.sent().of(TrafficKind::Sum) - before,
+                  ringSentBytes(count, 4, ranks, world.rank()));
+        mine.clear();
+        for (const std::vector<char> &part : parts)
+          mine.insert(mine.end(), part.begin(), part.end());
+      });
+      for (int rank = 0; rank < ranks; ++rank)
+        EXPECT_EQ(all[std::size_t(rank)], expected);
+    }
   }
 }
 

@@ -47,9 +47,10 @@ TEST(WorldTest, AgreementsWaitForTheSumsBeforeThem) {
   worlds.onEach([](World &world) {
     world.reserve(1, 4000);
     std::vector<float> values(1000, float(world.rank() + 1));
+    SumSpan span = {reinterpret_cast<char *>(values.data()), 1000};
     SumJob job;
-    job.data = reinterpret_cast<char *>(values.data());
-    job.count = 1000;
+    job.spans = &span;
+    job.spanCount = 1;
     world.beginSum(job);
     EXPECT_EQ(*world.agree("vote", int64_t(1), AgreeBy::Sum), 2);
     EXPECT_EQ(values.back(), 3.0f);
@@ -76,9 +77,10 @@ TEST(WorldTest, ASumWithoutItsPeersTimesOut) {
   world.reserve(1, 4096);
   world.setStep(12);
   std::vector<float> values(1024);
+  SumSpan span = {reinterpret_cast<char *>(values.data()), 1024};
   SumJob job;
-  job.data = reinterpret_cast<char *>(values.data());
-  job.count = 1024;
+  job.spans = &span;
+  job.spanCount = 1;
   job.name = "grad.h.0";
   auto begin = std::chrono::steady_clock::now();
   world.wait(world.beginSum(job));
@@ -135,10 +137,11 @@ TEST(WorldTest, OneRankNeedsNoTransport) {
   (*world)->reserve(2, 1 << 20);
   EXPECT_EQ((*world)->scratchBytes(), 0);
   double value = 3;
+  SumSpan span = {reinterpret_cast<char *>(&value), 1};
   SumJob job;
-  job.data = reinterpret_cast<char *>(&value);
+  job.spans = &span;
+  job.spanCount = 1;
   job.type = ElementType::F64;
-  job.count = 1;
   (*world)->wait((*world)->beginSum(job));
   EXPECT_EQ(value, 3);
   EXPECT_EQ(*(*world)->agree("vote", int64_t(4), AgreeBy::Equal), 1);
