@@ -19,6 +19,7 @@ add_library(KilnTraining STATIC
   Training/ProcessMemory.cpp
   Training/ProgramInputs.cpp
   Training/RateFlags.cpp
+  Training/Ranks.cpp
   Training/Records.cpp
   Training/Resume.cpp
   Training/LossScale.cpp

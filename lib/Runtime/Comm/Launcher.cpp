@@ -40,6 +40,10 @@ std::optional<Launch> findLaunch(const Environment &environment) {
   return std::nullopt;
 }
 
+int rankWithoutMpi(const Environment &environment) {
+  return readNumber(environment, "RANK").value_or(0);
+}
+
 int launchedWithoutMpi(const Environment &environment) {
   if (!readNumber(environment, "RANK"))
     return 1;

@@ -41,6 +41,8 @@ std::optional<Launch> findLaunch(const Environment &environment);
 /// Returns the number of processes that a launcher without MPI, such as
 /// torchrun, has started; 1 if none did.
 int launchedWithoutMpi(const Environment &environment);
+/// Returns the rank that such a launcher gave this process, or 0.
+int rankWithoutMpi(const Environment &environment);
 
 } // namespace kiln::runtime
 

@@ -40,12 +40,26 @@ Result<std::unique_ptr<World>> World::alone() {
       {});
 }
 
+static const char *readEnvironment(const char *name) {
+  return std::getenv(name);
+}
+
+bool World::isLaunched() {
+  std::optional<Launch> launch = findLaunch(readEnvironment);
+  return launch ? launch->size != 1 : launchedWithoutMpi(readEnvironment) > 1;
+}
+
+int World::launchedRank() {
+  if (std::optional<Launch> launch = findLaunch(readEnvironment))
+    return launch->rank;
+  return rankWithoutMpi(readEnvironment);
+}
+
 Result<std::unique_ptr<World>> World::connect(const WorldOptions &options) {
-  auto environment = [](const char *name) { return std::getenv(name); };
-  std::optional<Launch> launch = findLaunch(environment);
+  std::optional<Launch> launch = findLaunch(readEnvironment);
   if (launch && launch->size != 1)
     return over([&] { return openMpi(*launch); }, options);
-  if (int size = launchedWithoutMpi(environment); !launch && size > 1)
+  if (int size = launchedWithoutMpi(readEnvironment); !launch && size > 1)
     return Status(ExitCode::Usage,
                   "RANK and WORLD_SIZE are set, as by torchrun, but ranks of "
                   "kiln find each other by MPI: start them with mpirun -n " +

@@ -18,6 +18,7 @@
 #include "WrittenStates.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Json.h"
+#include "kiln/Support/Hash.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
@@ -267,6 +268,7 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
       "compile it again");
   Node root(*parsed, failure);
   ProgramFile file;
+  file.description.hash = keyedHash(json, 0);
   readDescription(root, file.description);
   readArenas(root.at("arena"), file);
   readQueues(root.at("queues"), file);

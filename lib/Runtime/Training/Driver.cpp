@@ -14,6 +14,7 @@
 #include "MemoryCheck.h"
 #include "OutputPaths.h"
 #include "ProcessMemory.h"
+#include "Ranks.h"
 #include "Resume.h"
 #include "States.h"
 #include "TrainingRun.h"
@@ -37,9 +38,9 @@ namespace {
 /// Implements runTraining.
 class Driver {
 public:
-  Driver(Engine &engine, Options options)
+  Driver(Engine &engine, Options options, Ranks &ranks)
       : engine_(engine), description_(engine.description()),
-        options_(std::move(options)) {}
+        options_(std::move(options)), ranks_(ranks) {}
 
   Status drive();
 
@@ -54,6 +55,7 @@ private:
   Status checkNothingIsReplaced() const;
   Status openOutputs();
   void warnOfUnusualRuns() const;
+  Status compareRanks();
   Status startEngine();
   Status initialiseWeights();
   Status trainAndGenerate();
@@ -74,6 +76,7 @@ private:
   Engine &engine_;
   const Description &description_;
   Options options_;
+  Ranks &ranks_;
   RunFiles files_;
   Progress progress_;
   TrajectoryRecord record_;
@@ -113,6 +116,14 @@ Status Driver::checkOptions() {
                  " exceeds the maximum of " + std::to_string(build.maxThreads) +
                  " that this executable was compiled for; compile with a "
                  "larger --max-threads");
+  if (options_.isGiven("--peer-timeout") && description_.ranks() == 1)
+    return usage("--peer-timeout: this executable was compiled for one rank; "
+                 "compile it with --mesh=dp=N");
+  if (ranks_.size() > 1)
+    for (const char *flag : {"--lockstep", "--check-ops", "--check-trace"})
+      if (options_.isGiven(flag))
+        return usage(std::string(flag) +
+                     " is not supported with several ranks");
   if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)
     return usage("--grad-clip: this executable was compiled with --clip=off; "
                  "compile it with --clip=on");
@@ -349,11 +360,12 @@ void Driver::warnOfUnusualRuns() const {
          ": the run ends before the learning rate reaches its peak");
   const ModelInfo &model = description_.model;
   int64_t sequences = files_.data->sequencesPerEpoch(model.sequenceLength);
-  if (sequences < model.batch)
+  int64_t batch = description_.globalBatch();
+  if (sequences < batch)
     warn(inQuotes(files_.data->path()) + " has " + std::to_string(sequences) +
          (sequences == 1 ? " sequence of " : " sequences of ") +
          std::to_string(model.sequenceLength) +
-         " tokens, fewer than the batch of " + std::to_string(model.batch) +
+         " tokens, fewer than the batch of " + std::to_string(batch) +
          ": every batch contains sequences more than once; use more data, or "
          "compile with a smaller --batch or --seq");
 }
@@ -362,6 +374,10 @@ void Driver::warnOfUnusualRuns() const {
 /// are reported early. Existing files are unchanged until training starts. If
 /// the run fails before training starts, the files that it created are removed.
 Status Driver::openOutputs() {
+  if (!ranks_.isFirst()) {
+    records_.emplace(Records::silent());
+    return Status();
+  }
   Status possible = tryOutputs(options_);
   if (possible.ok() && !options_.saveMerged.empty())
     possible =
@@ -389,15 +405,50 @@ Status Driver::openOutputs() {
     if (!space.ok())
       return space;
   }
-  Result<Records> records = Records::open(options_);
+  Result<Records> records = Records::open(options_, ranks_.size() > 1);
   if (!records.ok())
     return records.status();
   records_.emplace(std::move(*records));
   return Status();
 }
 
+/// Fails if the ranks have different programs, flags or data. The states, which
+/// depend on the files of --init and --resume, are compared later.
+Status Driver::compareRanks() {
+  if (ranks_.size() == 1)
+    return Status();
+  uint64_t flags = 0;
+  for (const std::string &flag : options_.commandLine)
+    if (flag.rfind("--threads", 0) != 0 && flag.rfind("--peer-timeout", 0) != 0)
+      flags = keyedHash(flag, flags + 1);
+  Status status =
+      ranks_.compare({{"programs", description_.hash}, {"flags", flags}});
+  if (!status.ok())
+    return status;
+  std::vector<RankFact> facts;
+  for (auto [name, file] : {std::pair("training tokens", &files_.data),
+                            std::pair("validation tokens", &files_.valData)}) {
+    if (!*file)
+      continue;
+    Result<DataIdentity> data = (*file)->identity();
+    status = ranks_.vote("the start", data.status()).status();
+    if (!status.ok())
+      return status;
+    facts.push_back({name, keyedHash(data->hash, uint64_t(data->tokens))});
+  }
+  facts.push_back({"steps and seeds of the resumed checkpoints",
+                   keyedHash(std::to_string(progress_.step) + " " +
+                                 std::to_string(progress_.sequence),
+                             progress_.seed)});
+  return ranks_.compare(facts);
+}
+
 Status Driver::startEngine() {
   Status status;
+  if (ranks_.world())
+    status = engine_.join(*ranks_.world());
+  if (!status.ok())
+    return status;
   if (options_.stressCopies)
     status = engine_.stressCopies(*options_.stressCopies);
   if (status.ok() && options_.emuSeed)
@@ -411,6 +462,8 @@ Status Driver::startEngine() {
   if (!status.ok())
     return status;
   if (std::optional<std::string> notice = engine_.notice())
+    warn(*notice);
+  if (std::optional<std::string> notice = engine_.rankNotice())
     warn(*notice);
   return Status();
 }
@@ -479,9 +532,11 @@ void Driver::logEnd(const Status &status, int64_t steps) {
   MemoryFacts memory = engine_.memory();
   CopyCounts copies;
   std::optional<SectorCounts> sectors;
+  std::optional<SumCounts> sums;
   if (std::optional<size_t> train = findProgram(description_, "train")) {
     copies = engine_.copies(*train).value_or(copies);
     sectors = engine_.sectors(*train);
+    sums = engine_.sums(*train);
   }
   const char *reason = status.ok()                           ? "done"
                        : status.code() == ExitCode::Stopped  ? "stopped"
@@ -494,6 +549,9 @@ void Driver::logEnd(const Status &status, int64_t steps) {
       .integer("host_arena_bytes", memory.hostArenaBytes)
       .integer("copied_out_bytes_per_step", copies.outBytes)
       .integer("copied_in_bytes_per_step", copies.inBytes);
+  if (sums)
+    line.integer("sent_bytes_per_step", sums->sentBytes)
+        .integer("sum_scratch_bytes", memory.commScratchBytes);
   if (sectors)
     line.integer("emu_read_sectors_per_step", sectors->read)
         .integer("emu_write_sectors_per_step", sectors->written);
@@ -515,10 +573,14 @@ Status Driver::generate() {
 }
 
 Status Driver::trainAndGenerate() {
-  TrainingRun run(engine_, options_, files_, *records_, record_, progress_);
+  TrainingRun run(engine_, options_, files_, *records_, record_, progress_,
+                  ranks_);
   Status status = run.bind();
   if (status.ok())
     status = initialiseWeights();
+  status = ranks_.vote("the start", status, {}, Patience::Unlimited).status();
+  if (status.ok())
+    status = run.compareStates();
   if (!status.ok())
     return status;
   // Close the files of the checkpoint, because this run may remove the
@@ -532,9 +594,9 @@ Status Driver::trainAndGenerate() {
     return status;
   status = run.run();
   progress_ = run.progress();
-  if (status.ok() && options_.generate > 0)
+  if (status.ok() && options_.generate > 0 && ranks_.isFirst())
     status = generate();
-  if (status.ok() && !options_.saveMerged.empty()) {
+  if (status.ok() && !options_.saveMerged.empty() && ranks_.isFirst()) {
     status = saveMerged(engine_, options_.saveMerged);
     if (status.ok())
       records_->say("saved " + options_.saveMerged);
@@ -578,7 +640,7 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
                               ? sourceOf(*files_.data, files_.inputs)
                               : syntheticSource(description_.model.vocabSize);
   Schedule schedule(options_.schedule, std::max<int64_t>(options_.steps, 1),
-                    description_.model.batch);
+                    description_.globalBatch());
   MemoryCheckHooks hooks;
   hooks.restore = [&] { return initialiseWeights(); };
   hooks.load = [&](size_t program, int64_t step) -> Status {
@@ -586,7 +648,9 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
       return status;
     ProgramInputs &target = inputs[program];
     Result<int64_t> counted = target.writeBatch(
-        source, step * target.batch(), target.batch(), progress_.seed, step);
+        source,
+        step * description_.globalBatch() + ranks_.rank() * target.batch(),
+        target.batch(), progress_.seed, step, ranks_.rank() * target.batch());
     if (!counted.ok())
       return counted.status();
     target.writeUpdate(schedule.rate(0), step + 1, options_.gradClip,
@@ -610,8 +674,10 @@ Status Driver::traceOps() {
 /// Prints the lines of a check. Returns `status` if it is an error. Otherwise
 /// returns an error if a line reports a failed check.
 static Status report(const char *check, const Status &status,
-                     const std::vector<MemoryCheckLine> &lines) {
-  Status printed = printResult(memoryCheckTable(lines));
+                     const std::vector<MemoryCheckLine> &lines,
+                     bool prints = true) {
+  Status printed =
+      prints ? printResult(memoryCheckTable(lines)) : Status();
   if (!status.ok() || !printed.ok())
     return status.ok() ? printed : status;
   auto failed = std::count_if(lines.begin(), lines.end(),
@@ -634,20 +700,19 @@ Status Driver::checkMemoryUse() {
   Status status = withHooks([&](const MemoryCheckHooks &hooks) {
     return checkMemory(engine_, hooks, lines);
   });
-  return report("--check-memory", status, lines);
+  return report("--check-memory", status, lines, ranks_.isFirst());
 }
 
 Status Driver::drive() {
-  if (options_.describe)
-    return printResult(describeText(description_));
   for (Status (Driver::*phase)() :
        {&Driver::checkOptions, &Driver::openOutputs, &Driver::openInputs,
-        &Driver::startEngine}) {
+        &Driver::compareRanks, &Driver::startEngine}) {
     Status status = (this->*phase)();
     // If a stop was requested, return the error for the stop instead of
     // `status`, because the stop may have caused the failure.
     if (stopRequested())
-      return checkStop();
+      status = checkStop();
+    status = ranks_.vote("the start", status).status();
     if (!status.ok())
       return status;
   }
@@ -660,18 +725,43 @@ Status Driver::drive() {
   return options_.checkMemory ? checkMemoryUse() : trainAndGenerate();
 }
 
+/// Parses the flags, and trains unless they ask for something else.
+static Status runWith(Engine &engine, Ranks &ranks, int argc, char **argv) {
+  const Description &description = engine.description();
+  Result<ParsedOptions> parsed = parseOptions(argc, argv, &description);
+  if (!parsed.ok())
+    return parsed.status();
+  const Options &options = parsed->options;
+  if (parsed->help || options.describe) {
+    if (!ranks.isFirst())
+      return Status();
+    return printResult(parsed->help ? *parsed->help
+                                    : describeText(description));
+  }
+  // Without a launcher, checks run on one rank. Its sums have no effect.
+  if (ranks.size() > 1 || !options.onlyChecks())
+    if (Status status = ranks.checkSize(description, argv[0]); !status.ok())
+      return status;
+  if (World *world = ranks.world())
+    world->setPeerTimeout(options.peerTimeout);
+  return Driver(engine, options, ranks).drive();
+}
+
 int runTraining(Engine &engine, int argc, char **argv) {
   prepareProcess();
   installStopSignals();
-  Result<ParsedOptions> parsed =
-      parseOptions(argc, argv, &engine.description());
-  Status status = parsed.ok() ? Status() : parsed.status();
-  if (parsed.ok() && parsed->help)
-    status = printResult(*parsed->help);
-  else if (parsed.ok())
-    status = Driver(engine, parsed->options).drive();
+  Result<Ranks> ranks = Ranks::connect();
+  Status status = ranks.status();
+  // A launcher without MPI is an error that all ranks find.
+  bool prints = status.code() != ExitCode::Usage || World::launchedRank() == 0;
+  if (ranks.ok()) {
+    prints = ranks->isFirst();
+    if (!prints)
+      silenceMessages();
+    status = ranks->finish(runWith(engine, *ranks, argc, argv));
+  }
   std::fflush(stdout);
-  if (!status.ok())
+  if (!status.ok() && prints)
     std::fprintf(stderr, "%s: %s\n",
                  status.code() == ExitCode::Stopped ? "note" : "error",
                  status.message().c_str());

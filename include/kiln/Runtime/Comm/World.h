@@ -89,6 +89,10 @@ enum class Patience {
 
 class World {
 public:
+  /// Returns true if a launcher of several processes started this one.
+  static bool isLaunched();
+  /// Returns the rank that the launcher gave this process, or 0.
+  static int launchedRank();
   /// Connects to the other ranks through the launcher that started this
   /// process. Without a launcher, returns a world of one rank. Fails if the
   /// launcher or its MPI library is not usable.

@@ -213,6 +213,8 @@ struct Description {
   TargetInfo target;
   LinkInfo link;
   int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.
+  /// XXH3-64 of the text of the description; 0 if there is none.
+  uint64_t hash = 0;
   /// The grid of ranks; empty for one rank.
   std::vector<MeshAxis> mesh;
   std::vector<RoleInfo> roles;
@@ -227,6 +229,8 @@ struct Description {
       count *= axis.size;
     return count;
   }
+  /// Returns the number of sequences of an update, over all ranks.
+  int64_t globalBatch() const { return model.batch * ranks(); }
   const ProgramInfo *findProgram(const std::string &name) const {
     for (const ProgramInfo &program : programs)
       if (program.name == name)
