@@ -7,6 +7,8 @@ add_library(KilnTraining STATIC
   Training/Checkpoint.cpp
   Training/Describe.cpp
   Training/Driver.cpp
+  Training/DriverChecks.cpp
+  Training/DriverInputs.cpp
   Training/Engine.cpp
   Training/FixedFlags.cpp
   Training/Generate.cpp

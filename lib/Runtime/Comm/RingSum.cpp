@@ -134,8 +134,7 @@ Status RingSum::finishReceives(Transport &transport, bool &advanced) {
       break;
     if (done_.round < size_ - 1) {
       Fragment fragment = fragmentOf(Side::Receive, done_);
-      addElements(type_, scratchOf(done_),
-                  fragment.data, fragment.count);
+      addElements(type_, scratchOf(done_), fragment.data, fragment.count);
     }
     moveOn(Side::Receive, done_);
     advanced = true;
@@ -152,9 +151,8 @@ Status RingSum::postSends(Transport &transport, bool &advanced) {
       break;
     Fragment fragment = fragmentOf(Side::Send, sending_);
     Status status = transport.send(
-        (rank_ + 1) % size_, fragment.data,
-        fragment.count * elementBytes_, tag_, TrafficKind::Sum,
-        sends_[std::size_t(sending_.index % window)]);
+        (rank_ + 1) % size_, fragment.data, fragment.count * elementBytes_,
+        tag_, TrafficKind::Sum, sends_[std::size_t(sending_.index % window)]);
     if (!status.ok())
       return status;
     moveOn(Side::Send, sending_);

@@ -43,8 +43,8 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
     step.firstSpan = spans_.size();
     int64_t end = 0;
     for (const SummedElements &elements : command.sums)
-      spans_.push_back({at(elements.ref, outsideMicrobatches()),
-                        end += elements.count});
+      spans_.push_back(
+          {at(elements.ref, outsideMicrobatches()), end += elements.count});
     if (command.call) {
       const KernelCall &call = *command.call;
       step.chunks = (call.units + command.grain - 1) / command.grain;

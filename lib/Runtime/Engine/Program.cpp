@@ -17,8 +17,8 @@
 #include "TransferOrder.h"
 #include "WrittenStates.h"
 #include "kiln/Support/ElementConversion.h"
-#include "kiln/Support/Json.h"
 #include "kiln/Support/Hash.h"
+#include "kiln/Support/Json.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>

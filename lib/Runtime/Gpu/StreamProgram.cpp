@@ -50,7 +50,7 @@ static std::optional<Stream> streamOf(const Queue &queue) {
   if (!queue.transfers)
     return std::nullopt;
   return *queue.transfers == TransferKind::CopyOut ? Stream::CopyOut
-                                                : Stream::CopyIn;
+                                                   : Stream::CopyIn;
 }
 
 /// Returns the byte ranges that a command accesses in one execution, except

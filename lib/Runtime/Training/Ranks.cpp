@@ -53,8 +53,8 @@ Status Ranks::checkSize(const Description &description,
   int64_t expected = description.ranks();
   if (size() == expected)
     return Status();
-  std::string started =
-      size() == 1 ? "one was started" : std::to_string(size()) + " were started";
+  std::string started = size() == 1 ? "one was started"
+                                    : std::to_string(size()) + " were started";
   std::string launch = "mpirun -n " + std::to_string(expected);
   if (expected == 1)
     return Status(ExitCode::Usage,
@@ -76,8 +76,8 @@ Ranks::exchange(const char *what, const Status &outcome, const Ballot &mine,
   Message message = {int64_t(outcome.code()), atEnd, mine.stop, mine.targets,
                      mine.loss};
   std::vector<Message> messages(static_cast<size_t>(size()));
-  Status status = world_->gather(what, &message, sizeof message,
-                                 messages.data(), patience);
+  Status status =
+      world_->gather(what, &message, sizeof message, messages.data(), patience);
   if (!status.ok())
     return status;
   return messages;
@@ -85,9 +85,9 @@ Ranks::exchange(const char *what, const Status &outcome, const Ballot &mine,
 
 Status Ranks::firstError(const std::vector<Message> &messages,
                          const Status &outcome) {
-  auto failed = std::find_if(
-      messages.begin(), messages.end(),
-      [](const Message &message) { return message.code != 0; });
+  auto failed =
+      std::find_if(messages.begin(), messages.end(),
+                   [](const Message &message) { return message.code != 0; });
   if (failed == messages.end())
     return Status();
   ErrorText text;
@@ -155,8 +155,8 @@ Status Ranks::finish(const Status &outcome) {
     return outcome;
   for (;;) {
     // The first rank may be busy with files for any time.
-    Result<std::vector<Message>> messages = exchange(
-        "the end", outcome, {}, /*atEnd=*/true, Patience::Unlimited);
+    Result<std::vector<Message>> messages =
+        exchange("the end", outcome, {}, /*atEnd=*/true, Patience::Unlimited);
     if (!messages.ok())
       return messages.status();
     Status error = firstError(*messages, outcome);

@@ -201,10 +201,9 @@ Result<int64_t> TrainingRun::beginStep() {
   if (World *world = ranks_.world())
     world->setStep(progress_.step + 1);
   int64_t firstRow = ranks_.rank() * train_->batch();
-  Result<int64_t> own =
-      train_->writeBatch(sourceOf(*files_.data, files_.inputs),
-                         progress_.sequence + firstRow, train_->batch(),
-                         progress_.seed, progress_.step, firstRow);
+  Result<int64_t> own = train_->writeBatch(
+      sourceOf(*files_.data, files_.inputs), progress_.sequence + firstRow,
+      train_->batch(), progress_.seed, progress_.step, firstRow);
   Ballot mine;
   mine.stop = stopRequested();
   if (own.ok())
@@ -344,11 +343,10 @@ Status TrainingRun::validate() {
   if (options_.valBatches > 0)
     // If valBatches * batch overflows, it exceeds `sequences`, so `sequences`
     // is the minimum of the two.
-    sequences =
-        std::min(sequences, checkedMul<int64_t>(
-                                options_.valBatches,
-                                engine_.description().globalBatch())
-                                .value_or(sequences));
+    sequences = std::min(
+        sequences, checkedMul<int64_t>(options_.valBatches,
+                                       engine_.description().globalBatch())
+                       .value_or(sequences));
   // The program computes the loss of one batch. Each rank evaluates its part of
   // each global batch, and the ranks add their losses.
   int64_t batch = evaluate_->batch(), firstRow = ranks_.rank() * batch;
@@ -357,8 +355,7 @@ Status TrainingRun::validate() {
   Status outcome;
   for (int64_t first = 0; first < sequences && outcome.ok() && !stopRequested();
        first += batch * ranks_.size()) {
-    int64_t rows =
-        std::clamp<int64_t>(sequences - first - firstRow, 0, batch);
+    int64_t rows = std::clamp<int64_t>(sequences - first - firstRow, 0, batch);
     Result<int64_t> counted = evaluate_->writeBatch(
         sourceOf(*files_.valData, files_.valInputs), first + firstRow, rows,
         progress_.seed, progress_.step);
@@ -370,8 +367,8 @@ Status TrainingRun::validate() {
     sum += evaluate_->loss() * double(*counted);
     targets += *counted;
   }
-  Result<Ballot> all = ranks_.vote("the validation", outcome,
-                                   {stopRequested(), targets, sum});
+  Result<Ballot> all =
+      ranks_.vote("the validation", outcome, {stopRequested(), targets, sum});
   if (!all.ok())
     return all.status();
   // Do not report the mean over part of the data, which could be mistaken for
@@ -430,10 +427,15 @@ Status TrainingRun::compareStates() {
   status = ranks_.compare({{"states", *hash}});
   if (status.ok())
     return Status();
+  if (progress_.step == firstStep_)
+    return Status(ExitCode::Usage,
+                  "before the first step, " + status.message() +
+                      ": the files that --init, --base, --adapter or --resume "
+                      "name must have the same contents on all machines");
   return Status(ExitCode::Diverged,
                 "after step " + std::to_string(progress_.step) + ", " +
                     status.message() +
-                    "; the checkpoint is not saved; test the memory and the "
+                    ": the checkpoint is not saved; test the memory and the "
                     "processor of the machine of this rank");
 }
 
@@ -441,9 +443,8 @@ Status TrainingRun::writeCheckpoint() {
   if (Status status = checkStatesFinite(); !status.ok())
     return status;
   std::vector<std::string> notes;
-  Status status =
-      saveCheckpoint(*files_.save, engine_, progress_, record_, facts(),
-                     files_.base, options_.keep, notes);
+  Status status = saveCheckpoint(*files_.save, engine_, progress_, record_,
+                                 facts(), files_.base, options_.keep, notes);
   for (const std::string &note : notes)
     warn(note);
   return status;

@@ -279,10 +279,10 @@ struct MemoryAccess {
 
 /// Returns all accesses of one execution of a command, in this order: kernel
 /// arguments, scratch, matrices a, b and c, bias, aux, source, destination,
-/// summed elements, workspace. An access has 0 bytes if the description specifies a
-/// size of 0. A CopyStart or AllReduce has all accesses of its asynchronous
-/// transfer, although they may occur at any time until the CopyWait. A CopyWait
-/// has no accesses.
+/// summed elements, workspace. An access has 0 bytes if the description
+/// specifies a size of 0. A CopyStart or AllReduce has all accesses of its
+/// asynchronous transfer, although they may occur at any time until the
+/// CopyWait. A CopyWait has no accesses.
 std::vector<MemoryAccess> accessesOf(const Command &command);
 
 /// Returns the accesses of a command that write, except accesses to temporary

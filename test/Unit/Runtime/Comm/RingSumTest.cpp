@@ -154,9 +154,8 @@ TEST(RingSumTest, SeveralSumsCompleteInOrder) {
     TransferTiming timing;
     std::vector<SumSpan> spans;
     for (int sum = 0; sum < sums; ++sum)
-      spans.push_back(
-          {all[std::size_t(sum)][std::size_t(world.rank())].data(),
-           count + sum});
+      spans.push_back({all[std::size_t(sum)][std::size_t(world.rank())].data(),
+                       count + sum});
     for (int sum = 0; sum < sums; ++sum) {
       SumJob job;
       job.spans = &spans[std::size_t(sum)];
@@ -181,8 +180,10 @@ TEST(RingSumTest, SpansAreSummedLikeTheirConcatenation) {
   for (int ranks : {2, 3, 4}) {
     ThreadWorlds worlds(ranks);
     // Sizes of spans: smaller than a part, empty, and larger than a fragment.
-    for (const std::vector<int64_t> &sizes : std::vector<std::vector<int64_t>>{
-             {1, 1, 1}, {0, 5, 0, 0, 9, 3, 0}, {2 * fragment + 3, 7, fragment}}) {
+    for (const std::vector<int64_t> &sizes :
+         std::vector<std::vector<int64_t>>{{1, 1, 1},
+                                           {0, 5, 0, 0, 9, 3, 0},
+                                           {2 * fragment + 3, 7, fragment}}) {
       int64_t count = 0;
       for (int64_t size : sizes)
         count += size;
