@@ -7,6 +7,7 @@
 
 #include "CommThread.h"
 
+#include "kiln/Runtime/Comm/LibraryThread.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
@@ -22,6 +23,8 @@
 using namespace kiln::support;
 
 namespace kiln::runtime {
+
+__thread bool isLibraryThread = false;
 
 /// Exit code of the processes of all ranks after a failure.
 static constexpr int failureExitCode = int(ExitCode::Error);
@@ -312,6 +315,7 @@ void CommThread::carryOut(const CommJob &job, uint64_t number) {
 }
 
 void CommThread::serve(const Open &open) {
+  isLibraryThread = true;
   prctl(PR_SET_NAME, "kiln-comm");
   // Reduce the timer slack, whose default delays wakeups by up to 50
   // microseconds.

@@ -52,8 +52,11 @@ Status Driver::checkOptions() {
     return usage("--peer-timeout: this executable was compiled for one rank; "
                  "compile it with --mesh=dp=N");
   if (ranks_.size() > 1)
-    for (const char *flag : {"--lockstep", "--check-ops", "--check-trace"})
-      if (options_.isGiven(flag))
+    for (auto [flag, isGiven] :
+         {std::pair("--lockstep", options_.lockstep >= 0),
+          std::pair("--check-ops", !options_.checkOps.empty()),
+          std::pair("--check-trace", !options_.checkTrace.empty())})
+      if (isGiven)
         return usage(std::string(flag) +
                      " is not supported with several ranks");
   if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)

@@ -4,14 +4,18 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""ranks_match.py [--ranks=2] [--batch=2] MPIRUN KILNC MODEL WORK [compile flags]: compiles a
-model for several ranks, each with a batch of `batch`, and for one rank with the batch of all of
-them. Losses, validation losses and gradient norms of 20 steps must agree, to 1e-9 with
---precision=fp64 and to 1e-6 otherwise, and with fp64 the saved weights and moments to 1e-9. Two
-runs of the same ranks must be equal to the last bit. The executable compares the states of its
-ranks at every checkpoint. The bytes that it sends must be those of the algorithm."""
+"""ranks_match.py [--ranks=2] [--batch=2] [--mask=0] [--scale=0] [--tolerance=0] MPIRUN KILNC
+MODEL WORK [compile flags]: compiles a model for several ranks, each with a batch of `batch`, and for one rank
+with the batch of all of them. Losses, validation losses and gradient norms of 20 steps must agree,
+to 1e-9 with --precision=fp64, to `tolerance` if it is given, and to 1e-6 otherwise. With fp64, the
+gradients of the first step, and the saved weights and moments, must agree to 1e-9. With --mask=1, a
+mask excludes targets, so that ranks have different numbers of them. `scale` is the initial loss
+scale, which must be so large that steps are skipped. Two runs of the same ranks must
+be equal to the last bit. The executable compares the states of its ranks at every checkpoint. The
+bytes that it sends must be those of the algorithm."""
 
 import math
+import random
 import struct
 import sys
 
@@ -37,16 +41,19 @@ def compare_records(logs, tolerance):
                         f"{name} of {kind} {b['step']} is {a[name]} on several ranks, "
                         f"{b[name]} on one, expected at most {tolerance} between them"
                     )
+    skipped = [[step["step"] for step in harness.events(log, "step") if "skipped" in step] for log in logs]
+    if skipped[0] != skipped[1]:
+        harness.fail(f"several ranks skip the steps {skipped[0]}, one skips {skipped[1]}")
+    print(f"skipped steps: {skipped[0]}")
     if harness.events(logs[0], "eval")[-1]["targets"] != harness.events(logs[1], "eval")[-1]["targets"]:
         harness.fail("the validations have different numbers of targets")
 
 
-def compare_states(saved, tolerance):
-    several, one = (harness.newest_checkpoint(path) for path in saved)
+def compare_tensors(pairs_of_files, tolerance):
     compared = 0
-    for file in ("model.safetensors", "optimizer.safetensors"):
-        other = harness.saved_tensors(one / file)
-        for name, (kind, _, data) in harness.saved_tensors(several / file).items():
+    for file, other_file in pairs_of_files:
+        other = harness.saved_tensors(other_file)
+        for name, (kind, _, data) in harness.saved_tensors(file).items():
             if kind != "F64":
                 continue
             count = len(data) // 8
@@ -57,7 +64,7 @@ def compare_states(saved, tolerance):
                 harness.fail(f"{file}: '{name}' differs by {worst}, expected at most {tolerance}")
     if compared == 0:
         harness.fail("no f64 tensor was compared")
-    print(f"{compared} numbers of the states agree to {tolerance}")
+    print(f"{compared} numbers of states and gradients agree to {tolerance}")
 
 
 def check_bytes(log, count):
@@ -84,6 +91,8 @@ def main(options, mpirun, kilnc, model, work, *flags):
     work = harness.fresh_directory(work)
     harness.write_inputs(model, work)
     common = ["--max-threads=1", *flags]
+    if "--precision=fp64" in flags:
+        common.append("--emit-gradients")
     several = harness.compile_model(
         kilnc, model, work / "several", *common, f"--batch={batch}", f"--mesh=dp={count}"
     )
@@ -103,9 +112,23 @@ def main(options, mpirun, kilnc, model, work, *flags):
         "--shuffle=3",
         "--save-every=7",
     ]
+    is_double = "--precision=fp64" in flags
+    if options["mask"]:
+        chance = random.Random(1)
+        for name, flag in (("train", "--loss-mask"), ("validation", "--val-loss-mask")):
+            # A header of 1024 bytes, and two bytes per token.
+            tokens = ((work / f"{name}.bin").stat().st_size - 1024) // 2
+            # Pieces of about a sequence, so that some have all targets and some have none.
+            mask = b"".join(bytes([chance.randrange(2)]) * 13 for _ in range(tokens // 13 + 1))
+            (work / f"{name}.mask").write_bytes(mask[:tokens])
+            arguments.append(f"{flag}={work / name}.mask")
+
+    if options["scale"]:
+        arguments.append(f"--loss-scale={options['scale']}")
 
     def outputs(name):
-        return [f"--log={work / name}.jsonl", f"--save={work / name}.saved"]
+        files = [f"--log={work / name}.jsonl", f"--save={work / name}.saved"]
+        return [*files, f"--dump-gradients={work / name}.gradients"] if is_double else files
 
     harness.run([one, *arguments, *outputs("one")])
     for name in ("first", "again"):
@@ -115,12 +138,19 @@ def main(options, mpirun, kilnc, model, work, *flags):
     harness.require_equal_runs(
         "two runs", logs["first"], saved["first"], logs["again"], saved["again"]
     )
-    is_double = "--precision=fp64" in flags
-    compare_records([logs["first"], logs["one"]], 1e-9 if is_double else 1e-6)
+    tolerance = options["tolerance"] or (1e-9 if is_double else 1e-6)
+    compare_records([logs["first"], logs["one"]], tolerance)
+    if options["scale"] and not any("skipped" in step for step in harness.events(logs["first"], "step")):
+        harness.fail("no step was skipped")
     if is_double:
-        compare_states([saved["first"], saved["one"]], 1e-9)
+        several_saved, one_saved = (harness.newest_checkpoint(saved[name]) for name in ("first", "one"))
+        files = [
+            (several_saved / name, one_saved / name)
+            for name in ("model.safetensors", "optimizer.safetensors")
+        ]
+        compare_tensors([*files, (work / "first.gradients", work / "one.gradients")], tolerance)
     check_bytes(logs["first"], count)
 
 
-options, arguments = harness.leading_options(sys.argv[1:], ranks=2, batch=2)
+options, arguments = harness.leading_options(sys.argv[1:], ranks=2, batch=2, mask=0, scale=0, tolerance=0.0)
 main(options, *arguments)

@@ -71,7 +71,7 @@ struct SectorCounts {
   int64_t written = 0;
 };
 
-/// Allocation counts of the whole process so far.
+/// Allocation counts of the process so far, without those of the MPI library.
 struct AllocationCounts {
   /// Calls of malloc and related functions, excluding free.
   uint64_t calls = 0;
