@@ -15,6 +15,7 @@
 #include "kiln/Interpreter/RunOnce.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TraceCheck.h"
+#include "kiln/Runtime/Comm/World.h"
 #include "kiln/Runtime/Training/Driver.h"
 #include "kiln/Support/Flags.h"
 #include "kiln/Support/Messages.h"
@@ -267,6 +268,9 @@ static Status run(int argc, char **argv, int &exitCode) {
       return usage("training needs the vocabulary size: give the module " +
                    std::string("the attribute kiln.model = {vocab_size = N}"));
     exitCode = train(engine, *line);
+    // All ranks have the same states. The first one writes them.
+    if (kiln::runtime::World::launchedRank() != 0)
+      return {};
   } else {
     if (Status status = parseOnceFlags(*line); !status.ok())
       return status;

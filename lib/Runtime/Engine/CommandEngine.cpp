@@ -21,6 +21,7 @@
 #include "ThreadTeam.h"
 #include "TransferEngine.h"
 #include "TransferStress.h"
+#include "kiln/Runtime/Comm/World.h"
 #include "kiln/Runtime/Engine/Program.h"
 #include "kiln/Support/Messages.h"
 
@@ -358,7 +359,7 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
                          "executable was linked for the CPU");
   if (Status status = requireOneRole(file->description); !status.ok())
     return status;
-  for (const MeshAxis &axis : file->description.mesh)
+  for (const MeshAxis &axis : file->description.mesh.axes)
     if (axis.size > 1 && axis.name != dataAxis)
       return Status::error("the mesh of the program description has " +
                            std::to_string(axis.size) + " ranks on axis " +

@@ -483,7 +483,7 @@ void CommandReader::readAllReduce(const Node &node, Command &command) {
     return node.at("op").fail("is all_reduce, but ranks are supported on "
                               "--target=cpu only");
   Node axis = node.at("axis"), dtype = node.at("dtype");
-  const std::vector<MeshAxis> &mesh = file_.description.mesh;
+  const std::vector<MeshAxis> &mesh = file_.description.mesh.axes;
   std::string axisName = axis.text(), typeName = dtype.text();
   auto found =
       std::find_if(mesh.begin(), mesh.end(), [&](const MeshAxis &entry) {

@@ -142,7 +142,6 @@ static void readLink(const Node &node, LinkInfo &link) {
 static void readMesh(const Node &node, Description &description) {
   // The limits keep products of sizes, and comparisons of names, small.
   constexpr std::size_t maxAxes = 8;
-  constexpr int64_t maxRanks = 1 << 16;
   std::size_t count = node.size();
   if (count > maxAxes)
     node.fail("has " + std::to_string(count) + " entries, expected at most " +
@@ -150,8 +149,8 @@ static void readMesh(const Node &node, Description &description) {
   for (std::size_t i = 0; i < count && !node.failed(); ++i) {
     Node entry = node.element(i), name = entry.at("name"),
          size = entry.at("size");
-    MeshAxis axis = {name.text(), size.integer(1)};
-    for (const MeshAxis &other : description.mesh)
+    support::MeshAxis axis = {name.text(), size.integer(1)};
+    for (const support::MeshAxis &other : description.mesh.axes)
       if (other.name == axis.name)
         name.fail("is " + inQuotes(axis.name) + ", the name of another axis");
     if (!node.failed() && axis.size > maxRanks / description.ranks())
@@ -159,7 +158,7 @@ static void readMesh(const Node &node, Description &description) {
                 ", but the mesh may have at most " + std::to_string(maxRanks) +
                 " ranks");
     if (!node.failed())
-      description.mesh.push_back(std::move(axis));
+      description.mesh.axes.push_back(std::move(axis));
   }
   if (!node.failed() && description.ranks() > 1 &&
       description.target.kind != TargetKind::Cpu)

@@ -19,6 +19,7 @@
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Support/ElementType.h"
 #include "kiln/Support/LoraConfig.h"
+#include "kiln/Support/Mesh.h"
 #include "kiln/Support/WeightEncoding.h"
 
 #include <cstddef>
@@ -54,15 +55,6 @@ struct InputInfo : ValueInfo {
   /// True if the first dimension is the batch dimension.
   bool isBatched = false;
 };
-
-/// An axis of the grid of ranks, such as "dp" for data parallelism.
-struct MeshAxis {
-  std::string name;
-  int64_t size = 1; ///< Number of ranks along the axis.
-};
-
-/// Name of the axis whose ranks train on different sequences of a batch.
-inline constexpr std::string_view dataAxis = "dp";
 
 /// A group of ranks that execute the same programs, each on its own memory.
 struct RoleInfo {
@@ -216,19 +208,14 @@ struct Description {
   /// XXH3-64 of the text of the description; 0 if there is none.
   uint64_t hash = 0;
   /// The grid of ranks; empty for one rank.
-  std::vector<MeshAxis> mesh;
+  support::Mesh mesh;
   std::vector<RoleInfo> roles;
   std::vector<StateInfo> states;
   std::vector<ProgramInfo> programs;
   std::string plan = "{}"; ///< The plan, a JSON object.
 
   /// Returns the number of ranks of the mesh.
-  int64_t ranks() const {
-    int64_t count = 1;
-    for (const MeshAxis &axis : mesh)
-      count *= axis.size;
-    return count;
-  }
+  int64_t ranks() const { return mesh.size(); }
   /// Returns the number of sequences of an update, over all ranks.
   int64_t globalBatch() const { return model.batch * ranks(); }
   const ProgramInfo *findProgram(const std::string &name) const {

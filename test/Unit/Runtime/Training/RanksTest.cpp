@@ -91,7 +91,7 @@ TEST(RanksTest, OneRankNeedsNoMessages) {
 
 TEST(RanksTest, TheNumberOfRanksIsThatOfTheProgram) {
   Description one, two;
-  two.mesh = {{"dp", 2}};
+  two.mesh.axes = {{"dp", 2}};
   Ranks alone;
   EXPECT_TRUE(alone.checkSize(one, "./train").ok());
   Status status = alone.checkSize(two, "./train");
