@@ -102,6 +102,7 @@ check(
     env=clean,
 )
 check("an unknown flag", started(2, two, "--no-such-flag=1"), "no-such-flag", env=clean)
+check("a flag of several ranks", [one, *flags, "--peer-timeout=5"], "was compiled for one rank", env=clean)
 check(
     "lockstep", started(2, two, *flags, "--lockstep=3"), "--lockstep is not supported with", env=clean
 )

@@ -198,6 +198,9 @@ TEST(LauncherTest, FindsLaunchersWithoutMpi) {
   EXPECT_EQ(launchedWithoutMpi(environment({{"WORLD_SIZE", "2"}})), 1);
   EXPECT_EQ(
       launchedWithoutMpi(environment({{"RANK", "0"}, {"WORLD_SIZE", "2"}})), 2);
+  EXPECT_EQ(rankWithoutMpi(environment({})), 0);
+  EXPECT_EQ(rankWithoutMpi(environment({{"RANK", "1"}, {"WORLD_SIZE", "2"}})),
+            1);
 }
 
 } // namespace
