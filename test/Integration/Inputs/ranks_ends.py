@@ -6,9 +6,12 @@
 # ===-----------------------------------------------------------------------=== #
 """ranks_ends.py MPIRUN KILNC MODEL WORK: a rank that is killed ends all ranks, and so does one
 that is stopped, after --peer-timeout. A signal to one rank, or to mpirun, makes all ranks stop
-after the same step and save one checkpoint, from which a run continues with the same bits."""
+after the same step and save one checkpoint, from which a run continues with the same bits. A rank
+that cannot read its data ends all ranks with one error line."""
 
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -76,6 +79,26 @@ os.kill(pids[1], signal.SIGSTOP)
 code, message = end("halted", process, 20)
 if code != 1 or "rank 0: error: " not in message or "(--peer-timeout)" not in message:
     harness.fail(f"halted: exit code {code}, {message}")
+
+# Each rank has its own copy of the data, and one of them is cut off during the run.
+for rank in range(2):
+    name = f"cut{rank}"
+    for each in range(2):
+        directory = work / f"{name}.{each}"
+        directory.mkdir()
+        shutil.copy(work / "train.bin", directory / "train.bin")
+    arguments = ["--data=train.bin", *flags(name, LONG)[1:]]
+    script = f"cd {shlex.quote(str(work / name))}.$OMPI_COMM_WORLD_RANK && exec {shlex.join([str(executable), *arguments])}"
+    process = ranks.start(mpirun, 2, "sh", "-c", script)
+    ranks.wait_for_steps(work / f"{name}.jsonl", 5, process)
+    os.truncate(work / f"{name}.{rank}" / "train.bin", 1030)
+    code, message = end(name, process, 10)
+    prefix = "error: rank 1: " if rank == 1 else "error: "
+    lines = ranks.own_lines(message)
+    if code == 0 or len(lines) != 1 or not lines[0].startswith(prefix) or "train.bin" not in lines[0]:
+        harness.fail(f"{name}: exit code {code}, {lines}, expected one line with {prefix!r}")
+    if harness.events(work / f"{name}.jsonl", "end")[-1]["reason"] != "failed":
+        harness.fail(f"{name}: the log does not end with a failure")
 
 signals = [("rank0", signal.SIGTERM), ("rank1", signal.SIGTERM), ("mpirun", signal.SIGTERM), ("mpirun", signal.SIGINT)]
 for number, (receiver, sent) in enumerate(signals):

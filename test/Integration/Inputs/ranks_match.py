@@ -150,6 +150,7 @@ def main(options, mpirun, kilnc, model, work, *flags):
         files = [
             (several_saved / name, one_saved / name)
             for name in ("model.safetensors", "optimizer.safetensors")
+            if (one_saved / name).exists()  # An SGD optimizer has no states.
         ]
         compare_tensors([*files, (work / "first.gradients", work / "one.gradients")], tolerance)
     check_bytes(logs["first"], count)
