@@ -4,15 +4,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""ranks_match.py [--ranks=2] [--batch=2] [--mask=0] [--scale=0] [--tolerance=0] MPIRUN KILNC
-MODEL WORK [compile flags]: compiles a model for several ranks, each with a batch of `batch`, and for one rank
-with the batch of all of them. Losses, validation losses and gradient norms of 20 steps must agree,
-to 1e-9 with --precision=fp64, to `tolerance` if it is given, and to 1e-6 otherwise. With fp64, the
-gradients of the first step, and the saved weights and moments, must agree to 1e-9. With --mask=1, a
-mask excludes targets, so that ranks have different numbers of them. `scale` is the initial loss
-scale, which must be so large that steps are skipped. Two runs of the same ranks must
+"""ranks_match.py [--ranks=2] [--batch=2] [--mask=0] [--scale=0] [--tolerance=0] MPIRUN KILNC MODEL
+WORK [compile flags]: compiles a model for several ranks, each with a batch of `batch`, and for one
+rank with the batch of all of them. Losses, validation losses and gradient norms of 20 steps must
+agree, to 1e-9 with --precision=fp64, to `tolerance` if it is given, and to 1e-6 otherwise. With
+fp64, the gradients of the first step, and the saved weights and moments, must agree to 1e-9. With
+--mask=1, a mask excludes targets, so that ranks have different numbers of them. `scale` is the
+initial loss scale, which must be so large that steps are skipped. Two runs of the same ranks must
 be equal to the last bit. The executable compares the states of its ranks at every checkpoint. The
-bytes that it sends must be those of the algorithm."""
+bytes that it sends must be those of the algorithm. One rank must continue a checkpoint of several."""
 
 import math
 import random
@@ -154,6 +154,21 @@ def main(options, mpirun, kilnc, model, work, *flags):
         ]
         compare_tensors([*files, (work / "first.gradients", work / "one.gradients")], tolerance)
     check_bytes(logs["first"], count)
+    # One rank continues what several ranks began.
+    rest = work / "rest.jsonl"
+    harness.run(
+        [
+            one,
+            *arguments,
+            f"--log={rest}",
+            f"--save={work / 'rest.saved'}",
+            f"--resume={work / 'first.saved' / 'checkpoint-14'}",
+        ]
+    )
+    expected = [step["loss"] for step in harness.events(logs["one"], "step")][14:]
+    found = [step["loss"] for step in harness.events(rest, "step")]
+    if len(found) != len(expected) or not all(close(a, b, tolerance) for a, b in zip(found, expected)):
+        harness.fail(f"resumed on one rank, the losses are {found}, expected {expected}")
 
 
 options, arguments = harness.leading_options(sys.argv[1:], ranks=2, batch=2, mask=0, scale=0, tolerance=0.0)
