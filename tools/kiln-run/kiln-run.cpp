@@ -46,7 +46,8 @@ static const char *const kUsage =
 Evaluates kiln programs with naive loops, at every level down to scheduled. A scheduled program runs in the bytes of its
 arena, and an invalid plan is an error. The first form runs one program once and prints its outputs. The second form
 trains with @train like an executable. The third form repeats every op in a trace that an executable wrote with
---check-ops=FILE and compares the results; the module is the output of kilnc --emit=schedule.
+--check-ops=FILE and compares the results; the module is the output of kilnc --emit=schedule. To train with a module that
+was compiled with --mesh, start kiln-run as several ranks: mpirun -n N kiln-run ...
 
   --entry=NAME            the program to run (train)
   --inputs=FILE           a safetensors file with a tensor for every input

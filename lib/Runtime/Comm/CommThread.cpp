@@ -192,8 +192,9 @@ Traffic CommThread::sent() const {
 
 /// Writes a line that no other line of this process interrupts.
 static void printError(int rank, int size, const std::string &message) {
-  std::string line = (size > 1 ? "rank " + std::to_string(rank) + ": " : "") +
-                     "error: " + message + "\n";
+  std::string line = "error: " +
+                     (size > 1 ? "rank " + std::to_string(rank) + ": " : "") +
+                     message + "\n";
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0)
     return; // There is nobody to tell.
 }

@@ -77,6 +77,12 @@ Status Driver::logStart() {
       .integer("first_step", progress_.step + 1)
       .integer("threads", engine_.threads())
       .text("library", engine_.libraryName());
+  if (ranks_.size() > 1)
+    records_->say(std::to_string(ranks_.size()) + " ranks with " +
+                  std::to_string(engine_.threads()) +
+                  (engine_.threads() == 1 ? " thread" : " threads") +
+                  " each, " + std::to_string(description_.globalBatch()) +
+                  " sequences per step");
   return records_->start(line, options_.steps,
                          resumed_ ? std::optional(progress_.step)
                                   : std::nullopt);

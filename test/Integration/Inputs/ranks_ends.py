@@ -77,7 +77,7 @@ for rank in range(2):
 process, pids = begin("halted", "--peer-timeout=2")
 os.kill(pids[1], signal.SIGSTOP)
 code, message = end("halted", process, 20)
-if code != 1 or "rank 0: error: " not in message or "(--peer-timeout)" not in message:
+if code != 1 or "error: rank 0: " not in message or "(--peer-timeout)" not in message:
     harness.fail(f"halted: exit code {code}, {message}")
 
 # Each rank has its own copy of the data, and one of them is cut off during the run.

@@ -82,7 +82,7 @@ TEST_P(MpiTest, AStoppedRankEndsTheOthersAfterTheTimeOut) {
   Outcome outcome = runRanks(2, "hang");
   EXPECT_NE(outcome.exitCode, 0);
   EXPECT_NE(outcome.output.find(
-                "rank 0: error: start of step 3 failed: nothing has arrived "
+                "error: rank 0: start of step 3 failed: nothing has arrived "
                 "for 2 s (--peer-timeout)"),
             std::string::npos)
       << outcome.output;
@@ -98,7 +98,7 @@ TEST_P(MpiTest, AKilledRankEndsTheOthers) {
 TEST_P(MpiTest, AFailedRankEndsTheOthersWithItsReason) {
   Outcome outcome = runRanks(2, "fail");
   EXPECT_NE(outcome.exitCode, 0);
-  EXPECT_NE(outcome.output.find("rank 1: error: rank 1 has no data\n"),
+  EXPECT_NE(outcome.output.find("error: rank 1: rank 1 has no data\n"),
             std::string::npos)
       << outcome.output;
 }
