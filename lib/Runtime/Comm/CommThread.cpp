@@ -99,8 +99,9 @@ CommThread::CommThread(const Open &open, const WorldOptions &options)
                             "; allow this process more threads (ulimit -u)");
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!status_.ok())
+  if (!thread_.joinable())
     return;
+  // The thread may set `status_` until it is ready.
   std::unique_lock<std::mutex> lock(mutex_);
   carriedOut_.wait(lock, [&] { return ready_; });
 }
