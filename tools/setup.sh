@@ -27,7 +27,7 @@ packages=(
   llvm-22-dev llvm-22-tools libmlir-22-dev mlir-22-tools                  # the compiler
   libopenblas-openmp-dev libgomp1                                         # the runtime
   nlohmann-json3-dev libcli11-dev libxxhash-dev libzstd-dev zlib1g-dev    # files and flags
-  libgtest-dev python3                                                    # tests
+  libgtest-dev python3 openmpi-bin                                        # tests
 )
 
 missing=()

@@ -14,6 +14,8 @@
 
 #include "kiln/Interpreter/InterpreterEngine.h"
 
+#include "WorldRanks.h"
+
 #include "kiln/Interpreter/TensorBytes.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -89,7 +91,23 @@ TensorHandle InterpreterEngine::stateTensor(size_t state) {
   return interpreter.getState(name);
 }
 
-Status InterpreterEngine::run(size_t index) {
+ReferenceEngine::ReferenceEngine() = default;
+ReferenceEngine::~ReferenceEngine() = default;
+
+Status ReferenceEngine::join(runtime::World &world) {
+  if (world.size() > 1)
+    ranks = std::make_unique<WorldRanks>(world);
+  return {};
+}
+
+Status ReferenceEngine::withRanks(llvm::function_ref<Status()> body) {
+  if (!ranks)
+    return body();
+  RankGroupScope scope(*ranks);
+  return body();
+}
+
+Status InterpreterEngine::runAlone(size_t index) {
   Program &program = programs[index];
   const ProgramInfo &info = description_.programs[index];
   for (size_t i = 0; i < states.size(); ++i)

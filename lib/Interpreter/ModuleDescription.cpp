@@ -15,8 +15,10 @@
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 #include "kiln/Interpreter/InterpreterEngine.h"
 #include "kiln/Interpreter/TensorBytes.h"
+#include "kiln/Support/Hash.h"
 
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using kiln::runtime::AdapterPart;
@@ -205,9 +207,31 @@ static llvm::StringSet<> writtenStates(ModuleOp module) {
   return names;
 }
 
+/// Returns the grid of ranks in the attribute `kiln.mesh`.
+static support::Mesh describeMesh(ModuleOp module) {
+  support::Mesh mesh;
+  if (auto axes = module->getAttrOfType<DictionaryAttr>(kMeshAttr))
+    for (NamedAttribute axis : axes)
+      mesh.axes.push_back(
+          {axis.getName().str(), cast<IntegerAttr>(axis.getValue()).getInt()});
+  return mesh;
+}
+
+/// Returns a hash of the text of the module, by which ranks compare their
+/// modules.
+static uint64_t hashOf(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  module.print(stream);
+  return support::keyedHash(text, 0);
+}
+
 Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   Description description;
   description.model = describeModel(module);
+  description.mesh = describeMesh(module);
+  if (description.ranks() > 1)
+    description.hash = hashOf(module);
   description.training = deriveTrainingInfo(module);
   if (auto lora = module->getAttrOfType<StringAttr>(kLoraAttr))
     description.lora = *support::parseLoraOptions(lora.getValue());

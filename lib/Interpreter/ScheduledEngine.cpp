@@ -100,8 +100,10 @@ Status ScheduledEngine::prepare() {
 
 Status ScheduledEngine::run(size_t index) {
   ScheduledProgram &program = programs[index];
-  Status status = withDiagnostics(interpreter.getModule().getContext(), [&] {
-    return runScheduled(interpreter, program, arena);
+  Status status = withRanks([&] {
+    return withDiagnostics(interpreter.getModule().getContext(), [&] {
+      return runScheduled(interpreter, program, arena);
+    });
   });
   if (!status.ok())
     return status;

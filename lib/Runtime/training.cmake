@@ -7,6 +7,8 @@ add_library(KilnTraining STATIC
   Training/Checkpoint.cpp
   Training/Describe.cpp
   Training/Driver.cpp
+  Training/DriverChecks.cpp
+  Training/DriverInputs.cpp
   Training/Engine.cpp
   Training/FixedFlags.cpp
   Training/Generate.cpp
@@ -19,6 +21,7 @@ add_library(KilnTraining STATIC
   Training/ProcessMemory.cpp
   Training/ProgramInputs.cpp
   Training/RateFlags.cpp
+  Training/Ranks.cpp
   Training/Records.cpp
   Training/Resume.cpp
   Training/LossScale.cpp
@@ -31,7 +34,8 @@ add_library(KilnTraining STATIC
   Training/TrainingRun.cpp
   Training/Trajectory.cpp)
 target_include_directories(KilnTraining SYSTEM PRIVATE ${KILN_CLI11_INCLUDE})
-target_link_libraries(KilnTraining PUBLIC KilnFiles)
+target_sources(KilnTraining PRIVATE $<TARGET_OBJECTS:KilnComm>)
+target_link_libraries(KilnTraining PUBLIC KilnFiles ${CMAKE_DL_LIBS})
 
 # The OpenMP build of OpenBLAS, which takes its number of threads per calling thread, and libgomp, by which the runtime sets it to
 # one and reads what OMP_PROC_BIND and OMP_THREAD_LIMIT ask for. The team of threads is the runtime's own.
@@ -52,10 +56,10 @@ add_library(KilnEngine OBJECT
   Engine/CommandReader.cpp
   Engine/CommandTable.cpp
   Engine/CommandWalk.cpp
-  Engine/Copier.cpp
-  Engine/CopyEngine.cpp
-  Engine/CopyOrder.cpp
-  Engine/CopyStress.cpp
+  Engine/Transfers.cpp
+  Engine/TransferEngine.cpp
+  Engine/TransferOrder.cpp
+  Engine/TransferStress.cpp
   Engine/CpuFeatures.cpp
   Engine/DescriptionParser.cpp
   Engine/Gemm.cpp
@@ -71,6 +75,7 @@ add_library(KilnEngine OBJECT
   Engine/Processors.cpp
   Engine/Program.cpp
   Engine/QueueReader.cpp
+  Engine/RankProcessors.cpp
   Engine/RefReader.cpp
   Engine/ResultDistance.cpp
   Engine/Roles.cpp

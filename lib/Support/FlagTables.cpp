@@ -94,6 +94,7 @@ const FlagTable &executableFlags() {
       {"lr-scaling", "linear|sqrt"},
       {"lr-schedule", "NAME"},
       {"min-lr", "X"},
+      {"peer-timeout", "SECONDS"},
       {"prompt", "TEXT"},
       {"resume", "DIR"},
       {"resume-changing", "LIST"},

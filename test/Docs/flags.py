@@ -19,8 +19,9 @@ import sys
 
 docs, executable = pathlib.Path(sys.argv[1]), sys.argv[2]
 root = docs.parent
-# Flags of CMake, CTest, lit, PyTorch and NVIDIA tools that pages mention.
+# Flags of CMake, CTest, lit, PyTorch, MPI and NVIDIA tools that pages mention.
 FOREIGN = {"--build", "--preset", "--long", "--param", "--verbose", "--filter", "--gtest_filter", "--test-dir"}
+FOREIGN |= {"--bind-to", "--mca"}
 # Flags between kiln-diff and an executable, which users do not need.
 HIDDEN = {"--lockstep"}
 ALWAYS = {"--help", "--version", "--help-list", "--help-hidden", "--help-list-hidden"}

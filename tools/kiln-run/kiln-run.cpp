@@ -15,6 +15,7 @@
 #include "kiln/Interpreter/RunOnce.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TraceCheck.h"
+#include "kiln/Runtime/Comm/World.h"
 #include "kiln/Runtime/Training/Driver.h"
 #include "kiln/Support/Flags.h"
 #include "kiln/Support/Messages.h"
@@ -45,7 +46,8 @@ static const char *const kUsage =
 Evaluates kiln programs with naive loops, at every level down to scheduled. A scheduled program runs in the bytes of its
 arena, and an invalid plan is an error. The first form runs one program once and prints its outputs. The second form
 trains with @train like an executable. The third form repeats every op in a trace that an executable wrote with
---check-ops=FILE and compares the results; the module is the output of kilnc --emit=schedule.
+--check-ops=FILE and compares the results; the module is the output of kilnc --emit=schedule. To train with a module that
+was compiled with --mesh, start kiln-run as several ranks: mpirun -n N kiln-run ...
 
   --entry=NAME            the program to run (train)
   --inputs=FILE           a safetensors file with a tensor for every input
@@ -267,6 +269,9 @@ static Status run(int argc, char **argv, int &exitCode) {
       return usage("training needs the vocabulary size: give the module " +
                    std::string("the attribute kiln.model = {vocab_size = N}"));
     exitCode = train(engine, *line);
+    // All ranks have the same states. The first one writes them.
+    if (kiln::runtime::World::launchedRank() != 0)
+      return {};
   } else {
     if (Status status = parseOnceFlags(*line); !status.ok())
       return status;

@@ -19,7 +19,11 @@
 #include "kiln/Interpreter/Interpreter.h"
 #include "kiln/Runtime/Engine/Engine.h"
 
+#include <memory>
+
 namespace kiln {
+
+class RankGroup;
 
 /// Describes a module for the driver: states, programs with their inputs and
 /// outputs, and the properties of the model in `kiln.model`. Outputs have their
@@ -44,6 +48,10 @@ runProgram(Interpreter &interpreter, ProgramOp program,
 /// An engine that also returns states in their evaluation types.
 class ReferenceEngine : public runtime::Engine {
 public:
+  ReferenceEngine();
+  ~ReferenceEngine() override;
+
+  Status join(runtime::World &world) override;
   Status start(int threads) override { return {}; }
   int threads() const override { return 1; }
   std::string libraryName() const override { return "interpreter"; }
@@ -51,6 +59,13 @@ public:
   /// Returns state `state` in its evaluation type, including changes by the
   /// driver.
   virtual TensorHandle stateTensor(size_t state) = 0;
+
+protected:
+  /// Calls `body`, in which collectives sum over the ranks of join().
+  Status withRanks(llvm::function_ref<Status()> body);
+
+private:
+  std::unique_ptr<RankGroup> ranks; ///< Null: one rank.
 };
 
 class InterpreterEngine : public ReferenceEngine {
@@ -68,11 +83,15 @@ public:
   char *outputData(size_t program, size_t output) override {
     return programs[program].outputs[output].data();
   }
-  Status run(size_t program) override;
+  Status run(size_t program) override {
+    return withRanks([&] { return runAlone(program); });
+  }
 
   TensorHandle stateTensor(size_t state) override;
 
 private:
+  Status runAlone(size_t program);
+
   using Bytes = std::vector<char>;
   struct Program {
     ProgramOp op;

@@ -105,7 +105,7 @@ private:
   /// data is copied into them.
   Result<const Arenas *> hostCopies();
   Status runInOrder(size_t program, CommandObserver *observer,
-                    SerialCopier::When copies) override;
+                    SerialTransfers::When copies) override;
   Status inProgram(const Status &status, size_t program,
                    const char *advice = "") const;
 
@@ -287,7 +287,7 @@ const char *CudaEngine::observedOutput(size_t program, size_t output) {
 /// next begins, so an asynchronous copy is complete when the action that starts
 /// it ends.
 Status CudaEngine::runInOrder(size_t index, CommandObserver *observer,
-                              SerialCopier::When) {
+                              SerialTransfers::When) {
   const CudaProgram &program = programs_[index];
   assert(observer && copies_ && "runs are in order only to be watched");
   observer->begin();
@@ -345,7 +345,7 @@ MemoryFacts CudaEngine::memory() const {
 /// Returns the bytes that one run of a program copies. The bytes are the same
 /// for every run.
 std::optional<CopyCounts> CudaEngine::copies(size_t index) const {
-  if (programs_.empty() || file_.programs[index].copies == 0)
+  if (programs_.empty() || file_.programs[index].tokens == 0)
     return std::nullopt;
   CopyCounts counts;
   for (const StreamAction &action : programs_[index].streams().actions) {

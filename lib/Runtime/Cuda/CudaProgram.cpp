@@ -346,8 +346,10 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
       return command.size == 0 ? Status() : program.queueCopy(action);
     }
     Status startCopy() { return copy(); }
+    // The reader of a description rejects sums on a GPU.
+    Status startAllReduce() { return Status(); }
     // The host need not wait for the copy, because events order the streams.
-    Status waitForCopy() { return Status(); }
+    Status waitForTransfer() { return Status(); }
   };
   return runtime::execute(
       command, Executor{*this, index, action, command, splitsGroups});

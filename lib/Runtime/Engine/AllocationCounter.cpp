@@ -7,6 +7,8 @@
 
 #include "AllocationCounter.h"
 
+#include "kiln/Runtime/Comm/LibraryThread.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -25,6 +27,8 @@ int64_t residentMappedBytes(std::initializer_list<const void *>) { return 0; }
 
 #else
 
+using kiln::runtime::isLibraryThread;
+
 namespace {
 std::atomic<uint64_t> calls{0};
 std::atomic<uint64_t> mapCalls{0};
@@ -38,18 +42,23 @@ struct Mapping {
 };
 Mapping mappings[256];
 
+void addLive(int64_t bytes) {
+  if (!isLibraryThread)
+    liveBytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
 void *counted(void *block) {
+  if (isLibraryThread)
+    return block;
   calls.fetch_add(1, std::memory_order_relaxed);
   if (block)
-    liveBytes.fetch_add(int64_t(malloc_usable_size(block)),
-                        std::memory_order_relaxed);
+    addLive(int64_t(malloc_usable_size(block)));
   return block;
 }
 
 void forget(void *block) {
   if (block)
-    liveBytes.fetch_sub(int64_t(malloc_usable_size(block)),
-                        std::memory_order_relaxed);
+    addLive(-int64_t(malloc_usable_size(block)));
 }
 } // namespace
 
@@ -71,7 +80,7 @@ void *realloc(void *block, size_t bytes) {
   int64_t before = block ? int64_t(malloc_usable_size(block)) : 0;
   void *moved = __libc_realloc(block, bytes);
   if (moved || bytes == 0)
-    liveBytes.fetch_sub(before, std::memory_order_relaxed);
+    addLive(-before);
   return counted(moved);
 }
 
@@ -101,7 +110,8 @@ void free(void *block) {
 
 void *mmap(void *address, size_t bytes, int protection, int flags, int file,
            off_t offset) {
-  mapCalls.fetch_add(1, std::memory_order_relaxed);
+  if (!isLibraryThread)
+    mapCalls.fetch_add(1, std::memory_order_relaxed);
   auto result = reinterpret_cast<void *>(
       syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
   if (result != MAP_FAILED && (flags & MAP_ANONYMOUS)) {

@@ -23,6 +23,8 @@ const char *commandKindName(Command::Kind kind) {
     return "copy";
   case Command::Kind::CopyStart:
     return "copy_start";
+  case Command::Kind::AllReduce:
+    return "all_reduce";
   case Command::Kind::CopyWait:
     return "copy_wait";
   }
@@ -47,7 +49,9 @@ static void addCall(const KernelCall &call, std::vector<MemoryAccess> &list) {
 
 static void addGemm(const Command &command, std::vector<MemoryAccess> &list) {
   auto add = [&](const Ref &ref, int64_t bytes, AccessMode mode,
-                 AccessUse use) { list.push_back({ref, bytes, mode, use}); };
+                 AccessUse use) {
+    list.push_back({ref, bytes, mode, use});
+  };
   auto writeIf = [](bool writes) {
     return writes ? AccessMode::Write : AccessMode::Read;
   };
@@ -85,6 +89,11 @@ std::vector<MemoryAccess> accessesOf(const Command &command) {
     list.push_back(
         {command.to, command.size, AccessMode::Write, AccessUse::Transfer});
     break;
+  case Command::Kind::AllReduce:
+    for (const SummedElements &elements : command.sums)
+      list.push_back({elements.ref, elements.bytes, AccessMode::ReadWrite,
+                      AccessUse::Transfer});
+    break;
   case Command::Kind::Fill:
     list.push_back(
         {command.to, command.size, AccessMode::Write, AccessUse::Transfer});
@@ -111,11 +120,12 @@ std::vector<MemoryAccess> resultsOf(const Command &command) {
   return list;
 }
 
-bool startsCopy(const Command &command) {
-  return command.kind == Command::Kind::CopyStart;
+bool startsTransfer(const Command &command) {
+  return command.kind == Command::Kind::CopyStart ||
+         command.kind == Command::Kind::AllReduce;
 }
 
-bool waitsForCopy(const Command &command) {
+bool waitsForTransfer(const Command &command) {
   return command.kind == Command::Kind::CopyWait;
 }
 

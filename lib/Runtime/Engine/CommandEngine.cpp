@@ -10,20 +10,25 @@
 #include "AllocationCounter.h"
 #include "Arena.h"
 #include "CommandTable.h"
-#include "CopyEngine.h"
-#include "CopyStress.h"
 #include "CpuFeatures.h"
 #include "Gemm.h"
 #include "OpRepeat.h"
 #include "OpTrace.h"
 #include "PlanCheck.h"
 #include "Processors.h"
+#include "RankProcessors.h"
 #include "Roles.h"
 #include "ThreadTeam.h"
+#include "TransferEngine.h"
+#include "TransferStress.h"
+#include "kiln/Runtime/Comm/World.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Support/Messages.h"
 
 #include <algorithm>
 #include <malloc.h>
+
+using namespace kiln::support;
 
 namespace kiln::runtime {
 
@@ -39,10 +44,14 @@ public:
     stressSeed_ = seed;
     return Status();
   }
+  Status join(World &world) override;
   Status start(int threads) override;
   int threads() const override { return team_ ? team_->size() : 0; }
   std::optional<std::string> notice() const override {
     return blasNotice(file_.description.target.blas);
+  }
+  std::optional<std::string> rankNotice() const override {
+    return processorNotice(processors_, threads());
   }
   std::string libraryName() const override { return blasName(); }
 
@@ -73,6 +82,9 @@ public:
   std::optional<CopyCounts> copies(size_t program) const override {
     return copyCounts_.empty() ? std::nullopt : copyCounts_[program];
   }
+  std::optional<SumCounts> sums(size_t program) const override {
+    return sumCounts_.empty() ? std::nullopt : sumCounts_[program];
+  }
   std::optional<AllocationCounts> allocations() const override {
     return allocationCounts();
   }
@@ -89,25 +101,30 @@ public:
 
 private:
   Status runInOrder(size_t program, CommandObserver *observer,
-                    SerialCopier::When copies) override;
-  /// Returns the copier for runs without a check, or null if no program has
-  /// copies.
-  Copier *copier();
-  /// Stores the copy counts of the last run of `program`.
-  void countCopies(size_t program);
+                    SerialTransfers::When copies) override;
+  /// Returns what executes the transfers in runs without a check, or null if no
+  /// program has transfers.
+  Transfers *transfers();
+  /// Stores the counts of the transfers of the last run of `program`.
+  void countTransfers(size_t program);
+  Status startTransfers();
 
   ProgramFile file_;
   const void *const *kernels_;
   Arenas arenas_;
   std::optional<ThreadTeam> team_;
   std::optional<uint64_t> stressSeed_;
-  /// At most one of copyEngine_ and stressCopier_ is set. Neither is set if no
-  /// program has copies.
-  std::unique_ptr<CopyEngine> copyEngine_;
-  std::optional<StressCopier> stressCopier_;
-  // Both are indexed like Description::programs.
+  /// The world of several ranks, or null.
+  World *world_ = nullptr;
+  RankProcessors processors_;
+  /// At most one of transferEngine_ and stressTransfers_ is set. Neither is set
+  /// if no program has transfers.
+  std::unique_ptr<TransferEngine> transferEngine_;
+  std::optional<StressTransfers> stressTransfers_;
+  // These are indexed like Description::programs.
   std::vector<CommandTable> tables_;
   std::vector<std::optional<CopyCounts>> copyCounts_;
+  std::vector<std::optional<SumCounts>> sumCounts_;
 };
 
 /// Records a trace event for every execution of a command.
@@ -120,8 +137,8 @@ public:
     before_ = microseconds(monotonicNanoseconds());
   }
   void after(size_t index, const abi::SegmentRun &run) override;
-  /// Adds a trace event for every copy of a completed run.
-  void addCopies(const TimedCopier &copies);
+  /// Adds a trace event for every transfer of a completed run.
+  void addTransfers(const TimedTransfers &transfers);
 
 private:
   double microseconds(int64_t time) const {
@@ -167,20 +184,81 @@ void TraceObserver::after(size_t index, const abi::SegmentRun &run) {
   events_.push_back(std::move(event));
 }
 
-void TraceObserver::addCopies(const TimedCopier &copies) {
-  for (const TimedCopier::Entry &entry : copies.entries()) {
+static TraceEvent::Track trackOf(TransferKind kind) {
+  switch (kind) {
+  case TransferKind::CopyOut:
+    return TraceEvent::Track::CopiesOut;
+  case TransferKind::CopyIn:
+    return TraceEvent::Track::CopiesIn;
+  case TransferKind::AllReduce:
+    break;
+  }
+  return TraceEvent::Track::Sums;
+}
+
+void TraceObserver::addTransfers(const TimedTransfers &transfers) {
+  for (const TimedTransfers::Entry &entry : transfers.entries()) {
     const Command &command = program_.commands[entry.command];
     TraceEvent event;
     event.name = command.name;
-    event.category = "copy";
-    event.track = entry.direction == CopyDirection::Out
-                      ? TraceEvent::Track::CopiesOut
-                      : TraceEvent::Track::CopiesIn;
+    event.category = entry.kind == TransferKind::AllReduce ? "sum" : "copy";
+    event.track = trackOf(entry.kind);
     event.startUs = microseconds(entry.timing.begin);
     event.durationUs = microseconds(entry.timing.end) - event.startUs;
     event.bytes = command.size;
     events_.push_back(std::move(event));
   }
+}
+
+Status CommandEngine::join(World &world) {
+  int64_t ranks = file_.description.ranks();
+  if (world.size() == 1)
+    return Status();
+  if (world.size() != ranks)
+    return Status::error("the executable has " + std::to_string(ranks) +
+                         " ranks, but " + std::to_string(world.size()) +
+                         " were started");
+  world_ = &world;
+  Result<RankProcessors> processors = shareProcessors(world);
+  if (!processors.ok())
+    return processors.status();
+  processors_ = *processors;
+  if (std::optional<cpu_set_t> places = processorsOfPlaces())
+    world.restrictTo(*places);
+  return Status();
+}
+
+/// Returns true if a program has commands of this kind.
+static bool hasCommand(const Program &program, Command::Kind kind) {
+  return std::any_of(
+      program.commands.begin(), program.commands.end(),
+      [=](const Command &command) { return command.kind == kind; });
+}
+
+/// Starts what executes the transfers, if there are any.
+Status CommandEngine::startTransfers() {
+  int64_t tokens = 0, sumBytes = 0;
+  bool hasCopies = false;
+  for (const Program &program : file_.programs) {
+    tokens = std::max(tokens, program.tokens);
+    hasCopies |= hasCommand(program, Command::Kind::CopyStart);
+    for (const Command &command : program.commands)
+      if (command.kind == Command::Kind::AllReduce)
+        sumBytes = std::max(sumBytes, command.size);
+  }
+  copyCounts_.resize(file_.programs.size());
+  sumCounts_.resize(file_.programs.size());
+  if (world_)
+    world_->reserve(tokens, sumBytes);
+  if (tokens == 0)
+    return Status();
+  if (stressSeed_) {
+    stressTransfers_.emplace(*stressSeed_, tokens, world_);
+    return Status();
+  }
+  transferEngine_ = std::make_unique<TransferEngine>(file_.description.link,
+                                                     tokens, hasCopies, world_);
+  return transferEngine_->status();
 }
 
 Status CommandEngine::start(int threads) {
@@ -189,7 +267,8 @@ Status CommandEngine::start(int threads) {
   if (!status.ok())
     return status;
   if (threads == 0)
-    threads = std::min(description.build.maxThreads, availableProcessors());
+    threads = std::min(description.build.maxThreads,
+                       world_ ? processors_.share : availableProcessors());
   status = arenas_.of(ArenaKind::Device).map(file_.arenaBytes);
   if (status.ok() && file_.hostArenaBytes > 0)
     status = arenas_.of(ArenaKind::Host).map(file_.hostArenaBytes);
@@ -200,58 +279,53 @@ Status CommandEngine::start(int threads) {
     return team_->status();
   prepareBlas(*team_);
   tables_.reserve(file_.programs.size());
-  int64_t copies = 0;
-  for (const Program &program : file_.programs) {
+  for (const Program &program : file_.programs)
     tables_.emplace_back(program, arenas_, *team_, kernels_);
-    copies = std::max(copies, program.copies);
-  }
-  copyCounts_.resize(file_.programs.size());
-  if (copies > 0 && stressSeed_) {
-    stressCopier_.emplace(*stressSeed_, copies);
-  } else if (copies > 0) {
-    copyEngine_ = std::make_unique<CopyEngine>(description.link, copies);
-    return copyEngine_->status();
-  }
-  return Status();
+  return startTransfers();
 }
 
 Status CommandEngine::run(size_t program) {
   DenormalsFlushed flushed;
-  tables_[program].run(nullptr, copier());
-  countCopies(program);
+  tables_[program].run(nullptr, transfers());
+  countTransfers(program);
   return Status();
 }
 
 Status CommandEngine::runInOrder(size_t program, CommandObserver *observer,
-                                 SerialCopier::When copies) {
+                                 SerialTransfers::When copies) {
   DenormalsFlushed flushed;
-  SerialCopier copier(copies);
-  tables_[program].run(observer, &copier);
+  SerialTransfers transfers(copies, world_);
+  tables_[program].run(observer, &transfers);
   return Status();
 }
 
-Copier *CommandEngine::copier() {
-  return stressCopier_ ? static_cast<Copier *>(&*stressCopier_)
-                       : copyEngine_.get();
+Transfers *CommandEngine::transfers() {
+  return stressTransfers_ ? static_cast<Transfers *>(&*stressTransfers_)
+                          : transferEngine_.get();
 }
 
-void CommandEngine::countCopies(size_t program) {
-  if (file_.programs[program].copies > 0)
-    copyCounts_[program] = copier()->counts();
+void CommandEngine::countTransfers(size_t index) {
+  const Program &program = file_.programs[index];
+  if (program.tokens == 0)
+    return;
+  if (hasCommand(program, Command::Kind::CopyStart))
+    copyCounts_[index] = transfers()->counts();
+  if (file_.description.programs[index].sumsOverRanks)
+    sumCounts_[index] = transfers()->sums();
 }
 
 Status CommandEngine::runTraced(size_t program,
                                 std::vector<TraceEvent> &events) {
   DenormalsFlushed flushed;
   TraceObserver observer(file_.programs[program], events);
-  if (copyEngine_) {
-    TimedCopier timed(*copyEngine_);
+  if (transferEngine_) {
+    TimedTransfers timed(*transferEngine_);
     tables_[program].run(&observer, &timed);
-    observer.addCopies(timed);
+    observer.addTransfers(timed);
   } else {
-    tables_[program].run(&observer, copier());
+    tables_[program].run(&observer, transfers());
   }
-  countCopies(program);
+  countTransfers(program);
   return Status();
 }
 
@@ -261,6 +335,7 @@ MemoryFacts CommandEngine::memory() const {
   facts.hostArenaBytes = file_.hostArenaBytes;
   facts.touchedArenaBytes = arenas_.of(ArenaKind::Device).residentBytes() +
                             arenas_.of(ArenaKind::Host).residentBytes();
+  facts.commScratchBytes = world_ ? world_->scratchBytes() : 0;
   facts.libraryBytes =
       residentMappedBytes({arenas_.of(ArenaKind::Device).data(),
                            arenas_.of(ArenaKind::Host).data()});
@@ -282,8 +357,15 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
   if (file->description.target.kind != TargetKind::Cpu)
     return Status::error("the program description is for a GPU, but this "
                          "executable was linked for the CPU");
-  if (Status status = requireOneRank(file->description); !status.ok())
+  if (Status status = requireOneRole(file->description); !status.ok())
     return status;
+  for (const MeshAxis &axis : file->description.mesh.axes)
+    if (axis.size > 1 && axis.name != dataAxis)
+      return Status::error("the mesh of the program description has " +
+                           std::to_string(axis.size) + " ranks on axis " +
+                           inQuotes(axis.name) +
+                           ", but this version of kiln has ranks on axis " +
+                           inQuotes(dataAxis) + " only");
   // The parsed JSON needs many times the memory of its text. It has been freed;
   // return the memory to the system.
   malloc_trim(0);

@@ -15,7 +15,7 @@
 #ifndef KILN_LIB_RUNTIME_ENGINE_COMMANDOBSERVER_H
 #define KILN_LIB_RUNTIME_ENGINE_COMMANDOBSERVER_H
 
-#include "Copier.h"
+#include "Transfers.h"
 #include "kiln/Support/Status.h"
 
 #include <cstddef>
@@ -40,7 +40,7 @@ public:
   /// Runs a program. `copies` selects whether asynchronous copies are executed
   /// at their starts or at their waits. `observer` may be null.
   virtual Status runInOrder(std::size_t program, CommandObserver *observer,
-                            SerialCopier::When copies) = 0;
+                            SerialTransfers::When copies) = 0;
 };
 
 } // namespace kiln::runtime

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the commands of a segment, and checks each command against the arenas,
-// the kernel table, the queues and the executions of the segment. CopyOrder.h
-// contains the checks that involve several commands, those of the order of
-// asynchronous copies.
+// the kernel table, the queues and the executions of the segment.
+// TransferOrder.h contains the checks that involve several commands, those of
+// the order of asynchronous transfers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,6 +56,10 @@ private:
   void readGemmKernel(const support::Node &node, Command &command);
   void readGemm(const support::Node &node, Command &command);
   void readTransfer(const support::Node &node, Command &command);
+  SummedElements readSummed(const support::Node &place,
+                            const support::Node &count,
+                            support::ElementType type);
+  void readAllReduce(const support::Node &node, Command &command);
   void readAttention(const support::Node &node, Command &command);
   void readTypes(const support::Node &node, Command &command);
   void readWorkspace(const support::Node &node, Command &command);

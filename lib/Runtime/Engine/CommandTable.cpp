@@ -40,6 +40,11 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
           const_cast<void *>(kernels[command.kernel]));
     step.firstArg = args_.size();
     step.firstImmediate = immediates_.size();
+    step.firstSpan = spans_.size();
+    int64_t end = 0;
+    for (const SummedElements &elements : command.sums)
+      spans_.push_back(
+          {at(elements.ref, outsideMicrobatches()), end += elements.count});
     if (command.call) {
       const KernelCall &call = *command.call;
       step.chunks = (call.units + command.grain - 1) / command.grain;
@@ -70,38 +75,45 @@ void CommandTable::resolve(const Step &step, const abi::SegmentRun &run) {
     *immediates++ = immediate.at(run);
 }
 
-void CommandTable::run(CommandObserver *observer, Copier *chosen) {
-  SerialCopier serial(SerialCopier::When::Start);
-  Copier &copier = chosen ? *chosen : serial;
-  copier.begin();
+void CommandTable::run(CommandObserver *observer, Transfers *chosen) {
+  SerialTransfers serial(SerialTransfers::When::Start);
+  Transfers &transfers = chosen ? *chosen : serial;
+  transfers.begin();
   if (observer)
     observer->begin();
   for (CommandWalk walk(program_); walk.next();) {
     std::size_t command = walk.command();
     if (observer)
       observer->before(command, walk.run());
-    copier.between();
-    execute(command, walk.run(), copier);
+    transfers.between();
+    execute(command, walk.run(), transfers);
     if (observer)
       observer->after(command, walk.run());
   }
 }
 
-void CommandTable::startCopy(std::size_t index, const abi::SegmentRun &run,
-                             Copier &copier) {
+void CommandTable::startTransfer(std::size_t index, const abi::SegmentRun &run,
+                                 Transfers &transfers) {
   const Command &command = *steps_[index].command;
-  CopyJob job;
-  job.from = at(command.from, run);
-  job.to = at(command.to, run);
+  TransferJob job;
+  if (command.sums.empty()) {
+    job.from = at(command.from, run);
+    job.to = at(command.to, run);
+  } else {
+    job.spans = spans_.data() + steps_[index].firstSpan;
+    job.spanCount = command.sums.size();
+  }
   job.bytes = command.size;
-  job.direction = copyDirection(command);
+  job.kind = transferKind(command);
   job.token = command.token.at(run);
   job.command = index;
-  copier.start(job);
+  job.type = command.type;
+  job.name = command.name.c_str();
+  transfers.start(job);
 }
 
 void CommandTable::execute(std::size_t index, const abi::SegmentRun &run,
-                           Copier &copier) {
+                           Transfers &transfers) {
   const Step &step = steps_[index];
   if (step.varies)
     resolve(step, run);
@@ -110,16 +122,17 @@ void CommandTable::execute(std::size_t index, const abi::SegmentRun &run,
     const Step &step;
     std::size_t index;
     const abi::SegmentRun &run;
-    Copier &copier;
+    Transfers &transfers;
 
     void launch() { table.launch(step); }
     void gemm() { table.gemm(step, run); }
     void fill() { table.fill(step, run); }
     void copy() { table.copy(step, run); }
-    void startCopy() { table.startCopy(index, run, copier); }
-    void waitForCopy() { copier.wait(step.command->token.at(run)); }
+    void startCopy() { table.startTransfer(index, run, transfers); }
+    void startAllReduce() { startCopy(); }
+    void waitForTransfer() { transfers.wait(step.command->token.at(run)); }
   };
-  runtime::execute(*step.command, Executor{*this, step, index, run, copier});
+  runtime::execute(*step.command, Executor{*this, step, index, run, transfers});
 }
 
 void CommandTable::launch(const Step &step) {

@@ -17,8 +17,8 @@
 
 #include "Arena.h"
 #include "CommandObserver.h"
-#include "Copier.h"
 #include "ThreadTeam.h"
+#include "Transfers.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Runtime/Engine/Program.h"
 
@@ -34,9 +34,10 @@ public:
   CommandTable(const Program &program, const Arenas &arenas, ThreadTeam &team,
                const void *const *kernels);
 
-  /// Executes all commands. `observer` may be null. If `copier` is null, copies
-  /// are executed synchronously at their starts.
-  void run(CommandObserver *observer, Copier *copier = nullptr);
+  /// Executes all commands. `observer` may be null. If `transfers` is null,
+  /// transfers are executed synchronously at their starts, and sums over ranks
+  /// have no effect.
+  void run(CommandObserver *observer, Transfers *transfers = nullptr);
 
 private:
   struct Step {
@@ -44,14 +45,17 @@ private:
     KernelFunction kernel = nullptr;
     std::size_t firstArg = 0;       ///< Index in args_.
     std::size_t firstImmediate = 0; ///< Index in immediates_.
+    std::size_t firstSpan = 0;      ///< Index in spans_.
     int64_t chunks = 0;
     /// True if a reference or an immediate differs between executions.
     bool varies = false;
   };
 
   void resolve(const Step &step, const abi::SegmentRun &run);
-  void execute(std::size_t index, const abi::SegmentRun &run, Copier &copier);
-  void startCopy(std::size_t index, const abi::SegmentRun &run, Copier &copier);
+  void execute(std::size_t index, const abi::SegmentRun &run,
+               Transfers &transfers);
+  void startTransfer(std::size_t index, const abi::SegmentRun &run,
+                     Transfers &transfers);
   void launch(const Step &step);
   void gemm(const Step &step, const abi::SegmentRun &run);
   void fill(const Step &step, const abi::SegmentRun &run);
@@ -71,6 +75,7 @@ private:
   std::vector<Step> steps_;
   std::vector<char *> args_;
   std::vector<int64_t> immediates_;
+  std::vector<SumSpan> spans_;
   /// The number of elements of threadImmediates_ per thread: the immediates of
   /// one call of an epilogue, and padding.
   std::size_t epilogueImmediates_ = 0;

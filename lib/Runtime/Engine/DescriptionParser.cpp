@@ -138,6 +138,34 @@ static void readLink(const Node &node, LinkInfo &link) {
   link.inBytesPerSecond = readRate(node.at("in_bytes_per_second"));
 }
 
+/// Reads the optional member "mesh", the grid of ranks.
+static void readMesh(const Node &node, Description &description) {
+  // The limits keep products of sizes, and comparisons of names, small.
+  constexpr std::size_t maxAxes = 8;
+  std::size_t count = node.size();
+  if (count > maxAxes)
+    node.fail("has " + std::to_string(count) + " entries, expected at most " +
+              std::to_string(maxAxes));
+  for (std::size_t i = 0; i < count && !node.failed(); ++i) {
+    Node entry = node.element(i), name = entry.at("name"),
+         size = entry.at("size");
+    support::MeshAxis axis = {name.text(), size.integer(1)};
+    for (const support::MeshAxis &other : description.mesh.axes)
+      if (other.name == axis.name)
+        name.fail("is " + inQuotes(axis.name) + ", the name of another axis");
+    if (!node.failed() && axis.size > maxRanks / description.ranks())
+      size.fail("is " + std::to_string(axis.size) +
+                ", but the mesh may have at most " + std::to_string(maxRanks) +
+                " ranks");
+    if (!node.failed())
+      description.mesh.axes.push_back(std::move(axis));
+  }
+  if (!node.failed() && description.ranks() > 1 &&
+      description.target.kind != TargetKind::Cpu)
+    node.fail("has " + std::to_string(description.ranks()) +
+              " ranks, but ranks are supported on --target=cpu only");
+}
+
 /// The version of the description format that this reader supports.
 static constexpr int64_t formatNumber = 3;
 
@@ -151,6 +179,8 @@ void readDescription(const Node &root, Description &description) {
   readBuild(root.at("options"), description.build);
   description.training = readTrainingInfo(root.at("training"));
   readTarget(root.at("target"), description.target);
+  if (std::optional<Node> mesh = root.find("mesh"))
+    readMesh(*mesh, description);
   description.roles = readRoles(root.at("roles"));
   if (std::optional<Node> lora = root.find("lora")) {
     Result<LoraConfig> config = parseLoraOptions(lora->text());

@@ -13,7 +13,7 @@
 
 namespace kiln::runtime {
 
-/// Reads the model, options, training, target, roles, link and plan of a
+/// Reads the model, options, training, target, mesh, roles, link and plan of a
 /// program description. The caller reads the states and programs, which contain
 /// offsets in arenas. Errors are recorded in the failure of `root`.
 void readDescription(const support::Node &root, Description &description);

@@ -73,7 +73,7 @@ public:
 
   void before(size_t command, const abi::SegmentRun &run) override;
   void after(size_t command, const abi::SegmentRun &run) override {
-    if (status_.ok() && !waitsForCopy(program_.commands[command]))
+    if (status_.ok() && !waitsForTransfer(program_.commands[command]))
       status_ = repeat(command, run);
   }
   /// Adds one line per kind of command to lines_.
@@ -362,7 +362,7 @@ Status repeatOps(const ProgramFile &file, const Arenas &arenas,
     if (!status.ok())
       return status;
     OpRepeater repeater(info, file.programs[i], arenas, trace, lines);
-    status = runner.runInOrder(i, &repeater, SerialCopier::When::Start);
+    status = runner.runInOrder(i, &repeater, SerialTransfers::When::Start);
     if (status.ok())
       status = repeater.finish();
   }

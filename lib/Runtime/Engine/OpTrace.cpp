@@ -68,7 +68,7 @@ public:
       : program_(program), arenas_(arenas), out_(out) {}
 
   void after(size_t command, const abi::SegmentRun &run) override {
-    if (waitsForCopy(program_.commands[command]))
+    if (waitsForTransfer(program_.commands[command]))
       return;
     std::vector<size_t> slots = writtenSlots(program_, command);
     number(command);
@@ -136,7 +136,7 @@ OpWatcher::OpWatcher(const Program &program, const Arenas &arenas,
 
 void OpWatcher::after(size_t command, const abi::SegmentRun &run) {
   const Command &info = program_.commands[command];
-  if (waitsForCopy(info))
+  if (waitsForTransfer(info))
     return;
   for (size_t index : slots_[command]) {
     const Slot &slot = program_.slots[index];
@@ -150,7 +150,7 @@ Status observeOps(const ProgramFile &file, const Arenas &arenas,
                   ProgramRunner &runner, size_t index,
                   const std::function<void(const OpResult &)> &observe) {
   OpWatcher watcher(file.programs[index], arenas, observe);
-  return runner.runInOrder(index, &watcher, SerialCopier::When::Start);
+  return runner.runInOrder(index, &watcher, SerialTransfers::When::Start);
 }
 
 Status traceOps(const ProgramFile &file, const Arenas &arenas,
@@ -182,7 +182,7 @@ Status traceOps(const ProgramFile &file, const Arenas &arenas,
     writer.bytes(arenas.of(ArenaKind::Device).data(), file.arenaBytes);
     writer.bytes(padding, traceHostBegin(file) - file.arenaBytes);
     writer.bytes(arenas.of(ArenaKind::Host).data(), file.hostArenaBytes);
-    status = runner.runInOrder(i, &writer, SerialCopier::When::Start);
+    status = runner.runInOrder(i, &writer, SerialTransfers::When::Start);
     if (!status.ok())
       return status;
     writer.number(opTraceEnd);

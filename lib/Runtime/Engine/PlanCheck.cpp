@@ -36,7 +36,7 @@ void PlanCheck::report(size_t index, const std::string &check,
 
 Status PlanCheck::runPainted(size_t index, unsigned char pattern,
                              CommandObserver *observer,
-                             SerialCopier::When copies) {
+                             SerialTransfers::When copies) {
   for (ArenaKind kind : arenaKinds) {
     Arena &arena = arenas_.of(kind);
     int64_t states = file_.stateBytesOf(kind);
@@ -126,11 +126,11 @@ Status PlanCheck::checkPaint(size_t index) {
 }
 
 Status PlanCheck::checkCopies(size_t index) {
-  int64_t copies = file_.programs[index].copies;
+  int64_t copies = file_.programs[index].tokens;
   if (copies == 0)
     return Status();
   Status status =
-      runPainted(index, nanPattern, nullptr, SerialCopier::When::Wait);
+      runPainted(index, nanPattern, nullptr, SerialTransfers::When::Wait);
   if (!status.ok())
     return status;
   bool equal = results(index) == expectedResults_;
@@ -301,7 +301,7 @@ void Poisoner::after(size_t command, const abi::SegmentRun &run) {
   }
 }
 
-Status PlanCheck::checkLifetimes(size_t index, SerialCopier::When copies) {
+Status PlanCheck::checkLifetimes(size_t index, SerialTransfers::When copies) {
   Poisoner poisoner(file_, index, arenas_);
   auto changes = [&](size_t begin, size_t end) -> Result<bool> {
     poisoner.choose(begin, end);
@@ -333,7 +333,7 @@ Status PlanCheck::checkLifetimes(size_t index, SerialCopier::When copies) {
   report(index,
          "results with " + std::to_string(poisoner.candidates()) +
              " slots overwritten after their last use" +
-             (copies == SerialCopier::When::Wait
+             (copies == SerialTransfers::When::Wait
                   ? ", with the copies done at their waits"
                   : ""),
          "equal", found, !*changed);
@@ -351,9 +351,9 @@ Status PlanCheck::checkProgram(size_t index) {
   if (status.ok())
     status = checkWrites(index);
   if (status.ok())
-    status = checkLifetimes(index, SerialCopier::When::Start);
-  if (status.ok() && file_.programs[index].copies > 0)
-    status = checkLifetimes(index, SerialCopier::When::Wait);
+    status = checkLifetimes(index, SerialTransfers::When::Start);
+  if (status.ok() && file_.programs[index].tokens > 0)
+    status = checkLifetimes(index, SerialTransfers::When::Wait);
   return status;
 }
 

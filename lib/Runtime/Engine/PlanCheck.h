@@ -58,13 +58,14 @@ private:
   void reportEnd(size_t index, ArenaKind kind, int64_t found);
   Status checkCopies(size_t index);
   Status checkWrites(size_t index);
-  Status checkLifetimes(size_t index, SerialCopier::When copies);
+  Status checkLifetimes(size_t index, SerialTransfers::When copies);
 
   /// Fills the arenas and their margins, except the states, with `pattern`.
   /// Then calls `prepare` and runs the program.
-  Status runPainted(size_t index, unsigned char pattern,
-                    CommandObserver *observer = nullptr,
-                    SerialCopier::When copies = SerialCopier::When::Start);
+  Status
+  runPainted(size_t index, unsigned char pattern,
+             CommandObserver *observer = nullptr,
+             SerialTransfers::When copies = SerialTransfers::When::Start);
   /// Returns a hash of the outputs of a program and of all states.
   uint64_t results(size_t index) const;
   int64_t highestChanged(ArenaKind kind, unsigned char pattern) const;

@@ -8,15 +8,16 @@
 #include "kiln/Runtime/Engine/Program.h"
 
 #include "CommandReader.h"
-#include "CopyOrder.h"
 #include "DescriptionParser.h"
 #include "LaunchGroups.h"
 #include "QueueReader.h"
 #include "Roles.h"
 #include "SegmentReader.h"
 #include "SlotReader.h"
+#include "TransferOrder.h"
 #include "WrittenStates.h"
 #include "kiln/Support/ElementConversion.h"
+#include "kiln/Support/Hash.h"
 #include "kiln/Support/Json.h"
 #include "kiln/Support/Messages.h"
 
@@ -110,9 +111,14 @@ static Program readProgram(const Node &node, ProgramFile &file,
   if (!node.failed())
     checkGroups(segments, file, program);
   if (!node.failed())
-    checkCopies(segments, file, program);
+    checkTransfers(segments, file, program);
   if (!node.failed())
-    findDirections(segments, program, file.queues);
+    findTransferKinds(segments, program, file.queues);
+  info.sumsOverRanks =
+      std::any_of(program.commands.begin(), program.commands.end(),
+                  [](const Command &command) {
+                    return command.kind == Command::Kind::AllReduce;
+                  });
   return program;
 }
 
@@ -262,6 +268,7 @@ Result<ProgramFile> parseProgramFile(std::string_view json,
       "compile it again");
   Node root(*parsed, failure);
   ProgramFile file;
+  file.description.hash = keyedHash(json, 0);
   readDescription(root, file.description);
   readArenas(root.at("arena"), file);
   readQueues(root.at("queues"), file);

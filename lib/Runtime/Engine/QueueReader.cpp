@@ -86,10 +86,10 @@ static int64_t readQueue(const Node &node, const ProgramFile &file) {
 }
 
 /// Returns the engine that must execute a command. Without a GPU, everything
-/// except copies runs on the host. With a GPU, a launch runs where its kernel
-/// runs, and any other command runs where its memory is.
+/// except transfers runs on the host. With a GPU, a launch runs where its
+/// kernel runs, and any other command runs where its memory is.
 static QueueEngine expectedEngine(const Command &command, bool hasGpu) {
-  if (startsCopy(command))
+  if (startsTransfer(command))
     return QueueEngine::Link;
   if (!hasGpu)
     return QueueEngine::Host;
@@ -135,7 +135,8 @@ static void readAfter(const Node &node, const ProgramFile &file,
     const Queue &other = file.queues[std::size_t(command.after.back())];
     if (other.engine == QueueEngine::Link)
       entry.fail("is " + inQuotes(other.name) +
-                 ", whose engine is link: to wait for a copy, use a copy_wait");
+                 ", whose engine is link: to wait for a transfer, use a "
+                 "copy_wait");
   }
 }
 
@@ -148,7 +149,7 @@ static void refuseQueue(const Node &node) {
 }
 
 void readQueueUse(const Node &node, const ProgramFile &file, Command &command) {
-  if (waitsForCopy(command)) {
+  if (waitsForTransfer(command)) {
     refuseQueue(node);
     return readHeldQueues(node, file, command);
   }
@@ -166,20 +167,24 @@ void readQueueUse(const Node &node, const ProgramFile &file, Command &command) {
     readAfter(*after, file, command);
 }
 
-void findDirections(const SegmentReader &segments, const Program &program,
-                    std::vector<Queue> &queues) {
+void findTransferKinds(const SegmentReader &segments, const Program &program,
+                       std::vector<Queue> &queues) {
   for (std::size_t i = 0; i < program.commands.size(); ++i) {
     const Command &command = program.commands[i];
-    if (!startsCopy(command))
+    if (!startsTransfer(command))
       continue;
     Queue &queue = queues[std::size_t(command.queue)];
-    CopyDirection direction = copyDirection(command);
-    if (queue.direction && *queue.direction != direction)
+    TransferKind kind = transferKind(command);
+    if (queue.transfers && *queue.transfers != kind)
       return segments.command(i).at("queue").fail(
-          "is " + inQuotes(queue.name) +
-          ", which also executes copies in the opposite direction: use one "
-          "queue for each direction");
-    queue.direction = direction;
+          "is " + inQuotes(queue.name) + ", which also executes " +
+          (kind == TransferKind::AllReduce
+               ? "copies: use one queue for copies and one for all_reduce"
+           : *queue.transfers == TransferKind::AllReduce
+               ? "all_reduce: use one queue for copies and one for all_reduce"
+               : "copies in the opposite direction: use one queue for each "
+                 "direction"));
+    queue.transfers = kind;
   }
 }
 

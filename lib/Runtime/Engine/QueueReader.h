@@ -29,11 +29,11 @@ void readQueues(const support::Node &node, ProgramFile &file);
 void readQueueUse(const support::Node &node, const ProgramFile &file,
                   Command &command);
 
-/// Sets the direction of each link queue that `program` uses. The two
-/// directions of a link run independently of each other. Therefore all copies
-/// of one queue must have the same direction.
-void findDirections(const SegmentReader &segments, const Program &program,
-                    std::vector<Queue> &queues);
+/// Sets the kind of transfers of each link queue that `program` uses. The kinds
+/// run independently of each other. Therefore all transfers of one queue must
+/// be of the same kind.
+void findTransferKinds(const SegmentReader &segments, const Program &program,
+                       std::vector<Queue> &queues);
 
 } // namespace kiln::runtime
 

@@ -78,7 +78,7 @@ void checkRoles(const Node &roles, const Description &description) {
                             ", which runs no program");
 }
 
-Status requireOneRank(const Description &description) {
+Status requireOneRole(const Description &description) {
   auto refuse = [](const std::string &problem) {
     return Status::error("the program description " + problem +
                          ", but this version of kiln runs one role with one "
@@ -95,6 +95,14 @@ Status requireOneRank(const Description &description) {
       return refuse("has a state, " + inQuotes(state.name) +
                     ", that is only a shard of its tensor");
   return Status();
+}
+
+Status requireOneRank(const Description &description) {
+  if (description.ranks() > 1)
+    return Status::error(
+        "the program description has " + std::to_string(description.ranks()) +
+        " ranks, but ranks are supported on --target=cpu only");
+  return requireOneRole(description);
 }
 
 } // namespace kiln::runtime

@@ -7,7 +7,8 @@
 //
 // Reads the roles of a program description, and the references to roles in
 // programs and states. The format supports any number of roles and ranks. An
-// engine that runs a single rank calls requireOneRank() to reject all other
+// engine whose ranks all execute the same role calls requireOneRole(), and an
+// engine that runs a single rank calls requireOneRank(), to reject all other
 // descriptions.
 //
 //===----------------------------------------------------------------------===//
@@ -31,6 +32,10 @@ std::vector<std::size_t> readRoleNames(const support::Node &node,
 
 /// Checks that every role of `roles` runs a program of `description`.
 void checkRoles(const support::Node &roles, const Description &description);
+
+/// Fails if a description has more than one role, several ranks of a role other
+/// than those of the mesh, or shards of tensors.
+Status requireOneRole(const Description &description);
 
 /// Fails if a description needs more than one rank.
 Status requireOneRank(const Description &description);

@@ -90,7 +90,7 @@ private:
   Status mapArenas();
   Status addPrograms();
   Status runInOrder(size_t program, CommandObserver *observer,
-                    SerialCopier::When copies) override;
+                    SerialTransfers::When copies) override;
 
   ProgramFile file_;
   const void *const *kernels_;
@@ -136,7 +136,7 @@ private:
 class OrderedRun {
 public:
   OrderedRun(const EmuProgram &program, EmuExecutor &executor,
-             CommandObserver *observer, SerialCopier::When copies)
+             CommandObserver *observer, SerialTransfers::When copies)
       : program_(program), executor_(executor), observer_(observer),
         copies_(copies) {}
   Status run();
@@ -148,7 +148,7 @@ private:
   const EmuProgram &program_;
   EmuExecutor &executor_;
   CommandObserver *observer_;
-  SerialCopier::When copies_;
+  SerialTransfers::When copies_;
   std::size_t next_ = 0; ///< Index of the next action.
   /// Indexes of the copies that have been started but not executed.
   std::vector<std::size_t> pending_;
@@ -205,12 +205,12 @@ Status OrderedRun::finishCopy(int64_t token) {
 
 Status OrderedRun::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.program.commands[index];
-  if (waitsForCopy(command))
+  if (waitsForTransfer(command))
     return finishCopy(command.token.at(run));
   std::size_t action = next_++;
   assert(program_.streams.actions[action].command == index &&
          "actions are in the order of the commands");
-  if (!startsCopy(command) || copies_ == SerialCopier::When::Start)
+  if (!startsTransfer(command) || copies_ == SerialTransfers::When::Start)
     return executor_.execute(program_, action);
   pending_.push_back(action);
   return Status();
@@ -308,7 +308,7 @@ Status EmuEngine::run(size_t index) {
 }
 
 Status EmuEngine::runInOrder(size_t index, CommandObserver *observer,
-                             SerialCopier::When copies) {
+                             SerialTransfers::When copies) {
   DenormalsFlushed flushed;
   Status status = executor_->begin(programs_[index]);
   if (!status.ok())
@@ -330,7 +330,7 @@ MemoryFacts EmuEngine::memory() const {
 /// for every run of the program.
 std::optional<CopyCounts> EmuEngine::copies(size_t index) const {
   const Program &program = file_.programs[index];
-  if (programs_.empty() || program.copies == 0)
+  if (programs_.empty() || program.tokens == 0)
     return std::nullopt;
   CopyCounts counts;
   for (const StreamAction &action : programs_[index].streams.actions) {

@@ -107,9 +107,11 @@ Status EmuExecutor::execute(const Work &work) {
     Status fill() { return emulator.fill(work); }
     Status copy() { return emulator.copy(work); }
     Status startCopy() { return emulator.copy(work); }
+    // The reader of a description rejects sums on a GPU.
+    Status startAllReduce() { return Status(); }
     // A copy_wait has no effect here, because events implement the wait (see
     // StreamProgram.h).
-    Status waitForCopy() { return Status(); }
+    Status waitForTransfer() { return Status(); }
   };
   return runtime::execute(work.command, Executor{*this, work});
 }

@@ -47,10 +47,10 @@ static std::optional<Stream> streamOf(const Queue &queue) {
   case QueueEngine::Link:
     break;
   }
-  if (!queue.direction)
+  if (!queue.transfers)
     return std::nullopt;
-  return *queue.direction == CopyDirection::Out ? Stream::CopyOut
-                                                : Stream::CopyIn;
+  return *queue.transfers == TransferKind::CopyOut ? Stream::CopyOut
+                                                   : Stream::CopyIn;
 }
 
 /// Returns the byte ranges that a command accesses in one execution, except
@@ -186,7 +186,7 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
   own.actions.push_back(result_.actions.size());
   of(own.knows, action.stream) = issued(action.stream);
   own.clocks.push_back(own.knows);
-  if (startsCopy(command))
+  if (startsTransfer(command))
     copies_[std::size_t(command.token.at(run))] = {action.stream,
                                                    issued(action.stream)};
   result_.actions.push_back(std::move(action));
@@ -194,7 +194,7 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
 
 void Builder::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
-  if (!waitsForCopy(command))
+  if (!waitsForTransfer(command))
     return issue(index, run);
   for (int64_t queue : command.heldQueues)
     if (std::optional<Stream> stream = streamOfQueue(queue))
@@ -202,7 +202,7 @@ void Builder::visit(std::size_t index, const abi::SegmentRun &run) {
 }
 
 StreamProgram Builder::build() {
-  copies_.resize(std::size_t(program_.copies));
+  copies_.resize(std::size_t(program_.tokens));
   for (CommandWalk walk(program_); walk.next();)
     visit(walk.command(), walk.run());
   return std::move(result_);

@@ -57,6 +57,8 @@ std::string describeText(const Description &description) {
       << "vocabulary: " << model.vocabSize << "\n"
       << "batch: " << model.batch << " sequences of " << model.sequenceLength
       << " tokens, " << build.microbatches << " micro-batches\n"
+      << "ranks: " << description.ranks() << "\n"
+      << "global batch: " << description.globalBatch() << " sequences\n"
       << "optimizer: " << build.optimizer << "\n"
       << "lossy: " << (build.lossy.empty() ? "none" : build.lossy) << "\n"
       << "lora: "
@@ -107,6 +109,8 @@ void addDescription(LogLine &line, const Description &description) {
       .text("model_type", model.type)
       .integer("parameters", parameterCount(description))
       .integer("batch", model.batch)
+      .integer("ranks", description.ranks())
+      .integer("global_batch", description.globalBatch())
       .integer("sequence_length", model.sequenceLength)
       .text("optimizer", build.optimizer)
       .text("lora", description.lora ? loraOptions(*description.lora) : "none")

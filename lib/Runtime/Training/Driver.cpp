@@ -1,4 +1,4 @@
-//===- Driver.cpp - Entry point of training executables -------------------===//
+//===- Driver.cpp - Entry point of training executables ------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,397 +7,26 @@
 
 #include "kiln/Runtime/Training/Driver.h"
 
-#include "AdapterStart.h"
 #include "Describe.h"
 #include "Generate.h"
 #include "Lockstep.h"
-#include "MemoryCheck.h"
-#include "OutputPaths.h"
 #include "ProcessMemory.h"
-#include "Resume.h"
 #include "States.h"
-#include "TrainingRun.h"
-#include "kiln/Runtime/Training/Options.h"
-#include "kiln/Support/Hash.h"
-#include "kiln/Support/Messages.h"
-#include "kiln/Support/ModelWeights.h"
+#include "TrainingDriver.h"
 #include "kiln/Support/Process.h"
-#include "kiln/Support/Rng.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <filesystem>
 
 using namespace kiln::support;
 
 namespace kiln::runtime {
 
-namespace {
-
-/// Implements runTraining.
-class Driver {
-public:
-  Driver(Engine &engine, Options options)
-      : engine_(engine), description_(engine.description()),
-        options_(std::move(options)) {}
-
-  Status drive();
-
-private:
-  Status checkOptions();
-  Status openResumed();
-  Status openDeclaredInputs();
-  Status openAdapters();
-  Status loadAdapters();
-  Status openInputs();
-  Status settleTrajectory();
-  Status checkNothingIsReplaced() const;
-  Status openOutputs();
-  void warnOfUnusualRuns() const;
-  Status startEngine();
-  Status initialiseWeights();
-  Status trainAndGenerate();
-  Status generate();
-  Status withHooks(const std::function<Status(const MemoryCheckHooks &)> &body);
-  Status checkMemoryUse();
-  Status traceOps();
-  Status repeatOps();
-  /// Returns true if this run trains. A resumed run that has no step left also
-  /// counts as a training run.
-  bool trains() const {
-    return !options_.onlyChecks() && files_.data && options_.steps > 0;
-  }
-  void warnOfBytes() const;
-  Status logStart();
-  void logEnd(const Status &status, int64_t steps);
-
-  Engine &engine_;
-  const Description &description_;
-  Options options_;
-  RunFiles files_;
-  Progress progress_;
-  TrajectoryRecord record_;
-  std::optional<ResumePoint> resumed_;
-  /// Set if the executable trains adapters.
-  std::optional<AdapterStart> adapters_;
-  /// For each change of the trajectory, a note for the user.
-  std::vector<std::string> changes_;
-  std::optional<Records> records_;
-  std::vector<std::string> notes_;
-};
-
-} // namespace
-
-static bool hasGradients(const Description &description) {
-  const ProgramInfo *train = description.findProgram("train");
-  return train &&
-         std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
-}
-
-static bool scalesGradients(const Description &description) {
-  const ProgramInfo *train = description.findProgram("train");
-  return train && std::any_of(train->inputs.begin(), train->inputs.end(),
-                              [](const InputInfo &input) {
-                                return input.name == "gradient_scale";
-                              });
-}
-
-/// Checks flags against the properties of this executable.
-Status Driver::checkOptions() {
-  auto usage = [](const std::string &message) {
-    return Status(ExitCode::Usage, message);
-  };
-  const BuildInfo &build = description_.build;
-  if (options_.threads > build.maxThreads)
-    return usage("--threads=" + std::to_string(options_.threads) +
-                 " exceeds the maximum of " + std::to_string(build.maxThreads) +
-                 " that this executable was compiled for; compile with a "
-                 "larger --max-threads");
-  if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)
-    return usage("--grad-clip: this executable was compiled with --clip=off; "
-                 "compile it with --clip=on");
-  if (options_.isGiven("--loss-scale") && !scalesGradients(description_))
-    return usage("--loss-scale: this executable does not scale gradients; "
-                 "compile it with --precision=fp16");
-  if (!options_.valData.empty() && !findProgram(description_, "evaluate"))
-    return usage("--val-data: this executable was compiled with --eval=off; "
-                 "compile it with --eval=on");
-  if (options_.generate > 0 && !findProgram(description_, "generate"))
-    return usage("--generate: this executable was compiled with --eval=off; "
-                 "compile it with --eval=on");
-  if (!options_.dumpGradients.empty() && !hasGradients(description_))
-    return usage("--dump-gradients: the executable keeps no gradients; compile "
-                 "it with --emit-gradients");
-  if (!description_.lora)
-    for (auto [flag, value] :
-         {std::pair("--adapter", &options_.adapter),
-          std::pair("--base", &options_.base),
-          std::pair("--save-merged", &options_.saveMerged)})
-      if (!value->empty())
-        return usage(std::string(flag) +
-                     ": this executable was compiled without adapters; "
-                     "compile it with --lora");
-  std::error_code error;
-  if (!options_.init.empty() && !holdsWeights(options_.init) &&
-      std::filesystem::exists(options_.init + "/" + adapterConfigFile, error))
-    return usage("--init=" + options_.init +
-                 " is an adapter, and not the weights of a model; start from "
-                 "it with --adapter, or continue its run with --resume");
-  if (description_.model.hasWeights && options_.init.empty() &&
-      options_.adapter.empty() && !options_.fromScratch &&
-      options_.resume.empty() && !options_.onlyChecks())
-    return usage("the model directory holds trained weights: choose --init=" +
-                 std::string("DIR to start from them, or --from-scratch"));
-  return Status();
-}
-
-static Status openTokens(const std::string &path, const std::string &mask,
-                         int64_t vocabulary, int64_t length,
-                         std::optional<uint64_t> shuffle,
-                         std::optional<TokenFile> &file) {
-  Result<TokenFile> opened = TokenFile::open(path, vocabulary, shuffle);
-  if (!opened.ok())
-    return opened.status();
-  Status status = opened->checkLength(length);
-  if (status.ok() && !mask.empty())
-    status = opened->openMask(mask);
-  if (!status.ok())
-    return status;
-  file.emplace(std::move(*opened));
-  return Status();
-}
-
-/// Opens the checkpoint from which the run resumes, and sets progress_ to the
-/// progress of the checkpoint. If the run continues training, also calls
-/// adoptChoices().
-Status Driver::openResumed() {
-  Result<ResumePoint> opened = openCheckpoint(options_.resume, engine_, notes_);
-  if (!opened.ok())
-    return opened.status();
-  resumed_.emplace(std::move(*opened));
-  Progress &found = resumed_->progress;
-  if (options_.seedGiven && options_.seed != found.seed)
-    return Status(ExitCode::Usage,
-                  "--seed=" + std::to_string(options_.seed) +
-                      " contradicts the checkpoint, which was made with " +
-                      std::to_string(found.seed));
-  // If no sequence has been read yet, --shuffle can still change the data
-  // order.
-  if (options_.shuffle && found.sequence == 0)
-    found.shuffle = options_.shuffle;
-  if (options_.shuffle && options_.shuffle != found.shuffle)
-    return Status(ExitCode::Usage,
-                  "--shuffle=" + std::to_string(*options_.shuffle) +
-                      " contradicts the checkpoint, which was made " +
-                      (found.shuffle ? "with " + std::to_string(*found.shuffle)
-                                     : std::string("without")));
-  progress_ = found;
-  return options_.continues() ? adoptChoices(*resumed_, options_, changes_)
-                              : Status();
-}
-
-/// A run without updates saves its checkpoint with the step number of the
-/// checkpoint from which it resumes. If it saves to the same directory, it
-/// replaces that checkpoint. Rejects the run if the new checkpoint would lack
-/// the optimizer states of the replaced one, because there may be no other copy
-/// of these states.
-Status Driver::checkNothingIsReplaced() const {
-  const Progress &found = resumed_->progress;
-  bool doesSteps = trains() && options_.steps > found.step;
-  if (doesSteps || resumed_->loadsStates || found.step == 0 || !files_.save)
-    return Status();
-  std::filesystem::path directory =
-      std::filesystem::path(resumed_->found.path + "/..").lexically_normal();
-  std::error_code error;
-  if (!std::filesystem::equivalent(directory, options_.save, error))
-    return Status();
-  return Status(ExitCode::Usage,
-                "--save=" + options_.save + " would replace checkpoint " +
-                    inQuotes(resumed_->found.path) +
-                    " by one without the states of its optimizer, since no "
-                    "step is done; choose another directory");
-}
-
-/// Determines the options and the properties of the data (see Trajectory) that
-/// the checkpoints of this run record. If the run resumes from a checkpoint,
-/// checks that they agree with those that the checkpoint records.
-Status Driver::settleTrajectory() {
-  if (trains()) {
-    Result<DataIdentity> data = files_.data->identity();
-    if (!data.ok())
-      return data.status();
-    if (files_.inputs) {
-      Result<std::string> inputs = files_.inputs->identity();
-      if (!inputs.ok())
-        return inputs.status();
-      StreamHash both;
-      both.update(data->hash.data(), data->hash.size());
-      both.update(inputs->data(), inputs->size());
-      data->hash = both.hex();
-    }
-    record_.trajectory = {choicesOf(options_, description_.build.clip),
-                          builtFactsOf(description_), *data};
-  }
-  if (!resumed_)
-    return Status();
-  if (trains()) {
-    Status status =
-        compareTrajectories(*record_.trajectory, options_, *resumed_, changes_);
-    if (!status.ok())
-      return status;
-  } else {
-    record_ = keptRecord(builtFactsOf(description_), *resumed_, changes_);
-    // The changes affect only the checkpoints that this run saves. If the run
-    // saves no checkpoint, there is no change to report.
-    if (options_.save.empty())
-      changes_.clear();
-  }
-  if (Status status = checkNothingIsReplaced(); !status.ok())
-    return status;
-  progress_ = resumed_->progress;
-  printToStderr(resumeLine(*resumed_, options_));
-  for (const std::string &change : changes_)
-    printToStderr("note: " + change);
-  if (trains() && !resumed_->record.isKnown)
-    warn(unknownTrajectory(*resumed_));
-  if (trains() && progress_.step == options_.steps)
-    printToStderr("note: this run is finished: its " +
-                  std::to_string(options_.steps) +
-                  " steps are done; to continue it, give a larger --steps=N");
-  return Status();
-}
-
-/// Opens the tensors for the inputs that the programs of this run declare.
-Status Driver::openDeclaredInputs() {
-  std::vector<std::string> programs;
-  if (files_.data)
-    programs.push_back("train");
-  if (options_.generate > 0) {
-    programs.push_back("generate");
-    if (const ProgramInfo *generate = description_.findProgram("generate"))
-      for (const InputInfo &input : generate->inputs)
-        if (input.isData && input.isBatched)
-          return Status(ExitCode::Usage,
-                        "--generate has no value for the input " +
-                            inQuotes(input.name) +
-                            ", which has a row per sequence of the data");
-  }
-  int64_t length = description_.model.sequenceLength;
-  Status status =
-      openInputTensors(options_.inputs, "--inputs", description_, programs,
-                       files_.data, length, files_.inputs);
-  if (!status.ok() || !files_.valData)
-    return status;
-  return openInputTensors(options_.valInputs, "--val-inputs", description_,
-                          {"evaluate"}, files_.valData, length,
-                          files_.valInputs);
-}
-
-Status Driver::openAdapters() {
-  if (!description_.lora)
-    return Status();
-  Result<AdapterStart> start = AdapterStart::open(
-      description_, options_, resumed_ ? &*resumed_ : nullptr, notes_);
-  if (start.ok())
-    adapters_.emplace(std::move(*start));
-  return start.status();
-}
-
-/// Opens the input files. Called before all long operations, so that errors are
-/// reported early.
-Status Driver::openInputs() {
-  const ModelInfo &model = description_.model;
-  progress_.seed = options_.seed;
-  progress_.shuffle = options_.shuffle;
-  if (!options_.resume.empty()) {
-    Status status = openResumed();
-    if (!status.ok())
-      return status;
-  }
-  if (!options_.data.empty()) {
-    Status status =
-        openTokens(options_.data, options_.lossMask, model.vocabSize,
-                   model.sequenceLength, progress_.shuffle, files_.data);
-    if (!status.ok())
-      return status;
-  }
-  if (!options_.valData.empty()) {
-    Status status =
-        openTokens(options_.valData, options_.valLossMask, model.vocabSize,
-                   model.sequenceLength, {}, files_.valData);
-    if (!status.ok())
-      return status;
-  }
-  Status status = openDeclaredInputs();
-  if (status.ok())
-    status = openAdapters();
-  if (status.ok())
-    status = settleTrajectory();
-  if (status.ok())
-    warnOfBytes();
-  return status;
-}
-
-/// Warns if the run is valid but unusual.
-void Driver::warnOfUnusualRuns() const {
-  if (options_.steps == 0 || !files_.data)
-    return;
-  const ScheduleOptions &schedule = options_.schedule;
-  if (schedule.warmupSteps > options_.steps)
-    warn("--warmup-steps=" + std::to_string(schedule.warmupSteps) +
-         " is more than --steps=" + std::to_string(options_.steps) +
-         ": the run ends before the learning rate reaches its peak");
-  const ModelInfo &model = description_.model;
-  int64_t sequences = files_.data->sequencesPerEpoch(model.sequenceLength);
-  if (sequences < model.batch)
-    warn(inQuotes(files_.data->path()) + " has " + std::to_string(sequences) +
-         (sequences == 1 ? " sequence of " : " sequences of ") +
-         std::to_string(model.sequenceLength) +
-         " tokens, fewer than the batch of " + std::to_string(model.batch) +
-         ": every batch contains sequences more than once; use more data, or "
-         "compile with a smaller --batch or --seq");
-}
-
-/// Opens the output files. Called before all long operations, so that errors
-/// are reported early. Existing files are unchanged until training starts. If
-/// the run fails before training starts, the files that it created are removed.
-Status Driver::openOutputs() {
-  Status possible = tryOutputs(options_);
-  if (possible.ok() && !options_.saveMerged.empty())
-    possible =
-        tryMergedDirectory(description_, options_.saveMerged, options_.save);
-  if (!possible.ok() || options_.onlyChecks())
-    return possible;
-  if (!options_.save.empty()) {
-    Result<CheckpointDir> save = CheckpointDir::open(options_.save);
-    if (!save.ok())
-      return save.status();
-    files_.save.emplace(std::move(*save));
-    std::vector<int64_t> steps = files_.save->steps();
-    if (!steps.empty() && options_.resume.empty())
-      return Status(ExitCode::Usage,
-                    "--save=" + options_.save +
-                        " holds checkpoints of another run (newest: step " +
-                        std::to_string(steps.back()) +
-                        "); continue it with "
-                        "--resume=" +
-                        options_.save + ", or choose another directory");
-    Result<uint64_t> bytes = checkpointBytes(description_);
-    if (!bytes.ok())
-      return bytes.status();
-    Status space = files_.save->checkFreeSpace(*bytes);
-    if (!space.ok())
-      return space;
-  }
-  Result<Records> records = Records::open(options_);
-  if (!records.ok())
-    return records.status();
-  records_.emplace(std::move(*records));
-  return Status();
-}
-
 Status Driver::startEngine() {
   Status status;
+  if (ranks_.world())
+    status = engine_.join(*ranks_.world());
+  if (!status.ok())
+    return status;
   if (options_.stressCopies)
     status = engine_.stressCopies(*options_.stressCopies);
   if (status.ok() && options_.emuSeed)
@@ -411,6 +40,8 @@ Status Driver::startEngine() {
   if (!status.ok())
     return status;
   if (std::optional<std::string> notice = engine_.notice())
+    warn(*notice);
+  if (std::optional<std::string> notice = engine_.rankNotice())
     warn(*notice);
   return Status();
 }
@@ -437,30 +68,6 @@ Status Driver::initialiseWeights() {
   return status;
 }
 
-/// Warns if text is read or written with one byte per token although the
-/// vocabulary of the model does not have 256 tokens.
-void Driver::warnOfBytes() const {
-  int64_t vocabulary = description_.model.vocabSize;
-  if (vocabulary == 256)
-    return;
-  std::string what;
-  auto add = [&](const std::string &name) {
-    what += (what.empty() ? "" : ", ") + name;
-  };
-  for (const std::optional<TokenFile> *file : {&files_.data, &files_.valData})
-    if (*file && (*file)->holdsBytes())
-      add(inQuotes((*file)->path()));
-  if (!options_.prompt.empty())
-    add("--prompt");
-  if (options_.generate > 0)
-    add("the text of --generate");
-  if (!what.empty())
-    warn("the model's vocabulary has " + std::to_string(vocabulary) +
-         " tokens, but each byte of a text is used as one token, because the "
-         "executable has no tokenizer; this applies to " +
-         what);
-}
-
 Status Driver::logStart() {
   LogLine line;
   line.text("event", "start");
@@ -470,6 +77,12 @@ Status Driver::logStart() {
       .integer("first_step", progress_.step + 1)
       .integer("threads", engine_.threads())
       .text("library", engine_.libraryName());
+  if (ranks_.size() > 1)
+    records_->say(std::to_string(ranks_.size()) + " ranks with " +
+                  std::to_string(engine_.threads()) +
+                  (engine_.threads() == 1 ? " thread" : " threads") +
+                  " each, " + std::to_string(description_.globalBatch()) +
+                  " sequences per step");
   return records_->start(line, options_.steps,
                          resumed_ ? std::optional(progress_.step)
                                   : std::nullopt);
@@ -479,9 +92,11 @@ void Driver::logEnd(const Status &status, int64_t steps) {
   MemoryFacts memory = engine_.memory();
   CopyCounts copies;
   std::optional<SectorCounts> sectors;
+  std::optional<SumCounts> sums;
   if (std::optional<size_t> train = findProgram(description_, "train")) {
     copies = engine_.copies(*train).value_or(copies);
     sectors = engine_.sectors(*train);
+    sums = engine_.sums(*train);
   }
   const char *reason = status.ok()                           ? "done"
                        : status.code() == ExitCode::Stopped  ? "stopped"
@@ -494,6 +109,9 @@ void Driver::logEnd(const Status &status, int64_t steps) {
       .integer("host_arena_bytes", memory.hostArenaBytes)
       .integer("copied_out_bytes_per_step", copies.outBytes)
       .integer("copied_in_bytes_per_step", copies.inBytes);
+  if (sums)
+    line.integer("sent_bytes_per_step", sums->sentBytes)
+        .integer("sum_scratch_bytes", memory.commScratchBytes);
   if (sectors)
     line.integer("emu_read_sectors_per_step", sectors->read)
         .integer("emu_write_sectors_per_step", sectors->written);
@@ -515,10 +133,14 @@ Status Driver::generate() {
 }
 
 Status Driver::trainAndGenerate() {
-  TrainingRun run(engine_, options_, files_, *records_, record_, progress_);
+  TrainingRun run(engine_, options_, files_, *records_, record_, progress_,
+                  ranks_);
   Status status = run.bind();
   if (status.ok())
     status = initialiseWeights();
+  status = ranks_.vote("the start", status, {}, Patience::Unlimited).status();
+  if (status.ok())
+    status = run.compareStates();
   if (!status.ok())
     return status;
   // Close the files of the checkpoint, because this run may remove the
@@ -532,9 +154,9 @@ Status Driver::trainAndGenerate() {
     return status;
   status = run.run();
   progress_ = run.progress();
-  if (status.ok() && options_.generate > 0)
+  if (status.ok() && options_.generate > 0 && ranks_.isFirst())
     status = generate();
-  if (status.ok() && !options_.saveMerged.empty()) {
+  if (status.ok() && !options_.saveMerged.empty() && ranks_.isFirst()) {
     status = saveMerged(engine_, options_.saveMerged);
     if (status.ok())
       records_->say("saved " + options_.saveMerged);
@@ -545,109 +167,16 @@ Status Driver::trainAndGenerate() {
   return status.ok() ? records_->outcome() : status;
 }
 
-/// Returns a source of pseudo-random tokens, for checks that run without data.
-static SequenceSource syntheticSource(int64_t vocabulary) {
-  SequenceSource source;
-  source.read = [vocabulary](int64_t index, int64_t length, int32_t *tokens,
-                             int32_t *targets) {
-    for (int64_t i = 0; i < length; ++i) {
-      auto token = [&](int64_t position) {
-        return int32_t(splitmix64(uint64_t(index * length + position)) %
-                       uint64_t(vocabulary));
-      };
-      tokens[i] = token(i);
-      targets[i] = token(i + 1);
-    }
-    return Status();
-  };
-  return source;
-}
-
-/// Calls `body` with hooks that write the inputs of any program. The tokens are
-/// taken from the data or, without data, are pseudo-random.
-Status
-Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
-  std::vector<ProgramInputs> inputs;
-  for (size_t i = 0; i < description_.programs.size(); ++i) {
-    Result<ProgramInputs> bound = ProgramInputs::bind(engine_, i);
-    if (!bound.ok())
-      return bound.status();
-    inputs.push_back(std::move(*bound));
-  }
-  SequenceSource source = files_.data
-                              ? sourceOf(*files_.data, files_.inputs)
-                              : syntheticSource(description_.model.vocabSize);
-  Schedule schedule(options_.schedule, std::max<int64_t>(options_.steps, 1),
-                    description_.model.batch);
-  MemoryCheckHooks hooks;
-  hooks.restore = [&] { return initialiseWeights(); };
-  hooks.load = [&](size_t program, int64_t step) -> Status {
-    if (Status status = checkStop(); !status.ok())
-      return status;
-    ProgramInputs &target = inputs[program];
-    Result<int64_t> counted = target.writeBatch(
-        source, step * target.batch(), target.batch(), progress_.seed, step);
-    if (!counted.ok())
-      return counted.status();
-    target.writeUpdate(schedule.rate(0), step + 1, options_.gradClip,
-                       options_.lossScale.initial);
-    target.writePosition(target.length() - 1);
-    return Status();
-  };
-  return body(hooks);
-}
-
-Status Driver::traceOps() {
-  return withHooks([&](const MemoryCheckHooks &hooks) {
-    auto prepare = [&](size_t program) {
-      Status restored = hooks.restore();
-      return restored.ok() ? hooks.load(program, 0) : restored;
-    };
-    return engine_.traceOps(prepare, options_.checkOps);
-  });
-}
-
-/// Prints the lines of a check. Returns `status` if it is an error. Otherwise
-/// returns an error if a line reports a failed check.
-static Status report(const char *check, const Status &status,
-                     const std::vector<MemoryCheckLine> &lines) {
-  Status printed = printResult(memoryCheckTable(lines));
-  if (!status.ok() || !printed.ok())
-    return status.ok() ? printed : status;
-  auto failed = std::count_if(lines.begin(), lines.end(),
-                              [](auto &line) { return !line.ok; });
-  if (failed == 0)
-    return Status();
-  return Status::error(std::string(check) + ": " + std::to_string(failed) +
-                       " of " + std::to_string(lines.size()) +
-                       " checks failed; please report this as a kiln bug");
-}
-
-Status Driver::repeatOps() {
-  std::vector<MemoryCheckLine> lines;
-  Status status = engine_.repeatOps(options_.checkTrace, lines);
-  return report("--check-trace", status, lines);
-}
-
-Status Driver::checkMemoryUse() {
-  std::vector<MemoryCheckLine> lines;
-  Status status = withHooks([&](const MemoryCheckHooks &hooks) {
-    return checkMemory(engine_, hooks, lines);
-  });
-  return report("--check-memory", status, lines);
-}
-
 Status Driver::drive() {
-  if (options_.describe)
-    return printResult(describeText(description_));
   for (Status (Driver::*phase)() :
        {&Driver::checkOptions, &Driver::openOutputs, &Driver::openInputs,
-        &Driver::startEngine}) {
+        &Driver::compareRanks, &Driver::startEngine}) {
     Status status = (this->*phase)();
     // If a stop was requested, return the error for the stop instead of
     // `status`, because the stop may have caused the failure.
     if (stopRequested())
-      return checkStop();
+      status = checkStop();
+    status = ranks_.vote("the start", status).status();
     if (!status.ok())
       return status;
   }
@@ -660,18 +189,43 @@ Status Driver::drive() {
   return options_.checkMemory ? checkMemoryUse() : trainAndGenerate();
 }
 
+/// Parses the flags, and trains unless they ask for something else.
+static Status runWith(Engine &engine, Ranks &ranks, int argc, char **argv) {
+  const Description &description = engine.description();
+  Result<ParsedOptions> parsed = parseOptions(argc, argv, &description);
+  if (!parsed.ok())
+    return parsed.status();
+  const Options &options = parsed->options;
+  if (parsed->help || options.describe) {
+    if (!ranks.isFirst())
+      return Status();
+    return printResult(parsed->help ? *parsed->help
+                                    : describeText(description));
+  }
+  // Without a launcher, checks run on one rank. Its sums have no effect.
+  if (ranks.size() > 1 || !options.onlyChecks())
+    if (Status status = ranks.checkSize(description, argv[0]); !status.ok())
+      return status;
+  if (World *world = ranks.world())
+    world->setPeerTimeout(options.peerTimeout);
+  return Driver(engine, options, ranks).drive();
+}
+
 int runTraining(Engine &engine, int argc, char **argv) {
   prepareProcess();
   installStopSignals();
-  Result<ParsedOptions> parsed =
-      parseOptions(argc, argv, &engine.description());
-  Status status = parsed.ok() ? Status() : parsed.status();
-  if (parsed.ok() && parsed->help)
-    status = printResult(*parsed->help);
-  else if (parsed.ok())
-    status = Driver(engine, parsed->options).drive();
+  Result<Ranks> ranks = Ranks::connect();
+  Status status = ranks.status();
+  // A launcher without MPI is an error that all ranks find.
+  bool prints = status.code() != ExitCode::Usage || World::launchedRank() == 0;
+  if (ranks.ok()) {
+    prints = ranks->isFirst();
+    if (!prints)
+      silenceMessages();
+    status = ranks->finish(runWith(engine, *ranks, argc, argv));
+  }
   std::fflush(stdout);
-  if (!status.ok())
+  if (!status.ok() && prints)
     std::fprintf(stderr, "%s: %s\n",
                  status.code() == ExitCode::Stopped ? "note" : "error",
                  status.message().c_str());

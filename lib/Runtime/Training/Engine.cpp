@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Runtime/Comm/World.h"
 #include "kiln/Support/ElementConversion.h"
 
 #include <algorithm>
@@ -32,6 +33,15 @@ Status Engine::stressCopies(uint64_t) {
                 "--stress-copies: only an executable that was compiled with "
                 "--target=cpu has this flag; with --target=cuda-emu, use "
                 "--emu-seed");
+}
+
+Status Engine::join(World &world) {
+  if (world.size() == 1)
+    return Status();
+  return Status::error("this program runs as one rank, but " +
+                       std::to_string(world.size()) +
+                       " were started: ranks are supported on --target=cpu "
+                       "only");
 }
 
 Status Engine::shuffle(uint64_t) {

@@ -76,6 +76,8 @@ static void checkResident(Engine &engine, std::vector<MemoryCheckLine> &lines) {
   line("  touched arena", facts.touchedArenaBytes);
   line("  library", facts.libraryBytes);
   line("  live heap (part of the rest)", counts->liveBytes);
+  if (facts.commScratchBytes > 0)
+    line("  sums over ranks (part of the rest)", facts.commScratchBytes);
   lines.push_back({"  rest", "at most " + std::to_string(explainedBytes),
                    std::to_string(rest), rest <= explainedBytes});
 }

@@ -157,6 +157,10 @@ void FlagParser::addDataFlags() {
       ->check(seed());
   app_.add_option("--threads", options_.threads, "Number of threads")
       ->check(atLeast(1, std::numeric_limits<int>::max()));
+  app_.add_option("--peer-timeout", options_.peerTimeout,
+                  "Several ranks: fail if another rank does not answer for N "
+                  "seconds (default 600)")
+      ->check(atLeast(1, 1'000'000));
   app_.add_option("--init", options_.init,
                   "Start from these weights: .safetensors or a directory");
   app_.add_option("--init-ignore", options_.initIgnore,
@@ -459,6 +463,7 @@ Result<ParsedOptions> FlagParser::parse(int argc, const char *const *argv,
   for (const CLI::Option *option : app_.get_options())
     if (option->count() > 0)
       options_.given.insert(option->get_name());
+  options_.commandLine.assign(argv + 1, argv + argc);
   Status status = readChanging();
   if (status.ok())
     status = readLossScale();

@@ -159,7 +159,8 @@ Status ProgramInputs::writeData(const SequenceSource &source, int64_t first,
 
 Result<int64_t> ProgramInputs::writeBatch(const SequenceSource &source,
                                           int64_t first, int64_t rows,
-                                          uint64_t seed, int64_t step) {
+                                          uint64_t seed, int64_t step,
+                                          int64_t firstRow) {
   if (Status status = writeData(source, first, rows); !status.ok())
     return status;
   int64_t counted = 0;
@@ -176,14 +177,18 @@ Result<int64_t> ProgramInputs::writeBatch(const SequenceSource &source,
       return status;
     counted += length_ - std::count(targets, targets + length_, ignoredTarget);
   }
-  if (lossScale_)
-    *lossScale_ = 1.0 / double(std::max<int64_t>(counted, 1));
+  writeLossScale(counted);
   for (int64_t i = 0; rng_ && i < microbatches_; ++i) {
     rng_[3 * i] = int64_t(seed);
     rng_[3 * i + 1] = step;
-    rng_[3 * i + 2] = i * (batch_ / microbatches_);
+    rng_[3 * i + 2] = firstRow + i * (batch_ / microbatches_);
   }
   return counted;
+}
+
+void ProgramInputs::writeLossScale(int64_t targets) {
+  if (lossScale_)
+    *lossScale_ = 1.0 / double(std::max<int64_t>(targets, 1));
 }
 
 void ProgramInputs::writeUpdate(double rate, int64_t step, double clip,

@@ -51,9 +51,16 @@ public:
   /// Reads the sequences first, ..., first + rows - 1, and writes the tokens,
   /// targets, declared inputs, loss scale and random keys. The rows from `rows`
   /// to batch() - 1 are padding, and their targets are ignored. Returns the
-  /// number of targets that are not ignored.
+  /// number of targets that are not ignored, for which the loss scale is set.
+  /// If the batch is a part of a global batch, `firstRow` is the number of rows
+  /// of the global batch before it, on which the random keys depend.
   Result<int64_t> writeBatch(const SequenceSource &source, int64_t first,
-                             int64_t rows, uint64_t seed, int64_t step);
+                             int64_t rows, uint64_t seed, int64_t step,
+                             int64_t firstRow = 0);
+
+  /// Sets the loss scale, so that the loss is the sum over the targets of the
+  /// batch divided by `targets`, or by 1 if it is 0.
+  void writeLossScale(int64_t targets);
 
   /// Writes the inputs of the updates. `gradientScale` is unused unless
   /// scalesGradients().

@@ -17,7 +17,13 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
+static bool isSilent = false;
+
+void silenceMessages() { isSilent = true; }
+
 void printToStderr(const std::string &line) {
+  if (isSilent)
+    return;
   std::fflush(stdout);
   if (!waitForWriting(STDERR_FILENO))
     return;
@@ -27,9 +33,9 @@ void printToStderr(const std::string &line) {
 
 void warn(const std::string &message) { printToStderr("warning: " + message); }
 
-Result<Records> Records::open(const Options &options) {
+Result<Records> Records::open(const Options &options, bool isRelayed) {
   Records records;
-  records.terminal_ = isatty(STDOUT_FILENO) != 0;
+  records.terminal_ = !isRelayed && isatty(STDOUT_FILENO) != 0;
   if (!options.log.empty()) {
     Result<EventLog> log = EventLog::open(options.log, warn);
     if (!log.ok())
@@ -46,9 +52,17 @@ Result<Records> Records::open(const Options &options) {
   return records;
 }
 
+Records Records::silent() {
+  Records records;
+  records.silent_ = true;
+  return records;
+}
+
 /// Writes progress output to stdout. If the run has to stop while stdout
 /// blocks, drops the output.
 void Records::show(const std::string &text) {
+  if (silent_)
+    return;
   std::string all = (barDrawn_ ? "\r\x1b[K" : "") + text;
   barDrawn_ = false;
   if (all.empty() || !waitForWriting(STDOUT_FILENO))
@@ -131,6 +145,8 @@ void Records::step(const StepRecord &record) {
         .real("step_ms", record.milliseconds);
     if (record.copyWaitMilliseconds)
       line.real("copy_wait_ms", *record.copyWaitMilliseconds);
+    if (record.sumWaitMilliseconds)
+      line.real("sum_wait_ms", *record.sumWaitMilliseconds);
     log_->write(line);
   }
   if (tensorBoard_) {

@@ -30,6 +30,9 @@ namespace kiln::runtime {
 void printToStderr(const std::string &line);
 /// Prints "warning: " and the message as a line to stderr.
 void warn(const std::string &message);
+/// Makes printToStderr() and warn() print nothing, on a rank whose messages the
+/// first rank prints, too.
+void silenceMessages();
 
 struct StepRecord {
   int64_t step = 0;
@@ -46,13 +49,20 @@ struct StepRecord {
   /// The time for which the step waited for copies between the arenas.
   /// `milliseconds` includes this time. nullopt if the step has no such copies.
   std::optional<double> copyWaitMilliseconds;
+  /// The time for which the step waited for sums over ranks, also part of
+  /// `milliseconds`. nullopt if the step has no such sums.
+  std::optional<double> sumWaitMilliseconds;
 };
 
 class Records {
 public:
   /// Opens the log and TensorBoard files without changing them. If start() is
-  /// never called, the destructor removes the files that open() created.
-  static Result<Records> open(const Options &options);
+  /// never called, the destructor removes the files that open() created. If
+  /// `isRelayed`, a launcher relays stdout. It may use a pseudo terminal, so
+  /// that stdout seems to be a terminal, and there is no progress bar.
+  static Result<Records> open(const Options &options, bool isRelayed);
+  /// Returns records that write nothing.
+  static Records silent();
 
   /// If `resumedStep` is set, keeps the lines of an existing log up to that
   /// step and appends to them.
@@ -73,6 +83,7 @@ private:
 
   int64_t totalSteps_ = 0;
   bool terminal_ = false;
+  bool silent_ = false;
   bool barDrawn_ = false;
   std::chrono::steady_clock::time_point lastBar_;
   double averageMilliseconds_ = 0;

@@ -74,6 +74,21 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
   return Status();
 }
 
+Result<uint64_t> hashStates(Engine &engine) {
+  const std::vector<StateInfo> &states = engine.description().states;
+  uint64_t hash = 0;
+  for (size_t i = 0; i < states.size(); ++i) {
+    Status status =
+        engine.accessState(i, HostAccess::Read, [&](const char *data) {
+          hash = keyedHash({data, size_t(states[i].bytes())}, hash);
+          return Status();
+        });
+    if (!status.ok())
+      return status;
+  }
+  return hash;
+}
+
 Status readStates(Engine &engine, const ModelWeights &weights,
                   const std::vector<size_t> &indexes,
                   const std::vector<const TensorInfo *> &tensors) {

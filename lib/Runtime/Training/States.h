@@ -38,6 +38,9 @@ Status readStates(Engine &engine, const support::ModelWeights &weights,
                   const std::vector<size_t> &indexes,
                   const std::vector<const support::TensorInfo *> &tensors);
 
+/// Returns XXH3-64 of the bytes of all states.
+Result<uint64_t> hashStates(Engine &engine);
+
 /// Returns true if the state is stored in the weight file of a saved model.
 inline bool isWeight(const StateInfo &state) {
   return (state.role == StateRole::Parameter ||

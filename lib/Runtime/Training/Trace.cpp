@@ -19,9 +19,11 @@ std::string traceJson(const std::string &processName,
     text += event.dump(-1, ' ', false, Json::error_handler_t::replace);
     text += last ? "\n" : ",\n";
   };
-  bool copies = false;
+  bool copies = false, sums = false;
   for (const TraceEvent &event : events) {
-    copies |= event.track != TraceEvent::Track::Commands;
+    copies |= event.track == TraceEvent::Track::CopiesOut ||
+              event.track == TraceEvent::Track::CopiesIn;
+    sums |= event.track == TraceEvent::Track::Sums;
     add({{"name", event.name},
          {"cat", event.category},
          {"ph", "X"},
@@ -53,6 +55,8 @@ std::string traceJson(const std::string &processName,
     nameTrack(TraceEvent::Track::CopiesOut, "copies to the host");
     nameTrack(TraceEvent::Track::CopiesIn, "copies from the host");
   }
+  if (sums)
+    nameTrack(TraceEvent::Track::Sums, "sums over ranks");
   add({{"name", "process_name"},
        {"ph", "M"},
        {"pid", 0},

@@ -17,8 +17,8 @@
 namespace kiln::runtime {
 
 /// Returns the events as a JSON trace for Perfetto and chrome://tracing: one
-/// slice per command, separate tracks for the copies between the arenas, and a
-/// counter of the live bytes of every buffer class.
+/// slice per command, separate tracks for the copies between the arenas and for
+/// the sums over ranks, and a counter of the live bytes of every buffer class.
 std::string traceJson(const std::string &processName,
                       const std::vector<TraceEvent> &events);
 

@@ -8,6 +8,7 @@
 #include "TrainingRun.h"
 
 #include "NonFinite.h"
+#include "States.h"
 #include "Trace.h"
 #include "kiln/Support/CheckedMath.h"
 #include "kiln/Support/ElementConversion.h"
@@ -50,12 +51,12 @@ SequenceSource sourceOf(TokenFile &file,
 TrainingRun::TrainingRun(Engine &engine, const Options &options,
                          RunFiles &files, Records &records,
                          const TrajectoryRecord &record,
-                         const Progress &progress)
+                         const Progress &progress, Ranks &ranks)
     : engine_(engine), options_(options), files_(files), records_(records),
       record_(record), progress_(progress),
       schedule_(options.schedule, options.steps,
-                engine.description().model.batch),
-      firstStep_(progress.step) {}
+                engine.description().globalBatch()),
+      ranks_(ranks), firstStep_(progress.step) {}
 
 Status TrainingRun::bind() {
   const Description &description = engine_.description();
@@ -184,6 +185,39 @@ void TrainingRun::missing(const char *flag, const Status &status) {
                                   std::string(flag) + ": " + status.message());
 }
 
+/// Returns the error of a run that a signal has stopped.
+Status TrainingRun::stopped() const {
+  return Status(
+      ExitCode::Stopped,
+      "stopped by a signal after step " + std::to_string(progress_.step) +
+          (savedStep_ == progress_.step
+               ? "; continue with --resume=" + options_.save
+               : "; nothing was saved, because --save was not given"));
+}
+
+/// Writes this rank's part of the next batch. Returns the number of targets of
+/// the whole batch.
+Result<int64_t> TrainingRun::beginStep() {
+  if (World *world = ranks_.world())
+    world->setStep(progress_.step + 1);
+  int64_t firstRow = ranks_.rank() * train_->batch();
+  Result<int64_t> own = train_->writeBatch(
+      sourceOf(*files_.data, files_.inputs), progress_.sequence + firstRow,
+      train_->batch(), progress_.seed, progress_.step, firstRow);
+  Ballot mine;
+  mine.stop = stopRequested();
+  if (own.ok())
+    mine.targets = *own;
+  Result<Ballot> all = ranks_.vote("the start", own.status(), mine);
+  if (!all.ok())
+    return all.status();
+  stops_ = all->stop;
+  if (stops_)
+    return stopped();
+  train_->writeLossScale(all->targets);
+  return all->targets;
+}
+
 Result<StepRecord>
 TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   using Clock = std::chrono::steady_clock;
@@ -191,9 +225,7 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   StepRecord record;
   record.step = progress_.step + 1;
   record.rate = schedule_.rate(progress_.step);
-  Result<int64_t> targets = train_->writeBatch(
-      sourceOf(*files_.data, files_.inputs), progress_.sequence,
-      train_->batch(), progress_.seed, progress_.step);
+  Result<int64_t> targets = beginStep();
   if (!targets.ok())
     return targets.status();
   if (*targets == 0 && !hasWarnedOfTargets_) {
@@ -209,7 +241,7 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
                       options_.gradClip, record.lossScale.value_or(1));
   Status status = compute(train_->program());
   if (!status.ok())
-    return status;
+    return ranks_.abort(status);
   record.loss = train_->loss();
   if (train_->hasGradNorm())
     record.gradNorm = train_->gradNorm();
@@ -220,25 +252,28 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   }
   if (std::optional<CopyCounts> copies = engine_.copies(train_->program()))
     record.copyWaitMilliseconds = copies->waitSeconds * 1e3;
+  if (std::optional<SumCounts> sums = engine_.sums(train_->program()))
+    record.sumWaitMilliseconds = sums->waitSeconds * 1e3;
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   record.milliseconds = seconds * 1e3;
   record.tokensPerSecond = double(*targets) / seconds;
   progress_.step += 1;
-  progress_.sequence += train_->batch();
+  progress_.sequence += train_->batch() * ranks_.size();
   progress_.tokens += *targets;
   return record;
 }
 
 Status TrainingRun::trainStep() {
   bool first = progress_.step == firstStep_;
-  bool traced = !options_.trace.empty() && progress_.step + 1 == options_.steps;
+  bool traced = !options_.trace.empty() && ranks_.isFirst() &&
+                progress_.step + 1 == options_.steps;
   Progress before = progress_;
   Result<StepRecord> record = computeStep([&](size_t program) {
     return traced ? runTraced() : engine_.run(program);
   });
   if (!record.ok())
     return record.status();
-  if (!options_.dumpGradients.empty() && first)
+  if (!options_.dumpGradients.empty() && ranks_.isFirst() && first)
     if (Status status = dumpGradients(record->lossScale.value_or(1));
         !status.ok())
       missing("--dump-gradients", status);
@@ -308,32 +343,41 @@ Status TrainingRun::validate() {
   if (options_.valBatches > 0)
     // If valBatches * batch overflows, it exceeds `sequences`, so `sequences`
     // is the minimum of the two.
-    sequences = std::min(sequences,
-                         checkedMul<int64_t>(options_.valBatches,
-                                             engine_.description().model.batch)
-                             .value_or(sequences));
+    sequences = std::min(
+        sequences, checkedMul<int64_t>(options_.valBatches,
+                                       engine_.description().globalBatch())
+                       .value_or(sequences));
+  // The program computes the loss of one batch. Each rank evaluates its part of
+  // each global batch, and the ranks add their losses.
+  int64_t batch = evaluate_->batch(), firstRow = ranks_.rank() * batch;
   double sum = 0;
   int64_t targets = 0;
-  for (int64_t first = 0; first < sequences && !stopRequested();
-       first += evaluate_->batch()) {
-    int64_t rows = std::min(evaluate_->batch(), sequences - first);
-    Result<int64_t> counted =
-        evaluate_->writeBatch(sourceOf(*files_.valData, files_.valInputs),
-                              first, rows, progress_.seed, progress_.step);
-    if (!counted.ok())
-      return counted.status();
-    Status status = engine_.run(evaluate_->program());
-    if (!status.ok())
-      return status;
+  Status outcome;
+  for (int64_t first = 0; first < sequences && outcome.ok() && !stopRequested();
+       first += batch * ranks_.size()) {
+    int64_t rows = std::clamp<int64_t>(sequences - first - firstRow, 0, batch);
+    Result<int64_t> counted = evaluate_->writeBatch(
+        sourceOf(*files_.valData, files_.valInputs), first + firstRow, rows,
+        progress_.seed, progress_.step);
+    outcome = counted.status();
+    if (outcome.ok())
+      outcome = engine_.run(evaluate_->program());
+    if (!outcome.ok())
+      break;
     sum += evaluate_->loss() * double(*counted);
     targets += *counted;
   }
+  Result<Ballot> all =
+      ranks_.vote("the validation", outcome, {stopRequested(), targets, sum});
+  if (!all.ok())
+    return all.status();
   // Do not report the mean over part of the data, which could be mistaken for
   // the validation loss.
-  if (stopRequested())
+  stops_ = all->stop;
+  if (stops_)
     return Status();
-  double loss = sum / double(std::max<int64_t>(targets, 1));
-  records_.evaluation(progress_.step, loss, targets);
+  double loss = all->loss / double(std::max<int64_t>(all->targets, 1));
+  records_.evaluation(progress_.step, loss, all->targets);
   validatedStep_ = progress_.step;
   if (!std::isfinite(loss))
     return Status(ExitCode::Diverged, "the validation loss after step " +
@@ -372,32 +416,63 @@ Status TrainingRun::checkStatesFinite() const {
   return Status();
 }
 
-Status TrainingRun::save() {
-  if (!files_.save || savedStep_ == progress_.step)
+/// Fails unless all ranks have the same states.
+Status TrainingRun::compareStates() {
+  if (ranks_.size() == 1)
     return Status();
-  Status status = checkStatesFinite();
+  Result<uint64_t> hash = hashStates(engine_);
+  Status status = ranks_.vote("the comparison", hash.status()).status();
   if (!status.ok())
     return status;
+  status = ranks_.compare({{"states", *hash}});
+  if (status.ok())
+    return Status();
+  if (progress_.step == firstStep_)
+    return Status(ExitCode::Usage,
+                  "before the first step, " + status.message() +
+                      ": the files that --init, --base, --adapter or --resume "
+                      "name must have the same contents on all machines");
+  return Status(ExitCode::Diverged,
+                "after step " + std::to_string(progress_.step) + ", " +
+                    status.message() +
+                    ": the checkpoint is not saved; test the memory and the "
+                    "processor of the machine of this rank");
+}
+
+Status TrainingRun::writeCheckpoint() {
+  if (Status status = checkStatesFinite(); !status.ok())
+    return status;
   std::vector<std::string> notes;
-  status = saveCheckpoint(*files_.save, engine_, progress_, record_, facts(),
-                          files_.base, options_.keep, notes);
+  Status status = saveCheckpoint(*files_.save, engine_, progress_, record_,
+                                 facts(), files_.base, options_.keep, notes);
   for (const std::string &note : notes)
     warn(note);
+  return status;
+}
+
+/// Saves a checkpoint. All ranks have the same states, so the first rank writes
+/// them, and the others wait for the outcome.
+Status TrainingRun::save() {
+  if (options_.save.empty() || savedStep_ == progress_.step)
+    return Status();
+  if (Status status = compareStates(); !status.ok())
+    return status;
+  Status written = ranks_.isFirst() ? writeCheckpoint() : Status();
+  Status status =
+      ranks_.vote("the checkpoint", written, {}, Patience::Unlimited).status();
   if (!status.ok())
     return status;
   savedStep_ = progress_.step;
-  records_.say("saved " + files_.save->path() + "/checkpoint-" +
+  records_.say("saved " + options_.save + "/checkpoint-" +
                std::to_string(progress_.step));
   return Status();
 }
 
 Status TrainingRun::run() {
-  // If the run is stopped before its first step, return without saving a
-  // checkpoint: no state has changed.
-  if (Status status = checkStop(); !status.ok())
-    return status;
-  while (progress_.step < options_.steps && !stopRequested()) {
+  while (progress_.step < options_.steps && !stops_) {
     Status status = trainStep();
+    if (status.code() == ExitCode::Stopped)
+      break;
     if (!status.ok())
       return status;
     bool last = progress_.step == options_.steps;
@@ -417,19 +492,21 @@ Status TrainingRun::run() {
              " was not saved: " + status.message());
     }
   }
-  Status status;
-  if (!stopRequested())
-    status = validate();
+  if (!stops_) {
+    Result<Ballot> all = ranks_.vote("the end", Status(), {stopRequested()});
+    if (!all.ok())
+      return all.status();
+    stops_ = all->stop;
+  }
+  // If the run is stopped before its first step, return without saving a
+  // checkpoint: no state has changed.
+  if (stops_ && progress_.step == firstStep_)
+    return Status(ExitCode::Stopped,
+                  "stopped by a signal; there was nothing to save");
+  Status status = stops_ ? Status() : validate();
   if (status.ok())
     status = save();
-  if (!status.ok() || !stopRequested())
-    return status;
-  return Status(
-      ExitCode::Stopped,
-      "stopped by a signal after step " + std::to_string(progress_.step) +
-          (savedStep_ == progress_.step
-               ? "; continue with --resume=" + files_.save->path()
-               : "; nothing was saved, because --save was not given"));
+  return status.ok() && stops_ ? stopped() : status;
 }
 
 } // namespace kiln::runtime

@@ -16,6 +16,7 @@
 
 #include "Checkpoint.h"
 #include "ProgramInputs.h"
+#include "Ranks.h"
 #include "Records.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
@@ -46,7 +47,7 @@ public:
   /// the run, and the checkpoints of the run contain `record`.
   TrainingRun(Engine &engine, const Options &options, RunFiles &files,
               Records &records, const TrajectoryRecord &record,
-              const Progress &progress);
+              const Progress &progress, Ranks &ranks);
 
   /// Binds the programs that the options require.
   Status bind();
@@ -65,9 +66,13 @@ public:
 
   /// Computes one update: writes the inputs of the next step, calls `compute`
   /// with the training program, and advances `progress`. Returns the record of
-  /// the step, whether or not its loss is finite.
+  /// the step, whether or not its loss is finite. If a stop was requested on
+  /// any rank, fails with ExitCode::Stopped before `compute`.
   Result<StepRecord>
   computeStep(const std::function<Status(size_t program)> &compute);
+
+  /// Fails unless all ranks have the same states.
+  Status compareStates();
 
   /// Sets the progress from which the next step continues. The caller must
   /// restore the states that correspond to `progress`.
@@ -82,7 +87,10 @@ private:
   Status diverged(const std::string &reason) const;
   Status checkSkips(const StepRecord &record, const Progress &before);
   Status validate();
+  Result<int64_t> beginStep();
   Status save();
+  Status writeCheckpoint();
+  Status stopped() const;
   Status checkStatesFinite() const;
   Status dumpGradients(double scale);
   Status runTraced();
@@ -100,7 +108,10 @@ private:
   Schedule schedule_;
   std::optional<ProgramInputs> train_;
   std::optional<ProgramInputs> evaluate_;
+  Ranks &ranks_;
   int64_t firstStep_;
+  /// True if the ranks have agreed to stop.
+  bool stops_ = false;
   Status diagnostics_;
   std::optional<int64_t> savedStep_;
   bool hasWarnedOfTargets_ = false; ///< That a batch has none.

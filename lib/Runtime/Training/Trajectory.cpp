@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 BuiltFacts builtFactsOf(const Description &description) {
   BuiltFacts facts;
   facts.training = description.training;
-  facts.sequencesPerUpdate = description.model.batch;
+  facts.sequencesPerUpdate = description.globalBatch();
   facts.sequenceLength = description.model.sequenceLength;
   facts.lora = description.lora ? loraOptions(*description.lora) : "none";
   for (const StateInfo &state : description.states)

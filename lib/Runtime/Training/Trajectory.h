@@ -11,7 +11,7 @@
 // reads from that Trajectory the values of flags that its command line omits.
 // The resumed run also compares that Trajectory with its own, to detect a
 // different executable or different data. Properties that affect only rounding
-// (plan, budget, threads, target, micro-batches) are excluded.
+// (plan, budget, threads, target, ranks, micro-batches) are excluded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ struct RunChoices {
 /// Properties that are fixed at compile time.
 struct BuiltFacts {
   abi::TrainingInfo training;
-  int64_t sequencesPerUpdate = 0; ///< Sum over the micro-batches.
+  int64_t sequencesPerUpdate = 0; ///< Of all ranks and micro-batches.
   int64_t sequenceLength = 0;
   std::string lora;             ///< Options of the adapters, or "none".
   int64_t frozenParameters = 0; ///< Elements of non-trainable parameters.

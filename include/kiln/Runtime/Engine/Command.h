@@ -7,7 +7,7 @@
 //
 // Structs for the commands of docs/reference/program-format.md, and functions
 // that describe any command independently of its kind: the bytes that it reads
-// and writes, and whether it starts an asynchronous copy or waits for one.
+// and writes, and whether it starts an asynchronous transfer or waits for one.
 // Engines execute commands through execute().
 //
 // A command of a forward or backward segment is executed once for each
@@ -78,8 +78,8 @@ struct Immediate {
   }
 };
 
-/// A number that a CopyStart signals and a CopyWait waits for, plus `ring` per
-/// ring slot.
+/// A number that a CopyStart or an AllReduce signals and a CopyWait waits for,
+/// plus `ring` per ring slot.
 struct Token {
   int64_t number = -1;
   int64_t ring = 0;
@@ -128,6 +128,13 @@ struct EpilogueOperand {
   int64_t bytes = 0;
 };
 
+/// Contiguous elements that an AllReduce sums.
+struct SummedElements {
+  Ref ref; ///< Has the same address in all executions (Ref::isFixed()).
+  int64_t count = 0; ///< Number of elements.
+  int64_t bytes = 0;
+};
+
 /// First: Zero in the first execution of the segment, and One in all others.
 enum class GemmBeta { Zero, One, First };
 
@@ -142,7 +149,7 @@ struct Workspace {
 };
 
 struct Command {
-  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, CopyWait };
+  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, AllReduce, CopyWait };
 
   Kind kind = Kind::Launch;
   std::string name;
@@ -191,22 +198,34 @@ struct Command {
   EpilogueOperand bias, aux;
 
   // Fill uses `to`; Copy and CopyStart use `from` and `to`. All transfer `size`
-  // bytes.
+  // bytes. AllReduce sums `sums`, which have `size` bytes in total and elements
+  // of type `type`, over the ranks of an axis.
   Ref from, to;
   int64_t size = 0;
 
-  Token token;                     ///< Of a CopyStart or a CopyWait.
+  std::vector<SummedElements> sums; ///< AllReduce: at least one entry.
+  int64_t axis = -1; ///< AllReduce: an index into Description::mesh.
+
+  Token token; ///< Of a CopyStart, an AllReduce or a CopyWait.
   std::vector<int64_t> heldQueues; ///< CopyWait: the queues that wait.
 };
 
-/// The two directions of the link between the arenas.
-enum class CopyDirection : uint8_t { Out, In };
-inline constexpr std::size_t copyDirections = 2;
+/// The kinds of asynchronous transfers: copies in the two directions of the
+/// link between the arenas, and sums over ranks. The transfers of one kind are
+/// executed in the order of their starts, independently of other kinds.
+enum class TransferKind : uint8_t {
+  CopyOut, ///< From the device arena to the host arena.
+  CopyIn,  ///< From the host arena to the device arena.
+  AllReduce
+};
+inline constexpr std::size_t transferKinds = 3;
 
-/// Returns the direction of a CopyStart: Out to the host arena, or In from it.
-inline CopyDirection copyDirection(const Command &command) {
-  return command.to.arena == ArenaKind::Host ? CopyDirection::Out
-                                             : CopyDirection::In;
+/// Returns the kind of the transfer that a CopyStart or an AllReduce starts.
+inline TransferKind transferKind(const Command &command) {
+  if (command.kind == Command::Kind::AllReduce)
+    return TransferKind::AllReduce;
+  return command.to.arena == ArenaKind::Host ? TransferKind::CopyOut
+                                             : TransferKind::CopyIn;
 }
 
 /// Returns true for a launch of a GPU kernel.
@@ -233,7 +252,7 @@ enum class AccessUse : uint8_t {
   Argument, ///< An argument of a launched kernel or of an epilogue kernel.
   Matrix,   ///< Operand a, b or c of a gemm.
   Beside,   ///< The bias or aux operand of a gemm.
-  Transfer, ///< The source or the destination of a fill or a copy.
+  Transfer, ///< The source or destination of a fill or a copy, or summed data.
   Scratch,  ///< Scratch memory of the threads that run a kernel.
   Workspace ///< Workspace of a gemm or of the vendor library.
 };
@@ -260,9 +279,10 @@ struct MemoryAccess {
 
 /// Returns all accesses of one execution of a command, in this order: kernel
 /// arguments, scratch, matrices a, b and c, bias, aux, source, destination,
-/// workspace. An access has 0 bytes if the description specifies a
-/// size of 0. A CopyStart has all accesses of its asynchronous copy, although
-/// they may occur at any time until the CopyWait. A CopyWait has no accesses.
+/// summed elements, workspace. An access has 0 bytes if the description
+/// specifies a size of 0. A CopyStart or AllReduce has all accesses of its
+/// asynchronous transfer, although they may occur at any time until the
+/// CopyWait. A CopyWait has no accesses.
 std::vector<MemoryAccess> accessesOf(const Command &command);
 
 /// Returns the accesses of a command that write, except accesses to temporary
@@ -274,8 +294,8 @@ std::vector<MemoryAccess> resultsOf(const Command &command);
 //===----------------------------------------------------------------------===//
 
 /// Calls the member function of `on` that executes a command of this kind:
-/// launch(), gemm(), fill(), copy(), startCopy() or waitForCopy(). All of them
-/// have the same result type.
+/// launch(), gemm(), fill(), copy(), startCopy(), startAllReduce() or
+/// waitForTransfer(). All of them have the same result type.
 template <typename Executor> auto execute(const Command &command, Executor on) {
   using Outcome = decltype(on.launch());
   switch (command.kind) {
@@ -289,14 +309,16 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
     return on.copy();
   case Command::Kind::CopyStart:
     return on.startCopy();
+  case Command::Kind::AllReduce:
+    return on.startAllReduce();
   case Command::Kind::CopyWait:
-    return on.waitForCopy();
+    return on.waitForTransfer();
   }
   return Outcome();
 }
 
 //===----------------------------------------------------------------------===//
-// Control flow and asynchronous copies
+// Control flow and asynchronous transfers
 //===----------------------------------------------------------------------===//
 
 /// Returns true if the command is executed in this execution of its segment.
@@ -305,11 +327,12 @@ inline bool isExecuted(const Command &command, const abi::SegmentRun &run) {
          (command.when == When::First ? run.isFirst : run.isLast);
 }
 
-/// Return true for the start of an asynchronous copy, and for the wait for one.
+/// Return true for the start of an asynchronous transfer, and for the wait for
+/// one.
 /// A wait waits for the most recently executed start with the same number of
 /// the token.
-bool startsCopy(const Command &command);
-bool waitsForCopy(const Command &command);
+bool startsTransfer(const Command &command);
+bool waitsForTransfer(const Command &command);
 
 } // namespace kiln::runtime
 

@@ -19,6 +19,7 @@
 #include "kiln/Runtime/Files/InitialValues.h"
 #include "kiln/Support/ElementType.h"
 #include "kiln/Support/LoraConfig.h"
+#include "kiln/Support/Mesh.h"
 #include "kiln/Support/WeightEncoding.h"
 
 #include <cstddef>
@@ -140,6 +141,8 @@ struct ProgramInfo {
   std::vector<std::size_t> roles;
   std::vector<InputInfo> inputs;
   std::vector<ValueInfo> outputs;
+  /// True if the program sums values over the ranks of the mesh.
+  bool sumsOverRanks = false;
 };
 
 /// A small file of the source model directory, copied into checkpoints.
@@ -202,11 +205,19 @@ struct Description {
   TargetInfo target;
   LinkInfo link;
   int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.
+  /// XXH3-64 of the text of the description; 0 if there is none.
+  uint64_t hash = 0;
+  /// The grid of ranks; empty for one rank.
+  support::Mesh mesh;
   std::vector<RoleInfo> roles;
   std::vector<StateInfo> states;
   std::vector<ProgramInfo> programs;
   std::string plan = "{}"; ///< The plan, a JSON object.
 
+  /// Returns the number of ranks of the mesh.
+  int64_t ranks() const { return mesh.size(); }
+  /// Returns the number of sequences of an update, over all ranks.
+  int64_t globalBatch() const { return model.batch * ranks(); }
   const ProgramInfo *findProgram(const std::string &name) const {
     for (const ProgramInfo &program : programs)
       if (program.name == name)

@@ -38,6 +38,8 @@
 
 namespace kiln::runtime {
 
+class World;
+
 /// Planned and used memory, for the log and --check-memory.
 struct MemoryFacts {
   int64_t arenaBytes = 0;        ///< Size of the device arena.
@@ -45,6 +47,8 @@ struct MemoryFacts {
   int64_t touchedArenaBytes = 0; ///< Bytes of the arenas that are resident now.
   /// Resident bytes of the memory pools of libraries.
   int64_t libraryBytes = 0;
+  /// Bytes in which sums over ranks receive messages, outside of the arenas.
+  int64_t commScratchBytes = 0;
 };
 
 /// Statistics of the asynchronous copies of one run of a program.
@@ -54,6 +58,12 @@ struct CopyCounts {
   double waitSeconds = 0; ///< Time that the run waited for copies.
 };
 
+/// Statistics of the sums over ranks of one run of a program.
+struct SumCounts {
+  int64_t sentBytes = 0;  ///< Bytes that this rank has sent.
+  double waitSeconds = 0; ///< Time that the run waited for sums.
+};
+
 /// Global memory traffic of the GPU kernels of one run of a program, in sectors
 /// of 32 bytes.
 struct SectorCounts {
@@ -61,7 +71,7 @@ struct SectorCounts {
   int64_t written = 0;
 };
 
-/// Allocation counts of the whole process so far.
+/// Allocation counts of the process so far, without those of the MPI library.
 struct AllocationCounts {
   /// Calls of malloc and related functions, excluding free.
   uint64_t calls = 0;
@@ -71,7 +81,7 @@ struct AllocationCounts {
 
 /// A complete event of a Chrome trace.
 struct TraceEvent {
-  enum class Track { Commands, CopiesOut, CopiesIn };
+  enum class Track { Commands, CopiesOut, CopiesIn, Sums };
   Track track = Track::Commands;
   std::string name;
   std::string category;
@@ -151,6 +161,13 @@ public:
   /// emulated device and fails.
   virtual Status shuffle(uint64_t seed);
 
+  /// Makes all later runs sum over the ranks of `world`, which must outlive the
+  /// engine. All ranks must call this function, before start(), and then run
+  /// the same programs in the same order. Without this call, or with a world of
+  /// one rank, sums have no effect. The default implementation is for engines
+  /// without ranks, and fails if there is more than one rank.
+  virtual Status join(World &world);
+
   /// Checks the machine, allocates memory and starts `threads` threads (0: the
   /// default number). Must be called once, before any access to storage and any
   /// run.
@@ -162,6 +179,10 @@ public:
   /// Returns a message for the user after start() ("planned for BLAS ..."), if
   /// any.
   virtual std::optional<std::string> notice() const { return std::nullopt; }
+
+  /// Returns a warning after start() if the ranks on this machine have more
+  /// threads than processors, or may use only a part of the processors.
+  virtual std::optional<std::string> rankNotice() const { return std::nullopt; }
 
   /// Returns the name of the BLAS or vendor library, for the log and
   /// checkpoints. The exact bits of the results depend on this library.
@@ -240,6 +261,12 @@ public:
   /// Returns the copy statistics of the last run of a program, if the program
   /// has asynchronous copies.
   virtual std::optional<CopyCounts> copies(size_t program) const {
+    return std::nullopt;
+  }
+
+  /// Returns the statistics of the sums over ranks of the last run of a
+  /// program, if the program has sums.
+  virtual std::optional<SumCounts> sums(size_t program) const {
     return std::nullopt;
   }
 

@@ -10,9 +10,9 @@
 // valid programs: every reference is within its arena in every execution, every
 // kernel index is in the table, every micro-batch is executed once and its
 // forward segment first, sizes are not negative, every command is on a queue
-// whose engine executes commands of this kind, every asynchronous copy has a
-// wait, and no command races with the copy before this wait. The engine relies
-// on these properties and does not check them during execution.
+// whose engine executes commands of this kind, every asynchronous transfer has
+// a wait, and no command races with the transfer before this wait. The engine
+// relies on these properties and does not check them during execution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,7 @@ struct Slot {
 enum class QueueEngine : uint8_t {
   Device, ///< The GPU: kernels and vendor library calls on device memory.
   Host,   ///< The CPU.
-  Link    ///< Asynchronous copies.
+  Link    ///< Asynchronous transfers.
 };
 
 /// A queue executes its commands one after another, in program order. Commands
@@ -95,9 +95,9 @@ enum class QueueEngine : uint8_t {
 struct Queue {
   std::string name;
   QueueEngine engine = QueueEngine::Host;
-  /// For a link, the direction of the copies; empty if no program has copies on
-  /// this link.
-  std::optional<CopyDirection> direction = std::nullopt;
+  /// For a link, the kind of its transfers; empty if no program has transfers
+  /// on this link.
+  std::optional<TransferKind> transfers = std::nullopt;
 };
 
 /// A segment: commands [begin, end) of the program. The range may be empty.
@@ -148,8 +148,8 @@ struct Program {
   std::vector<ProgramRun> runs; ///< In execution order.
   Microbatches microbatches;
   std::vector<Slot> slots;
-  /// The number of tokens of asynchronous copies; tokens are in [0, copies).
-  int64_t copies = 0;
+  /// The number of tokens of asynchronous transfers; tokens are in [0, tokens).
+  int64_t tokens = 0;
 
   /// Returns the segment that contains the command.
   const ProgramSegment &segmentOf(std::size_t command) const;

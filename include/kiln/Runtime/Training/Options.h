@@ -53,6 +53,8 @@ struct Options {
   uint64_t seed = 0;
   bool seedGiven = false;
   int threads = 0; ///< Number of threads; 0: the engine chooses the number.
+  /// Seconds without a message of another rank after which the run fails.
+  int64_t peerTimeout = 600;
   /// File or directory with the initial weights; empty if not given.
   std::string init;
   /// Names of tensors in `init` that the model may leave unused.
@@ -116,6 +118,8 @@ struct Options {
 
   /// All flags on the command line, such as "--lr".
   std::set<std::string> given;
+  /// The arguments of the command line.
+  std::vector<std::string> commandLine;
 
   bool isGiven(const std::string &flag) const { return given.count(flag) > 0; }
   /// Returns true if the run performs checks instead of training.

@@ -254,7 +254,7 @@ TEST(CommandAccessTest, AccessesOfADescription) {
 TEST(CommandOrderTest, EachQuestionIsAboutOneKind) {
   using Kind = Command::Kind;
   const std::pair<bool (*)(const Command &), Kind> questions[] = {
-      {startsCopy, Kind::CopyStart}, {waitsForCopy, Kind::CopyWait}};
+      {startsTransfer, Kind::CopyStart}, {waitsForTransfer, Kind::CopyWait}};
   for (auto [question, yes] : questions)
     for (Kind kind : {Kind::Launch, Kind::Gemm, Kind::Fill, Kind::Copy,
                       Kind::CopyStart, Kind::CopyWait})

@@ -194,7 +194,7 @@ TEST(CopiesOfMicrobatchesTest, TokensOfRingsAreThoseOfMicrobatches) {
   Json &train = description["programs"]["train"];
   EXPECT_EQ(refusal(description), "");
   commandAt(train, 3)["token"] = commandAt(train, 6)["token"] = 0;
-  EXPECT_NE(refusal(description).find("but no copy_start has token 1"),
+  EXPECT_NE(refusal(description).find("but no transfer has token 1"),
             std::string::npos)
       << refusal(description);
   // The copy of another command has the second token.

@@ -134,7 +134,7 @@ TEST(PrefetchTest, NoCopyBeforeTheFirstWait) {
   Json description = prefetch();
   eraseCommand(program(description), 6);
   refuses(description, "(copy_wait 'first' for micro-batch 0) waits for token "
-                       "1, but no earlier copy_start has this token");
+                       "1, but no earlier transfer has this token");
 }
 
 TEST(PrefetchTest, NoWaitInTheMicrobatches) {

@@ -33,8 +33,8 @@ TEST(QueueReaderTest, ReadsQueuesAndWaits) {
   EXPECT_EQ(file->queues[0].engine, QueueEngine::Device);
   EXPECT_EQ(file->queues[1].engine, QueueEngine::Host);
   EXPECT_EQ(file->queues[2].engine, QueueEngine::Link);
-  EXPECT_EQ(file->queues[2].direction, CopyDirection::Out);
-  EXPECT_EQ(file->queues[3].direction, CopyDirection::In);
+  EXPECT_EQ(file->queues[2].direction, TransferKind::CopyOut);
+  EXPECT_EQ(file->queues[3].direction, TransferKind::CopyIn);
   const std::vector<Command> &commands = file->programs[2].commands;
   EXPECT_EQ(commands[0].queue, 0);
   EXPECT_EQ(commands[3].queue, 2);
@@ -54,7 +54,7 @@ TEST(QueueReaderTest, TheHostExecutesEverythingOfACpu) {
   ASSERT_EQ(file->queues.size(), 3u);
   EXPECT_EQ(file->queues[0].engine, QueueEngine::Host);
   for (const Command &command : file->programs[2].commands)
-    if (command.queue >= 0 && !startsCopy(command))
+    if (command.queue >= 0 && !startsTransfer(command))
       EXPECT_EQ(command.queue, 0);
 }
 
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                BACKWARD "3/after",
                {"copy_out"},
                "commands[3].after[0]' is 'copy_out', whose engine is link: to "
-               "wait for a copy, use a copy_wait"},
+               "wait for a transfer, use a copy_wait"},
         Damage{"AfterNoList", true, BACKWARD "3/after", "compute",
                "commands[3].after' must be an array"},
         Damage{"WaitOfNobody", true, BACKWARD "2/queues", "discarded",

@@ -241,6 +241,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "--save is not supported with --lockstep"},
         BadFlags{{"--steps=1", "--data=d", "--lockstep=3", "--check-trace=t"},
                  "--check-trace is not supported"},
+        BadFlags{{"--steps=1", "--data=d", "--peer-timeout=0"},
+                 "--peer-timeout"},
         BadFlags{{"--steps=1", "--data=d", "--threads=0"}, "--threads"}));
 
 } // namespace

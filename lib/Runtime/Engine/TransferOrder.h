@@ -1,15 +1,17 @@
-//===- CopyOrder.h - Race checks of asynchronous copies ---------*- C++ -*-===//
+//===- TransferOrder.h - Race checks of transfers ---------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks the asynchronous copies of a program. A copy is in flight from its
-// start to the first wait for its token, in execution order. That wait must
-// precede the next copy with the same token and the end of the program. While a
-// copy is in flight, no other command may write the source of the copy, and no
-// other command may read or write the destination of the copy.
+// Checks the asynchronous transfers of a program: copies, and sums over ranks.
+// A transfer is in flight from its start to the first wait for its token, in
+// execution order. That wait must precede the next transfer with the same token
+// and the end of the program. While a copy is in flight, no other command may
+// write the source of the copy, and no other command may read or write the
+// destination of the copy. While a sum is in flight, no other command may read
+// or write its data, which is checked like the destination of a copy.
 //
 // A copy may be in flight when a segment ends, also from one micro-batch to
 // another. In that case its source and destination must be in slots or states
@@ -27,19 +29,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
-#define KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
+#ifndef KILN_LIB_RUNTIME_ENGINE_TRANSFERORDER_H
+#define KILN_LIB_RUNTIME_ENGINE_TRANSFERORDER_H
 
 #include "SegmentReader.h"
 #include "kiln/Runtime/Engine/Program.h"
 
 namespace kiln::runtime {
 
-/// Checks the copies of `program`, whose commands were read from `segments`,
-/// and sets Program::copies.
-void checkCopies(const SegmentReader &segments, const ProgramFile &file,
-                 Program &program);
+/// Checks the transfers of `program`, whose commands were read from `segments`,
+/// and sets Program::tokens.
+void checkTransfers(const SegmentReader &segments, const ProgramFile &file,
+                    Program &program);
 
 } // namespace kiln::runtime
 
-#endif // KILN_LIB_RUNTIME_ENGINE_COPYORDER_H
+#endif // KILN_LIB_RUNTIME_ENGINE_TRANSFERORDER_H

@@ -1,11 +1,11 @@
-//===- CopyEngine.cpp - Threads that execute asynchronous copies ----------===//
+//===- TransferEngine.cpp - Threads that execute transfers ----------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyEngine.h"
+#include "TransferEngine.h"
 
 #include "Processors.h"
 
@@ -44,11 +44,14 @@ static void sleepUntil(int64_t time) {
     ;
 }
 
-CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
-    : tickets_(std::size_t(copies)) {
-  channels_[std::size_t(CopyDirection::Out)].bytesPerSecond =
+TransferEngine::TransferEngine(const LinkInfo &link, int64_t tokens,
+                               bool hasCopies, World *world)
+    : world_(world), tickets_(std::size_t(tokens)) {
+  if (!hasCopies)
+    return;
+  channels_[std::size_t(TransferKind::CopyOut)].bytesPerSecond =
       link.outBytesPerSecond;
-  channels_[std::size_t(CopyDirection::In)].bytesPerSecond =
+  channels_[std::size_t(TransferKind::CopyIn)].bytesPerSecond =
       link.inBytesPerSecond;
   std::optional<cpu_set_t> processors = processorsOfPlaces();
   // New threads inherit the signal mask. Block all signals while starting
@@ -58,7 +61,7 @@ CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     for (Channel &channel : channels_) {
-      channel.ring.resize(std::size_t(std::max<int64_t>(copies, 1)));
+      channel.ring.resize(std::size_t(std::max<int64_t>(tokens, 1)));
       channel.thread = std::thread([&channel] { serve(channel); });
       if (processors)
         pthread_setaffinity_np(channel.thread.native_handle(),
@@ -81,7 +84,7 @@ CopyEngine::CopyEngine(const LinkInfo &link, int64_t copies)
   }
 }
 
-CopyEngine::~CopyEngine() {
+TransferEngine::~TransferEngine() {
   for (Channel &channel : channels_) {
     if (!channel.thread.joinable())
       continue;
@@ -94,8 +97,25 @@ CopyEngine::~CopyEngine() {
   }
 }
 
-void CopyEngine::start(const CopyJob &job, CopyTiming *timing) {
-  Channel &channel = channels_[std::size_t(job.direction)];
+void TransferEngine::begin() {
+  Transfers::begin();
+  sentBefore_ = world_ ? world_->sent().of(TrafficKind::Sum) : 0;
+}
+
+void TransferEngine::startSum(const TransferJob &job, TransferTiming *timing) {
+  count(job);
+  uint64_t number = 0;
+  if (world_)
+    number = world_->beginSum(job.sum(timing));
+  else if (timing)
+    timing->begin = timing->end = monotonicNanoseconds();
+  tickets_[std::size_t(job.token)] = {nullptr, number};
+}
+
+void TransferEngine::start(const TransferJob &job, TransferTiming *timing) {
+  if (job.isSum())
+    return startSum(job, timing);
+  Channel &channel = channels_[std::size_t(job.kind)];
   uint64_t number = channel.started.load(std::memory_order_relaxed);
   channel.ring[number % channel.ring.size()] = {job.from, job.to, job.bytes,
                                                 monotonicNanoseconds(), timing};
@@ -108,8 +128,19 @@ void CopyEngine::start(const CopyJob &job, CopyTiming *timing) {
   channel.given.notify_one();
 }
 
-void CopyEngine::wait(int64_t token) {
+void TransferEngine::wait(int64_t token) {
   const Ticket &ticket = tickets_[std::size_t(token)];
+  if (ticket.channel)
+    return waitForCopy(ticket);
+  if (!world_)
+    return;
+  int64_t begin = monotonicNanoseconds();
+  world_->wait(ticket.number);
+  sums_.waitSeconds += double(monotonicNanoseconds() - begin) * 1e-9;
+  sums_.sentBytes = world_->sent().of(TrafficKind::Sum) - sentBefore_;
+}
+
+void TransferEngine::waitForCopy(const Ticket &ticket) {
   Channel &channel = *ticket.channel;
   auto isDone = [&] {
     return channel.done.load(std::memory_order_acquire) > ticket.number;
@@ -126,7 +157,7 @@ void CopyEngine::wait(int64_t token) {
   counts_.waitSeconds += double(monotonicNanoseconds() - begin) * 1e-9;
 }
 
-void CopyEngine::carryOut(const Order &order, Channel &channel) {
+void TransferEngine::carryOut(const Order &order, Channel &channel) {
   double nanosecondsPerByte =
       channel.bytesPerSecond > 0 ? 1e9 / channel.bytesPerSecond : 0;
   int64_t begin = order.started;
@@ -152,7 +183,7 @@ void CopyEngine::carryOut(const Order &order, Channel &channel) {
     order.timing->end = monotonicNanoseconds();
 }
 
-void CopyEngine::serve(Channel &channel) {
+void TransferEngine::serve(Channel &channel) {
   prctl(PR_SET_NAME, "kiln-copy");
   // Reduce the timer slack, whose default delays wakeups by up to 50
   // microseconds.
@@ -181,8 +212,8 @@ void CopyEngine::serve(Channel &channel) {
   }
 }
 
-void TimedCopier::start(const CopyJob &job) {
-  entries_.push_back({job.command, job.direction, {}});
+void TimedTransfers::start(const TransferJob &job) {
+  entries_.push_back({job.command, job.kind, {}});
   engine_.start(job, &entries_.back().timing);
 }
 

@@ -1,4 +1,4 @@
-//===- CopyEngine.h - Threads that execute asynchronous copies --*- C++ -*-===//
+//===- TransferEngine.h - Threads that execute transfers --------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,17 +11,18 @@
 // t + n / rate, and the thread sleeps until then. t is the maximum of the time
 // at which the copy was started and the time at which the previous copy of that
 // direction was due. The due time is used, and not the time at which the thread
-// woke up, so that late wakeups do not accumulate. Starting a copy and waiting
-// for a copy allocate no memory.
+// woke up, so that late wakeups do not accumulate. Sums over ranks are jobs of
+// the communication thread of World.h. Starting a transfer and waiting for one
+// allocate no memory.
 //
 // The threads block all signals and do not belong to the team of ThreadTeam.h.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KILN_LIB_RUNTIME_ENGINE_COPYENGINE_H
-#define KILN_LIB_RUNTIME_ENGINE_COPYENGINE_H
+#ifndef KILN_LIB_RUNTIME_ENGINE_TRANSFERENGINE_H
+#define KILN_LIB_RUNTIME_ENGINE_TRANSFERENGINE_H
 
-#include "Copier.h"
+#include "Transfers.h"
 #include "WaitPolicy.h"
 
 #include <array>
@@ -35,29 +36,28 @@
 
 namespace kiln::runtime {
 
-/// Start and end of a copy, in nanoseconds of the monotonic clock.
-struct CopyTiming {
-  int64_t begin = 0, end = 0;
-};
-
-class CopyEngine final : public Copier {
+class TransferEngine final : public Transfers {
 public:
-  /// `copies` is the largest number of copies that a program starts.
-  CopyEngine(const LinkInfo &link, int64_t copies);
-  ~CopyEngine() override;
-  CopyEngine(const CopyEngine &) = delete;
-  CopyEngine &operator=(const CopyEngine &) = delete;
+  /// `tokens` is the largest number of tokens of a program. The threads for
+  /// copies are started only if `hasCopies`. `world` may be null, see
+  /// executeNow().
+  TransferEngine(const LinkInfo &link, int64_t tokens, bool hasCopies = true,
+                 World *world = nullptr);
+  ~TransferEngine() override;
+  TransferEngine(const TransferEngine &) = delete;
+  TransferEngine &operator=(const TransferEngine &) = delete;
 
-  /// Returns an error if the threads could not be started. In that case no copy
-  /// may be started.
+  /// Returns an error if the threads could not be started. In that case no
+  /// transfer may be started.
   const Status &status() const { return status_; }
 
-  void start(const CopyJob &job) override { start(job, nullptr); }
+  void begin() override;
+  void start(const TransferJob &job) override { start(job, nullptr); }
   void wait(int64_t token) override;
 
-  /// Starts a copy. If `timing` is not null, stores the start and end of the
-  /// copy in it before wait() for the copy returns.
-  void start(const CopyJob &job, CopyTiming *timing);
+  /// Starts a transfer. If `timing` is not null, stores the start and end of
+  /// the transfer in it before wait() for the transfer returns.
+  void start(const TransferJob &job, TransferTiming *timing);
 
 private:
   struct Order {
@@ -65,7 +65,7 @@ private:
     char *to;
     int64_t bytes;
     int64_t started; ///< The time at which start() was called.
-    CopyTiming *timing;
+    TransferTiming *timing;
   };
   /// The queue of one direction. `started` counts the copies passed to start(),
   /// and `done` counts the completed copies. The Order of copy i is stored in
@@ -83,47 +83,56 @@ private:
     int64_t linkFree = 0;
     std::thread thread;
   };
-  /// Identifies the last copy that was started with a token.
+  /// Identifies the last transfer that was started with a token: a copy of
+  /// `channel`, or, if it is null, a job of the world.
   struct Ticket {
     Channel *channel;
     uint64_t number;
   };
 
+  void startSum(const TransferJob &job, TransferTiming *timing);
+  void waitForCopy(const Ticket &ticket);
   static void serve(Channel &channel);
   static void carryOut(const Order &order, Channel &channel);
 
-  std::array<Channel, copyDirections> channels_;
+  World *world_;
+  /// The bytes that the rank had sent at the beginning of the run.
+  int64_t sentBefore_ = 0;
+  /// Indexed by the kinds of copies.
+  std::array<Channel, 2> channels_;
   std::vector<Ticket> tickets_; ///< Indexed by token.
   Status status_;
 };
 
-/// Forwards copies to a CopyEngine, and records when each copy was executed.
-class TimedCopier final : public Copier {
+/// Forwards transfers to a TransferEngine, and records when each of them was
+/// executed.
+class TimedTransfers final : public Transfers {
 public:
   struct Entry {
     std::size_t command;
-    CopyDirection direction;
-    CopyTiming timing;
+    TransferKind kind;
+    TransferTiming timing;
   };
 
-  explicit TimedCopier(CopyEngine &engine) : engine_(engine) {}
+  explicit TimedTransfers(TransferEngine &engine) : engine_(engine) {}
 
   void begin() override { engine_.begin(); }
-  void start(const CopyJob &job) override;
+  void start(const TransferJob &job) override;
   void wait(int64_t token) override { engine_.wait(token); }
   const CopyCounts &counts() const override { return engine_.counts(); }
+  const SumCounts &sums() const override { return engine_.sums(); }
 
-  /// Returns the copies in the order of their starts. Their timings are
+  /// Returns the transfers in the order of their starts. Their timings are
   /// complete when the run has ended.
   const std::deque<Entry> &entries() const { return entries_; }
 
 private:
-  CopyEngine &engine_;
+  TransferEngine &engine_;
   /// A deque does not move its entries when it grows. This is required, because
-  /// CopyEngine stores pointers to the timings.
+  /// TransferEngine stores pointers to the timings.
   std::deque<Entry> entries_;
 };
 
 } // namespace kiln::runtime
 
-#endif // KILN_LIB_RUNTIME_ENGINE_COPYENGINE_H
+#endif // KILN_LIB_RUNTIME_ENGINE_TRANSFERENGINE_H

@@ -1,11 +1,11 @@
-//===- CopyStress.cpp - Copies at random points ---------------------------===//
+//===- TransferStress.cpp - Transfers at random points --------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyStress.h"
+#include "TransferStress.h"
 
 #include "kiln/Support/Rng.h"
 
@@ -16,12 +16,13 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-StressCopier::StressCopier(uint64_t seed, int64_t copies) : state_(seed) {
+StressTransfers::StressTransfers(uint64_t seed, int64_t tokens, World *world)
+    : world_(world), state_(seed) {
   for (Queue &queue : queues_)
-    queue.reserve(std::size_t(copies));
+    queue.reserve(std::size_t(tokens));
 }
 
-uint64_t StressCopier::random() {
+uint64_t StressTransfers::random() {
   uint64_t value = splitmix64(state_);
   // With an increment of 1, similar seeds would produce the same sequence of
   // numbers, shifted by a few positions.
@@ -29,8 +30,13 @@ uint64_t StressCopier::random() {
   return value;
 }
 
-void StressCopier::advance(Queue &queue, int64_t bytes) {
+void StressTransfers::advance(Queue &queue, int64_t bytes) {
   Pending &first = queue.front();
+  if (first.job.isSum()) {
+    executeNow(first.job, world_);
+    queue.erase(queue.begin());
+    return;
+  }
   bytes = std::min(bytes, first.job.bytes - first.done);
   std::memcpy(first.job.to + first.done, first.job.from + first.done,
               std::size_t(bytes));
@@ -39,26 +45,26 @@ void StressCopier::advance(Queue &queue, int64_t bytes) {
     queue.erase(queue.begin());
 }
 
-void StressCopier::finishFirst(Queue &queue) {
+void StressTransfers::finishFirst(Queue &queue) {
   advance(queue, queue.front().job.bytes);
 }
 
-void StressCopier::start(const CopyJob &job) {
+void StressTransfers::start(const TransferJob &job) {
   count(job);
-  Queue &queue = queues_[std::size_t(job.direction)];
+  Queue &queue = queues_[std::size_t(job.kind)];
   uint64_t choice = random() % 4;
   Habit habit = choice == 0   ? Habit::AtOnce
                 : choice == 1 ? Habit::Late
                               : Habit::InPieces;
   queue.push_back({job, 0, habit});
-  // Copies of one direction complete in the order of their starts. Therefore
-  // complete all earlier copies of this direction too.
+  // Transfers of one kind complete in the order of their starts. Therefore
+  // complete all earlier transfers of this kind too.
   if (habit == Habit::AtOnce)
     while (!queue.empty())
       finishFirst(queue);
 }
 
-void StressCopier::wait(int64_t token) {
+void StressTransfers::wait(int64_t token) {
   for (Queue &queue : queues_) {
     auto awaited =
         std::find_if(queue.begin(), queue.end(), [&](const Pending &entry) {
@@ -70,7 +76,7 @@ void StressCopier::wait(int64_t token) {
   }
 }
 
-void StressCopier::between() {
+void StressTransfers::between() {
   for (Queue &queue : queues_) {
     if (queue.empty() || queue.front().habit == Habit::Late)
       continue;

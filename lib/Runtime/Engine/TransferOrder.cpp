@@ -1,11 +1,11 @@
-//===- CopyOrder.cpp - Race checks of asynchronous copies -----------------===//
+//===- TransferOrder.cpp - Race checks of transfers -----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyOrder.h"
+#include "TransferOrder.h"
 
 #include "MemoryBlocks.h"
 #include "kiln/Support/Messages.h"
@@ -31,18 +31,24 @@ struct Bytes {
   }
 };
 
-/// An asynchronous copy that is in flight.
+/// Memory that a transfer in flight accesses: the source or the destination of
+/// a copy, or one tensor of a sum.
+struct TransferEnd {
+  Bytes bytes;
+  bool isWritten;
+  /// The blocks that contain the first byte.
+  std::vector<MemoryBlocks::Block> blocks;
+};
+
+/// An asynchronous transfer that is in flight.
 struct Transfer {
   std::size_t command;
   abi::SegmentRun run;
   int64_t token;
-  Bytes from, to;
-  /// The blocks that contain the first byte of the source, and those that
-  /// contain the first byte of the destination.
-  std::vector<MemoryBlocks::Block> fromBlocks, toBlocks;
+  std::vector<TransferEnd> ends;
 };
 
-/// Maximum number of comparisons of accesses with copies in flight, which
+/// Maximum number of comparisons of accesses with transfers in flight, which
 /// limits the time to check a small description of a long program.
 constexpr int64_t maxComparisons = int64_t(1) << 34;
 
@@ -50,18 +56,18 @@ constexpr int64_t maxComparisons = int64_t(1) << 34;
 struct KnownAccess {
   MemoryAccess access;
   /// The blocks that may contain the first byte of the access, if its size is
-  /// unknown or if it is the source or destination of an asynchronous copy.
+  /// unknown or if it is the source or destination of a transfer.
   /// Otherwise empty.
   MemoryBlocks::Candidates candidates;
 };
 
-class CopyOrder {
+class TransferOrder {
 public:
-  CopyOrder(const SegmentReader &segments, const ProgramFile &file,
-            const Program &program)
+  TransferOrder(const SegmentReader &segments, const ProgramFile &file,
+                const Program &program)
       : segments_(segments), program_(program), blocks_(file, program),
         accesses_(program.commands.size()),
-        started_(std::size_t(program.copies)),
+        started_(std::size_t(program.tokens)),
         isBackwardDone_(std::size_t(program.microbatches.count)) {}
   void check();
 
@@ -103,6 +109,12 @@ private:
     return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name) +
            program_.ofMicrobatch(command, run);
   }
+  bool isSum(const Transfer &transfer) const {
+    return program_.commands[transfer.command].kind == Command::Kind::AllReduce;
+  }
+  const char *noun(const Transfer &transfer) const {
+    return isSum(transfer) ? "sum" : "copy";
+  }
   std::string titleAndPlace(const Transfer &transfer) const {
     return title(transfer.command, transfer.run) + " at commands[" +
            std::to_string(transfer.command) + "]";
@@ -113,7 +125,7 @@ private:
   MemoryBlocks blocks_;
   /// Indexed by command: the accesses of a command, once they have been needed.
   std::vector<std::optional<std::vector<KnownAccess>>> accesses_;
-  /// Indexed by token: true if a copy has been started with the token.
+  /// Indexed by token: true if a transfer has been started with the token.
   std::vector<bool> started_;
   /// Indexed by micro-batch: true if its backward segment has been executed.
   std::vector<bool> isBackwardDone_;
@@ -125,14 +137,15 @@ private:
 } // namespace
 
 /// Returns the accesses of a command.
-const std::vector<KnownAccess> &CopyOrder::accessesAt(std::size_t command) {
+const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
   std::optional<std::vector<KnownAccess>> &accesses = accesses_[command];
   if (accesses)
     return *accesses;
   accesses.emplace();
   for (const MemoryAccess &access : accessesOf(program_.commands[command])) {
     KnownAccess known = {access, {}};
-    if (access.bytes == unknownBytes || startsCopy(program_.commands[command]))
+    if (access.bytes == unknownBytes ||
+        startsTransfer(program_.commands[command]))
       known.candidates = blocks_.candidates(command, access.ref);
     accesses->push_back(std::move(known));
   }
@@ -140,10 +153,10 @@ const std::vector<KnownAccess> &CopyOrder::accessesAt(std::size_t command) {
 }
 
 /// Returns the bytes of an access, for the comparison with the source or the
-/// destination of a copy. `around` are the blocks that contain the first byte
-/// of the access, if its size is unknown, and `ofTransfer` those that contain
-/// the first byte of the source or destination.
-Bytes CopyOrder::bytesOf(
+/// destination of a transfer. `around` are the blocks that contain the first
+/// byte of the access, if its size is unknown, and `ofTransfer` those that
+/// contain the first byte of the source or destination.
+Bytes TransferOrder::bytesOf(
     std::size_t command, const abi::SegmentRun &run, const MemoryAccess &access,
     const std::vector<MemoryBlocks::Block> &around,
     const std::vector<MemoryBlocks::Block> &ofTransfer) const {
@@ -166,50 +179,53 @@ Bytes CopyOrder::bytesOf(
   return bytes;
 }
 
-void CopyOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
-                            const KnownAccess &known) {
+void TransferOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
+                                const KnownAccess &known) {
   const MemoryAccess &access = known.access;
   std::vector<MemoryBlocks::Block> around;
   if (access.bytes == unknownBytes)
     around = blocks_.around(known.candidates, access.ref, run);
   for (const Transfer &transfer : transfers_) {
-    auto disturbs = [&](const Bytes &bytes,
-                        const std::vector<MemoryBlocks::Block> &blocks) {
-      return access.ref.arena == bytes.begin.arena &&
-             bytesOf(command, run, access, around, blocks).overlaps(bytes);
-    };
     const char *what = nullptr;
-    if (disturbs(transfer.to, transfer.toBlocks))
-      what = "the destination";
-    else if (access.writes() && disturbs(transfer.from, transfer.fromBlocks))
-      what = "the source";
+    for (const TransferEnd &end : transfer.ends) {
+      if (access.ref.arena != end.bytes.begin.arena ||
+          !(end.isWritten || access.writes()) ||
+          !bytesOf(command, run, access, around, end.blocks)
+               .overlaps(end.bytes))
+        continue;
+      what = isSum(transfer) ? "the data"
+             : end.isWritten ? "the destination"
+                             : "the source";
+    }
     if (what)
       return fail(command,
                   "(" + title(command, run) + ") " +
                       (access.writes() ? "writes " : "reads ") + what + " of " +
-                      titleAndPlace(transfer) +
-                      " while that copy is in flight; the copy_wait of that "
-                      "copy must come before this command");
+                      titleAndPlace(transfer) + " while that " +
+                      noun(transfer) + " is in flight; the copy_wait of that " +
+                      noun(transfer) + " must come before this command");
   }
 }
 
-void CopyOrder::checkAccesses(std::size_t command, const abi::SegmentRun &run) {
+void TransferOrder::checkAccesses(std::size_t command,
+                                  const abi::SegmentRun &run) {
   if (transfers_.empty())
     return;
   const std::vector<KnownAccess> &accesses = accessesAt(command);
-  comparisons_ += int64_t((accesses.size() + 1) * transfers_.size());
+  for (const Transfer &transfer : transfers_)
+    comparisons_ += int64_t((accesses.size() + 1) * transfer.ends.size());
   if (comparisons_ > maxComparisons)
     return fail(command, "is executed while " +
                              std::to_string(transfers_.size()) +
-                             " copies are in flight; checking the program "
+                             " transfers are in flight; checking the program "
                              "would take more than " +
                              std::to_string(maxComparisons) +
-                             " comparisons of accesses with copies");
+                             " comparisons of accesses with transfers");
   for (const KnownAccess &access : accesses)
     checkAccess(command, run, access);
 }
 
-void CopyOrder::start(std::size_t index, const abi::SegmentRun &run) {
+void TransferOrder::start(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
   int64_t token = command.token.at(run);
   if (auto other = findTransfer(token); other != transfers_.end())
@@ -217,27 +233,23 @@ void CopyOrder::start(std::size_t index, const abi::SegmentRun &run) {
                 "(" + title(index, run) + ") uses token " +
                     std::to_string(token) + " while " + titleAndPlace(*other) +
                     ", which has the same token, is in flight; the copy_wait "
-                    "of that copy must come before this command");
+                    "of that " +
+                    noun(*other) + " must come before this command");
   started_[std::size_t(token)] = true;
-  // A copy has two accesses, its source and its destination.
-  const std::vector<KnownAccess> &accesses = accessesAt(index);
-  auto around = [&](const KnownAccess &known) {
-    return blocks_.around(known.candidates, known.access.ref, run);
-  };
-  transfers_.push_back({index,
-                        run,
-                        token,
-                        {command.from.at(run), command.size},
-                        {command.to.at(run), command.size},
-                        around(accesses.front()),
-                        around(accesses.back())});
+  Transfer &transfer = transfers_.emplace_back(Transfer{index, run, token, {}});
+  for (const KnownAccess &known : accessesAt(index))
+    transfer.ends.push_back(
+        {{known.access.ref.at(run), known.access.bytes},
+         known.access.writes(),
+         blocks_.around(known.candidates, known.access.ref, run)});
 }
 
-/// Returns true if one of the blocks is live from the start of a copy to a wait
-/// for it in another execution of a segment.
-bool CopyOrder::staysLive(const Transfer &transfer,
-                          const std::vector<MemoryBlocks::Block> &blocks,
-                          std::size_t wait, const abi::SegmentRun &run) const {
+/// Returns true if one of the blocks is live from the start of a transfer to a
+/// wait for it in another execution of a segment.
+bool TransferOrder::staysLive(const Transfer &transfer,
+                              const std::vector<MemoryBlocks::Block> &blocks,
+                              std::size_t wait,
+                              const abi::SegmentRun &run) const {
   auto isLive = [&](const MemoryBlocks::Block &block) {
     if (!block.perMicrobatch)
       return block.life.contains(int64_t(wait));
@@ -252,31 +264,29 @@ bool CopyOrder::staysLive(const Transfer &transfer,
   return std::any_of(blocks.begin(), blocks.end(), isLive);
 }
 
-/// Checks a copy whose start and wait are in different executions of segments.
-void CopyOrder::checkLives(const Transfer &transfer, std::size_t wait,
-                           const abi::SegmentRun &run) const {
-  const char *what = nullptr;
-  if (!staysLive(transfer, transfer.fromBlocks, wait, run))
-    what = "reads";
-  else if (!staysLive(transfer, transfer.toBlocks, wait, run))
-    what = "writes";
-  if (what)
-    fail(wait, "(" + title(wait, run) + ") waits for " +
-                   titleAndPlace(transfer) +
-                   ", but no slot that is live from the start to the end of "
-                   "this copy contains the bytes that it " +
-                   what);
+/// Checks a transfer whose start and wait are in different executions of
+/// segments.
+void TransferOrder::checkLives(const Transfer &transfer, std::size_t wait,
+                               const abi::SegmentRun &run) const {
+  for (const TransferEnd &end : transfer.ends)
+    if (!staysLive(transfer, end.blocks, wait, run))
+      return fail(wait, "(" + title(wait, run) + ") waits for " +
+                            titleAndPlace(transfer) +
+                            ", but no slot that is live from the start to the "
+                            "end of this " +
+                            noun(transfer) + " contains the bytes that it " +
+                            (end.isWritten ? "writes" : "reads"));
 }
 
-void CopyOrder::wait(std::size_t index, const abi::SegmentRun &run) {
+void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {
   int64_t token = program_.commands[index].token.at(run);
-  if (token >= program_.copies || !started_[std::size_t(token)])
+  if (token >= program_.tokens || !started_[std::size_t(token)])
     return fail(index, "(" + title(index, run) + ") waits for token " +
                            std::to_string(token) +
-                           ", but no earlier copy_start has this token");
+                           ", but no earlier transfer has this token");
   auto transfer = findTransfer(token);
-  // An earlier wait may have completed the copy. In that case this wait is only
-  // a synchronization between queues.
+  // An earlier wait may have completed the transfer. In that case this wait is
+  // only a synchronization between queues.
   if (transfer == transfers_.end())
     return;
   if (!isSameRun(*transfer, index, run))
@@ -284,18 +294,18 @@ void CopyOrder::wait(std::size_t index, const abi::SegmentRun &run) {
   transfers_.erase(transfer);
 }
 
-void CopyOrder::visit(std::size_t index, const abi::SegmentRun &run) {
+void TransferOrder::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
   checkAccesses(index, run);
   if (segments_.failed())
     return;
-  if (startsCopy(command))
+  if (startsTransfer(command))
     start(index, run);
-  if (waitsForCopy(command))
+  if (waitsForTransfer(command))
     wait(index, run);
 }
 
-void CopyOrder::check() {
+void TransferOrder::check() {
   for (const ProgramRun &entry : program_.runs) {
     const ProgramSegment &segment = program_.segments[entry.segment];
     for (std::size_t i = segment.begin; i < segment.end && !segments_.failed();
@@ -316,20 +326,20 @@ void CopyOrder::check() {
 static constexpr int64_t maxTokens = int64_t(1) << 24;
 
 /// Returns the number of tokens of a program. Every number below it must be a
-/// token of some copy_start.
+/// token of some transfer.
 static int64_t countTokens(const SegmentReader &segments,
                            const Program &program) {
-  // The first token of a copy_start, and the index of the command.
+  // The first token of a transfer, and the index of the command.
   std::vector<std::pair<int64_t, std::size_t>> firsts;
   for (std::size_t i = 0; i < program.commands.size(); ++i)
-    if (startsCopy(program.commands[i]))
+    if (startsTransfer(program.commands[i]))
       firsts.emplace_back(program.commands[i].token.number, i);
   std::sort(firsts.begin(), firsts.end());
   int64_t count = 0;
   for (auto [first, command] : firsts) {
     if (first > count) {
       segments.fail(command, "has token " + std::to_string(first) +
-                                 ", but no copy_start has token " +
+                                 ", but no transfer has token " +
                                  std::to_string(count) +
                                  "; the tokens are the numbers from 0");
       return 0;
@@ -347,16 +357,16 @@ static int64_t countTokens(const SegmentReader &segments,
   return count;
 }
 
-void checkCopies(const SegmentReader &segments, const ProgramFile &file,
-                 Program &program) {
-  program.copies = countTokens(segments, program);
+void checkTransfers(const SegmentReader &segments, const ProgramFile &file,
+                    Program &program) {
+  program.tokens = countTokens(segments, program);
   if (segments.failed())
     return;
   if (std::any_of(program.commands.begin(), program.commands.end(),
                   [](const Command &command) {
-                    return startsCopy(command) || waitsForCopy(command);
+                    return startsTransfer(command) || waitsForTransfer(command);
                   }))
-    CopyOrder(segments, file, program).check();
+    TransferOrder(segments, file, program).check();
 }
 
 } // namespace kiln::runtime

@@ -1,4 +1,4 @@
-//===- CopyOrderTest.cpp - Tests of descriptions with asynchronous copies -===//
+//===- TransferOrderTest.cpp - Tests of descriptions with asynchronous copies -===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -43,11 +43,11 @@ TEST(HostArenaTest, ReadsTheOffloadedToy) {
   EXPECT_EQ(file->description.states[4].role, StateRole::Mirror);
   EXPECT_EQ(file->description.states[4].of, "U");
   const Program &train = file->programs[2];
-  EXPECT_EQ(train.copies, 6);
-  EXPECT_EQ(file->programs[0].copies, 0);
+  EXPECT_EQ(train.tokens, 6);
+  EXPECT_EQ(file->programs[0].tokens, 0);
   EXPECT_EQ(train.slots.back().arena, ArenaKind::Host);
-  EXPECT_EQ(copyDirection(train.commands[3]), CopyDirection::Out);
-  EXPECT_EQ(copyDirection(train.commands[7]), CopyDirection::In);
+  EXPECT_EQ(transferKind(train.commands[3]), TransferKind::CopyOut);
+  EXPECT_EQ(transferKind(train.commands[7]), TransferKind::CopyIn);
   ASSERT_TRUE(train.commands[18].call.has_value());
   EXPECT_EQ(train.commands[18].call->args[0].arena, ArenaKind::Host);
 }
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"CopySize", FORWARD "2/bytes", -1, "bytes"},
         Damage{"TokenMissing", FORWARD "2/token", "discarded", "token"},
         Damage{"TokenHigh", FORWARD "2/token", 6,
-               "has token 1, but no copy_start has token 0; the tokens are the "
+               "has token 1, but no transfer has token 0; the tokens are the "
                "numbers from 0"},
         Damage{"TokenInTransit", END "8/token", 4,
                "(copy_start 'mirror') uses token 4 while copy_start "
@@ -136,9 +136,9 @@ INSTANTIATE_TEST_SUITE_P(
                "is too large: the tokens of the ring exceed 64 bits"},
         Damage{"WaitNotStarted", BACKWARD "2/token", 1,
                "(copy_wait 'hidden' for micro-batch 0) waits for token 1, but "
-               "no earlier copy_start has this token"},
+               "no earlier transfer has this token"},
         Damage{"WaitHigh", BACKWARD "2/token", 6,
-               "waits for token 6, but no earlier copy_start has this token"},
+               "waits for token 6, but no earlier transfer has this token"},
         Damage{"WaitForAnother", BACKWARD "5/token", 0,
                "is in flight; the copy_wait of that copy must come before this "
                "command"},
@@ -223,7 +223,7 @@ TEST(DamagedHostTest, AnyReplacedValueIsHandled) {
 // Commands during a copy
 //===----------------------------------------------------------------------===//
 
-class CopyOrderTest : public testing::Test {
+class TransferOrderTest : public testing::Test {
 protected:
   Json &train() { return json_["programs"]["train"]; }
   Json &command(size_t index) { return commandAt(train(), index); }
@@ -248,7 +248,7 @@ protected:
   Json json_ = describeOffloaded();
 };
 
-TEST_F(CopyOrderTest, WriteOfTheSourceByAProduct) {
+TEST_F(TransferOrderTest, WriteOfTheSourceByAProduct) {
   // The gradient of U is computed again while it is copied out.
   Json product = command(10);
   product["beta"] = 1;
@@ -261,7 +261,7 @@ TEST_F(CopyOrderTest, WriteOfTheSourceByAProduct) {
           "flight");
 }
 
-TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
+TEST_F(TransferOrderTest, WriteOfTheSourceByAKernel) {
   move(21, 22); // The order of waits is arbitrary.
   move(15, 16);
   EXPECT_EQ(refusal(), "");
@@ -272,7 +272,7 @@ TEST_F(CopyOrderTest, WriteOfTheSourceByAKernel) {
           "while that copy is in flight");
 }
 
-TEST_F(CopyOrderTest, ReadOfTheDestinationByAKernel) {
+TEST_F(TransferOrderTest, ReadOfTheDestinationByAKernel) {
   // The update of U runs before the copy of its gradient is complete.
   move(18, 15);
   refuses("'programs.train.segments[3].commands[3]' (launch 'update_U') reads "
@@ -280,7 +280,7 @@ TEST_F(CopyOrderTest, ReadOfTheDestinationByAKernel) {
           "copy is in flight");
 }
 
-TEST_F(CopyOrderTest, ReadOfTheDestination) {
+TEST_F(TransferOrderTest, ReadOfTheDestination) {
   // hidden_back is read before its copy is complete.
   move(9, 10);
   refuses(
@@ -290,7 +290,7 @@ TEST_F(CopyOrderTest, ReadOfTheDestination) {
       "copy is in flight");
 }
 
-TEST_F(CopyOrderTest, WriteOfTheDestination) {
+TEST_F(TransferOrderTest, WriteOfTheDestination) {
   replace(8, {{"op", "fill"},
               {"name", "zero"},
               {"ref", {place("hidden_back") + 8, 0}},
@@ -299,7 +299,7 @@ TEST_F(CopyOrderTest, WriteOfTheDestination) {
           "copy_start 'hidden_back'");
 }
 
-TEST_F(CopyOrderTest, NeighboursAreLeftAlone) {
+TEST_F(TransferOrderTest, NeighboursAreLeftAlone) {
   int64_t begin = place("hidden_back");
   int64_t bytes = slot("hidden_back")["bytes"];
   for (int64_t offset : {begin - 4, begin + bytes}) {
@@ -312,7 +312,7 @@ TEST_F(CopyOrderTest, NeighboursAreLeftAlone) {
   }
 }
 
-TEST_F(CopyOrderTest, ReadOfTheSourceIsFine) {
+TEST_F(TransferOrderTest, ReadOfTheSourceIsFine) {
   Json product = command(10);
   product["a"]["ref"] = {place("hidden"), 0};
   slot("hidden")["last"] = 11;
@@ -320,7 +320,7 @@ TEST_F(CopyOrderTest, ReadOfTheSourceIsFine) {
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(CopyOrderTest, ASlotThatReachesIntoTheSource) {
+TEST_F(TransferOrderTest, ASlotThatReachesIntoTheSource) {
   // The buffer of row_loss begins before hidden and ends inside hidden, so that
   // a launch that writes row_loss writes hidden while hidden is copied.
   slot("row_loss")["offset"] = place("hidden") - 64;
@@ -331,7 +331,7 @@ TEST_F(CopyOrderTest, ASlotThatReachesIntoTheSource) {
       "commands[3]");
 }
 
-TEST_F(CopyOrderTest, PartsOfOneSlotAreSeparate) {
+TEST_F(TransferOrderTest, PartsOfOneSlotAreSeparate) {
   // hidden and the row losses are slices of one slot.
   int64_t bytes = slot("row_loss")["bytes"];
   int64_t rowLoss = place("hidden") - bytes;
@@ -344,7 +344,7 @@ TEST_F(CopyOrderTest, PartsOfOneSlotAreSeparate) {
   refuses("(launch 'loss' for micro-batch 0) writes the source");
 }
 
-TEST_F(CopyOrderTest, StatesAreBlocksToo) {
+TEST_F(TransferOrderTest, StatesAreBlocksToo) {
   // Copy a part of U's moment to the slot of E's moment. The copy is in flight
   // during both updates.
   replace(13, {{"op", "copy_start"},
@@ -362,14 +362,14 @@ TEST_F(CopyOrderTest, StatesAreBlocksToo) {
           "at commands[13]");
 }
 
-TEST_F(CopyOrderTest, ScratchIsWritten) {
+TEST_F(TransferOrderTest, ScratchIsWritten) {
   command(4)["scratch"][0] = place("hidden");
   json_["arena"]["bytes"] = json_["arena"]["bytes"].get<int64_t>() + 4096;
   refuses("(launch 'loss' for micro-batch 0) writes the source of copy_start "
           "'hidden'");
 }
 
-TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
+TEST_F(TransferOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
   // The copy 'moment_E_back' is in flight at the same time as 'mirror'.
   Json second = command(19);
   second["from"] = command(20)["to"];
@@ -389,19 +389,19 @@ TEST_F(CopyOrderTest, CopiesInFlightMayShareOnlyWhatBothRead) {
   refuses("(copy_start 'mirror') writes the destination of copy_start 'again'");
 }
 
-TEST_F(CopyOrderTest, TokensMayBeUsedAgain) {
+TEST_F(TransferOrderTest, TokensMayBeUsedAgain) {
   command(13)["token"] = command(16)["token"] = 0;
   command(19)["token"] = command(21)["token"] = 3;
   command(20)["token"] = command(22)["token"] = 4;
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(CopyOrderTest, WaitsMayBeRepeated) {
+TEST_F(TransferOrderTest, WaitsMayBeRepeated) {
   insertCommand(train(), 17, Json(command(15)));
   EXPECT_EQ(refusal(), "");
 }
 
-TEST_F(CopyOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
+TEST_F(TransferOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
   Json start = command(12), wait = command(15);
   start["from"] = {place("moment_E"), 0};
   start["token"] = wait["token"] = 6;
@@ -435,7 +435,7 @@ TEST_F(CopyOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
           "copy_wait of that copy must come before this command");
 }
 
-TEST_F(CopyOrderTest, ReferencesThatMeetInALaterMicrobatch) {
+TEST_F(TransferOrderTest, ReferencesThatMeetInALaterMicrobatch) {
   // For micro-batch i, the copy writes [i * 64, (i + 1) * 64) of the tail of
   // the host arena. The tests below let 'clear' access different bytes of the
   // tail for the two micro-batches.

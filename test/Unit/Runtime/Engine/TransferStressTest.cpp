@@ -1,16 +1,16 @@
-//===- CopyStressTest.cpp - Copies at random points -----------------------===//
+//===- TransferStressTest.cpp - Copies at random points -----------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyStress.h"
+#include "TransferStress.h"
 #include "TestArenas.h"
 #include "TestPrograms.h"
 
 #include "CommandTable.h"
-#include "CopyEngine.h"
+#include "TransferEngine.h"
 #include "RunToy.h"
 #include "ToyOffload.h"
 
@@ -91,7 +91,7 @@ Program roundTrip() {
                                     waitFor(1),                 // 9
                                     add(b)},                    // 10
                                    0, 4, 11, 2);
-  program.copies = 2;
+  program.tokens = 2;
   return program;
 }
 
@@ -105,58 +105,58 @@ Program moved(size_t from, size_t to) {
 }
 
 /// Returns the device arena after a run.
-std::vector<char> run(const Program &program, Copier &copier) {
+std::vector<char> run(const Program &program, Transfers &transfers) {
   TestArenas arenas(4 * bytes, 2 * bytes);
   ThreadTeam team(1);
   CommandTable table(program, arenas, team, kernels);
-  table.run(nullptr, &copier);
+  table.run(nullptr, &transfers);
   return arenas.read<char>();
 }
 
-std::vector<char> runSerial(SerialCopier::When when) {
-  SerialCopier copier(when);
-  return run(roundTrip(), copier);
+std::vector<char> runSerial(SerialTransfers::When when) {
+  SerialTransfers transfers(when);
+  return run(roundTrip(), transfers);
 }
 
 /// Returns the number of seeds that change the results of the program.
 int changes(const Program &program) {
-  std::vector<char> expected = runSerial(SerialCopier::When::Start);
+  std::vector<char> expected = runSerial(SerialTransfers::When::Start);
   int changes = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    StressCopier copier(seed, 2);
-    changes += run(program, copier) != expected;
+    StressTransfers transfers(seed, 2);
+    changes += run(program, transfers) != expected;
   }
   return changes;
 }
 
-TEST(CopyStressTest, SoundProgramsGiveTheSameBits) {
-  EXPECT_EQ(runSerial(SerialCopier::When::Wait),
-            runSerial(SerialCopier::When::Start));
+TEST(TransferStressTest, SoundProgramsGiveTheSameBits) {
+  EXPECT_EQ(runSerial(SerialTransfers::When::Wait),
+            runSerial(SerialTransfers::When::Start));
   EXPECT_EQ(changes(roundTrip()), 0);
 }
 
-TEST(CopyStressTest, WaitBehindAWriteToTheSource) {
+TEST(TransferStressTest, WaitBehindAWriteToTheSource) {
   EXPECT_GT(changes(moved(4, 5)), 5);
 }
 
-TEST(CopyStressTest, StartBeforeTheSourceIsWritten) {
+TEST(TransferStressTest, StartBeforeTheSourceIsWritten) {
   EXPECT_GT(changes(moved(1, 0)), 5);
 }
 
-TEST(CopyStressTest, WaitBehindAUseOfTheResult) {
+TEST(TransferStressTest, WaitBehindAUseOfTheResult) {
   EXPECT_GT(changes(moved(9, 10)), 5);
 }
 
-TEST(CopyStressTest, CopyBackBeforeTheFirstHasArrived) {
+TEST(TransferStressTest, CopyBackBeforeTheFirstHasArrived) {
   // The copy in starts right after the copy out, without a wait.
   EXPECT_GT(changes(moved(6, 2)), 5);
 }
 
-TEST(CopyStressTest, ASeedAlwaysDoesTheSame) {
+TEST(TransferStressTest, ASeedAlwaysDoesTheSame) {
   Program broken = moved(4, 5);
   std::vector<std::vector<char>> results;
   for (uint64_t seed : {1, 2, 3, 4}) {
-    StressCopier first(seed, 2), second(seed, 2);
+    StressTransfers first(seed, 2), second(seed, 2);
     results.push_back(run(broken, first));
     EXPECT_EQ(results.back(), run(broken, second));
     EXPECT_EQ(first.counts().outBytes, 2 * bytes);
@@ -196,13 +196,13 @@ Program prefetch() {
                       waitFor(1),                                     // 9
                       add(a)},                                        // 10
                      2, 5, 8, parts - 1);
-  program.copies = 4;
+  program.tokens = 4;
   return program;
 }
 
 /// Returns both arenas after a run on parts with distinct values.
 std::pair<std::vector<char>, std::vector<char>>
-runOnParts(const Program &program, Copier &copier) {
+runOnParts(const Program &program, Transfers &transfers) {
   TestArenas arenas(4 * bytes, 2 * parts * bytes);
   std::vector<int64_t> host(parts * values);
   for (int64_t i = 0; i < parts * values; ++i)
@@ -210,25 +210,25 @@ runOnParts(const Program &program, Copier &copier) {
   arenas.write(host, ArenaKind::Host);
   ThreadTeam team(1);
   CommandTable table(program, arenas, team, kernels);
-  table.run(nullptr, &copier);
+  table.run(nullptr, &transfers);
   return {arenas.read<char>(), arenas.read<char>(ArenaKind::Host)};
 }
 
 TEST(PrefetchTest, EveryCopierGivesTheSameBits) {
   Program program = prefetch();
-  SerialCopier early(SerialCopier::When::Start), late(SerialCopier::When::Wait);
+  SerialTransfers early(SerialTransfers::When::Start), late(SerialTransfers::When::Wait);
   auto expected = runOnParts(program, early);
   const auto *sums = reinterpret_cast<int64_t *>(expected.first.data() + sum);
   for (int64_t i = 0; i < values; ++i)
     ASSERT_EQ(sums[i], parts * i + 7 * parts * (parts - 1) / 2);
   EXPECT_EQ(runOnParts(program, late), expected);
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    StressCopier copier(seed, program.copies);
-    EXPECT_EQ(runOnParts(program, copier), expected) << seed;
+    StressTransfers transfers(seed, program.tokens);
+    EXPECT_EQ(runOnParts(program, transfers), expected) << seed;
   }
   // The program executes many more copies than the engine has ring entries.
   for (double rate : {0.0, 2e8}) {
-    CopyEngine engine({rate, rate}, program.copies);
+    TransferEngine engine({rate, rate}, program.tokens);
     ASSERT_TRUE(engine.status().ok());
     EXPECT_EQ(runOnParts(program, engine), expected);
     EXPECT_EQ(engine.counts().inBytes, parts * bytes);
@@ -239,7 +239,7 @@ TEST(PrefetchTest, EveryCopierGivesTheSameBits) {
 TEST(PrefetchTest, AWaitTooLateGivesOtherBits) {
   Program broken = prefetch();
   std::swap(broken.commands[2], broken.commands[3]);
-  SerialCopier early(SerialCopier::When::Start), late(SerialCopier::When::Wait);
+  SerialTransfers early(SerialTransfers::When::Start), late(SerialTransfers::When::Wait);
   EXPECT_NE(runOnParts(broken, late), runOnParts(broken, early));
 }
 
@@ -256,7 +256,7 @@ TEST_F(StressedToyTest, TrainsLikeTheToy) {
     return lossTexts(log);
   };
   nlohmann::json offloaded = describeOffloaded();
-  // A stress copier ignores the rate of the link.
+  // A stress transfers ignores the rate of the link.
   offloaded["link"] = {{"out_bytes_per_second", 1}, {"in_bytes_per_second", 1}};
   std::vector<std::string> expected = losses(describe(), "--seed=0");
   EXPECT_EQ(expected.size(), 4u);

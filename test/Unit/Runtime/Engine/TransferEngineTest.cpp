@@ -1,11 +1,11 @@
-//===- CopyEngineTest.cpp - Copies between the arenas ---------------------===//
+//===- TransferEngineTest.cpp - Copies between the arenas ---------------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyEngine.h"
+#include "TransferEngine.h"
 
 #include "AllocationCounter.h"
 
@@ -32,19 +32,19 @@ struct Buffers {
     for (std::size_t i = 0; i < bytes; ++i)
       device[i] = char(i * 7 + i / 256);
   }
-  CopyJob out(int64_t offset, int64_t bytes, int64_t token) {
+  TransferJob out(int64_t offset, int64_t bytes, int64_t token) {
     return {device.data() + offset,
             host.data() + offset,
             bytes,
-            CopyDirection::Out,
+            TransferKind::CopyOut,
             token,
             0};
   }
-  CopyJob in(int64_t from, int64_t to, int64_t bytes, int64_t token) {
+  TransferJob in(int64_t from, int64_t to, int64_t bytes, int64_t token) {
     return {host.data() + from,
             device.data() + to,
             bytes,
-            CopyDirection::In,
+            TransferKind::CopyIn,
             token,
             0};
   }
@@ -61,8 +61,8 @@ double processorSeconds(clockid_t clock) {
   return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
-TEST(CopyEngineTest, CopiesOutAndIn) {
-  CopyEngine engine({}, 3);
+TEST(TransferEngineTest, CopiesOutAndIn) {
+  TransferEngine engine({}, 3);
   Buffers buffers(1 << 20);
   engine.begin();
   engine.start(buffers.out(0, 400'001, 2));
@@ -83,9 +83,9 @@ TEST(CopyEngineTest, CopiesOutAndIn) {
   EXPECT_EQ(engine.counts().outBytes, 0);
 }
 
-TEST(CopyEngineTest, ManyRoundsReuseTheTokens) {
+TEST(TransferEngineTest, ManyRoundsReuseTheTokens) {
   // The ring wraps around, as in a step with micro-batches.
-  CopyEngine engine({}, 3);
+  TransferEngine engine({}, 3);
   Buffers buffers(3 * 4096);
   for (int round = 0; round < 2000; ++round) {
     for (int64_t token = 0; token < 3; ++token) {
@@ -99,11 +99,11 @@ TEST(CopyEngineTest, ManyRoundsReuseTheTokens) {
   }
 }
 
-TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
+TEST(TransferEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
   // Each copy of 400 KiB takes about 20 ms at 20 MB/s.
-  CopyEngine engine({20e6, 20e6}, 4);
+  TransferEngine engine({20e6, 20e6}, 4);
   Buffers buffers(4 * 409'600);
-  std::array<CopyTiming, 4> timings;
+  std::array<TransferTiming, 4> timings;
   for (int64_t token : {3, 1, 2})
     engine.start(buffers.out(token * 409'600, 409'600, token),
                  &timings[size_t(token)]);
@@ -116,9 +116,9 @@ TEST(CopyEngineTest, OneDirectionKeepsTheOrderOfItsStarts) {
   EXPECT_LT(timings[0].end, timings[2].end);
 }
 
-TEST(CopyEngineTest, KeepsThePaceOfTheLink) {
+TEST(TransferEngineTest, KeepsThePaceOfTheLink) {
   // 20 MB at 200 MB/s take 0.1 s.
-  CopyEngine engine({200e6, 0}, 1);
+  TransferEngine engine({200e6, 0}, 1);
   Buffers buffers(20'000'000);
   double best = 1;
   for (int attempt = 0; attempt < 3 && best > 0.12; ++attempt) {
@@ -138,10 +138,10 @@ TEST(CopyEngineTest, KeepsThePaceOfTheLink) {
             0);
 }
 
-TEST(CopyEngineTest, ManyShortCopiesKeepThePaceToo) {
+TEST(TransferEngineTest, ManyShortCopiesKeepThePaceToo) {
   // 200 copies of 100 KB at 200 MB/s take 0.1 s. The delays of late wakeups
   // must not accumulate.
-  CopyEngine engine({200e6, 0}, 200);
+  TransferEngine engine({200e6, 0}, 200);
   Buffers buffers(100'000);
   double best = 1;
   for (int attempt = 0; attempt < 3 && best > 0.12; ++attempt) {
@@ -155,8 +155,8 @@ TEST(CopyEngineTest, ManyShortCopiesKeepThePaceToo) {
   EXPECT_LT(best, 0.15);
 }
 
-TEST(CopyEngineTest, ThePacedThreadLeavesTheProcessorAlone) {
-  CopyEngine engine({50e6, 50e6}, 2);
+TEST(TransferEngineTest, ThePacedThreadLeavesTheProcessorAlone) {
+  TransferEngine engine({50e6, 50e6}, 2);
   Buffers buffers(10'000'000);
   double process = processorSeconds(CLOCK_PROCESS_CPUTIME_ID);
   engine.start(buffers.out(0, 5'000'000, 0));
@@ -175,9 +175,9 @@ TEST(CopyEngineTest, ThePacedThreadLeavesTheProcessorAlone) {
   EXPECT_LT(own, 0.04); // The waiting thread sleeps.
 }
 
-TEST(CopyEngineTest, StartingAndWaitingAllocateNothing) {
+TEST(TransferEngineTest, StartingAndWaitingAllocateNothing) {
 #if KILN_COUNTS_ALLOCATIONS
-  CopyEngine engine({500e6, 0}, 2);
+  TransferEngine engine({500e6, 0}, 2);
   Buffers buffers(1 << 20);
   AllocationCounts before = *allocationCounts();
   for (int round = 0; round < 20; ++round) {
@@ -215,10 +215,10 @@ std::vector<uint64_t> blockedSignals(const std::string &thread) {
   return masks;
 }
 
-TEST(CopyEngineTest, ItsThreadsTakeNoSignals) {
+TEST(TransferEngineTest, ItsThreadsTakeNoSignals) {
   sigset_t before, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
-  CopyEngine engine({}, 1);
+  TransferEngine engine({}, 1);
   pthread_sigmask(SIG_SETMASK, nullptr, &after);
   std::vector<uint64_t> masks = blockedSignals("kiln-copy");
   EXPECT_EQ(masks.size(), 2u);
@@ -229,7 +229,7 @@ TEST(CopyEngineTest, ItsThreadsTakeNoSignals) {
   }
 }
 
-TEST(CopyEngineTest, SaysThatItsThreadsCannotStart) {
+TEST(TransferEngineTest, SaysThatItsThreadsCannotStart) {
 #if KILN_COUNTS_ALLOCATIONS
   // Run in a separate process, because this process has cached stacks of ended
   // threads, which new threads could use.
@@ -242,7 +242,7 @@ TEST(CopyEngineTest, SaysThatItsThreadsCannotStart) {
     getrlimit(RLIMIT_AS, &limit);
     limit.rlim_cur = pages * rlim_t(sysconf(_SC_PAGESIZE)) + (1 << 20);
     setrlimit(RLIMIT_AS, &limit);
-    CopyEngine engine({}, 1);
+    TransferEngine engine({}, 1);
     std::fprintf(stderr, "%s\n", engine.status().message().c_str());
     std::exit(int(engine.status().code()));
   };
@@ -253,26 +253,26 @@ TEST(CopyEngineTest, SaysThatItsThreadsCannotStart) {
 #endif
 }
 
-TEST(CopyEngineTest, EndsWithCopiesThatNobodyWaitedFor) {
+TEST(TransferEngineTest, EndsWithCopiesThatNobodyWaitedFor) {
   Buffers buffers(1 << 20);
-  CopyEngine engine({100e6, 0}, 2);
+  TransferEngine engine({100e6, 0}, 2);
   engine.start(buffers.out(0, 1 << 19, 0));
   engine.start(buffers.out(0, 1 << 19, 1));
 }
 
 //===----------------------------------------------------------------------===//
-// SerialCopier
+// SerialTransfers
 //===----------------------------------------------------------------------===//
 
-TEST(SerialCopierTest, CopiesAtTheStartOrAtTheWait) {
+TEST(SerialTransfersTest, CopiesAtTheStartOrAtTheWait) {
   Buffers buffers(64);
-  SerialCopier early(SerialCopier::When::Start);
+  SerialTransfers early(SerialTransfers::When::Start);
   early.start(buffers.out(0, 64, 0));
   EXPECT_EQ(buffers.host, buffers.device);
   early.wait(0);
 
   Buffers others(64);
-  SerialCopier late(SerialCopier::When::Wait);
+  SerialTransfers late(SerialTransfers::When::Wait);
   late.start(others.out(0, 16, 0));
   late.start(others.in(32, 48, 16, 1));
   late.start(others.out(16, 16, 2));

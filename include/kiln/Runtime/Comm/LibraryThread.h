@@ -1,0 +1,26 @@
+//===- LibraryThread.h - Marks the thread of the MPI library ----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The MPI library allocates memory whenever it needs some, on the communication
+// thread, which is the only thread that calls it. An executable that counts its
+// allocations excludes those of this thread.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_COMM_LIBRARYTHREAD_H
+#define KILN_RUNTIME_COMM_LIBRARYTHREAD_H
+
+namespace kiln::runtime {
+
+/// True on the communication thread. Functions that replace malloc() read it,
+/// so it needs no initialization at run time and no allocation.
+extern __thread bool isLibraryThread
+    __attribute__((tls_model("initial-exec")));
+
+} // namespace kiln::runtime
+
+#endif // KILN_RUNTIME_COMM_LIBRARYTHREAD_H

@@ -1,0 +1,165 @@
+//===- World.h - The ranks of a run and their agreements --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The ranks that train one model together, as one of them sees them. A World
+// has a communication thread, which is the only thread that uses the transport.
+// Other threads give it jobs: sums over all ranks, which run while the caller
+// continues, and agreements, for which the caller waits. The thread carries out
+// one job after the other, in the order in which they began. All ranks must
+// begin the same jobs in the same order.
+//
+// A failure of communication cannot be repaired, because the ranks no longer
+// know what the others have received. It ends the processes of all ranks, after
+// one line on stderr. A job fails if the transport reports an error, and if
+// nothing arrives for WorldOptions::peerTimeout seconds, because a peer has
+// ended or hangs.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_COMM_WORLD_H
+#define KILN_RUNTIME_COMM_WORLD_H
+
+#include "kiln/Runtime/Comm/Traffic.h"
+#include "kiln/Support/ElementType.h"
+#include "kiln/Support/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <sched.h>
+#include <string>
+#include <vector>
+
+namespace kiln::runtime {
+
+class CommThread;
+class Transport;
+
+struct WorldOptions {
+  /// Seconds without progress after which a job fails. At least 1.
+  int64_t peerTimeout = 600;
+  /// If false, a failure does not end the process: all later jobs fail, and
+  /// World::failure() returns the message. For tests.
+  bool endsProcess = true;
+};
+
+/// Start and end of a sum, in nanoseconds of the monotonic clock.
+struct TransferTiming {
+  int64_t begin = 0, end = 0;
+};
+
+/// Elements of a sum that are contiguous in memory.
+struct SumSpan {
+  char *data = nullptr;
+  /// Number of elements of this span and of all spans before it.
+  int64_t end = 0;
+};
+
+/// An elementwise sum over all ranks, in place, of the concatenation of spans.
+/// RingSum.h defines the order of the sums.
+struct SumJob {
+  /// The spans, which must outlive the job.
+  const SumSpan *spans = nullptr;
+  std::size_t spanCount = 0;
+  ElementType type = ElementType::F32; ///< f64, f32, bf16 or f16.
+  /// The name for messages, which must outlive the job.
+  const char *name = "";
+  /// If not null, receives the timing before the job is done.
+  TransferTiming *timing = nullptr;
+};
+
+/// How agree() combines the values of the ranks, in the order of the ranks.
+enum class AgreeBy {
+  Min,
+  Max,
+  Sum,
+  Equal ///< 1 if all ranks have the same value, otherwise 0.
+};
+
+/// How long an agreement waits for the other ranks.
+enum class Patience {
+  Limited,  ///< WorldOptions::peerTimeout.
+  Unlimited ///< A rank may be busy for any time, such as with a checkpoint.
+};
+
+class World {
+public:
+  /// Returns true if a launcher of several processes started this one.
+  static bool isLaunched();
+  /// Returns the rank that the launcher gave this process, or 0.
+  static int launchedRank();
+  /// Connects to the other ranks through the launcher that started this
+  /// process. Without a launcher, returns a world of one rank. Fails if the
+  /// launcher or its MPI library is not usable.
+  static Result<std::unique_ptr<World>> connect(const WorldOptions &options);
+  /// Returns a world of one rank, in which sums and agreements have no effect.
+  static Result<std::unique_ptr<World>> alone();
+  /// Returns the world of a transport, which `open` creates on the
+  /// communication thread.
+  static Result<std::unique_ptr<World>>
+  over(const std::function<Result<std::unique_ptr<Transport>>()> &open,
+       const WorldOptions &options);
+
+  /// Disconnects. Waits until all other ranks do so, too.
+  ~World();
+  World(const World &) = delete;
+  World &operator=(const World &) = delete;
+
+  int rank() const { return rank_; } ///< In [0, size()).
+  int size() const { return size_; } ///< At least 1.
+
+  /// Allocates what sums need, so that later jobs allocate no memory: at most
+  /// `jobs` sums are begun and not waited for, and each has at most `bytes`
+  /// bytes. Must be called before the first sum.
+  void reserve(int64_t jobs, int64_t bytes);
+  /// Returns the scratch bytes that reserve() allocated. They belong to the
+  /// transport and are not part of an arena.
+  int64_t scratchBytes() const { return int64_t(scratch_.size()); }
+  /// Restricts the communication thread to these processors.
+  void restrictTo(const cpu_set_t &processors);
+  /// Sets the number of the step that messages about failures name.
+  void setStep(int64_t step);
+  /// Sets the time after which jobs fail.
+  void setPeerTimeout(int64_t seconds);
+
+  /// Begins a sum. The data must not be accessed until wait() for the returned
+  /// number has returned.
+  uint64_t beginSum(const SumJob &job);
+  /// Waits until the job with this number is done. All earlier jobs are then
+  /// done, too.
+  void wait(uint64_t job);
+
+  /// Copies the `bytes` bytes at `mine` of every rank to `all`, in the order of
+  /// the ranks. `what` names the agreement in messages about failures.
+  Status gather(const char *what, const void *mine, int64_t bytes, void *all,
+                Patience patience = Patience::Limited);
+  /// Combines the values of all ranks. The result is the same on all ranks.
+  Result<int64_t> agree(const char *what, int64_t value, AgreeBy by);
+  Result<double> agree(const char *what, double value, AgreeBy by);
+
+  /// Ends the processes of all ranks, after one line on stderr.
+  void fail(const std::string &reason);
+  /// Returns the first failure. Only if !WorldOptions::endsProcess can a
+  /// failure be observed.
+  Status failure() const;
+
+  /// Returns the bytes that this rank has sent in the jobs that are done.
+  Traffic sent() const;
+
+private:
+  explicit World(std::unique_ptr<CommThread> thread);
+
+  int rank_ = 0, size_ = 1;
+  /// The scratch memory of sums.
+  std::vector<char> scratch_;
+  std::unique_ptr<CommThread> thread_;
+};
+
+} // namespace kiln::runtime
+
+#endif // KILN_RUNTIME_COMM_WORLD_H

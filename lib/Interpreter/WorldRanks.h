@@ -1,0 +1,36 @@
+//===- WorldRanks.h - Interpreted ranks in separate processes ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The ranks of a World, which sum tensors for the interpreter. Tensors of all
+// types are summed in f64, and then rounded by the interpreter. With more than
+// two ranks, the order of the sums differs from that of an executable, because
+// it depends on how the tensors are grouped.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_INTERPRETER_WORLDRANKS_H
+#define KILN_LIB_INTERPRETER_WORLDRANKS_H
+
+#include "kiln/Dialect/Kiln/IR/RankGroup.h"
+#include "kiln/Runtime/Comm/World.h"
+
+namespace kiln {
+
+class WorldRanks final : public RankGroup {
+public:
+  /// `world` must outlive this object.
+  explicit WorldRanks(runtime::World &world);
+
+  bool sum(llvm::MutableArrayRef<HostTensor> tensors) override;
+
+private:
+  runtime::World &world;
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_INTERPRETER_WORLDRANKS_H

@@ -1,0 +1,53 @@
+//===- Launcher.cpp - How a process was started as a rank -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Launcher.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace kiln::runtime {
+
+/// Reads a nonnegative integer from an environment variable.
+static std::optional<int> readNumber(const Environment &environment,
+                                     const char *name) {
+  const char *text = environment(name);
+  if (!text)
+    return std::nullopt;
+  int value = 0;
+  const char *end = text + std::strlen(text);
+  auto [rest, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || rest != end || value < 0)
+    return std::nullopt;
+  return value;
+}
+
+std::optional<Launch> findLaunch(const Environment &environment) {
+  auto read = [&](const char *name) { return readNumber(environment, name); };
+  // mpirun of Open MPI.
+  if (std::optional<int> rank = read("OMPI_COMM_WORLD_RANK"))
+    return Launch{MpiFamily::OpenMpi, *rank, read("OMPI_COMM_WORLD_SIZE")};
+  // PMI, which the Hydra launcher of MPICH and srun --mpi=pmi2 provide.
+  if (std::optional<int> rank = read("PMI_RANK"))
+    return Launch{MpiFamily::Mpich, *rank, read("PMI_SIZE")};
+  // PMIx, which srun --mpi=pmix provides.
+  if (std::optional<int> rank = read("PMIX_RANK"))
+    return Launch{MpiFamily::OpenMpi, *rank, read("SLURM_STEP_NUM_TASKS")};
+  return std::nullopt;
+}
+
+int rankWithoutMpi(const Environment &environment) {
+  return readNumber(environment, "RANK").value_or(0);
+}
+
+int launchedWithoutMpi(const Environment &environment) {
+  if (!readNumber(environment, "RANK"))
+    return 1;
+  return readNumber(environment, "WORLD_SIZE").value_or(1);
+}
+
+} // namespace kiln::runtime

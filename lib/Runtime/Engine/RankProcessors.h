@@ -1,0 +1,61 @@
+//===- RankProcessors.h - Processors that ranks share -----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Several ranks may run on one machine. A launcher may bind each of them to
+// processors of its own, or let all of them use the same processors. The ranks
+// therefore compare the processors that they may use.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_ENGINE_RANKPROCESSORS_H
+#define KILN_LIB_RUNTIME_ENGINE_RANKPROCESSORS_H
+
+#include "kiln/Runtime/Comm/World.h"
+
+#include <cstdint>
+#include <optional>
+#include <sched.h>
+#include <string>
+#include <vector>
+
+namespace kiln::runtime {
+
+/// The processors that a rank may use.
+struct ProcessorRecord {
+  uint64_t machine = 0; ///< Equal for two ranks on one machine.
+  cpu_set_t processors;
+};
+
+struct RankProcessors {
+  /// Number of ranks on this machine, including this one.
+  int ranks = 1;
+  /// This rank's share of the processors, at least 1: each processor counts as
+  /// 1 / n if n ranks may use it.
+  int share = 1;
+  /// Number of processors that at least one rank on this machine may use.
+  int used = 1;
+  /// Number of processors of the machine.
+  int online = 1;
+  /// True if two ranks on this machine may use different processors.
+  bool areBound = false;
+};
+
+/// Computes the share of the rank with this index in `records`.
+RankProcessors shareOf(const std::vector<ProcessorRecord> &records, int rank,
+                       int online);
+
+/// Compares the processors of all ranks. All ranks must call this function.
+Result<RankProcessors> shareProcessors(World &world);
+
+/// Returns a warning if ranks with `threads` threads each do not fit the
+/// processors, or leave some of them idle.
+std::optional<std::string> processorNotice(const RankProcessors &processors,
+                                           int threads);
+
+} // namespace kiln::runtime
+
+#endif // KILN_LIB_RUNTIME_ENGINE_RANKPROCESSORS_H

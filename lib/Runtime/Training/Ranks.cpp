@@ -1,0 +1,175 @@
+//===- Ranks.cpp - Agreements of the ranks of a training run --------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+
+#include "kiln/Support/Messages.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace kiln::support;
+
+namespace kiln::runtime {
+
+/// The message of a rank in a vote.
+struct Ranks::Message {
+  int64_t code = 0; ///< ExitCode of the outcome.
+  int64_t atEnd = 0;
+  int64_t stop = 0;
+  int64_t targets = 0;
+  double loss = 0;
+};
+
+namespace {
+
+/// The text of an error, which may be cut off.
+struct ErrorText {
+  char text[2048] = {};
+};
+
+} // namespace
+
+Result<Ranks> Ranks::connect() {
+  if (!World::isLaunched())
+    return Ranks();
+  Result<std::unique_ptr<World>> world = World::connect({});
+  if (!world.ok())
+    return world.status();
+  Ranks ranks;
+  if ((*world)->size() == 1)
+    return ranks;
+  ranks.owned_ = std::move(*world);
+  ranks.world_ = ranks.owned_.get();
+  return ranks;
+}
+
+Status Ranks::checkSize(const Description &description,
+                        const std::string &command) const {
+  int64_t expected = description.ranks();
+  if (size() == expected)
+    return Status();
+  std::string started = size() == 1 ? "one was started"
+                                    : std::to_string(size()) + " were started";
+  std::string launch = "mpirun -n " + std::to_string(expected);
+  if (expected == 1)
+    return Status(ExitCode::Usage,
+                  "this executable was compiled for one rank, but " + started +
+                      ": compile it with --mesh=" + std::string(dataAxis) +
+                      "=" + std::to_string(size()) +
+                      ", or start it without mpirun");
+  return Status(
+      ExitCode::Usage,
+      "this executable was compiled for " + std::to_string(expected) +
+          " ranks (--mesh), but " + started + ": start it with " + launch +
+          " " + printable(command, 200) + " ..." +
+          (size() == 1 ? "" : ", or compile it for " + std::to_string(size())));
+}
+
+Result<std::vector<Ranks::Message>>
+Ranks::exchange(const char *what, const Status &outcome, const Ballot &mine,
+                bool atEnd, Patience patience) {
+  Message message = {int64_t(outcome.code()), atEnd, mine.stop, mine.targets,
+                     mine.loss};
+  std::vector<Message> messages(static_cast<size_t>(size()));
+  Status status =
+      world_->gather(what, &message, sizeof message, messages.data(), patience);
+  if (!status.ok())
+    return status;
+  return messages;
+}
+
+Status Ranks::firstError(const std::vector<Message> &messages,
+                         const Status &outcome) {
+  auto failed =
+      std::find_if(messages.begin(), messages.end(),
+                   [](const Message &message) { return message.code != 0; });
+  if (failed == messages.end())
+    return Status();
+  ErrorText text;
+  std::strncpy(text.text, outcome.message().c_str(), sizeof text.text - 1);
+  std::vector<ErrorText> texts(messages.size());
+  Status status = world_->gather("the exchange of errors", &text, sizeof text,
+                                 texts.data());
+  if (!status.ok())
+    return status;
+  auto rank = failed - messages.begin();
+  std::string message = texts[size_t(rank)].text;
+  if (rank > 0)
+    message = "rank " + std::to_string(rank) + ": " + message;
+  return Status(ExitCode(failed->code), message);
+}
+
+Result<Ballot> Ranks::vote(const char *what, const Status &outcome,
+                           const Ballot &mine, Patience patience) {
+  if (!world_) {
+    if (!outcome.ok())
+      return outcome;
+    return mine;
+  }
+  Result<std::vector<Message>> messages =
+      exchange(what, outcome, mine, /*atEnd=*/false, patience);
+  if (!messages.ok())
+    return messages.status();
+  if (Status status = firstError(*messages, outcome); !status.ok())
+    return status;
+  Ballot all;
+  for (const Message &message : *messages) {
+    all.stop |= message.stop != 0;
+    all.targets += message.targets;
+    all.loss += message.loss;
+  }
+  return all;
+}
+
+Status Ranks::compare(const std::vector<RankFact> &facts) {
+  if (!world_)
+    return Status();
+  std::vector<uint64_t> mine;
+  for (const RankFact &fact : facts)
+    mine.push_back(fact.hash);
+  std::vector<uint64_t> all(mine.size() * size_t(size()));
+  Status status =
+      world_->gather("the comparison of ranks", mine.data(),
+                     int64_t(mine.size() * sizeof(uint64_t)), all.data());
+  if (!status.ok())
+    return status;
+  for (size_t i = 0; i < facts.size(); ++i)
+    for (int rank = 1; rank < size(); ++rank)
+      if (all[size_t(rank) * facts.size() + i] != all[i])
+        return Status(ExitCode::Usage,
+                      "the " + std::string(facts[i].name) + " of rank " +
+                          std::to_string(rank) +
+                          " differ from those of rank 0; all ranks must have "
+                          "the same " +
+                          facts[i].name);
+  return Status();
+}
+
+Status Ranks::finish(const Status &outcome) {
+  if (!world_)
+    return outcome;
+  for (;;) {
+    // The first rank may be busy with files for any time.
+    Result<std::vector<Message>> messages =
+        exchange("the end", outcome, {}, /*atEnd=*/true, Patience::Unlimited);
+    if (!messages.ok())
+      return messages.status();
+    Status error = firstError(*messages, outcome);
+    if (std::all_of(messages->begin(), messages->end(),
+                    [](const Message &message) { return message.atEnd != 0; }))
+      return error;
+  }
+}
+
+Status Ranks::abort(const Status &status) {
+  if (world_)
+    world_->fail(status.message());
+  return status;
+}
+
+} // namespace kiln::runtime

@@ -1,0 +1,108 @@
+//===- Ranks.h - Agreements of the ranks of a training run ------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The decisions that the ranks of a run make together. All ranks execute the
+// same steps with the same states, so most decisions need no message. What only
+// one rank knows (an error, a stop signal, the number of targets of its
+// sequences) is exchanged in votes: each rank contributes a ballot, and all
+// ranks receive the same combination. A run of one rank votes without messages.
+//
+// Errors. A rank that fails between two votes returns its error to the end of
+// the run, where it votes until all ranks are at their ends (finish()). The
+// other ranks see the error in their next vote, whichever it is, because all
+// votes have the same format. No rank therefore waits for one that has given
+// up. The only errors that cannot be voted on are those of a program that sums
+// over ranks, because the others may be in one of its sums: they end all
+// processes (abort()).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_RANKS_H
+#define KILN_LIB_RUNTIME_TRAINING_RANKS_H
+
+#include "kiln/Runtime/Comm/World.h"
+#include "kiln/Runtime/Engine/Description.h"
+#include "kiln/Support/Status.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kiln::runtime {
+
+/// The contribution of a rank to a vote, and the combination of all ranks.
+struct Ballot {
+  bool stop = false;   ///< Combined: true if any rank was asked to stop.
+  int64_t targets = 0; ///< Combined: the sum.
+  double loss = 0;     ///< Combined: the sum, in the order of the ranks.
+};
+
+/// A property that must be the same on all ranks.
+struct RankFact {
+  const char *name; ///< In plural, such as "flags".
+  uint64_t hash;
+};
+
+class Ranks {
+public:
+  /// One rank.
+  Ranks() = default;
+  /// The ranks of a world, which must outlive this object.
+  explicit Ranks(World &world) : world_(world.size() > 1 ? &world : nullptr) {}
+
+  /// Connects to the ranks that the launcher of this process has started.
+  /// Without a launcher, returns one rank.
+  static Result<Ranks> connect();
+
+  int rank() const { return world_ ? world_->rank() : 0; }
+  int size() const { return world_ ? world_->size() : 1; }
+  /// Returns true on the rank that prints, and writes files.
+  bool isFirst() const { return rank() == 0; }
+  /// Returns the world of several ranks, or null.
+  World *world() const { return world_; }
+
+  /// Fails unless the number of ranks is that of the program. `command` is the
+  /// path of the executable.
+  Status checkSize(const Description &description,
+                   const std::string &command) const;
+
+  /// Combines the ballots of all ranks. If `outcome` is an error on any rank,
+  /// returns this error on all ranks, with the number of the rank unless it is
+  /// the first. `what` names the vote in messages about failures of peers.
+  Result<Ballot> vote(const char *what, const Status &outcome,
+                      const Ballot &mine = {},
+                      Patience patience = Patience::Limited);
+
+  /// Fails if a hash differs between ranks. The message names the first fact
+  /// that differs, and a rank. Must follow a successful vote.
+  Status compare(const std::vector<RankFact> &facts);
+
+  /// Ends the run: votes until all ranks do so. Returns the same error on all
+  /// ranks if `outcome` is an error on any rank.
+  Status finish(const Status &outcome);
+
+  /// Ends the processes of all ranks after an error of a program that sums over
+  /// ranks. Returns `status` if there is only one rank.
+  Status abort(const Status &status);
+
+private:
+  struct Message;
+  Result<std::vector<Message>> exchange(const char *what, const Status &outcome,
+                                        const Ballot &mine, bool atEnd,
+                                        Patience patience);
+  /// Returns the error that all ranks report.
+  Status firstError(const std::vector<Message> &messages,
+                    const Status &outcome);
+
+  std::unique_ptr<World> owned_;
+  World *world_ = nullptr;
+};
+
+} // namespace kiln::runtime
+
+#endif // KILN_LIB_RUNTIME_TRAINING_RANKS_H

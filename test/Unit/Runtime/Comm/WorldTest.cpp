@@ -1,0 +1,206 @@
+//===- WorldTest.cpp - Agreements and failures of ranks -------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kiln/Runtime/Comm/World.h"
+
+#include "Launcher.h"
+#include "ThreadWorlds.h"
+
+#include <array>
+#include <chrono>
+#include <map>
+
+using namespace kiln::runtime;
+using namespace kiln;
+
+namespace {
+
+TEST(WorldTest, RanksAgree) {
+  for (int size : {1, 2, 3, 5}) {
+    ThreadWorlds worlds(size);
+    worlds.onEach([&](World &world) {
+      int64_t rank = world.rank();
+      EXPECT_EQ(world.size(), size);
+      EXPECT_EQ(*world.agree("vote", rank + 10, AgreeBy::Min), 10);
+      EXPECT_EQ(*world.agree("vote", rank + 10, AgreeBy::Max), size + 9);
+      EXPECT_EQ(*world.agree("vote", int64_t(1), AgreeBy::Sum), size);
+      EXPECT_EQ(*world.agree("vote", int64_t(7), AgreeBy::Equal), 1);
+      EXPECT_EQ(*world.agree("vote", rank, AgreeBy::Equal), size == 1);
+      EXPECT_EQ(*world.agree("vote", 0.5 * double(rank), AgreeBy::Max),
+                0.5 * (size - 1));
+      EXPECT_EQ(*world.agree("vote", 0.25, AgreeBy::Sum), 0.25 * size);
+      std::vector<std::array<char, 3>> all((std::size_t(size)));
+      std::array<char, 3> mine = {'a', char('0' + rank), 'z'};
+      EXPECT_TRUE(world.gather("vote", mine.data(), 3, all.data()).ok());
+      for (int i = 0; i < size; ++i)
+        EXPECT_EQ(all[std::size_t(i)][1], '0' + i);
+    });
+  }
+}
+
+TEST(WorldTest, AgreementsWaitForTheSumsBeforeThem) {
+  ThreadWorlds worlds(2);
+  worlds.onEach([](World &world) {
+    world.reserve(1, 4000);
+    std::vector<float> values(1000, float(world.rank() + 1));
+    SumSpan span = {reinterpret_cast<char *>(values.data()), 1000};
+    SumJob job;
+    job.spans = &span;
+    job.spanCount = 1;
+    world.beginSum(job);
+    EXPECT_EQ(*world.agree("vote", int64_t(1), AgreeBy::Sum), 2);
+    EXPECT_EQ(values.back(), 3.0f);
+  });
+}
+
+TEST(WorldTest, CountsAgreementsSeparately) {
+  ThreadWorlds worlds(3);
+  worlds.onEach([](World &world) {
+    EXPECT_EQ(*world.agree("vote", int64_t(1), AgreeBy::Sum), 3);
+    EXPECT_EQ(world.sent().of(TrafficKind::Agreement), 2 * 8);
+    EXPECT_EQ(world.sent().of(TrafficKind::Sum), 0);
+  });
+}
+
+double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+TEST(WorldTest, ASumWithoutItsPeersTimesOut) {
+  ThreadWorlds worlds(2, /*peerTimeout=*/1);
+  World &world = worlds[1];
+  world.reserve(1, 4096);
+  world.setStep(12);
+  std::vector<float> values(1024);
+  SumSpan span = {reinterpret_cast<char *>(values.data()), 1024};
+  SumJob job;
+  job.spans = &span;
+  job.spanCount = 1;
+  job.name = "grad.h.0";
+  auto begin = std::chrono::steady_clock::now();
+  world.wait(world.beginSum(job));
+  EXPECT_GT(secondsSince(begin), 0.9);
+  EXPECT_LT(secondsSince(begin), 10);
+  EXPECT_EQ(world.failure().message(),
+            "all_reduce 'grad.h.0' of step 12 failed: nothing has arrived for "
+            "1 s (--peer-timeout): another rank has ended or hangs; this rank "
+            "exchanges messages with rank 0");
+  EXPECT_EQ(worlds.aborted(), 1);
+  // All later jobs fail at once.
+  EXPECT_FALSE(world.agree("vote", int64_t(1), AgreeBy::Sum).ok());
+}
+
+TEST(WorldTest, AnAgreementTimesOutUnlessItIsPatient) {
+  ThreadWorlds worlds(3, /*peerTimeout=*/1);
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+    char all[3];
+    EXPECT_TRUE(
+        worlds[2].gather("save", "c", 1, all, Patience::Unlimited).ok());
+    EXPECT_EQ(std::string(all, 3), "abc");
+  });
+  std::thread other([&] {
+    char all[3];
+    EXPECT_TRUE(
+        worlds[1].gather("save", "b", 1, all, Patience::Unlimited).ok());
+  });
+  char all[3];
+  EXPECT_TRUE(worlds[0].gather("save", "a", 1, all, Patience::Unlimited).ok());
+  late.join();
+  other.join();
+  Status status = worlds[0].gather("the vote", "a", 1, all);
+  EXPECT_EQ(status.message(),
+            "the vote of step 0 failed: nothing has arrived for 1 s "
+            "(--peer-timeout): another rank has ended or hangs; this rank "
+            "exchanges messages with rank 2 and rank 1");
+}
+
+TEST(WorldTest, AFailureEndsTheOtherRanks) {
+  ThreadWorlds worlds(2);
+  std::thread waiting([&] {
+    char all[2];
+    EXPECT_FALSE(worlds[0].gather("vote", "a", 1, all).ok());
+  });
+  worlds[1].fail("the disk is gone");
+  waiting.join();
+  EXPECT_EQ(worlds.aborted(), 1);
+}
+
+TEST(WorldTest, OneRankNeedsNoTransport) {
+  Result<std::unique_ptr<World>> world = World::alone();
+  ASSERT_TRUE(world.ok());
+  (*world)->reserve(2, 1 << 20);
+  EXPECT_EQ((*world)->scratchBytes(), 0);
+  double value = 3;
+  SumSpan span = {reinterpret_cast<char *>(&value), 1};
+  SumJob job;
+  job.spans = &span;
+  job.spanCount = 1;
+  job.type = ElementType::F64;
+  (*world)->wait((*world)->beginSum(job));
+  EXPECT_EQ(value, 3);
+  EXPECT_EQ(*(*world)->agree("vote", int64_t(4), AgreeBy::Equal), 1);
+}
+
+TEST(WorldTest, AFailedConnectionIsReported) {
+  Result<std::unique_ptr<World>> world = World::over(
+      []() -> Result<std::unique_ptr<Transport>> {
+        return Status::error("no network");
+      },
+      {});
+  ASSERT_FALSE(world.ok());
+  EXPECT_EQ(world.status().message(), "no network");
+}
+
+//===----------------------------------------------------------------------===//
+// Launchers
+//===----------------------------------------------------------------------===//
+
+Environment environment(std::map<std::string, std::string> values) {
+  return [values](const char *name) {
+    auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  };
+}
+
+TEST(LauncherTest, FindsTheFamilyOfTheLauncher) {
+  EXPECT_FALSE(findLaunch(environment({})));
+  std::optional<Launch> launch =
+      findLaunch(environment({{"OMPI_COMM_WORLD_RANK", "1"},
+                              {"OMPI_COMM_WORLD_SIZE", "4"},
+                              {"PMIX_RANK", "1"}}));
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->family, MpiFamily::OpenMpi);
+  EXPECT_EQ(launch->rank, 1);
+  EXPECT_EQ(launch->size, 4);
+  launch = findLaunch(environment({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}));
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->family, MpiFamily::Mpich);
+  EXPECT_EQ(launch->size, 2);
+  launch = findLaunch(environment({{"PMIX_RANK", "3"}}));
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->family, MpiFamily::OpenMpi);
+  EXPECT_FALSE(launch->size);
+}
+
+TEST(LauncherTest, IgnoresValuesThatAreNotNumbers) {
+  for (const char *text : {"", "x", "1x", "-1", "99999999999"})
+    EXPECT_FALSE(findLaunch(environment({{"PMI_RANK", text}}))) << text;
+}
+
+TEST(LauncherTest, FindsLaunchersWithoutMpi) {
+  EXPECT_EQ(launchedWithoutMpi(environment({})), 1);
+  EXPECT_EQ(launchedWithoutMpi(environment({{"WORLD_SIZE", "2"}})), 1);
+  EXPECT_EQ(
+      launchedWithoutMpi(environment({{"RANK", "0"}, {"WORLD_SIZE", "2"}})), 2);
+  EXPECT_EQ(rankWithoutMpi(environment({})), 0);
+  EXPECT_EQ(rankWithoutMpi(environment({{"RANK", "1"}, {"WORLD_SIZE", "2"}})),
+            1);
+}
+
+} // namespace

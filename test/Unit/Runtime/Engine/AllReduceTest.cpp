@@ -1,0 +1,239 @@
+//===- AllReduceTest.cpp - Sums over ranks in programs --------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The toy's program "evaluate", which begins with a sum of its two parameters
+// over two ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ShortForm.h"
+#include "ThreadWorlds.h"
+#include "ToyProgram.h"
+#include "kiln/Runtime/Engine/Program.h"
+
+#include <gtest/gtest.h>
+
+using namespace kiln::runtime::toy;
+using namespace kiln::runtime;
+using namespace kiln;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int64_t tableElements = vocabulary * width;
+
+/// Indexes of commands in "evaluate".
+constexpr std::size_t sumIndex = 0, waitIndex = 1;
+
+Json describeRanks(int64_t ranks) {
+  Json json = describe();
+  json["mesh"] = {{{"name", "dp"}, {"size", ranks}}};
+  json["queues"].push_back({{"name", "dp"}, {"engine", "link"}});
+  const Json &states = json["states"];
+  Json sum = {{"op", "all_reduce"},
+              {"name", "tables"},
+              {"axis", "dp"},
+              {"dtype", "f32"},
+              {"data", {{states[0]["offset"], 0}, {states[1]["offset"], 0}}},
+              {"counts", {tableElements, tableElements}},
+              {"token", 0},
+              {"queue", "dp"},
+              {"after", {"compute"}}};
+  Json wait = {{"op", "copy_wait"},
+               {"name", "tables"},
+               {"token", 0},
+               {"queues", {"compute"}}};
+  Json &evaluate = json["programs"]["evaluate"];
+  insertCommand(evaluate, sumIndex, wait);
+  insertCommand(evaluate, sumIndex, sum);
+  return json;
+}
+
+Json &sumOf(Json &description) {
+  return commandAt(description["programs"]["evaluate"], sumIndex);
+}
+
+/// Returns the error message, or an empty string if the description is valid.
+std::string refusal(const Json &description) {
+  Result<ProgramFile> file = parseProgramFile(description.dump(), kernelCount);
+  return file.ok() ? "" : file.status().message();
+}
+
+TEST(AllReduceTest, ReadsTheSum) {
+  Result<ProgramFile> file =
+      parseProgramFile(describeRanks(2).dump(), kernelCount);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(file->description.ranks(), 2);
+  EXPECT_EQ(file->description.globalBatch(), 2 * file->description.model.batch);
+  EXPECT_NE(file->description.hash, 0u);
+  for (std::size_t i = 0; i < file->programs.size(); ++i) {
+    const ProgramInfo &info = file->description.programs[i];
+    EXPECT_EQ(info.sumsOverRanks, info.name == "evaluate");
+    if (!info.sumsOverRanks)
+      continue;
+    const Command &sum = file->programs[i].commands[sumIndex];
+    EXPECT_EQ(sum.kind, Command::Kind::AllReduce);
+    EXPECT_EQ(sum.size, 2 * 4 * tableElements);
+    EXPECT_EQ(accessesOf(sum).size(), 2u);
+    EXPECT_EQ(resultsOf(sum).size(), 2u);
+    EXPECT_EQ(transferKind(sum), TransferKind::AllReduce);
+  }
+}
+
+struct Damage {
+  const char *name;
+  const char *key; ///< A member of the sum, or of the description.
+  Json value;
+  const char *message;
+};
+
+class DamagedSumTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedSumTest, IsOneClearError) {
+  Json json = describeRanks(2);
+  Json &sum = sumOf(json);
+  (sum.contains(GetParam().key) ? sum : json)[GetParam().key] =
+      GetParam().value;
+  EXPECT_NE(refusal(json).find(GetParam().message), std::string::npos)
+      << refusal(json);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Damages, DamagedSumTest,
+    testing::Values(
+        Damage{"Axis", "axis", "pp", "is 'pp', which is no axis of the mesh"},
+        Damage{"Type", "dtype", "i32",
+               "is 'i32', expected f64, f32, bf16 or f16"},
+        Damage{"NoData", "data", Json::array(),
+               "is empty, expected the address of at least one tensor"},
+        Damage{"Counts",
+               "counts",
+               {tableElements},
+               "has 1 elements, expected one for each of the 2 elements"},
+        Damage{"ZeroCount", "counts", {0, 1}, "counts[0]"},
+        Damage{"LargeCount",
+               "counts",
+               {int64_t(1) << 62, 1},
+               "requires more than 2^63 - 1 bytes"},
+        Damage{"Address",
+               "data",
+               {{0, 0}, {2, 0}},
+               "is not at a multiple of 4 bytes"},
+        Damage{"Queue", "queue", "compute", "expected a queue of engine link"},
+        Damage{"Token", "token", 1, "no transfer has token 0"},
+        Damage{"AxisTwice",
+               "mesh",
+               {{{"name", "dp"}, {"size", 2}}, {{"name", "dp"}, {"size", 2}}},
+               "the name of another axis"},
+        Damage{"ManyRanks",
+               "mesh",
+               {{{"name", "dp"}, {"size", 70000}}},
+               "the mesh may have at most 65536 ranks"}),
+    [](const auto &info) { return info.param.name; });
+
+TEST(AllReduceTest, OtherCommandsMayNotAccessTheTensorsInFlight) {
+  Json json = describeRanks(2);
+  Json &evaluate = json["programs"]["evaluate"];
+  Json fill = {{"op", "fill"},
+               {"name", "second table"},
+               {"ref", sumOf(json)["data"][1]},
+               {"bytes", 4},
+               {"queue", "compute"}};
+  insertCommand(evaluate, waitIndex, fill);
+  EXPECT_NE(refusal(json).find("(fill 'second table') writes the data of "
+                               "all_reduce 'tables' at commands[0] while that "
+                               "sum is in flight"),
+            std::string::npos)
+      << refusal(json);
+}
+
+TEST(AllReduceTest, EverySumHasAWait) {
+  Json json = describeRanks(2);
+  Json &evaluate = json["programs"]["evaluate"];
+  // At the end of the program, no other command accesses the tables.
+  Json sum = sumOf(json);
+  eraseCommand(evaluate, waitIndex);
+  eraseCommand(evaluate, sumIndex);
+  commandsOf(evaluate).push_back(sum);
+  EXPECT_NE(refusal(json).find("(all_reduce 'tables') has no copy_wait"),
+            std::string::npos)
+      << refusal(json);
+}
+
+TEST(AllReduceTest, AGpuHasOneRank) {
+  Json json = describeRanks(2);
+  json["target"]["kind"] = "cuda-emu";
+  EXPECT_NE(refusal(json).find("ranks are supported on --target=cpu only"),
+            std::string::npos)
+      << refusal(json);
+}
+
+/// Runs "evaluate" on two ranks, whose tables have different values, and checks
+/// their sums. With `stress`, sums are executed at random points.
+void checkSums(std::optional<uint64_t> stress) {
+  Json json = describeRanks(2);
+  ThreadWorlds worlds(2);
+  worlds.onEach([&](World &world) {
+    Result<std::unique_ptr<Engine>> made = makeEngine(json);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    Engine &engine = **made;
+    if (stress)
+      ASSERT_TRUE(engine.stressCopies(*stress).ok());
+    ASSERT_TRUE(engine.join(world).ok());
+    ASSERT_TRUE(engine.start(1).ok());
+    for (std::size_t state : {0, 1})
+      for (int64_t i = 0; i < tableElements; ++i)
+        reinterpret_cast<float *>(engine.stateData(state))[i] =
+            float(i % 100 + 1000 * world.rank() + int64_t(state));
+    std::size_t evaluate = 0;
+    while (engine.description().programs[evaluate].name != "evaluate")
+      ++evaluate;
+    ASSERT_TRUE(engine.run(evaluate).ok());
+    for (std::size_t state : {0, 1})
+      for (int64_t i = 0; i < tableElements; ++i)
+        ASSERT_EQ(reinterpret_cast<float *>(engine.stateData(state))[i],
+                  float(2 * (i % 100) + 1000 + 2 * int64_t(state)));
+    std::optional<SumCounts> sums = engine.sums(evaluate);
+    ASSERT_TRUE(sums.has_value());
+    if (!stress)
+      // Both ranks send the half of all elements twice.
+      EXPECT_EQ(sums->sentBytes, 2 * 4 * tableElements);
+    EXPECT_GT(engine.memory().commScratchBytes, 0);
+  });
+}
+
+TEST(AllReduceTest, RanksSumTheirTables) { checkSums({}); }
+
+TEST(AllReduceTest, TheTimesOfSumsDoNotChangeThem) {
+  for (uint64_t seed : {1, 2, 3})
+    checkSums(seed);
+}
+
+TEST(AllReduceTest, WithoutOtherRanksASumHasNoEffect) {
+  Result<std::unique_ptr<Engine>> made = makeEngine(describeRanks(1));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  Engine &engine = **made;
+  ASSERT_TRUE(engine.start(1).ok());
+  auto *table = reinterpret_cast<float *>(engine.stateData(0));
+  std::fill_n(table, tableElements, 3.0f);
+  for (std::size_t i = 0; i < engine.description().programs.size(); ++i)
+    if (engine.description().programs[i].name == "evaluate")
+      EXPECT_TRUE(engine.run(i).ok());
+  EXPECT_EQ(table[5], 3.0f);
+}
+
+TEST(AllReduceTest, TheNumberOfRanksMustBeThatOfTheProgram) {
+  ThreadWorlds worlds(3);
+  worlds.onEach([](World &world) {
+    Result<std::unique_ptr<Engine>> made = makeEngine(describeRanks(2));
+    ASSERT_TRUE(made.ok());
+    EXPECT_EQ((*made)->join(world).message(),
+              "the executable has 2 ranks, but 3 were started");
+  });
+}
+
+} // namespace

@@ -1,0 +1,112 @@
+//===- RanksTest.cpp - Agreements of the ranks of a training run ----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+
+#include "ThreadWorlds.h"
+
+using namespace kiln::runtime;
+using namespace kiln;
+
+namespace {
+
+TEST(RanksTest, AVoteCombinesTheBallots) {
+  ThreadWorlds worlds(3);
+  worlds.onEach([](World &world) {
+    Ranks ranks(world);
+    EXPECT_EQ(ranks.isFirst(), world.rank() == 0);
+    Result<Ballot> all =
+        ranks.vote("the start", Status(),
+                   {world.rank() == 1, world.rank() + 1, 0.5 * world.rank()});
+    ASSERT_TRUE(all.ok());
+    EXPECT_TRUE(all->stop);
+    EXPECT_EQ(all->targets, 6);
+    EXPECT_EQ(all->loss, 1.5);
+    EXPECT_FALSE(ranks.vote("the start", Status())->stop);
+    EXPECT_TRUE(ranks.finish(Status()).ok());
+  });
+}
+
+TEST(RanksTest, AVoteReturnsTheErrorOfOneRankOnAll) {
+  ThreadWorlds worlds(3);
+  worlds.onEach([](World &world) {
+    Ranks ranks(world);
+    Status own =
+        world.rank() == 2 ? Status::badInput("the disk is gone") : Status();
+    Status status = ranks.vote("the start", own).status();
+    EXPECT_EQ(status.code(), ExitCode::BadInput);
+    EXPECT_EQ(status.message(), "rank 2: the disk is gone");
+    Status end = ranks.finish(status);
+    EXPECT_EQ(end.message(), "rank 2: the disk is gone");
+  });
+}
+
+// Rank 1 gives up while the others are three votes from their ends. The errors
+// of all votes reach them, and all ranks end together.
+TEST(RanksTest, ARankThatGivesUpIsSeenInTheNextVote) {
+  ThreadWorlds worlds(3);
+  worlds.onEach([](World &world) {
+    Ranks ranks(world);
+    Status status;
+    if (world.rank() == 1)
+      status = Status::error("cannot read the data");
+    else
+      for (int i = 0; i < 3 && (status.ok() || i == 1); ++i)
+        // The second vote stands for a checkpoint, whose errors are tolerated.
+        status = ranks.vote("the start", Status()).status();
+    EXPECT_FALSE(status.ok());
+    Status end = ranks.finish(status);
+    EXPECT_EQ(end.code(), ExitCode::Error);
+    EXPECT_EQ(end.message(), "rank 1: cannot read the data");
+    EXPECT_TRUE(world.failure().ok());
+  });
+}
+
+TEST(RanksTest, ADifferenceNamesTheFactAndTheRank) {
+  ThreadWorlds worlds(3);
+  worlds.onEach([](World &world) {
+    Ranks ranks(world);
+    EXPECT_TRUE(ranks.compare({{"flags", 4}, {"programs", 5}}).ok());
+    uint64_t hash = world.rank() == 2 ? 6 : 5;
+    Status status = ranks.compare({{"flags", 4}, {"programs", hash}});
+    EXPECT_EQ(status.code(), ExitCode::Usage);
+    EXPECT_EQ(status.message(), "the programs of rank 2 differ from those of "
+                                "rank 0; all ranks must have the same "
+                                "programs");
+  });
+}
+
+TEST(RanksTest, OneRankNeedsNoMessages) {
+  Ranks ranks;
+  EXPECT_EQ(ranks.size(), 1);
+  EXPECT_EQ(ranks.world(), nullptr);
+  EXPECT_EQ(ranks.vote("the start", Status(), {true, 7, 2})->targets, 7);
+  EXPECT_EQ(ranks.finish(Status::error("failed")).message(), "failed");
+  EXPECT_TRUE(ranks.compare({{"flags", 1}}).ok());
+}
+
+TEST(RanksTest, TheNumberOfRanksIsThatOfTheProgram) {
+  Description one, two;
+  two.mesh.axes = {{"dp", 2}};
+  Ranks alone;
+  EXPECT_TRUE(alone.checkSize(one, "./train").ok());
+  Status status = alone.checkSize(two, "./train");
+  EXPECT_EQ(status.code(), ExitCode::Usage);
+  EXPECT_EQ(status.message(),
+            "this executable was compiled for 2 ranks (--mesh), but one was "
+            "started: start it with mpirun -n 2 ./train ...");
+  ThreadWorlds worlds(2);
+  worlds.onEach([&](World &world) {
+    Ranks ranks(world);
+    EXPECT_TRUE(ranks.checkSize(two, "./train").ok());
+    EXPECT_EQ(ranks.checkSize(one, "./train").message(),
+              "this executable was compiled for one rank, but 2 were started: "
+              "compile it with --mesh=dp=2, or start it without mpirun");
+  });
+}
+
+} // namespace
