@@ -7,6 +7,7 @@
 
 #include "CommThread.h"
 
+#include "SimulatedNetwork.h"
 #include "kiln/Runtime/Comm/LibraryThread.h"
 #include "kiln/Support/Messages.h"
 
@@ -123,6 +124,13 @@ void CommThread::reserve(int64_t jobs, char *scratch) {
   std::lock_guard<std::mutex> lock(mutex_);
   jobs_ = std::move(resized);
   scratch_ = scratch;
+}
+
+void CommThread::simulateNetwork(double bytesPerSecond) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (transport_ && size_ > 1)
+    transport_ = std::make_unique<SimulatedNetwork>(std::move(transport_),
+                                                    bytesPerSecond);
 }
 
 void CommThread::restrictTo(const cpu_set_t &processors) {

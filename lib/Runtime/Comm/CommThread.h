@@ -59,6 +59,8 @@ public:
   /// No job may be in progress.
   void reserve(int64_t jobs, char *scratch);
   void restrictTo(const cpu_set_t &processors);
+  /// No job may be in progress.
+  void simulateNetwork(double bytesPerSecond);
   void setStep(int64_t step) { step_.store(step, std::memory_order_relaxed); }
   void setPeerTimeout(int64_t seconds) {
     timeout_.store(seconds * 1'000'000'000, std::memory_order_relaxed);

@@ -30,6 +30,9 @@ namespace kiln::runtime {
 /// defines the meaning of `word`.
 struct MessageRequest {
   uint64_t word = 0;
+  /// If not negative, the message has not begun: the index of its entry in a
+  /// SimulatedNetwork.
+  int held = -1;
 };
 
 class Transport {

@@ -76,6 +76,10 @@ void World::restrictTo(const cpu_set_t &processors) {
   thread_->restrictTo(processors);
 }
 
+void World::simulateNetwork(double bytesPerSecond) {
+  thread_->simulateNetwork(bytesPerSecond);
+}
+
 void World::setStep(int64_t step) { thread_->setStep(step); }
 
 void World::setPeerTimeout(int64_t seconds) {

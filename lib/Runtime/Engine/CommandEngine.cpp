@@ -219,6 +219,8 @@ Status CommandEngine::join(World &world) {
                          " ranks, but " + std::to_string(world.size()) +
                          " were started");
   world_ = &world;
+  if (double rate = file_.description.networkBytesPerSecond; rate > 0)
+    world.simulateNetwork(rate);
   Result<RankProcessors> processors = shareProcessors(world);
   if (!processors.ok())
     return processors.status();

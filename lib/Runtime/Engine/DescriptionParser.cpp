@@ -191,6 +191,9 @@ void readDescription(const Node &root, Description &description) {
   }
   if (std::optional<Node> link = root.find("link"))
     readLink(*link, description.link);
+  if (std::optional<Node> network = root.find("network"))
+    description.networkBytesPerSecond =
+        readRate(network->at("bytes_per_second"));
   if (std::optional<Node> plan = root.find("plan")) {
     if (!plan->json().is_object())
       plan->fail("is not an object");

@@ -120,6 +120,9 @@ public:
   /// Returns the scratch bytes that reserve() allocated. They belong to the
   /// transport and are not part of an arena.
   int64_t scratchBytes() const { return int64_t(scratch_.size()); }
+  /// Delays messages as a network would, over which each rank sends at this
+  /// rate. No job may be in progress.
+  void simulateNetwork(double bytesPerSecond);
   /// Restricts the communication thread to these processors.
   void restrictTo(const cpu_set_t &processors);
   /// Sets the number of the step that messages about failures name.

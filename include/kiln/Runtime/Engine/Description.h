@@ -204,6 +204,8 @@ struct Description {
   std::optional<support::LoraConfig> lora;
   TargetInfo target;
   LinkInfo link;
+  /// Rate at which a rank sends to another one; 0 if it is not limited.
+  double networkBytesPerSecond = 0;
   int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.
   /// XXH3-64 of the text of the description; 0 if there is none.
   uint64_t hash = 0;

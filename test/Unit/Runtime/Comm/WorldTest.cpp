@@ -10,6 +10,7 @@
 #include "Launcher.h"
 #include "ThreadWorlds.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <map>
@@ -69,6 +70,29 @@ TEST(WorldTest, CountsAgreementsSeparately) {
 double secondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
       .count();
+}
+
+TEST(WorldTest, ASimulatedNetworkLimitsTheRate) {
+  // Each rank sends its half of 4 MB, and then the sum of the other half, in
+  // several fragments: 4 MB, which take 0.4 s. The agreement is short.
+  ThreadWorlds worlds(2);
+  worlds.onEach([](World &world) {
+    world.simulateNetwork(10e6);
+    world.reserve(1, 4'000'000);
+    std::vector<float> values(1'000'000, float(world.rank() + 1));
+    SumSpan span = {reinterpret_cast<char *>(values.data()), 1'000'000};
+    SumJob job;
+    job.spans = &span;
+    job.spanCount = 1;
+    EXPECT_EQ(*world.agree("begin", int64_t(1), AgreeBy::Sum), 2);
+    auto begin = std::chrono::steady_clock::now();
+    world.wait(world.beginSum(job));
+    double seconds = secondsSince(begin);
+    EXPECT_GE(seconds, 0.4);
+    EXPECT_LT(seconds, 2); // A busy machine may take longer than 0.4 s.
+    EXPECT_EQ(std::count(values.begin(), values.end(), 3.0f), 1'000'000);
+    EXPECT_EQ(world.sent().of(TrafficKind::Sum), 4'000'000);
+  });
 }
 
 TEST(WorldTest, ASumWithoutItsPeersTimesOut) {
