@@ -33,8 +33,8 @@ TEST(QueueReaderTest, ReadsQueuesAndWaits) {
   EXPECT_EQ(file->queues[0].engine, QueueEngine::Device);
   EXPECT_EQ(file->queues[1].engine, QueueEngine::Host);
   EXPECT_EQ(file->queues[2].engine, QueueEngine::Link);
-  EXPECT_EQ(file->queues[2].direction, TransferKind::CopyOut);
-  EXPECT_EQ(file->queues[3].direction, TransferKind::CopyIn);
+  EXPECT_EQ(file->queues[2].transfers, TransferKind::CopyOut);
+  EXPECT_EQ(file->queues[3].transfers, TransferKind::CopyIn);
   const std::vector<Command> &commands = file->programs[2].commands;
   EXPECT_EQ(commands[0].queue, 0);
   EXPECT_EQ(commands[3].queue, 2);
