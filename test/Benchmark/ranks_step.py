@@ -14,7 +14,7 @@
 All sides stay resident, as in peer_step.py, and a step is that of rank 0. EXE must have been
 compiled for --batch and --seq, the part of one rank, with --mesh=dp=RANKS --clip=off --dropout=0.
 The peers use gloo: ddp is DistributedDataParallel, fsdp shards parameters, gradients and optimizer
-states (fully_shard).
+states (fully_shard). With the suffix +compiled, they use torch.compile and fused AdamW.
 
 With --one-rank, an executable without --mesh for the same --batch takes part: its step is the
 work of one rank without communication.
@@ -89,7 +89,12 @@ class PeerRanks(Side):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        command = [options.python, HERE / "torch_step.py", f"--ranks={name}"]
+        kind, _, suffix = name.partition("+")
+        command = [options.python, HERE / "torch_step.py", f"--ranks={kind}"]
+        if suffix == "compiled":
+            command += ["--compile", "--fused"]
+        elif suffix:
+            raise SystemExit(f"ranks_step.py: no peer '{name}'")
         command += [f"--config={options.model / 'config.json'}"]
         command += [f"--{k}={getattr(options, k)}" for k in ("batch", "seq", "threads")]
         self.processes = []
