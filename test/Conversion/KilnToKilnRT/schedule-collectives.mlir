@@ -56,3 +56,20 @@ kiln.program @gradients(%x: tensor<8x4xf32> {kiln.name = "x", kiln.input = #kiln
   kiln.return %p, %q : tensor<4x4xf32>, tensor<4x4xf32>
 }
 }
+
+// -----
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+// Of two operands with the same bytes, one is copied, so that no bytes are summed twice.
+// CHECK-LABEL: kilnrt.program @aliases
+// CHECK: [[X:%.+]] = kilnrt.view %matmul.slot[0]
+// CHECK: [[C:%.+]] = kilnrt.view %all_reduce_start.slot[0]
+// CHECK: kilnrt.copy on @compute (ro {{%.+}}, wo [[C]])
+// CHECK: kilnrt.begin all_reduce over "dp" %token on @dp after [@compute] (ro [[X]], ro [[C]], wo [[X]], wo [[C]])
+kiln.program @aliases(%a: tensor<4x4xf32> {kiln.name = "a", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>, tensor<16xf32>) attributes {kind = #kiln.program_kind<train>} {
+  %x = kiln.matmul %a, %a {grid = array<i64: 1, 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %y = kiln.reshape %x : tensor<4x4xf32> to tensor<16xf32>
+  %s:2 = kiln.all_reduce %x, %y over "dp" : tensor<4x4xf32>, tensor<16xf32>
+  kiln.return %s#0, %s#1 : tensor<4x4xf32>, tensor<16xf32>
+}
+}
