@@ -70,7 +70,7 @@ std::string kiln::report::orderChart(llvm::ArrayRef<SegmentRun> runs,
   for (auto [column, run] : llvm::enumerate(shown)) {
     if (run.segment != Segment::Forward)
       continue;
-    auto end = llvm::find_if(shown, [&](const SegmentRun &other) {
+    auto end = llvm::find_if(shown, [&run = run](const SegmentRun &other) {
       return other.segment == Segment::Backward &&
              other.microbatch == run.microbatch;
     });

@@ -290,7 +290,7 @@ LogicalResult PlanBuilder::visitMicrobatches(MicrobatchesOp op) {
   // overwrite it in their first execution.
   for (auto [sum, result] :
        llvm::zip_equal(op.getSumArguments(), op.getSums())) {
-    bool started = llvm::all_of(sum.getUses(), [&](OpOperand &use) {
+    bool started = llvm::all_of(sum.getUses(), [&sum = sum](OpOperand &use) {
       Operation *user = use.getOwner();
       if (auto gemm = dyn_cast<GemmOpInterface>(user))
         return gemm.getAccumulate() == sum && gemm.getLeft() != sum &&

@@ -190,6 +190,7 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
   case InputRole::Step:
   case InputRole::Clip:
   case InputRole::Position:
+  case InputRole::GradientScale:
     break;
   }
   return program.emitOpError("input ")

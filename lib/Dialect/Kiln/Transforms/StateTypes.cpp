@@ -88,8 +88,10 @@ std::optional<StateTypes> StateTypes::parse(StringRef text,
   llvm::SmallVector<ElementType, 2> given[4];
   for (StringRef item : items) {
     auto [name, value] = item.split(':');
-    const Class *found = llvm::find_if(
-        classes(), [&](const Class &other) { return other.name == name; });
+    const Class *found =
+        llvm::find_if(classes(), [className = name](const Class &other) {
+          return other.name == className;
+        });
     if (found == classes().end())
       return fail("lists '" + item +
                   "', expected some of parameters:TYPE, gradients:TYPE, "
