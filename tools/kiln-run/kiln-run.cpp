@@ -270,7 +270,8 @@ static Status run(int argc, char **argv, int &exitCode) {
                    std::string("the attribute kiln.model = {vocab_size = N}"));
     exitCode = train(engine, *line);
     // All ranks have the same states. The first one writes them.
-    if (kiln::runtime::World::launchedRank() != 0)
+    using kiln::runtime::World;
+    if (World::isLaunched() && World::launchedRank() != 0)
       return {};
   } else {
     if (Status status = parseOnceFlags(*line); !status.ok())

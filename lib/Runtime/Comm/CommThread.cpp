@@ -156,16 +156,23 @@ void CommThread::wait(uint64_t job) {
     _mm_pause();
   if (isDone())
     return;
-  int64_t begin = now();
+  int64_t last = now(), idle = 0;
+  int64_t polled = polled_.load(std::memory_order_relaxed);
   std::unique_lock<std::mutex> lock(mutex_);
   while (!carriedOut_.wait_for(lock, std::chrono::seconds(1), isDone)) {
     // The thread itself ends a job whose peer does not answer, unless a
-    // function of the MPI library does not return.
-    int64_t polled = std::max(begin, polled_.load(std::memory_order_relaxed));
+    // function of the MPI library does not return. If this process was stopped,
+    // the thread could not poll either, so that time does not count.
+    constexpr int64_t longestSlice = 2'000'000'000;
+    int64_t time = now();
+    int64_t latest = polled_.load(std::memory_order_relaxed);
+    idle = latest == polled ? idle + std::min(time - last, longestSlice) : 0;
+    polled = latest;
+    last = time;
     int64_t limit = timeout_.load(std::memory_order_relaxed) + 10'000'000'000;
-    if (options_.endsProcess && now() - polled > limit)
+    if (options_.endsProcess && idle > limit)
       endAlone("the MPI library has not returned for " +
-               std::to_string((now() - polled) / 1'000'000'000) +
+               std::to_string(idle / 1'000'000'000) +
                " s, which is more than --peer-timeout");
   }
 }

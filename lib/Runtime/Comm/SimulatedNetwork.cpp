@@ -25,8 +25,10 @@ Status SimulatedNetwork::beginSend(int peer, const void *data, int64_t bytes,
   if (free == held_.end())
     return Status::error("more than " + std::to_string(maxSends) +
                          " messages are being sent over a simulated network");
-  freeAt_ =
-      std::max(freeAt_, now()) + int64_t(double(bytes) * nanosecondsPerByte_);
+  // The limit, three years, avoids an overflow for tiny rates.
+  constexpr double longest = 1e17;
+  freeAt_ = std::max(freeAt_, now()) +
+            int64_t(std::min(double(bytes) * nanosecondsPerByte_, longest));
   *free = {data, bytes, peer, tag, freeAt_};
   request.held = int(free - held_.begin());
   return Status();

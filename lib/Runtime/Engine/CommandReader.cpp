@@ -514,6 +514,20 @@ void CommandReader::readAllReduce(const Node &node, Command &command) {
       return counts.fail("require more than 2^63 - 1 bytes in total");
     command.size = *size;
   }
+  std::vector<SummedElements> sorted = command.sums;
+  auto keyOf = [](const SummedElements &elements) {
+    return std::pair(elements.ref.arena, elements.ref.offset);
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const SummedElements &a, const SummedElements &b) {
+              return keyOf(a) < keyOf(b);
+            });
+  for (std::size_t i = 1; i < sorted.size() && !node.failed(); ++i)
+    if (sorted[i].ref.arena == sorted[i - 1].ref.arena &&
+        sorted[i].ref.offset - sorted[i - 1].ref.offset < sorted[i - 1].bytes)
+      data.fail("has tensors that overlap at byte " +
+                std::to_string(sorted[i].ref.offset) +
+                ", but an all_reduce sums every byte at most once");
   command.bytes = command.size;
 }
 

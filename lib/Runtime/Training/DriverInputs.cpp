@@ -353,9 +353,14 @@ Status Driver::compareRanks() {
   if (ranks_.size() == 1)
     return Status();
   uint64_t flags = 0;
-  for (const std::string &flag : options_.commandLine)
-    if (flag.rfind("--threads", 0) != 0 && flag.rfind("--peer-timeout", 0) != 0)
+  for (size_t i = 0; i < options_.commandLine.size(); ++i) {
+    const std::string &flag = options_.commandLine[i];
+    if (flag == "--threads" || flag == "--peer-timeout")
+      ++i; // The value is the next argument.
+    else if (flag.rfind("--threads=", 0) != 0 &&
+             flag.rfind("--peer-timeout=", 0) != 0)
       flags = keyedHash(flag, flags + 1);
+  }
   Status status =
       ranks_.compare({{"programs", description_.hash}, {"flags", flags}});
   if (!status.ok())

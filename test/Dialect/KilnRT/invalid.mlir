@@ -133,6 +133,20 @@ kilnrt.queue @compute engine host
 kilnrt.queue @dp engine link
 kilnrt.program @train kind<train> {
   %t = kilnrt.token
+  %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
+  %v0 = kilnrt.view %a[32] : memref<8xf32>
+  %v1 = kilnrt.view %a[0] : memref<9xf32>
+  // expected-error @below {{sums overlapping views of the slot 'a', expected every byte to be summed at most once}}
+  kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, ro %v1, wo %v0, wo %v1)
+  kilnrt.wait %t on @compute
+}
+
+// -----
+
+kilnrt.queue @compute engine host
+kilnrt.queue @dp engine link
+kilnrt.program @train kind<train> {
+  %t = kilnrt.token
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %b[0] : memref<16xi32>
   // expected-error @below {{sums a view of type 'memref<16xi32>', expected device memory and one element type}}

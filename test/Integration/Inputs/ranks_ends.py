@@ -80,6 +80,20 @@ code, message = end("halted", process, 20)
 if code != 1 or "error: rank 0: " not in message or "(--peer-timeout)" not in message:
     harness.fail(f"halted: exit code {code}, {message}")
 
+# Time for which both ranks are suspended is not time for which one of them does not answer, or the
+# MPI library does not return (10 s in addition to the limit).
+process, pids = begin("suspended", "--peer-timeout=1")
+for pid in pids:
+    os.kill(pid, signal.SIGSTOP)
+time.sleep(13)
+for pid in pids:
+    os.kill(pid, signal.SIGCONT)
+time.sleep(2)
+os.kill(pids[0], signal.SIGTERM)
+code, message = end("suspended", process, 20)
+if code != 75:
+    harness.fail(f"suspended: exit code {code}, expected 75: {message}")
+
 # Each rank has its own copy of the data, and one of them is cut off during the run.
 for rank in range(2):
     name = f"cut{rank}"

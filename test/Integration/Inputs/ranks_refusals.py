@@ -107,5 +107,9 @@ check(
     "lockstep", started(2, two, *flags, "--lockstep=3"), "--lockstep is not supported with", env=clean
 )
 harness.run(in_own_directory(two, "--data=train.bin", "--steps=2", "--init=model.safetensors"), env=clean)
+harness.run(
+    [*started(1, two, *flags, "--peer-timeout", "7"), ":", "-n", "1", str(two), *flags, "--peer-timeout=8"],
+    env=clean,
+)
 harness.run(started(2, two, "--describe"), env=clean)
 harness.run([two, "--describe"], env=clean)

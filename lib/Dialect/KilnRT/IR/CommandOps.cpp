@@ -524,6 +524,18 @@ static LogicalResult verifyAllReduce(BeginOp begin) {
              << ", expected device memory and one element type, a float in "
                 "which kiln computes";
   }
+  SmallVector<ViewOp> sorted(llvm::map_range(begin.getReads(), viewOf));
+  llvm::sort(sorted, [](ViewOp a, ViewOp b) {
+    return std::pair(a.getSlot().getAsOpaquePointer(), a.getOffset()) <
+           std::pair(b.getSlot().getAsOpaquePointer(), b.getOffset());
+  });
+  for (size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i].getSlot() == sorted[i - 1].getSlot() &&
+        int64_t(sorted[i].getOffset() - sorted[i - 1].getOffset()) <
+            sorted[i - 1].getExtent())
+      return begin.emitOpError("sums overlapping views of the slot '")
+             << sorted[i].getSlotOp().getName()
+             << "', expected every byte to be summed at most once";
   return success();
 }
 
