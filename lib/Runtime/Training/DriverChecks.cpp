@@ -58,15 +58,19 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
   MemoryCheckHooks hooks;
   hooks.restore = [&] { return initialiseWeights(); };
   hooks.load = [&](size_t program, int64_t step) -> Status {
-    if (Status status = checkStop(); !status.ok())
-      return status;
     ProgramInputs &target = inputs[program];
-    Result<int64_t> counted = target.writeBatch(
-        source,
-        step * description_.globalBatch() + ranks_.rank() * target.batch(),
-        target.batch(), progress_.seed, step, ranks_.rank() * target.batch());
-    if (!counted.ok())
-      return counted.status();
+    Status loaded = checkStop();
+    if (loaded.ok())
+      loaded = target
+                   .writeBatch(source,
+                               step * description_.globalBatch() +
+                                   ranks_.rank() * target.batch(),
+                               target.batch(), progress_.seed, step,
+                               ranks_.rank() * target.batch())
+                   .status();
+    // No rank may run a program that sums over ranks if another one does not.
+    if (Result<Ballot> all = ranks_.vote("--check-memory", loaded); !all.ok())
+      return all.status();
     target.writeUpdate(schedule.rate(0), step + 1, options_.gradClip,
                        options_.lossScale.initial);
     target.writePosition(target.length() - 1);

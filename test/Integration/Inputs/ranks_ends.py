@@ -10,6 +10,7 @@ after the same step and save one checkpoint, from which a run continues with the
 that cannot read its data ends all ranks with one error line."""
 
 import os
+import pathlib
 import shlex
 import shutil
 import signal
@@ -79,6 +80,23 @@ os.kill(pids[1], signal.SIGSTOP)
 code, message = end("halted", process, 20)
 if code != 1 or "error: rank 0: " not in message or "(--peer-timeout)" not in message:
     harness.fail(f"halted: exit code {code}, {message}")
+
+# A check of memory also ends on all ranks together.
+process = ranks.start(mpirun, 2, executable, "--check-memory")
+catches = 0
+while process.poll() is None and catches < 2:
+    catches = 0
+    for pid in ranks.processes_of(executable):
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        caught = int(status.split("SigCgt:")[1].split()[0], 16)
+        catches += caught >> (signal.SIGTERM - 1) & 1
+pids = ranks.processes_of(executable)
+if len(pids) != 2:
+    harness.fail(f"the check of memory ended too early: {process.poll()}")
+os.kill(pids[1], signal.SIGTERM)
+code, message = end("check", process, 60)
+if code != 75 or "failed" in message:
+    harness.fail(f"--check-memory: exit code {code}, expected 75: {message}")
 
 # Time for which both ranks are suspended is not time for which one of them does not answer, or the
 # MPI library does not return (10 s in addition to the limit).
