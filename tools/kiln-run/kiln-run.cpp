@@ -270,8 +270,7 @@ static Status run(int argc, char **argv, int &exitCode) {
                    std::string("the attribute kiln.model = {vocab_size = N}"));
     exitCode = train(engine, *line);
     // All ranks have the same states. The first one writes them.
-    using kiln::runtime::World;
-    if (World::isLaunched() && World::launchedRank() != 0)
+    if (kiln::runtime::World::launchedRank() != 0)
       return {};
   } else {
     if (Status status = parseOnceFlags(*line); !status.ok())

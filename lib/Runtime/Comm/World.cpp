@@ -52,7 +52,9 @@ bool World::isLaunched() {
 int World::launchedRank() {
   if (std::optional<Launch> launch = findLaunch(readEnvironment))
     return launch->rank;
-  return rankWithoutMpi(readEnvironment);
+  return launchedWithoutMpi(readEnvironment) > 1
+             ? rankWithoutMpi(readEnvironment)
+             : 0;
 }
 
 Result<std::unique_ptr<World>> World::connect(const WorldOptions &options) {

@@ -181,6 +181,10 @@ void readDescription(const Node &root, Description &description) {
   readTarget(root.at("target"), description.target);
   if (std::optional<Node> mesh = root.find("mesh"))
     readMesh(*mesh, description);
+  if (!root.failed() &&
+      !checkedMul<int64_t>(description.model.batch, description.ranks()))
+    root.at("model").at("batch").fail("times the number of ranks exceeds 2^63 "
+                                      "- 1");
   description.roles = readRoles(root.at("roles"));
   if (std::optional<Node> lora = root.find("lora")) {
     Result<LoraConfig> config = parseLoraOptions(lora->text());

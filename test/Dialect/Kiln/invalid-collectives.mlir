@@ -4,8 +4,13 @@
 
 // The ranks of a mesh have named axes of more than one rank.
 
-// expected-error @below {{has 'kiln.mesh' = {dp = 1 : i64}, but the value must be a dictionary of i64 that are larger than 1, and only a module may have this attribute}}
+// expected-error @below {{has 'kiln.mesh' = {dp = 1 : i64}, but the value must be a dictionary of i64 that are larger than 1 and whose product is at most 65536, and only a module may have this attribute}}
 module attributes {kiln.mesh = {dp = 1 : i64}} {}
+
+// -----
+
+// expected-error @below {{has 'kiln.mesh' = {dp = 65536 : i64, tp = 2 : i64}, but the value must be a dictionary of i64 that are larger than 1 and whose product is at most 65536}}
+module attributes {kiln.mesh = {dp = 65536 : i64, tp = 2 : i64}} {}
 
 // -----
 

@@ -203,7 +203,7 @@ static LogicalResult verifyResidency(Operation *op, Attribute value) {
 ///   state     `kiln.residency` (how kiln-offload-states moves the state)
 LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
-  auto refuse = [&](const char *rule) {
+  auto refuse = [&](const Twine &rule) {
     return op->emitOpError("has '")
            << attribute.getName().getValue() << "' = " << attribute.getValue()
            << ", but " << rule;
@@ -291,10 +291,18 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return size && size.getType().isInteger(64) && size.getInt() > 1 &&
              size.getInt() <= support::maxRanks;
     };
-    if (isa<ModuleOp>(op) && mesh && llvm::all_of(mesh, isAxis))
-      return success();
+    if (isa<ModuleOp>(op) && mesh && llvm::all_of(mesh, isAxis)) {
+      int64_t ranks = 1;
+      for (NamedAttribute axis : mesh)
+        ranks = std::min(ranks * cast<IntegerAttr>(axis.getValue()).getInt(),
+                         support::maxRanks + 1);
+      if (ranks <= support::maxRanks)
+        return success();
+    }
     return refuse("the value must be a dictionary of i64 that are larger than "
-                  "1, and only a module may have this attribute");
+                  "1 and whose product is at most " +
+                  Twine(support::maxRanks) +
+                  ", and only a module may have this attribute");
   }
   if (attribute.getName() == kTargetAttr)
     return verifyTarget(op, attribute.getValue(),
