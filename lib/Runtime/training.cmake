@@ -57,6 +57,7 @@ add_library(KilnEngine OBJECT
   Engine/CommandTable.cpp
   Engine/CommandWalk.cpp
   Engine/Transfers.cpp
+  Engine/SumReader.cpp
   Engine/TransferEngine.cpp
   Engine/TransferOrder.cpp
   Engine/TransferStress.cpp
