@@ -269,6 +269,14 @@ def table(sides, options):
     return "\n".join(rows) + "\n"
 
 
+def run_rounds(sides, options):
+    for number in range(options.rounds):
+        for side in sides:
+            side.run(options.steps)
+            times = ", ".join(f"{ms:.0f}" for ms in side.last)
+            print(f"round {number + 1}: {side.name} {times} ms", file=sys.stderr)
+
+
 def make_parser(description, batch, seq, rounds):
     """Returns a parser of the options shared with plan_times.py, which has other defaults."""
     parser = argparse.ArgumentParser(description=description)
@@ -320,11 +328,7 @@ def main():
                 sides.append(Peer(name, options))
             if not sides:
                 parser.error("nothing to time: give --kiln or --peers")
-            for number in range(options.rounds):
-                for side in sides:
-                    side.run(options.steps)
-                    times = ", ".join(f"{ms:.0f}" for ms in side.last)
-                    print(f"round {number + 1}: {side.name} {times} ms", file=sys.stderr)
+            run_rounds(sides, options)
         finally:
             for side in sides:
                 side.close()

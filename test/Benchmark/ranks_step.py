@@ -31,7 +31,6 @@ import signal
 import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 
 import peer_step
@@ -187,11 +186,7 @@ def main():
                 sides.append(OneRank(options.one_rank, options, work))
             for name in filter(None, options.peers.split(",")):
                 sides.append(PeerRanks(name, options))
-            for number in range(options.rounds):
-                for side in sides:
-                    side.run(options.steps)
-                    times = ", ".join(f"{ms:.0f}" for ms in side.last)
-                    print(f"round {number + 1}: {side.name} {times} ms", file=sys.stderr)
+            peer_step.run_rounds(sides, options)
         finally:
             for side in sides:
                 side.close()

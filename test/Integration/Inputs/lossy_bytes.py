@@ -15,36 +15,17 @@ techniques by the sum. The reduction of the arena must be at least 98 % of the s
 activations dominate it (--peak). Without --rebuild=off, no plan may keep more bytes than the
 exact one, and both techniques together must save at least as much as either one."""
 
-import json
 import math
 import sys
 
 import harness
+from kept_residuals import kept, plan
 
 kilnc, model, work, bits, rho, *flags = sys.argv[1:]
 peak = "--peak" in flags
 flags = [flag for flag in flags if flag != "--peak"]
 bits, rho, work = int(bits), float(rho), harness.fresh_directory(work)
 width = 8 if "--precision=fp64" in flags else 4
-HEAD = "lm_head"
-
-
-def plan(*extra):
-    path = work / "plan.json"
-    harness.run([kilnc, model, *flags, *extra, "--emit=plan", "-o", path])
-    return json.loads(path.read_text())
-
-
-def kept(plan):
-    """Returns the bytes of the buffers that are live across the head and the loss."""
-    head = [i for i, name in enumerate(plan["command_names"]) if name == HEAD]
-    if not head:
-        harness.fail(f"{model} has no command '{HEAD}'")
-    return [
-        buffer
-        for buffer in plan["buffers"]
-        if buffer["class"] == "activation" and buffer["first"] < head[0] and buffer["last"] > head[-1]
-    ]
 
 
 def check_encodings(plan):
@@ -65,7 +46,7 @@ def compare(*extra):
     lists = {"none": [], "fewbit": [f"fewbit:{bits}"], "rmm": [f"rmm:{rho}"]}
     lists["both"] = [*lists["fewbit"], *lists["rmm"]]
     plans = {
-        name: plan(*extra, *(["--lossy=" + ",".join(names)] if names else []))
+        name: plan(kilnc, model, work, *flags, *extra, *(["--lossy=" + ",".join(names)] if names else []))
         for name, names in lists.items()
     }
     for each in plans.values():

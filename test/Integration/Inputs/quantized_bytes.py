@@ -14,10 +14,10 @@ sequence has whole blocks, and an even number of them for 4-bit codes. The live 
 decrease by exactly the savings of the encodings. The reduction of the arena must be at least 90 %
 of them if activations dominate it (--peak)."""
 
-import json
 import sys
 
 import harness
+from kept_residuals import kept, plan
 
 kilnc, model, work, sequences, *flags = sys.argv[1:]
 peak = "--peak" in flags
@@ -25,25 +25,6 @@ flags = [flag for flag in flags if flag != "--peak"]
 sequences, work = int(sequences), harness.fresh_directory(work)
 full = 8 if "--precision=fp64" in flags else 4
 width = 2 if {"--precision=bf16", "--precision=fp16"} & set(flags) else full
-HEAD = "lm_head"
-
-
-def plan(*extra):
-    path = work / "plan.json"
-    harness.run([kilnc, model, *flags, *extra, "--emit=plan", "-o", path])
-    return json.loads(path.read_text())
-
-
-def kept(plan):
-    """Returns the bytes of the buffers that are live across the head and the loss."""
-    head = [i for i, name in enumerate(plan["command_names"]) if name == HEAD]
-    if not head:
-        harness.fail(f"{model} has no command '{HEAD}'")
-    return sum(
-        buffer["bytes"]
-        for buffer in plan["buffers"]
-        if buffer["class"] == "activation" and buffer["first"] < head[0] and buffer["last"] > head[-1]
-    )
 
 
 def check_encodings(plan, bits):
@@ -57,14 +38,15 @@ def check_encodings(plan, bits):
 
 
 for extra in (["--rebuild=off"], []):
-    exact = plan(*extra)
+    exact = plan(kilnc, model, work, *flags, *extra)
     for bits in (8, 4):
-        coarse = plan(*extra, f"--lossy=q{bits}")
+        coarse = plan(kilnc, model, work, *flags, *extra, f"--lossy=q{bits}")
         check_encodings(coarse, bits)
-        saved = kept(exact) - kept(coarse)
+        before, after = (sum(buffer["bytes"] for buffer in kept(each)) for each in (exact, coarse))
+        saved = before - after
         arena = exact["predicted_peak_bytes"] - coarse["predicted_peak_bytes"]
         print(
-            f"{' '.join(extra) or 'default':14} q{bits} keeps {kept(coarse):11} of {kept(exact):11}, saves {saved:11}"
+            f"{' '.join(extra) or 'default':14} q{bits} keeps {after:11} of {before:11}, saves {saved:11}"
             f" of the activations and {arena:11} of the arena, {len(coarse['compressed'])} encodings"
         )
         expected = sum(entry["bytes"] - entry["encoded_bytes"] for entry in coarse["compressed"])

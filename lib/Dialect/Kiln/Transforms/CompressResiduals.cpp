@@ -216,15 +216,6 @@ SmallVector<ResidualEncoding> Compressor::run() {
   return applied;
 }
 
-/// Describes an applied encoding for plans and reports.
-static Attribute describe(Builder &b, const ResidualEncoding &encoding) {
-  return EncodedAttr::get(
-      b.getContext(),
-      b.getStringAttr(getLocationName(encoding.residual.getLoc())),
-      b.getStringAttr(encoding.describe()), encoding.lossy,
-      bytesOf(encoding.residual.getType()), encoding.encodedBytes);
-}
-
 namespace {
 
 struct CompressResidualsPass
@@ -245,7 +236,9 @@ struct CompressResidualsPass
       if (program.getKind() == ProgramKind::Train)
         for (const ResidualEncoding &encoding :
              Compressor(program, *spec, rebuild).run())
-          done.push_back(describe(builder, encoding));
+          done.push_back(describeEncoding(encoding.residual,
+                                          encoding.describe(), encoding.lossy,
+                                          encoding.encodedBytes));
     module->removeAttr(kEncodedAttr);
     if (!done.empty())
       module->setAttr(kEncodedAttr, builder.getArrayAttr(done));

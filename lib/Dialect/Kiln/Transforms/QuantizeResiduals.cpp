@@ -122,16 +122,12 @@ void Quantizer::run(SmallVectorImpl<Attribute> &done) {
   SmallVector<std::optional<BlockCodes>> chosen;
   for (auto &[residual, reads] : residuals)
     chosen.push_back(chooser.find(residual, reads));
-  Builder builder(program.getContext());
   for (auto [entry, codes] : llvm::zip(residuals, chosen)) {
     auto &[residual, reads] = entry;
     if (!codes)
       continue;
-    done.push_back(EncodedAttr::get(
-        builder.getContext(),
-        builder.getStringAttr(getLocationName(residual.getLoc())),
-        builder.getStringAttr("q" + std::to_string(bits)), /*lossy=*/true,
-        bytesOf(residual.getType()), codes->bytes()));
+    done.push_back(describeEncoding(residual, "q" + std::to_string(bits),
+                                    /*lossy=*/true, codes->bytes()));
     apply(residual, reads, *codes);
   }
 }

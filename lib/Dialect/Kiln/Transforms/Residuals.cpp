@@ -43,3 +43,12 @@ ResidualMap kiln::findResiduals(ProgramOp program, Operation *phase) {
   residuals.remove_if([](auto &entry) { return entry.second.empty(); });
   return residuals;
 }
+
+EncodedAttr kiln::describeEncoding(Value residual, StringRef name, bool lossy,
+                                   int64_t encodedBytes) {
+  Builder b(residual.getContext());
+  return EncodedAttr::get(b.getContext(),
+                          b.getStringAttr(getLocationName(residual.getLoc())),
+                          b.getStringAttr(name), lossy,
+                          bytesOf(residual.getType()), encodedBytes);
+}

@@ -40,6 +40,11 @@ mlir::Operation *findBackwardPhase(ProgramOp program);
 /// States and constants are no residuals.
 ResidualMap findResiduals(ProgramOp program, mlir::Operation *phase);
 
+/// Describes an encoding of a residual, which has `encodedBytes` bytes, for
+/// plans and reports. `name` is the name of the encoding, such as "q8".
+EncodedAttr describeEncoding(mlir::Value residual, llvm::StringRef name,
+                             bool lossy, int64_t encodedBytes);
+
 } // namespace kiln
 
 #endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_RESIDUALS_H
