@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Sums an array over n ranks, in place. The array may consist of several spans,
-// which are not adjacent in memory. It is divided into n parts, of
-// which the first `count % n` have one element more than the others; nothing is
-// padded. There are 2 (n - 1) rounds. In round t, rank r sends part r - t to
-// rank r + 1 and receives part r - t - 1 from rank r - 1, all modulo n:
+// which need not be adjacent in memory. It is divided into n parts, of which the
+// first `count % n` have one element more than the others; nothing is padded.
+// There are 2 (n - 1) rounds. In round t, rank r sends part r - t to rank r + 1
+// and receives part r - t - 1 from rank r - 1, all modulo n:
 //
 //   rounds 0, ..., n - 2 (reduce-scatter): the rank adds the received part to
 //   its own. After them, rank r has the complete sum of part r + 1.
@@ -37,10 +37,9 @@
 // the number of elements, this is 2 b (n - 1) / n.
 //
 // Pipelining. Parts are sent in fragments, each of which is in one span. A rank
-// sends a fragment as soon as
-// it has received the fragment in the previous round, so that it adds, sends
-// and receives at the same time, and needs scratch memory only for a few
-// fragments.
+// sends a fragment as soon as it has received the fragment in the previous
+// round, so that it adds, sends and receives at the same time, and needs scratch
+// memory only for a few fragments.
 //
 //===----------------------------------------------------------------------===//
 

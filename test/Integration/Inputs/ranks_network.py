@@ -5,7 +5,7 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """ranks_network.py MPIRUN KILNC MODEL WORK [compile flags]: trains a wider copy of MODEL on two ranks,
-with and without a simulated network. The network must delay the sums, a sum of gradients must begin
+with and without a simulated network. Their losses must be those of one rank. The network must delay the sums, a sum of gradients must begin
 before the last matmul of the backward pass, and the losses must have the same bits."""
 
 import json
@@ -40,6 +40,15 @@ def main():
         steps = harness.events(log, "step")
         losses.append([step["loss"] for step in steps])
         sums = 1e3 * harness.events(log, "end")[0]["sent_bytes_per_step"] / RATE
+    # One rank with the batch of both: several buckets must give what no bucket gives.
+    executable, log = work / "one", work / "one.jsonl"
+    options[options.index("--batch=2")] = "--batch=4"
+    options.remove("--mesh=dp=2")
+    harness.compile_model(kilnc, work / "model", executable, *options, *flags)
+    harness.run([executable, f"--data={data}", "--from-scratch", f"--steps={STEPS}", f"--log={log}"])
+    for several, one in zip(losses[0], harness.events(log, "step"), strict=True):
+        if abs(several - one["loss"]) > 1e-5 * abs(one["loss"]):
+            harness.fail(f"the loss {several} of two ranks differs from {one['loss']} of one")
     if losses[0] != losses[1]:
         harness.fail(f"the losses {losses[1]} with a network differ from {losses[0]}")
     for step in steps[1:]:
