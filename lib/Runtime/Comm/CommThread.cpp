@@ -119,7 +119,8 @@ CommThread::~CommThread() {
 }
 
 void CommThread::reserve(int64_t jobs, char *scratch) {
-  // One more job, because an agreement may begin before the sums are awaited.
+  // One more job, because an agreement may begin before the collectives are
+  // awaited.
   std::vector<CommJob> resized(std::size_t(jobs) + 1);
   std::lock_guard<std::mutex> lock(mutex_);
   jobs_ = std::move(resized);
@@ -208,9 +209,9 @@ Traffic CommThread::sent() const {
 
 /// Writes a line that no other line of this process interrupts.
 static void printError(int rank, int size, const std::string &message) {
-  std::string line = "error: " +
-                     (size > 1 ? "rank " + std::to_string(rank) + ": " : "") +
-                     message + "\n";
+  std::string line =
+      "error: " + (size > 1 ? "rank " + std::to_string(rank) + ": " : "") +
+      message + "\n";
   if (::write(STDERR_FILENO, line.data(), line.size()) < 0)
     return; // There is nobody to tell.
 }
@@ -235,8 +236,9 @@ void CommThread::end(const std::string &message, Transport *transport) {
 }
 
 std::string CommThread::titleOf(const CommJob &job) const {
-  return (job.kind == CommJob::Kind::Sum
-              ? "all_reduce " + inQuotes(job.sum.name)
+  return (job.kind == CommJob::Kind::Collective
+              ? nameOf(job.collective.collective) +
+                    (" " + inQuotes(job.collective.name))
               : std::string(job.what)) +
          " of step " + std::to_string(step_.load(std::memory_order_relaxed));
 }
@@ -247,8 +249,8 @@ Status CommThread::checkPeers(const Pause &pause, const CommJob &job) const {
     return Status::error(reason_);
   }
   int64_t timeout = timeout_.load(std::memory_order_relaxed);
-  bool isPatient =
-      job.kind == CommJob::Kind::Gather && job.patience == Patience::Unlimited;
+  bool isPatient = job.kind != CommJob::Kind::Collective &&
+                   job.patience == Patience::Unlimited;
   if (isPatient || pause.idle() < timeout)
     return Status();
   return Status::error(
@@ -259,8 +261,12 @@ Status CommThread::checkPeers(const Pause &pause, const CommJob &job) const {
       (size_ > 2 ? " and rank " + std::to_string((rank_ + 1) % size_) : ""));
 }
 
-Status CommThread::carryOutSum(const CommJob &job, int tag) {
-  ring_.begin(job.sum, scratch_, tag, *transport_);
+Status CommThread::carryOutCollective(const CommJob &job, int tag) {
+  if (size_ == 1) {
+    carryOutAlone(job.collective);
+    return Status();
+  }
+  ring_.begin(job.collective, scratch_, tag, *transport_);
   for (Pause pause(polled_); !ring_.isDone();) {
     bool advanced = false;
     Status status = ring_.advance(*transport_, advanced);
@@ -308,18 +314,65 @@ Status CommThread::carryOutGather(const CommJob &job, int tag) {
   return Status();
 }
 
-void CommThread::carryOut(const CommJob &job, uint64_t number) {
-  // Two jobs with the same tag are too far apart to be confused.
-  int tag = int(number & 0x7fff);
-  TransferTiming *timing =
-      job.kind == CommJob::Kind::Sum ? job.sum.timing : nullptr;
+/// Sends the bytes to rank 0, in one message after another.
+Status CommThread::carryOutFetch(const CommJob &job, int tag) {
+  const int64_t largest =
+      std::min(options_.fetchMessageBytes, Transport::maxMessageBytes);
+  Pause pause(polled_);
+  for (int64_t done = 0; done < job.bytes;) {
+    int64_t bytes = std::min(largest, job.bytes - done);
+    MessageRequest request;
+    Status status =
+        rank_ == 0
+            ? transport_->receive(job.peer, job.to + done, bytes, tag, request)
+            : transport_->send(job.peer, job.from + done, bytes, tag,
+                               TrafficKind::State, request);
+    for (bool isDone = false; status.ok() && !isDone;) {
+      Result<bool> tested = transport_->test(request);
+      status = tested.ok() ? checkPeers(pause, job) : tested.status();
+      isDone = tested.ok() && *tested;
+      pause.after(isDone);
+    }
+    if (!status.ok())
+      return status;
+    done += bytes;
+  }
+  return Status();
+}
+
+/// Returns the tag of the messages of a job, which has the kind of the job and
+/// the lowest bits of its number. A message is thus never received by a job of
+/// another kind, and two jobs with the same tag are too far apart to be
+/// confused.
+static int tagOf(const CommJob &job, uint64_t number) {
+  constexpr int numberBits = 12;
+  int kind = 0;
+  switch (job.kind) {
+  case CommJob::Kind::Gather:
+    break;
+  case CommJob::Kind::Fetch:
+    kind = 1;
+    break;
+  case CommJob::Kind::Collective:
+    kind = 2 + int(job.collective.collective);
+    break;
+  }
+  return kind << numberBits | int(number & ((1u << numberBits) - 1));
+}
+
+void CommThread::carryOut(const CommJob &job) {
+  // Ranks that take no part in a fetch do not count its job.
+  bool isFetch = job.kind == CommJob::Kind::Fetch;
+  int tag = tagOf(job, isFetch ? job.number : commonJobs_++);
+  bool isCollective = job.kind == CommJob::Kind::Collective;
+  TransferTiming *timing = isCollective ? job.collective.timing : nullptr;
   if (timing)
     timing->begin = now();
   Status status;
-  bool hasFailed = !failure().ok();
-  if (size_ > 1 && !hasFailed)
-    status = job.kind == CommJob::Kind::Sum ? carryOutSum(job, tag)
-                                            : carryOutGather(job, tag);
+  if (failure().ok())
+    status = isCollective ? carryOutCollective(job, tag)
+             : isFetch    ? carryOutFetch(job, tag)
+                          : carryOutGather(job, tag);
   if (timing)
     timing->end = now();
   for (std::size_t kind = 0; kind < trafficKinds; ++kind)
@@ -372,7 +425,7 @@ void CommThread::serve(const Open &open) {
       end(reason, transport_.get());
       continue;
     }
-    carryOut(jobs_[std::size_t(next % jobs_.size())], next);
+    carryOut(jobs_[std::size_t(next % jobs_.size())]);
     ++next;
     {
       std::lock_guard<std::mutex> lock(mutex_);

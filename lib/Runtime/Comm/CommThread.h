@@ -19,7 +19,7 @@
 #ifndef KILN_LIB_RUNTIME_COMM_COMMTHREAD_H
 #define KILN_LIB_RUNTIME_COMM_COMMTHREAD_H
 
-#include "RingSum.h"
+#include "RingCollective.h"
 #include "kiln/Runtime/Comm/World.h"
 
 #include <atomic>
@@ -30,12 +30,18 @@
 namespace kiln::runtime {
 
 struct CommJob {
-  enum class Kind { Sum, Gather };
-  Kind kind = Kind::Sum;
-  SumJob sum;
+  enum class Kind { Collective, Gather, Fetch };
+  Kind kind = Kind::Collective;
+  CollectiveJob collective;
   // Gather: each rank contributes `bytes` bytes, and all have room for the
   // bytes of all ranks, in which those of this rank are set.
   char *all = nullptr;
+  // Fetch: `bytes` bytes are sent to rank 0, which receives them from `peer`.
+  const char *from = nullptr; ///< Used by the sender.
+  char *to = nullptr;         ///< Used by rank 0.
+  int peer = 0;
+  uint64_t number = 0; ///< The number of earlier fetches of the world.
+  // Gather and fetch.
   int64_t bytes = 0;
   const char *what = "";
   Patience patience = Patience::Limited;
@@ -78,10 +84,10 @@ private:
   class Pause;
 
   void serve(const Open &open);
-  void carryOut(const CommJob &job, uint64_t number);
-  Status carryOutSum(const CommJob &job, int tag);
+  void carryOut(const CommJob &job);
+  Status carryOutCollective(const CommJob &job, int tag);
   Status carryOutGather(const CommJob &job, int tag);
-  Status finish(MessageRequest &request, Pause &pause);
+  Status carryOutFetch(const CommJob &job, int tag);
   /// Fails if nothing has advanced for too long, or if fail() was called.
   Status checkPeers(const Pause &pause, const CommJob &job) const;
   std::string titleOf(const CommJob &job) const;
@@ -95,7 +101,10 @@ private:
   std::atomic<int64_t> step_{0}, timeout_;
   std::unique_ptr<Transport> transport_; ///< Used by the thread only.
   char *scratch_ = nullptr;
-  RingSum ring_;
+  RingCollective ring_;
+  /// The number of earlier jobs in which all ranks take part. Used by the
+  /// thread only.
+  uint64_t commonJobs_ = 0;
   std::vector<CommJob> jobs_;
   std::atomic<uint64_t> started_{0}, done_{0};
   /// The time at which the thread last polled the transport, in nanoseconds.

@@ -29,6 +29,11 @@ constexpr int mpiThreadFunneled = 1;
 /// The largest value of MPI_MAX_LIBRARY_VERSION_STRING of the two families.
 constexpr std::size_t maxVersionText = 8192;
 
+/// Memory for an MPI_Status, which has 24 bytes in Open MPI and 20 in MPICH.
+struct MpiStatus {
+  alignas(16) char bytes[64];
+};
+
 /// What kiln must know of a family besides the names of functions.
 struct FamilyInfo {
   const char *name;
@@ -64,7 +69,6 @@ struct OpenMpiAbi {
   static Handle errorsReturn(void *library) {
     return ::dlsym(library, "ompi_mpi_errors_return");
   }
-  static void *statusIgnore() { return nullptr; }
 };
 
 /// The values of MPI's constants in MPICH, whose handles are integers.
@@ -74,7 +78,6 @@ struct MpichAbi {
   static Handle world(void *) { return 0x44000000; }
   static Handle byte(void *) { return 0x4c00010d; }
   static Handle errorsReturn(void *) { return 0x54000001; }
-  static void *statusIgnore() { return reinterpret_cast<void *>(1); }
 };
 
 /// The functions of MPI that kiln calls.
@@ -92,6 +95,7 @@ template <typename Handle> struct Functions {
   int (*irecv)(void *data, int count, Handle type, int peer, int tag,
                Handle comm, Handle *request);
   int (*test)(Handle *request, int *flag, void *status);
+  int (*getCount)(const void *status, Handle type, int *count);
   int (*errorString)(int code, char *text, int *length);
 };
 
@@ -126,11 +130,16 @@ public:
     Handle handle;
     std::memcpy(&handle, &request.word, sizeof handle);
     int done = 0;
+    MpiStatus received;
     Status status =
-        check(functions_.test(&handle, &done, Abi::statusIgnore()), "MPI_Test");
+        check(functions_.test(&handle, &done, &received), "MPI_Test");
     if (!status.ok())
       return status;
     std::memcpy(&request.word, &handle, sizeof handle);
+    if (done != 0 && request.received >= 0)
+      status = checkSize(received, request.received);
+    if (!status.ok())
+      return status;
     return done != 0;
   }
 
@@ -163,6 +172,19 @@ protected:
   }
 
 private:
+  /// Fails if a received message does not have `expected` bytes. MPI itself
+  /// rejects only longer ones.
+  Status checkSize(const MpiStatus &received, int64_t expected) const {
+    int count = 0;
+    Status status =
+        check(functions_.getCount(&received, byte_, &count), "MPI_Get_count");
+    if (status.ok() && count != expected)
+      return Status::error("a message has " + std::to_string(count) +
+                           " bytes, expected " + std::to_string(expected) +
+                           ": the ranks execute different operations");
+    return status;
+  }
+
   Status check(int code, const char *function) const {
     if (code == mpiSuccess)
       return Status();
@@ -227,6 +249,7 @@ static Result<std::unique_ptr<Transport>> open(void *library) {
       find(library, "MPI_Isend", f.isend, missing) &&
       find(library, "MPI_Irecv", f.irecv, missing) &&
       find(library, "MPI_Test", f.test, missing) &&
+      find(library, "MPI_Get_count", f.getCount, missing) &&
       find(library, "MPI_Error_string", f.errorString, missing);
   if (!isComplete)
     return Status::error(std::string("it does not export ") + missing);

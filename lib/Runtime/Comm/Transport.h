@@ -30,6 +30,8 @@ namespace kiln::runtime {
 /// defines the meaning of `word`.
 struct MessageRequest {
   uint64_t word = 0;
+  /// The bytes of a message that is received, or -1 if it is sent.
+  int64_t received = -1;
   /// If not negative, the message has not begun: the index of its entry in a
   /// SimulatedNetwork.
   int held = -1;
@@ -48,11 +50,14 @@ public:
   Status send(int peer, const void *data, int64_t bytes, int tag,
               TrafficKind kind, MessageRequest &request) {
     sent_.bytes[std::size_t(kind)] += bytes;
+    request.received = -1;
     return beginSend(peer, data, bytes, tag, request);
   }
-  /// Begins to receive a message of exactly `bytes` bytes from `peer`.
+  /// Begins to receive a message of exactly `bytes` bytes from `peer`. test()
+  /// fails if the message has another size.
   Status receive(int peer, void *data, int64_t bytes, int tag,
                  MessageRequest &request) {
+    request.received = bytes;
     return beginReceive(peer, data, bytes, tag, request);
   }
   /// Returns true if the message has been sent or received, and then ends the

@@ -70,7 +70,7 @@ Result<std::unique_ptr<World>> World::connect(const WorldOptions &options) {
 }
 
 void World::reserve(int64_t jobs, int64_t bytes) {
-  scratch_.resize(std::size_t(RingSum::scratchBytes(bytes, size_)));
+  scratch_.resize(std::size_t(RingCollective::scratchBytes(bytes, size_)));
   thread_->reserve(jobs, scratch_.data());
 }
 
@@ -88,10 +88,10 @@ void World::setPeerTimeout(int64_t seconds) {
   thread_->setPeerTimeout(seconds);
 }
 
-uint64_t World::beginSum(const SumJob &job) {
+uint64_t World::begin(const CollectiveJob &job) {
   CommJob begun;
-  begun.kind = CommJob::Kind::Sum;
-  begun.sum = job;
+  begun.kind = CommJob::Kind::Collective;
+  begun.collective = job;
   return thread_->begin(begun);
 }
 
@@ -109,6 +109,26 @@ Status World::gather(const char *what, const void *mine, int64_t bytes,
   job.bytes = bytes;
   job.what = what;
   job.patience = patience;
+  thread_->wait(thread_->begin(job));
+  return thread_->failure();
+}
+
+Status World::fetch(const char *what, int from, const void *mine, int64_t bytes,
+                    void *there) {
+  uint64_t number = fetches_++;
+  if (from == 0 && rank_ == 0 && bytes > 0)
+    std::memcpy(there, mine, std::size_t(bytes));
+  if (from == 0 || (rank_ != 0 && rank_ != from))
+    return failure();
+  CommJob job;
+  job.kind = CommJob::Kind::Fetch;
+  job.from = static_cast<const char *>(mine);
+  job.to = static_cast<char *>(there);
+  job.peer = rank_ == 0 ? from : 0;
+  job.number = number;
+  job.bytes = bytes;
+  job.what = what;
+  job.patience = Patience::Unlimited;
   thread_->wait(thread_->begin(job));
   return thread_->failure();
 }

@@ -16,10 +16,12 @@ namespace kiln::runtime {
 
 /// The purpose of a message.
 enum class TrafficKind : uint8_t {
-  Sum,      ///< A part of an all-reduce.
+  Sum,      ///< A part of an all-reduce or a reduce-scatter.
+  Gather,   ///< A part of an all-gather.
+  State,    ///< A part of World::fetch().
   Agreement ///< A vote, or facts that the ranks compare.
 };
-inline constexpr std::size_t trafficKinds = 2;
+inline constexpr std::size_t trafficKinds = 4;
 
 /// Counts of sent bytes, without the headers that a network adds. Each byte is
 /// counted once, by the rank that sends it.

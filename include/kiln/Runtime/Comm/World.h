@@ -7,10 +7,10 @@
 //
 // The ranks that train one model together, as one of them sees them. A World
 // has a communication thread, which is the only thread that uses the transport.
-// Other threads give it jobs: sums over all ranks, which run while the caller
-// continues, and agreements, for which the caller waits. The thread carries out
-// one job after the other, in the order in which they began. All ranks must
-// begin the same jobs in the same order.
+// Other threads give it jobs: collectives, which run while the caller
+// continues, and agreements and copies to rank 0, for which the caller waits.
+// The thread carries out one job after the other, in the order in which they
+// began. All ranks must begin the same jobs in the same order.
 //
 // A failure of communication cannot be repaired, because the ranks no longer
 // know what the others have received. It ends the processes of all ranks, after
@@ -23,8 +23,8 @@
 #ifndef KILN_RUNTIME_COMM_WORLD_H
 #define KILN_RUNTIME_COMM_WORLD_H
 
+#include "kiln/Runtime/Comm/Collective.h"
 #include "kiln/Runtime/Comm/Traffic.h"
-#include "kiln/Support/ElementType.h"
 #include "kiln/Support/Status.h"
 
 #include <cstddef>
@@ -46,31 +46,8 @@ struct WorldOptions {
   /// If false, a failure does not end the process: all later jobs fail, and
   /// World::failure() returns the message. For tests.
   bool endsProcess = true;
-};
-
-/// Start and end of a sum, in nanoseconds of the monotonic clock.
-struct TransferTiming {
-  int64_t begin = 0, end = 0;
-};
-
-/// Elements of a sum that are contiguous in memory.
-struct SumSpan {
-  char *data = nullptr;
-  /// Number of elements of this span and of all spans before it.
-  int64_t end = 0;
-};
-
-/// An elementwise sum over all ranks, in place, of the concatenation of spans.
-/// RingSum.h defines the order of the sums.
-struct SumJob {
-  /// The spans, which must outlive the job.
-  const SumSpan *spans = nullptr;
-  std::size_t spanCount = 0;
-  ElementType type = ElementType::F32; ///< f64, f32, bf16 or f16.
-  /// The name for messages, which must outlive the job.
-  const char *name = "";
-  /// If not null, receives the timing before the job is done.
-  TransferTiming *timing = nullptr;
+  /// The largest message of World::fetch(). Tests set a small one.
+  int64_t fetchMessageBytes = int64_t(1) << 30;
 };
 
 /// How agree() combines the values of the ranks, in the order of the ranks.
@@ -97,7 +74,8 @@ public:
   /// process. Without a launcher, returns a world of one rank. Fails if the
   /// launcher or its MPI library is not usable.
   static Result<std::unique_ptr<World>> connect(const WorldOptions &options);
-  /// Returns a world of one rank, in which sums and agreements have no effect.
+  /// Returns a world of one rank, in which collectives are those of
+  /// carryOutAlone(), and agreements have no effect.
   static Result<std::unique_ptr<World>> alone();
   /// Returns the world of a transport, which `open` creates on the
   /// communication thread.
@@ -113,9 +91,10 @@ public:
   int rank() const { return rank_; } ///< In [0, size()).
   int size() const { return size_; } ///< At least 1.
 
-  /// Allocates what sums need, so that later jobs allocate no memory: at most
-  /// `jobs` sums are begun and not waited for, and each has at most `bytes`
-  /// bytes. Must be called before the first sum.
+  /// Allocates what collectives need, so that later jobs allocate no memory: at
+  /// most `jobs` of them are begun and not waited for, and each sum has at most
+  /// `bytes` bytes. A reduce-scatter has the bytes of the shards of all ranks,
+  /// with their padding. Must be called before the first collective.
   void reserve(int64_t jobs, int64_t bytes);
   /// Returns the scratch bytes that reserve() allocated. They belong to the
   /// transport and are not part of an arena.
@@ -130,9 +109,9 @@ public:
   /// Sets the time after which jobs fail.
   void setPeerTimeout(int64_t seconds);
 
-  /// Begins a sum. The data must not be accessed until wait() for the returned
-  /// number has returned.
-  uint64_t beginSum(const SumJob &job);
+  /// Begins a collective. Its memory must not be accessed until wait() for the
+  /// returned number has returned, except that an all-gather only reads shards.
+  uint64_t begin(const CollectiveJob &job);
   /// Waits until the job with this number is done. All earlier jobs are then
   /// done, too.
   void wait(uint64_t job);
@@ -141,6 +120,14 @@ public:
   /// the ranks. `what` names the agreement in messages about failures.
   Status gather(const char *what, const void *mine, int64_t bytes, void *all,
                 Patience patience = Patience::Limited);
+  /// Copies the `bytes` bytes at `mine` of rank `from` to `there` of rank 0;
+  /// `there` is null on other ranks, and only `from` reads `mine`. All ranks
+  /// call this function in the same order, with the same `from` and `bytes`.
+  /// Those other than 0 and `from` return at once. Waits for any time
+  /// (Patience::Unlimited), because rank 0 may be writing a file. `what` names
+  /// the copy in messages about failures.
+  Status fetch(const char *what, int from, const void *mine, int64_t bytes,
+               void *there);
   /// Combines the values of all ranks. The result is the same on all ranks.
   Result<int64_t> agree(const char *what, int64_t value, AgreeBy by);
   Result<double> agree(const char *what, double value, AgreeBy by);
@@ -158,7 +145,9 @@ private:
   explicit World(std::unique_ptr<CommThread> thread);
 
   int rank_ = 0, size_ = 1;
-  /// The scratch memory of sums.
+  /// The number of calls of fetch(), which is the same on all ranks.
+  uint64_t fetches_ = 0;
+  /// The scratch memory of collectives.
   std::vector<char> scratch_;
   std::unique_ptr<CommThread> thread_;
 };

@@ -10,7 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RingSum.h"
+#include "RingCollective.h"
+
+#include "CollectiveValues.h"
 
 #include <array>
 #include <chrono>
@@ -67,13 +69,25 @@ protected:
 TEST_P(MpiTest, SumsOverProcesses) {
   for (int ranks : {2, 3}) {
     int64_t count = 1'000'003, bytes = 0;
+    std::vector<CollectiveSpan> spans = {{nullptr, count}};
     for (int rank = 0; rank < ranks; ++rank)
-      bytes += ringSentBytes(count, 4, ranks, rank);
+      bytes += ringSentBytes(jobOf(Collective::AllReduce, spans), ranks, rank);
     Outcome outcome = runRanks(ranks, "sum " + std::to_string(count) + " 2");
     EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
     EXPECT_NE(outcome.output.find(std::to_string(ranks) + " ranks: right, " +
                                   std::to_string(bytes) + " bytes sent"),
               std::string::npos)
+        << outcome.output;
+  }
+}
+
+TEST_P(MpiTest, SumsAndGathersShards) {
+  for (int ranks : {2, 3}) {
+    Outcome outcome = runRanks(ranks, "shards 1000003");
+    EXPECT_EQ(outcome.exitCode, 0) << outcome.output;
+    EXPECT_NE(
+        outcome.output.find(std::to_string(ranks) + " ranks: right shards"),
+        std::string::npos)
         << outcome.output;
   }
 }
@@ -99,6 +113,16 @@ TEST_P(MpiTest, AFailedRankEndsTheOthersWithItsReason) {
   Outcome outcome = runRanks(2, "fail");
   EXPECT_NE(outcome.exitCode, 0);
   EXPECT_NE(outcome.output.find("error: rank 1: rank 1 has no data\n"),
+            std::string::npos)
+      << outcome.output;
+}
+
+TEST_P(MpiTest, AMessageOfAnotherSizeIsAnError) {
+  Outcome outcome = runRanks(2, "short");
+  EXPECT_NE(outcome.exitCode, 0);
+  EXPECT_NE(outcome.output.find(
+                "error: rank 0: the state of step 3 failed: a message has 60 "
+                "bytes, expected 100: the ranks execute different operations"),
             std::string::npos)
       << outcome.output;
 }

@@ -21,9 +21,10 @@ namespace kiln::runtime {
 /// The worlds of `size` ranks that are connected by threads.
 class ThreadWorlds {
 public:
-  explicit ThreadWorlds(int size, int64_t peerTimeout = 60) : ranks_(size) {
-    WorldOptions options;
-    options.peerTimeout = peerTimeout;
+  explicit ThreadWorlds(int size, int64_t peerTimeout = 60)
+      : ThreadWorlds(size, optionsWith(peerTimeout)) {}
+  /// A failure does not end the process.
+  ThreadWorlds(int size, WorldOptions options) : ranks_(size) {
     options.endsProcess = false;
     for (int rank = 0; rank < size; ++rank) {
       Result<std::unique_ptr<World>> world = World::over(
@@ -50,6 +51,12 @@ public:
   }
 
 private:
+  static WorldOptions optionsWith(int64_t peerTimeout) {
+    WorldOptions options;
+    options.peerTimeout = peerTimeout;
+    return options;
+  }
+
   ThreadRanks ranks_;
   std::vector<std::unique_ptr<World>> worlds_;
 };

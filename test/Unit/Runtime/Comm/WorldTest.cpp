@@ -7,6 +7,7 @@
 
 #include "kiln/Runtime/Comm/World.h"
 
+#include "CollectiveValues.h"
 #include "Launcher.h"
 #include "ThreadWorlds.h"
 
@@ -48,11 +49,10 @@ TEST(WorldTest, AgreementsWaitForTheSumsBeforeThem) {
   worlds.onEach([](World &world) {
     world.reserve(1, 4000);
     std::vector<float> values(1000, float(world.rank() + 1));
-    SumSpan span = {reinterpret_cast<char *>(values.data()), 1000};
-    SumJob job;
-    job.spans = &span;
-    job.spanCount = 1;
-    world.beginSum(job);
+    std::vector<CollectiveSpan> spans = {
+        {reinterpret_cast<char *>(values.data()), 1000}};
+    CollectiveJob job = jobOf(Collective::AllReduce, spans);
+    world.begin(job);
     EXPECT_EQ(*world.agree("vote", int64_t(1), AgreeBy::Sum), 2);
     EXPECT_EQ(values.back(), 3.0f);
   });
@@ -80,13 +80,12 @@ TEST(WorldTest, ASimulatedNetworkLimitsTheRate) {
     world.simulateNetwork(10e6);
     world.reserve(1, 4'000'000);
     std::vector<float> values(1'000'000, float(world.rank() + 1));
-    SumSpan span = {reinterpret_cast<char *>(values.data()), 1'000'000};
-    SumJob job;
-    job.spans = &span;
-    job.spanCount = 1;
+    std::vector<CollectiveSpan> spans = {
+        {reinterpret_cast<char *>(values.data()), 1'000'000}};
+    CollectiveJob job = jobOf(Collective::AllReduce, spans);
     EXPECT_EQ(*world.agree("begin", int64_t(1), AgreeBy::Sum), 2);
     auto begin = std::chrono::steady_clock::now();
-    world.wait(world.beginSum(job));
+    world.wait(world.begin(job));
     double seconds = secondsSince(begin);
     EXPECT_GE(seconds, 0.4);
     EXPECT_LT(seconds, 2); // A busy machine may take longer than 0.4 s.
@@ -101,13 +100,12 @@ TEST(WorldTest, ASumWithoutItsPeersTimesOut) {
   world.reserve(1, 4096);
   world.setStep(12);
   std::vector<float> values(1024);
-  SumSpan span = {reinterpret_cast<char *>(values.data()), 1024};
-  SumJob job;
-  job.spans = &span;
-  job.spanCount = 1;
+  std::vector<CollectiveSpan> spans = {
+      {reinterpret_cast<char *>(values.data()), 1024}};
+  CollectiveJob job = jobOf(Collective::AllReduce, spans);
   job.name = "grad.h.0";
   auto begin = std::chrono::steady_clock::now();
-  world.wait(world.beginSum(job));
+  world.wait(world.begin(job));
   EXPECT_GT(secondsSince(begin), 0.9);
   EXPECT_LT(secondsSince(begin), 10);
   EXPECT_EQ(world.failure().message(),
@@ -144,6 +142,80 @@ TEST(WorldTest, AnAgreementTimesOutUnlessItIsPatient) {
             "exchanges messages with rank 2 and rank 1");
 }
 
+/// Fetches the bytes of each rank twice, between sums and votes.
+void fetchAll(World &world, int64_t bytes) {
+  int size = world.size();
+  auto valueOf = [](int rank, int64_t i) {
+    return char(rank * 50 + i % 47 + i / 1000);
+  };
+  std::vector<char> mine;
+  for (int64_t i = 0; i < bytes; ++i)
+    mine.push_back(valueOf(world.rank(), i));
+  std::vector<float> values(100, 1);
+  std::vector<CollectiveSpan> spans = {
+      {reinterpret_cast<char *>(values.data()), 100}};
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    world.begin(jobOf(Collective::AllReduce, spans));
+    for (int from = 0; from < size; ++from) {
+      std::vector<char> there(world.rank() == 0 ? std::size_t(bytes) : 0, 'x');
+      Status status = world.fetch("a state", from, mine.data(), bytes,
+                                  world.rank() == 0 ? there.data() : nullptr);
+      EXPECT_TRUE(status.ok()) << status.message();
+      bool isRight = true;
+      for (std::size_t i = 0; i < there.size(); ++i)
+        isRight &= there[i] == valueOf(from, int64_t(i));
+      EXPECT_TRUE(isRight) << "from " << from;
+    }
+    EXPECT_EQ(*world.agree("vote", int64_t(1), AgreeBy::Sum), size);
+  }
+  EXPECT_EQ(values.back(), float(size * size));
+  EXPECT_EQ(world.sent().of(TrafficKind::State),
+            world.rank() == 0 ? 0 : 2 * bytes);
+}
+
+TEST(WorldTest, FetchesTheBytesOfEachRank) {
+  WorldOptions options;
+  options.fetchMessageBytes = 1000;
+  for (int64_t bytes : {0, 1, 1000, 4321})
+    for (int size : {1, 2, 3, 5}) {
+      ThreadWorlds worlds(size, options);
+      for (int rank = 0; rank < size; ++rank)
+        worlds[rank].reserve(1, 400);
+      worlds.onEach([&](World &world) { fetchAll(world, bytes); });
+    }
+}
+
+TEST(WorldTest, AFetchIsPatientAndOtherRanksDoNotWaitForIt) {
+  ThreadWorlds worlds(3, /*peerTimeout=*/1);
+  EXPECT_TRUE(worlds[2].fetch("a state", 1, nullptr, 1, nullptr).ok());
+  std::thread sender([&] {
+    EXPECT_TRUE(worlds[1].fetch("a state", 1, "b", 1, nullptr).ok());
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  char there = 0;
+  EXPECT_TRUE(worlds[0].fetch("a state", 1, nullptr, 1, &there).ok());
+  sender.join();
+  EXPECT_EQ(there, 'b');
+}
+
+TEST(WorldTest, AVoteIsNoPartOfASum) {
+  // The messages of both jobs have 8 bytes.
+  ThreadWorlds worlds(2, /*peerTimeout=*/1);
+  std::thread other([&] {
+    EXPECT_FALSE(worlds[1].agree("the vote", int64_t(5), AgreeBy::Sum).ok());
+  });
+  World &world = worlds[0];
+  world.reserve(1, 16);
+  std::vector<double> values = {1, 2};
+  std::vector<CollectiveSpan> spans = {
+      {reinterpret_cast<char *>(values.data()), 2}};
+  CollectiveJob job = jobOf(Collective::AllReduce, spans, ElementType::F64);
+  world.wait(world.begin(job));
+  other.join();
+  EXPECT_FALSE(world.failure().ok());
+  EXPECT_EQ(values, std::vector<double>({1, 2}));
+}
+
 TEST(WorldTest, AFailureEndsTheOtherRanks) {
   ThreadWorlds worlds(2);
   std::thread waiting([&] {
@@ -161,12 +233,9 @@ TEST(WorldTest, OneRankNeedsNoTransport) {
   (*world)->reserve(2, 1 << 20);
   EXPECT_EQ((*world)->scratchBytes(), 0);
   double value = 3;
-  SumSpan span = {reinterpret_cast<char *>(&value), 1};
-  SumJob job;
-  job.spans = &span;
-  job.spanCount = 1;
-  job.type = ElementType::F64;
-  (*world)->wait((*world)->beginSum(job));
+  std::vector<CollectiveSpan> spans = {{reinterpret_cast<char *>(&value), 1}};
+  CollectiveJob job = jobOf(Collective::AllReduce, spans, ElementType::F64);
+  (*world)->wait((*world)->begin(job));
   EXPECT_EQ(value, 3);
   EXPECT_EQ(*(*world)->agree("vote", int64_t(4), AgreeBy::Equal), 1);
 }

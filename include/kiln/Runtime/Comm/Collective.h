@@ -1,0 +1,99 @@
+//===- Collective.h - Collectives over tensors ------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Describes collectives, which are operations on tensors of all ranks.
+//
+// A *whole* tensor of N elements is divided over n ranks into *shards* of K
+// elements each, where n K >= N. The shard of rank r has the elements
+// [r K, min((r + 1) K, N)) of the whole tensor, in row-major order, followed by
+// zeros up to K elements. These zeros are the padding, which is never sent. For
+// N = 5, n = 3 and K = 2:
+//
+//   whole   a b c d e
+//   shards  a b | c d | e 0
+//
+// A collective has several tensors, a bucket, which are contiguous in memory
+// each, but need not be adjacent:
+//
+//   all_reduce      sums the whole tensors of all ranks, in place
+//   reduce_scatter  sums the whole tensors of all ranks; the result on each
+//                   rank is its shards of the sums
+//   all_gather      sets the whole tensors of all ranks to the elements of the
+//                   shards of all ranks
+//
+// lib/Runtime/Comm/RingCollective.h defines the order of the sums and the
+// numbers of bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_COMM_COLLECTIVE_H
+#define KILN_RUNTIME_COMM_COLLECTIVE_H
+
+#include "kiln/Support/ElementType.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace kiln::runtime {
+
+enum class Collective : uint8_t { AllReduce, ReduceScatter, AllGather };
+
+/// Returns the name of the operation, such as "all_reduce".
+const char *nameOf(Collective collective);
+
+/// One tensor of a collective. The memory of a shard must not overlap that of a
+/// whole tensor.
+struct CollectiveSpan {
+  /// All elements of the tensor. A reduce-scatter destroys them: they may be
+  /// partial sums afterwards. An all-gather overwrites them.
+  char *whole = nullptr;
+  int64_t count = 0; ///< Number of elements of the whole tensor.
+  /// The shard of this rank, which a reduce-scatter writes, with its padding,
+  /// and an all-gather reads. Null for an all-reduce.
+  char *shard = nullptr;
+  int64_t shardCount = 0; ///< Elements of a shard; 0 for an all-reduce.
+  /// The number of elements of this span and of all spans before it, in whole
+  /// tensors for an all-reduce and in shards otherwise. See setEnds().
+  int64_t end = 0;
+};
+
+/// Sets `end` of the spans of a collective, which must be done before it
+/// begins.
+void setEnds(Collective collective, CollectiveSpan *spans, std::size_t count);
+
+/// Start and end of a transfer, in nanoseconds of the monotonic clock.
+struct TransferTiming {
+  int64_t begin = 0, end = 0;
+};
+
+/// Returns the number of elements of the shard of a rank, without padding.
+int64_t shardElements(const CollectiveSpan &span, int rank);
+
+struct CollectiveJob {
+  Collective collective = Collective::AllReduce;
+  /// The spans, which must outlive the job.
+  const CollectiveSpan *spans = nullptr;
+  std::size_t spanCount = 0;
+  /// f64, f32, bf16 or f16 for sums. An all-gather accepts all types whose
+  /// elements are whole bytes.
+  ElementType type = ElementType::F32;
+  /// The name for messages, which must outlive the job.
+  const char *name = "";
+  /// If not null, receives the timing before the job is done.
+  TransferTiming *timing = nullptr;
+};
+
+/// Sets the padding of the shards of this rank to zero.
+void clearPadding(const CollectiveJob &job, int rank);
+
+/// Carries out a collective without other ranks, on the calling thread. This
+/// rank acts as rank 0 of a group whose other ranks have zeros.
+void carryOutAlone(const CollectiveJob &job);
+
+} // namespace kiln::runtime
+
+#endif // KILN_RUNTIME_COMM_COLLECTIVE_H
