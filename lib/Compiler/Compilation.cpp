@@ -159,6 +159,25 @@ Status Compilation::checkOptions() {
     return usage("--mesh " + mesh.status().message());
   if (mesh->size() > 1 && options.target != "cpu")
     return usage("--mesh: several ranks are only supported with --target=cpu");
+  if (options.zero < 0 || options.zero > 3)
+    return usage("--zero is " + std::to_string(options.zero) +
+                 ", expected a stage of ZeRO from 0 to 3");
+  if (mesh->sizeOf(support::dataAxis) == 1 && options.zero > 0)
+    return usage("--zero divides states over data-parallel ranks, but the step "
+                 "has one rank: set the number of ranks with --mesh=dp=N");
+  if (options.zero > 0 && options.zero < 3 && !options.offload.empty()) {
+    auto offload = OffloadSet::parse(options.offload);
+    if (options.offload == "auto" || (offload.ok() && offload->shares.any()))
+      return usage("--zero=" + std::to_string(options.zero) +
+                   ": every rank has whole parameters on its device, so "
+                   "--offload can move activations only; use --zero=3, with "
+                   "which the optimizer states on the host are shards");
+  }
+  if (options.zero == 3 &&
+      (options.offload == "auto" || offloadByHand().shares.parameters > 0))
+    return usage(
+        "--zero=3: parameters are gathered on the device, so --offload "
+        "can move activations, optimizer and moments only");
   if (mesh->size() == 1 && options.simulatedNetwork > 0)
     return usage("--simulate-network: the step has one rank, and no network; "
                  "set the number of ranks with --mesh=dp=N");
@@ -243,6 +262,7 @@ void Compilation::choosePipeline() {
   step.evaluation = options.evaluation;
   step.keepGradients = options.emitGradients;
   step.mesh = options.mesh;
+  step.zero = options.zero;
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
   if (options.gemm == "auto")

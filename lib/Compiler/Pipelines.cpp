@@ -113,13 +113,19 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.order = options.order;
   step.keepGradients = options.keepGradients;
   step.mesh = options.mesh;
+  step.zero = options.zero;
   passes.addPass(createBuildStep(step));
   // Run last, because this pass erases the forward program that autodiff reads.
   BuildEvaluationOptions evaluation;
   evaluation.evaluation = options.evaluation;
   passes.addPass(createBuildEvaluation(evaluation));
+  // A master copy is read by its update only, so each rank needs its shard of
+  // it from stage 1 of ZeRO on.
+  if (options.zero >= 3 || (options.zero > 0 && types.parameters))
+    passes.addPass(createShardParameters());
   if (types.parameters) {
     AddWorkingCopiesOptions copies;
+    copies.gather = options.zero < 3;
     copies.type = std::string(support::infoOf(*types.parameters).name);
     passes.addPass(createAddWorkingCopies(copies));
   }

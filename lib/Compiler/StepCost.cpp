@@ -40,12 +40,28 @@ static std::optional<double> computeSeconds(Operation *op,
   return std::nullopt;
 }
 
+/// Returns the seconds of a collective that nothing overlaps with.
+static double collectiveSeconds(CollectiveOpInterface op,
+                                const Machine &machine) {
+  bool gathers = op.getCollective() == Collective::AllGather;
+  double bytes = 0;
+  for (Type type : gathers ? TypeRange(op->getResultTypes())
+                           : TypeRange(op->getOperandTypes()))
+    bytes += bytesOf(type);
+  int halves = op.getCollective() == Collective::AllReduce ? 2 : 1;
+  return halves *
+         machine.ringSeconds(bytes, meshSizeOf(op->getParentOfType<ModuleOp>(),
+                                               op.getAxisAttr()));
+}
+
 double kiln::opSeconds(Operation *op, const Machine &machine) {
   if (auto seconds = computeSeconds(op, machine))
     return *seconds;
   Family family = familyOf(op);
   if (family == Family::View || family == Family::Structure)
     return 0;
+  if (auto collective = dyn_cast<CollectiveOpInterface>(op))
+    return collectiveSeconds(collective, machine);
   // Count the bytes of the results, but not those of the operands, because a
   // fused op reads its operands from registers. States are read from memory.
   double bytes = 0;
@@ -269,12 +285,14 @@ static void runBlock(Block &block, const rt::SegmentExecution &execution,
     if (auto microbatches = dyn_cast<rt::MicrobatchesOp>(op)) {
       runMicrobatches(microbatches, machine, kernels, clocks);
     } else if (auto begin = dyn_cast<rt::BeginOp>(op);
-               begin && begin.getKind() == rt::TransferKind::AllReduce) {
+               begin && rt::collectiveOf(begin.getKind())) {
       int64_t ranks =
           meshSizeOf(op.getParentOfType<ModuleOp>(), *begin.getAxis());
+      // An all-reduce is a reduce-scatter, followed by an all-gather.
+      int halves = begin.getKind() == rt::TransferKind::AllReduce ? 2 : 1;
       clocks.startCollective(
           keyOf(begin.getToken()), begin.getQueueAttr(), begin.getAfterAttr(),
-          machine.allReduceSeconds(double(begin.getBytes()), ranks));
+          halves * machine.ringSeconds(double(begin.getBytes()), ranks));
     } else if (begin) {
       clocks.start(keyOf(begin.getToken()), begin.getAfterAttr(),
                    double(begin.getBytes()),

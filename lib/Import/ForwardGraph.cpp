@@ -107,7 +107,8 @@ Value ForwardGraph::parameter(StringRef symbol, ArrayRef<int64_t> shape,
                   Role::Parameter, init, /*of=*/FlatSymbolRefAttr(),
                   /*slot=*/StringAttr(), builder.getStringAttr(source), aliases,
                   /*copies=*/ArrayAttr(), /*frozen=*/false,
-                  /*adapter=*/AdapterAttr(), /*quantized=*/QuantizedAttr());
+                  /*adapter=*/AdapterAttr(), /*quantized=*/QuantizedAttr(),
+                  /*shard=*/ShardAttr());
   return readState(symbol, tensor(shape));
 }
 

@@ -51,7 +51,7 @@ private:
          writerOf(index, current));
   }
   LogicalResult beginCopy(const ScheduledCommand &command);
-  LogicalResult beginReduce(const ScheduledCommand &command);
+  LogicalResult beginCollective(const ScheduledCommand &command);
   LogicalResult end(rt::WaitOp wait);
   /// Calls `body(begin, end)` for the bytes of every row, as arena offsets.
   void forRows(const SlotTensor &tensor, const SegmentRun &owner,
@@ -97,7 +97,13 @@ private:
     SlotTensor from, to;
     SegmentRun owner; ///< The run that began the transfer.
     std::vector<char> bytes;
-    bool sums = false; ///< Replaces `to` by its sum over ranks.
+    /// What the ranks compute from `from`; not set for a copy.
+    std::optional<Collective> collective = std::nullopt;
+    /// Returns true if the contents of `from` are undefined until the end of
+    /// the transfer.
+    bool overwritesSource() const {
+      return collective && *collective != Collective::AllGather;
+    }
   };
   /// A token, and for a token with a ring, the ring slot, otherwise 0.
   using Token = std::pair<Value, int64_t>;
@@ -108,7 +114,8 @@ private:
   LogicalResult addTransfers(const ScheduledCommand &command,
                              std::vector<Transfer> started);
   LogicalResult end(rt::WaitOp wait, const Transfer &transfer);
-  LogicalResult sum(Operation *op, llvm::MutableArrayRef<Transfer> transfers);
+  LogicalResult collect(Operation *op,
+                        llvm::MutableArrayRef<Transfer> transfers);
   /// The transfers that each token stands for.
   DenseMap<Token, std::vector<Transfer>> transfers;
   DenseSet<Token> landed; ///< Tokens of completed transfers.
@@ -271,8 +278,12 @@ LogicalResult Machine::addTransfers(const ScheduledCommand &command,
   for (Transfer &transfer : started) {
     const char *source = bytesOf(transfer.from);
     transfer.bytes.assign(source, source + transfer.from.extent());
-    int64_t begin = program.addressOf(transfer.to, current);
-    mark(begin, begin + transfer.to.extent(), kUnderWay);
+    for (const SlotTensor *tensor : {&transfer.from, &transfer.to}) {
+      if (tensor == &transfer.from && !transfer.overwritesSource())
+        continue;
+      int64_t begin = program.addressOf(*tensor, current);
+      mark(begin, begin + tensor->extent(), kUnderWay);
+    }
   }
   transfers[token] = std::move(started);
   return success();
@@ -287,57 +298,68 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
   return addTransfers(command, {{from, to, current, {}}});
 }
 
-/// Begins to sum tensors over all ranks.
-LogicalResult Machine::beginReduce(const ScheduledCommand &command) {
+/// Begins a collective of all ranks.
+LogicalResult Machine::beginCollective(const ScheduledCommand &command) {
   std::vector<Transfer> started;
-  for (const SlotTensor &tensor : command.results) {
-    if (failed(checkRead(command.op, tensor, current)))
+  for (auto [from, to] : llvm::zip_equal(command.operands, command.results)) {
+    if (failed(checkRead(command.op, from, current)) ||
+        failed(checkAlive(command.op, to.slot, current)))
       return failure();
-    started.push_back({tensor, tensor, current, {}, /*sums=*/true});
+    started.push_back({from, to, current, {}, *command.collective});
   }
   return addTransfers(command, std::move(started));
 }
 
-/// Replaces the bytes of transfers by the bytes of the sums over all ranks.
-LogicalResult Machine::sum(Operation *op,
-                           llvm::MutableArrayRef<Transfer> transfers) {
-  RankGroup *ranks = currentRankGroup();
-  if (!ranks)
-    return op->emitOpError("needs the tensors of other ranks, but only one "
-                           "rank is interpreted: start the program with mpirun");
-  std::vector<HostTensor> tensors;
-  for (const Transfer &transfer : transfers)
-    tensors.push_back(loadTensor(transfer.to, transfer.bytes.data()));
-  if (!ranks->sum(tensors))
-    return op->emitOpError("cannot be completed, because another rank failed");
-  for (auto [transfer, tensor] : llvm::zip_equal(transfers, tensors))
-    storeTensor(transfer.to, tensor, transfer.bytes.data());
+/// Replaces the bytes of transfers by those of the results of their collective.
+LogicalResult Machine::collect(Operation *op,
+                               llvm::MutableArrayRef<Transfer> transfers) {
+  std::vector<HostTensor> inputs, results;
+  SmallVector<const HostTensor *> operands;
+  for (const Transfer &transfer : transfers) {
+    inputs.push_back(loadTensor(transfer.from, transfer.bytes.data()));
+    results.emplace_back(transfer.to.type);
+  }
+  for (const HostTensor &input : inputs)
+    operands.push_back(&input);
+  if (failed(evaluateCollective(op, *transfers.front().collective, operands,
+                                results)))
+    return failure();
+  for (auto [transfer, result] : llvm::zip_equal(transfers, results)) {
+    transfer.bytes.resize(transfer.to.extent());
+    storeTensor(transfer.to, result, transfer.bytes.data());
+  }
   return success();
 }
 
 /// Checks that the source and destination have not changed since the transfer
 /// began, and completes the transfer.
 LogicalResult Machine::end(rt::WaitOp wait, const Transfer &transfer) {
-  const auto &[from, to, owner, bytes, sums] = transfer;
-  if (failed(checkAlive(wait, to.slot, owner)))
+  const SlotTensor &from = transfer.from, &to = transfer.to;
+  const SegmentRun &owner = transfer.owner;
+  if (failed(checkAlive(wait, to.slot, owner)) ||
+      failed(checkAlive(wait, from.slot, owner)))
     return failure();
-  // The tensor of a sum is both source and destination.
-  if (!sums) {
-    if (failed(checkRead(wait, from, owner)))
-      return failure();
-    if (std::memcmp(bytesOf(from, owner), bytes.data(), bytes.size()) != 0)
-      return wait.emitOpError("waits for a copy whose source '")
-             << rt::SlotOp(program.slots[from.slot]).getName()
-             << "' changed while the copy was in progress";
-  }
-  auto units = llvm::ArrayRef(arena.writers)
-                   .slice(program.addressOf(to, owner) / arena.unit,
-                          endUnit(to.extent()));
-  if (llvm::any_of(units, [](Writer writer) { return writer != kUnderWay; }))
+  if (!transfer.overwritesSource() && failed(checkRead(wait, from, owner)))
+    return failure();
+  auto checkUnderWay = [&](const SlotTensor &tensor) -> LogicalResult {
+    auto units = llvm::ArrayRef(arena.writers)
+                     .slice(program.addressOf(tensor, owner) / arena.unit,
+                            endUnit(tensor.extent()));
+    if (llvm::all_of(units, [](Writer writer) { return writer == kUnderWay; }))
+      return success();
     return wait.emitOpError("waits for a transfer whose destination '")
-           << rt::SlotOp(program.slots[to.slot]).getName()
+           << rt::SlotOp(program.slots[tensor.slot]).getName()
            << "' was written while the transfer was in progress";
-  std::memcpy(bytesOf(to, owner), bytes.data(), bytes.size());
+  };
+  if (failed(checkUnderWay(to)) ||
+      (transfer.overwritesSource() && failed(checkUnderWay(from))))
+    return failure();
+  // The contents of the tensors that a reduce-scatter sums are undefined
+  // afterwards.
+  if (transfer.overwritesSource())
+    mark(program.addressOf(from, owner),
+         program.addressOf(from, owner) + from.extent(), Writer());
+  std::memcpy(bytesOf(to, owner), transfer.bytes.data(), transfer.bytes.size());
   markWritten(to, owner);
   return success();
 }
@@ -352,7 +374,14 @@ LogicalResult Machine::end(rt::WaitOp wait) {
   if (found == transfers.end())
     return wait.emitOpError(
         "waits for a token that no transfer in progress signals");
-  if (found->second.front().sums && failed(sum(wait, found->second)))
+  for (const Transfer &transfer : found->second)
+    if (!transfer.overwritesSource() &&
+        std::memcmp(bytesOf(transfer.from, transfer.owner),
+                    transfer.bytes.data(), transfer.bytes.size()) != 0)
+      return wait.emitOpError("waits for a transfer whose source '")
+             << rt::SlotOp(program.slots[transfer.from.slot]).getName()
+             << "' changed while the transfer was in progress";
+  if (found->second.front().collective && failed(collect(wait, found->second)))
     return failure();
   for (const Transfer &transfer : found->second)
     if (failed(end(wait, transfer)))
@@ -366,8 +395,8 @@ LogicalResult Machine::execute(const ScheduledCommand &command) {
   Operation *op = command.op;
   if (command.kind == ScheduledCommand::Kind::CopyStart)
     return beginCopy(command);
-  if (command.kind == ScheduledCommand::Kind::ReduceStart)
-    return beginReduce(command);
+  if (command.kind == ScheduledCommand::Kind::CollectiveStart)
+    return beginCollective(command);
   if (auto wait = dyn_cast<rt::WaitOp>(op))
     return end(wait);
   bool readsSum = readsAccumulated(command, current);
@@ -389,6 +418,16 @@ LogicalResult Machine::execute(const ScheduledCommand &command) {
   } else if (command.kind == ScheduledCommand::Kind::Copy) {
     const SlotTensor &to = command.results.front();
     std::memmove(bytesOf(to), bytesOf(command.operands.front()), to.extent());
+  } else if (command.kind == ScheduledCommand::Kind::CopyShard) {
+    const SlotTensor &from = command.operands.front(),
+                     &to = command.results.front();
+    auto shard = evaluateShard(op, loadTensor(from, bytesOf(from)),
+                               to.type.getNumElements());
+    if (failed(shard))
+      return failure();
+    HostTensor tensor(to.type);
+    tensor.reals = std::move(*shard);
+    storeTensor(to, tensor, bytesOf(to));
   } else {
     SmallVector<TensorHandle> operands;
     for (auto [i, operand] : llvm::enumerate(command.operands)) {

@@ -98,8 +98,10 @@ static StateInfo describeState(StateOp state) {
   StateInfo info;
   info.name = state.getSymName();
   setType(info, state.getTensorType());
-  info.globalShape = info.shape;
-  info.shard.assign(info.shape.size(), 0);
+  info.globalShape = state.getWholeType().getShape().vec();
+  info.shard.assign(info.globalShape.size(), 0);
+  if (ShardAttr shard = state.getShardAttr())
+    info.over = shard.getAxis().str();
   info.roles = {0};
   info.sourceName = state.getSource().value_or(state.getSymName());
   info.aliases = namesIn(state.getAliasesAttr());
@@ -148,6 +150,9 @@ static ProgramInfo describeProgram(ProgramOp program,
     output.name = outputName(program, i);
     setType(output, interpreter.evaluationType(type));
   }
+  program.walk([&](Operation *op) {
+    info.communicates |= isa<CollectiveOpInterface, CollectiveStartOp>(op);
+  });
   return info;
 }
 
@@ -167,6 +172,9 @@ static ProgramInfo describeProgram(rt::ProgramOp program) {
   }
   for (rt::OutputOp output : program.getBody().front().getOps<rt::OutputOp>())
     add(info.outputs, output);
+  program.walk([&](rt::BeginOp begin) {
+    info.communicates |= rt::collectiveOf(begin.getKind()).has_value();
+  });
   return info;
 }
 

@@ -346,10 +346,15 @@ LogicalResult ScheduledProgramBuilder::addTransfer(rt::BeginOp begin) {
     addCopy(begin, begin.getFrom(), begin.getTo(),
             ScheduledCommand::Kind::CopyStart);
     return success();
-  case rt::TransferKind::AllReduce: {
+  case rt::TransferKind::AllReduce:
+  case rt::TransferKind::ReduceScatter:
+  case rt::TransferKind::AllGather: {
     ScheduledCommand &command =
-        append(ScheduledCommand::Kind::ReduceStart, begin);
-    for (Value place : begin.getWrites())
+        append(ScheduledCommand::Kind::CollectiveStart, begin);
+    command.collective = rt::collectiveOf(begin.getKind());
+    for (Value place : begin.getReads())
+      command.operands.push_back(tensorAt(place));
+    for (Value place : begin.getWrites().take_back(begin.getReads().size()))
       command.results.push_back(tensorAt(place));
     return success();
   }
@@ -398,8 +403,14 @@ LogicalResult ScheduledProgramBuilder::addCommand(Operation &op) {
       .Case([&](rt::FillOp op) { return always([&] { addFill(op); }); })
       .Case([&](rt::CopyOp op) {
         return always([&] {
-          addCopy(op, rt::viewOf(op.getFrom()), rt::viewOf(op.getTo()),
-                  ScheduledCommand::Kind::Copy);
+          rt::ViewOp from = rt::viewOf(op.getFrom()),
+                     to = rt::viewOf(op.getTo());
+          if (!op.getAxis())
+            return addCopy(op, from, to, ScheduledCommand::Kind::Copy);
+          ScheduledCommand &command =
+              append(ScheduledCommand::Kind::CopyShard, op);
+          command.operands.push_back(tensorAt(from));
+          command.results.push_back(tensorAt(to));
         });
       })
       .Case([&](rt::BeginOp op) { return addTransfer(op); })

@@ -7,8 +7,8 @@
 
 #include "WorldRanks.h"
 
-using kiln::runtime::SumJob;
-using kiln::runtime::SumSpan;
+using kiln::runtime::CollectiveJob;
+using kiln::runtime::CollectiveSpan;
 
 namespace kiln {
 
@@ -21,18 +21,17 @@ WorldRanks::WorldRanks(runtime::World &world) : world(world) {
 }
 
 bool WorldRanks::sum(llvm::MutableArrayRef<HostTensor> tensors) {
-  std::vector<SumSpan> spans;
-  int64_t end = 0;
-  for (HostTensor &tensor : tensors) {
-    end += static_cast<int64_t>(tensor.reals.size());
-    spans.push_back({reinterpret_cast<char *>(tensor.reals.data()), end});
-  }
-  SumJob job;
+  std::vector<CollectiveSpan> spans;
+  for (HostTensor &tensor : tensors)
+    spans.push_back({reinterpret_cast<char *>(tensor.reals.data()),
+                     static_cast<int64_t>(tensor.reals.size())});
+  setEnds(runtime::Collective::AllReduce, spans.data(), spans.size());
+  CollectiveJob job;
   job.spans = spans.data();
   job.spanCount = spans.size();
   job.type = support::ElementType::F64;
   job.name = "interpreted tensors";
-  world.wait(world.beginSum(job));
+  world.wait(world.begin(job));
   return world.failure().ok();
 }
 

@@ -25,6 +25,7 @@ public:
   /// `world` must outlive this object.
   explicit WorldRanks(runtime::World &world);
 
+  int64_t rank() const override { return world.rank(); }
   bool sum(llvm::MutableArrayRef<HostTensor> tensors) override;
 
 private:

@@ -166,13 +166,12 @@ double Machine::linkSeconds(double bytes, LinkDirection direction) const {
              (direction == LinkDirection::ToHost ? link.toHost : link.toDevice);
 }
 
-double Machine::allReduceSeconds(double bytes, int64_t ranks) const {
+double Machine::ringSeconds(double bytes, int64_t ranks) const {
   if (ranks <= 1)
     return 0;
   MachineNetwork used = network.value_or(
       MachineNetwork{std::min(link.toHost, link.toDevice), link.latency});
-  double messages = 2 * double(ranks - 1);
-  return messages *
+  return double(ranks - 1) *
          (used.latency + bytes / double(ranks) / used.bytesPerSecond);
 }
 

@@ -220,7 +220,9 @@ PlanFigures::PlanFigures(const Object &plan)
     hostFigures.outRate = real(*link, "out_bytes_per_second");
     hostFigures.inRate = real(*link, "in_bytes_per_second");
   }
-  reducedBytes = number(plan, "all_reduced_bytes_per_step");
+  rankBytes.reduced = number(plan, "all_reduced_bytes_per_step");
+  rankBytes.scattered = number(plan, "reduce_scattered_bytes_per_step");
+  rankBytes.gathered = number(plan, "all_gathered_bytes_per_step");
   mesh = plan.getString("mesh").value_or("").str();
   if (const Object *segments = plan.getObject("segments"))
     readSegments(*segments);
@@ -418,8 +420,14 @@ std::string kiln::report::copiesText(const PlanFigures &plan) {
 std::string kiln::report::ranksText(const PlanFigures &plan) {
   if (plan.mesh.empty())
     return "";
-  return plan.mesh + ", " + bytesText(plan.reducedBytes) +
-         " summed over ranks in a step";
+  std::string text;
+  for (auto [bytes, what] :
+       {std::pair(plan.rankBytes.reduced, " summed over ranks"),
+        std::pair(plan.rankBytes.scattered, " summed into shards"),
+        std::pair(plan.rankBytes.gathered, " gathered from shards")})
+    if (bytes > 0)
+      text += ", " + bytesText(bytes) + what;
+  return plan.mesh + text + " in a step";
 }
 
 std::string kiln::report::reasonText(const PlanFigures &plan) {

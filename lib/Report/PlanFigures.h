@@ -118,9 +118,12 @@ struct PlanFigures {
   /// Both are zero if the plan has no budget.
   int64_t budget = 0, unplannedPeak = 0;
   double stepMs = 0, boundMs = 0, unplannedMs = 0;
-  /// Bytes that each rank sums with the other ranks in a step, and the text of
-  /// the mesh, such as "dp=2"; empty for one rank.
-  int64_t reducedBytes = 0;
+  /// Bytes of the whole tensors that ranks sum, sum into shards, and gather
+  /// from shards in a step, and the text of the mesh, such as "dp=2"; empty for
+  /// one rank.
+  struct {
+    int64_t reduced = 0, scattered = 0, gathered = 0;
+  } rankBytes;
   std::string mesh;
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Program with the highest memory use. `buffers` contains its buffers.

@@ -17,6 +17,7 @@ add_library(KilnTraining STATIC
   Training/MemoryCheck.cpp
   Training/Options.cpp
   Training/MergeAdapter.cpp
+  Training/Mirrors.cpp
   Training/OutputPaths.cpp
   Training/ProcessMemory.cpp
   Training/ProgramInputs.cpp
@@ -32,7 +33,8 @@ add_library(KilnTraining STATIC
   Training/Trace.cpp
   Training/TrainingInfo.cpp
   Training/TrainingRun.cpp
-  Training/Trajectory.cpp)
+  Training/Trajectory.cpp
+  Training/WholeStates.cpp)
 target_include_directories(KilnTraining SYSTEM PRIVATE ${KILN_CLI11_INCLUDE})
 target_sources(KilnTraining PRIVATE $<TARGET_OBJECTS:KilnComm>)
 target_link_libraries(KilnTraining PUBLIC KilnFiles ${CMAKE_DL_LIBS})
@@ -57,7 +59,7 @@ add_library(KilnEngine OBJECT
   Engine/CommandTable.cpp
   Engine/CommandWalk.cpp
   Engine/Transfers.cpp
-  Engine/SumReader.cpp
+  Engine/CollectiveReader.cpp
   Engine/TransferEngine.cpp
   Engine/TransferOrder.cpp
   Engine/TransferStress.cpp

@@ -40,6 +40,7 @@ const FlagTable &compilerFlags() {
       {"measure-machine", ""},
       {"memory-budget", "SIZE"},
       {"mesh", "LIST"},
+      {"zero", "STAGE"},
       {"microbatches", "N|auto"},
       {"o", "FILE"},
       {"offload", "LIST"},

@@ -35,7 +35,7 @@
 // STATE: reads slot 'w' at byte 4, where slot 'b' was the last to write
 // COPIES: y [2] = 1, 1
 // EARLY: is command 1 and reads slot 'h' at byte 0, where a copy is in progress
-// CHANGED: waits for a copy whose source 'a' changed while the copy was in progress
+// CHANGED: waits for a transfer whose source 'a' changed while the transfer was in progress
 // WRITTEN: waits for a transfer whose destination 'b' was written while the transfer was in progress
 // AGAIN: waits for a transfer whose destination 'h' was written while the transfer was in progress
 // START: waits for a token that no transfer in progress signals

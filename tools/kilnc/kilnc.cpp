@@ -241,6 +241,12 @@ static cl::opt<std::string>
          cl::desc("ranks that train the model together: dp=N for N ranks, each "
                   "of which computes the gradients of a part of the batch "
                   "(--batch is the part of one rank)"));
+static cl::opt<int64_t>
+    zero("zero", cl::cat(category), cl::init(0), cl::value_desc("STAGE"),
+         cl::desc("what the data-parallel ranks divide among them instead of "
+                  "storing copies: 0 (nothing; the default), 1 (the states of "
+                  "the optimizer), 2 (also the gradients) or 3 (also the "
+                  "parameters); requires --mesh=dp=N"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(
@@ -631,6 +637,7 @@ int main(int argc, char **argv) {
   options.mcpu = mcpu;
   options.gemm = gemm;
   options.mesh = mesh;
+  options.zero = zero;
   options.quantizeWeights = quantizeWeights;
   options.commandLine = joinWords(argc, argv);
   if (!machineName.getNumOccurrences())

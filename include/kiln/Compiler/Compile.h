@@ -86,6 +86,8 @@ struct CompileOptions {
   std::string quantizeWeights;
   /// Ranks of each axis, as in support::parseMesh(). Empty: one rank.
   std::string mesh;
+  /// Stage of ZeRO: what is divided over the data-parallel ranks.
+  int64_t zero = 0;
   /// Techniques that change the gradient, see Lossy.h. Empty: none.
   std::string lossy;
   /// "fp32", "fp64" or "bf16". Default: fp32, or the precision of the states in

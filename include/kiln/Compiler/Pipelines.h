@@ -97,6 +97,9 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::desc("ranks of each axis, as in kilnc --mesh (default: one "
                      "rank)"),
       llvm::cl::init("")};
+  Option<int64_t> zero{*this, "zero",
+                       llvm::cl::desc("stage of ZeRO, as in kilnc --zero"),
+                       llvm::cl::init(0)};
 };
 
 /// Tensors that are offloaded to the host on the user's request.

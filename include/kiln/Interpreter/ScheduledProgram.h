@@ -56,7 +56,16 @@ struct SlotTensor {
 };
 
 struct ScheduledCommand {
-  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, ReduceStart, Wait };
+  enum class Kind {
+    Launch,
+    Gemm,
+    Fill,
+    Copy,
+    CopyShard,
+    CopyStart,
+    CollectiveStart,
+    Wait
+  };
   Kind kind;
   mlir::Operation *op;
   llvm::SmallVector<SlotTensor, 4> operands, results;
@@ -67,6 +76,8 @@ struct ScheduledCommand {
   int accumulated = -1;
   /// The ops to evaluate; null for fills and copies.
   mlir::Block *body = nullptr;
+  /// CollectiveStart: what the ranks compute, operand i to result i.
+  std::optional<Collective> collective = std::nullopt;
 };
 
 /// A program whose references to slots and kernels are resolved and valid.

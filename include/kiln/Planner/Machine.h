@@ -152,9 +152,10 @@ struct Machine {
   /// Returns the seconds of one copy. The estimate assumes that no copy runs in
   /// the other direction at the same time, or that the link is duplex.
   double linkSeconds(double bytes, LinkDirection direction) const;
-  /// Returns the seconds of a sum of `bytes` over `ranks` ranks: a ring, in which
-  /// each rank sends 2 (ranks - 1) messages of bytes / ranks.
-  double allReduceSeconds(double bytes, int64_t ranks) const;
+  /// Returns the seconds of a reduce-scatter or all-gather of `bytes` over
+  /// `ranks` ranks: a ring, in which each rank sends ranks - 1 messages of
+  /// bytes / ranks. An all-reduce takes twice as long.
+  double ringSeconds(double bytes, int64_t ranks) const;
   /// Returns the seconds per byte of large copies, whose latency is negligible.
   double linkSecondsPerByte(LinkDirection direction) const {
     return 1 /

@@ -91,7 +91,10 @@ int64_t PlanBuilder::lastUse(Value value) {
     if (family == Family::View || family == Family::Concat ||
         (wait && wait.getToken() == value))
       last = std::max(last, lastUse(user->getResult(0)));
-    else if (isa<AllReduceWaitOp>(user))
+    else if (auto start = dyn_cast<CollectiveStartOp>(user);
+             start && start.getCollective() == Collective::AllGather)
+      last = std::max(last, order.lookup(start.getWait()));
+    else if (isa<CollectiveWaitOp>(user))
       last = std::max(last, lastUse(user->getResult(use.getOperandNumber())));
     else if (isa<ReturnOp, WriteOp>(user))
       last = next;
@@ -107,6 +110,13 @@ int64_t PlanBuilder::lastUse(Value value) {
 // Commands
 //===----------------------------------------------------------------------===//
 
+/// Returns true if place `i` of a collective is an operand that it only reads.
+/// A collective that sums overwrites its operands.
+static bool readsOperand(CollectiveStartOp start, size_t i) {
+  return start.getCollective() == Collective::AllGather &&
+         i < start.getInputs().size();
+}
+
 void Command::forEachAccess(
     llvm::function_ref<void(int32_t, bool)> visit) const {
   auto isRead = [&](size_t i) {
@@ -121,12 +131,15 @@ void Command::forEachAccess(
     case Kind::Fill:
       return false;
     case Kind::Copy:
+    case Kind::CopyShard:
     case Kind::CopyStart:
       return i == 0;
-    case Kind::ReduceStart:
-      return false;
-    case Kind::TransferWait:
-      return i == 0 && !isa<AllReduceStartOp>(op);
+    case Kind::CollectiveStart:
+      return readsOperand(cast<CollectiveStartOp>(op), i);
+    case Kind::TransferWait: {
+      auto start = dyn_cast<CollectiveStartOp>(op);
+      return start ? readsOperand(start, i) : i == 0;
+    }
     }
     llvm_unreachable("unknown kind of command");
   };
@@ -149,7 +162,7 @@ void PlanBuilder::emitCopy(Place from, Place to, Type type) {
 static Value transferred(Value value) {
   if (auto wait = value.getDefiningOp<CopyWaitOp>())
     return wait.getSource();
-  if (auto wait = value.getDefiningOp<AllReduceWaitOp>())
+  if (auto wait = value.getDefiningOp<CollectiveWaitOp>())
     return wait.getStart()
         .getInputs()[cast<OpResult>(value).getResultNumber()];
   return Value();
@@ -344,6 +357,19 @@ void PlanBuilder::visitWrite(WriteOp write) {
     stateCopies.push_back({from, densePlace(index, type), type});
 }
 
+/// If the result of a wait is only used as the new value of a state, and no op
+/// after `start`, where the transfer begins, reads the entry value, returns the
+/// location of the state.
+std::optional<Place> PlanBuilder::statePlace(OpResult result,
+                                             Operation *start) {
+  auto write =
+      result.hasOneUse() ? dyn_cast<WriteOp>(*result.user_begin()) : WriteOp();
+  if (!write || isReadAfter(write.getStateAttr().getAttr(), start))
+    return std::nullopt;
+  return densePlace(stateBuffers.lookup(write.getStateAttr().getAttr()),
+                    result.getType());
+}
+
 /// Returns true if an op after `op` reads the entry value of a state.
 bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
   return llvm::any_of(readsOf.lookup(state), [&](ReadOp read) {
@@ -364,12 +390,8 @@ LogicalResult PlanBuilder::visitCopy(Operation *copy) {
   CopyWaitOp wait;
   forEachUse(token,
              [&](OpOperand &use) { wait = cast<CopyWaitOp>(use.getOwner()); });
-  auto write =
-      wait->hasOneUse() ? dyn_cast<WriteOp>(*wait->user_begin()) : WriteOp();
-  if (write && !isReadAfter(write.getStateAttr().getAttr(), copy)) {
-    setPlace(
-        token,
-        densePlace(stateBuffers.lookup(write.getStateAttr().getAttr()), type));
+  if (std::optional<Place> state = statePlace(wait->getResult(0), copy)) {
+    setPlace(token, *state);
   } else {
     int32_t buffer = newBuffer(
         describeOp(copy), plan.buffers[from.buffer].slotClass, token.getType(),
@@ -474,12 +496,16 @@ LogicalResult PlanBuilder::visit(Operation *op) {
     visitWait(wait);
     return success();
   }
-  if (auto start = dyn_cast<AllReduceStartOp>(op)) {
-    visitReduce(start);
+  if (auto start = dyn_cast<CollectiveStartOp>(op)) {
+    visitCollective(start);
     return success();
   }
-  if (auto wait = dyn_cast<AllReduceWaitOp>(op)) {
-    visitReduceWait(wait);
+  if (auto wait = dyn_cast<CollectiveWaitOp>(op)) {
+    visitCollectiveWait(wait);
+    return success();
+  }
+  if (auto take = dyn_cast<TakeShardOp>(op)) {
+    visitTakeShard(take);
     return success();
   }
   return op->emitOpError("cannot be scheduled; run kiln-form-dispatches, which "

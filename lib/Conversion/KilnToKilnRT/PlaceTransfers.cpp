@@ -1,4 +1,4 @@
-//===- PlaceTransfers.cpp - Places of sums over ranks -----------*- C++ -*-===//
+//===- PlaceTransfers.cpp - Places of data of all ranks ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,41 +10,114 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Schedules the start of an all-reduce, which sums its operands in place. An
-/// operand that an op reads later, or that is not contiguous, is copied first.
-void PlanBuilder::visitReduce(AllReduceStartOp start) {
+/// Returns true if rows of a tensor at a place are contiguous.
+static bool isDense(const Place &place, RankedTensorType type) {
+  return place.rowStride == getColumnCount(type) || getRowCount(type) == 1;
+}
+
+/// Returns true if a buffer contains an operand of a collective.
+static bool contains(int32_t buffer, ArrayRef<Place> operands) {
+  return llvm::any_of(
+      operands, [&](const Place &operand) { return operand.buffer == buffer; });
+}
+
+/// Returns a place of an operand of a collective that the collective may
+/// overwrite. Copies the operand if an op reads it later, if it is not
+/// contiguous, or if its buffer contains one of the `earlier` operands, so that
+/// no bytes are summed twice.
+Place PlanBuilder::placeSummed(CollectiveStartOp start, Value value,
+                               ArrayRef<Place> earlier) {
+  auto type = tensorTypeOf(value);
+  Place from = places.lookup(value);
+  const Buffer &buffer = plan.buffers[from.buffer];
+  bool dies = !buffer.state && buffer.slotClass != rt::SlotClass::Input &&
+              buffer.lastUse <= order.lookup(start) &&
+              !contains(from.buffer, earlier);
+  if (dies && isDense(from, type))
+    return from;
+  Place copy = densePlace(newBuffer(describeOp(start), buffer.slotClass, type,
+                                    "copy that is summed"),
+                          type);
+  emitCopy(from, copy, type);
+  return copy;
+}
+
+/// Returns the place of an operand that `op` reads. Copies the operand if it is
+/// not contiguous.
+Place PlanBuilder::densified(Operation *op, Value value) {
+  auto type = tensorTypeOf(value);
+  Place from = places.lookup(value);
+  if (isDense(from, type))
+    return from;
+  Place copy =
+      densePlace(newBuffer(describeOp(op), plan.buffers[from.buffer].slotClass,
+                           type, "contiguous copy"),
+                 type);
+  emitCopy(from, copy, type);
+  return copy;
+}
+
+/// Schedules the start of a collective. An all-reduce sums its operands in
+/// place, a reduce-scatter uses their memory for partial sums, and an
+/// all-gather writes the new value of a state to the buffer of the state.
+void PlanBuilder::visitCollective(CollectiveStartOp start) {
   Command command;
-  command.kind = Command::Kind::ReduceStart;
+  command.kind = Command::Kind::CollectiveStart;
   command.op = start;
-  for (auto [value, token] :
-       llvm::zip_equal(start.getInputs(), start.getTokens())) {
-    auto type = cast<RankedTensorType>(value.getType());
-    Place from = places.lookup(value);
-    const Buffer &buffer = plan.buffers[from.buffer];
-    bool isDense =
-        from.rowStride == getColumnCount(type) || getRowCount(type) == 1;
-    bool dies = !buffer.state && buffer.slotClass != rt::SlotClass::Input &&
-                buffer.lastUse <= order.lookup(start);
-    if (dies && isDense) {
-      setPlace(token, from);
-    } else {
-      setPlace(token, densePlace(newBuffer(describeOp(start), buffer.slotClass,
-                                           type, "copy that is summed"),
-                                 type));
-      emitCopy(from, places.lookup(token), type);
+  Collective collective = start.getCollective();
+  for (Value value : start.getInputs())
+    command.places.push_back(collective == Collective::AllGather
+                                 ? densified(start, value)
+                                 : placeSummed(start, value, command.places));
+  CollectiveWaitOp wait = start.getWait();
+  for (auto [i, token] : llvm::enumerate(start.getTokens())) {
+    Place operand = command.places[i];
+    rt::SlotClass slotClass = plan.buffers[operand.buffer].slotClass;
+    std::optional<Place> place;
+    if (collective == Collective::AllReduce)
+      place = operand;
+    else if (collective == Collective::AllGather)
+      place = statePlace(wait->getResult(i), start);
+    if (!place) {
+      if (slotClass == rt::SlotClass::Parameter)
+        slotClass = rt::SlotClass::Materialized;
+      place = densePlace(
+          newBuffer(describeOp(start), slotClass, token.getType(),
+                    collective == Collective::AllGather ? "shards of all ranks"
+                                                        : "shard of a sum"),
+          token.getType());
     }
-    command.places.push_back(places.lookup(token));
+    setPlace(token, *place);
+    command.places.push_back(*place);
   }
   plan.commands.push_back(std::move(command));
 }
 
-void PlanBuilder::visitReduceWait(AllReduceWaitOp wait) {
+void PlanBuilder::visitCollectiveWait(CollectiveWaitOp wait) {
   Command command;
   command.kind = Command::Kind::TransferWait;
   command.op = wait.getStart();
-  for (auto [token, sum] : llvm::zip_equal(wait.getTokens(), wait.getSums())) {
-    setPlace(sum, places.lookup(token));
-    command.places.push_back(places.lookup(token));
-  }
+  for (const Command &earlier : llvm::reverse(plan.commands))
+    if (earlier.op == command.op) {
+      command.places = earlier.places;
+      break;
+    }
+  for (auto [token, output] :
+       llvm::zip_equal(wait.getTokens(), wait.getOutputs()))
+    setPlace(output, places.lookup(token));
+  plan.commands.push_back(std::move(command));
+}
+
+void PlanBuilder::visitTakeShard(TakeShardOp take) {
+  Place from = densified(take, take.getX());
+  Type type = take.getShard().getType();
+  Place to = densePlace(newBuffer(describeOp(take), rt::SlotClass::Activation,
+                                  type, "shard of this rank"),
+                        type);
+  setPlace(take.getShard(), to);
+  Command command;
+  command.kind = Command::Kind::CopyShard;
+  command.op = take;
+  command.places = {from, to};
   plan.commands.push_back(std::move(command));
 }

@@ -59,8 +59,14 @@ private:
   void visitWrite(WriteOp write);
   llvm::LogicalResult visitCopy(mlir::Operation *copy);
   void visitWait(CopyWaitOp wait);
-  void visitReduce(AllReduceStartOp start);
-  void visitReduceWait(AllReduceWaitOp wait);
+  void visitCollective(CollectiveStartOp start);
+  void visitCollectiveWait(CollectiveWaitOp wait);
+  void visitTakeShard(TakeShardOp take);
+  Place placeSummed(CollectiveStartOp start, mlir::Value value,
+                    llvm::ArrayRef<Place> earlier);
+  Place densified(mlir::Operation *op, mlir::Value value);
+  std::optional<Place> statePlace(mlir::OpResult result,
+                                  mlir::Operation *start);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
   std::optional<Place> mirrorPlace(mlir::Operation *op, mlir::OpResult result);
   void placeResults(mlir::Operation *op);

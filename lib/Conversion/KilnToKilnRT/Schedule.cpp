@@ -62,7 +62,8 @@ private:
   void emitCommands(ArrayRef<Command> commands);
   void emitLaunch(const Command &command);
   void emitGemm(const Command &command);
-  void emitReduce(const Command &command);
+  void emitCollective(const Command &command);
+  void emitCopyShard(const Command &command);
   Value viewOf(const Place &place, RankedTensorType type);
   Value viewOf(const Place &place, Type type) {
     return viewOf(place, cast<RankedTensorType>(type));
@@ -268,16 +269,32 @@ void Scheduler::emitGemm(const Command &command) {
       bias, aux, epilogue, reads, writes, arguments, scratchOf(command));
 }
 
-void Scheduler::emitReduce(const Command &command) {
-  auto start = cast<AllReduceStartOp>(command.op);
-  SmallVector<Value> sums;
-  for (auto [place, token] :
-       llvm::zip_equal(command.places, start.getTokens()))
-    sums.push_back(viewOf(place, token.getType()));
-  rt::BeginOp::create(builder, start.getLoc(), rt::TransferKind::AllReduce,
+void Scheduler::emitCollective(const Command &command) {
+  auto start = cast<CollectiveStartOp>(command.op);
+  size_t count = start.getInputs().size();
+  SmallVector<Value> inputs, outputs;
+  for (auto [i, value] : llvm::enumerate(start.getInputs()))
+    inputs.push_back(viewOf(command.places[i], value.getType()));
+  for (auto [i, token] : llvm::enumerate(start.getTokens()))
+    outputs.push_back(viewOf(command.places[count + i], token.getType()));
+  // A reduce-scatter also overwrites the tensors that it sums.
+  SmallVector<Value> writes;
+  if (start.getCollective() == Collective::ReduceScatter)
+    writes = inputs;
+  llvm::append_range(writes, outputs);
+  rt::BeginOp::create(builder, start.getLoc(),
+                      rt::transferKindOf(start.getCollective()),
                       start.getAxisAttr(), tokens.at(start),
                       queues.reducing(start.getAxis()).getValue(),
-                      /*after=*/ArrayAttr(), sums, sums);
+                      /*after=*/ArrayAttr(), inputs, writes);
+}
+
+void Scheduler::emitCopyShard(const Command &command) {
+  auto take = cast<TakeShardOp>(command.op);
+  Value from = viewOf(command.places[0], take.getX().getType()),
+        to = viewOf(command.places[1], take.getShard().getType());
+  rt::CopyOp::create(builder, take.getLoc(), take.getAxisAttr(),
+                     queueOf(command), /*after=*/ArrayAttr(), from, to);
 }
 
 /// Emits the commands of a program, in which the commands of micro-batches are
@@ -326,8 +343,8 @@ void Scheduler::emitCommands(ArrayRef<Command> commands) {
       break;
     case Command::Kind::Copy: {
       Value from = view(0), to = view(1);
-      rt::CopyOp::create(builder, loc, queueOf(command), /*after=*/ArrayAttr(),
-                         from, to);
+      rt::CopyOp::create(builder, loc, /*axis=*/StringAttr(), queueOf(command),
+                         /*after=*/ArrayAttr(), from, to);
       break;
     }
     case Command::Kind::CopyStart: {
@@ -338,8 +355,11 @@ void Scheduler::emitCommands(ArrayRef<Command> commands) {
                           /*after=*/ArrayAttr(), from, to);
       break;
     }
-    case Command::Kind::ReduceStart:
-      emitReduce(command);
+    case Command::Kind::CollectiveStart:
+      emitCollective(command);
+      break;
+    case Command::Kind::CopyShard:
+      emitCopyShard(command);
       break;
     case Command::Kind::TransferWait:
       rt::WaitOp::create(builder, command.op->getLoc(), tokens.at(command.op),

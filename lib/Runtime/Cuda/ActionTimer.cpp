@@ -70,7 +70,7 @@ TraceEvent ActionTimer::describe(const StreamAction &action) const {
   if (command.group > 1)
     event.name += " and " + std::to_string(command.group - 1) + " more";
   event.category =
-      action.stream == Stream::Host ? "host" : commandKindName(command.kind);
+      action.stream == Stream::Host ? "host" : commandKindName(command);
   for (int64_t i = 0; i < command.group; ++i) {
     event.flops += commands[action.command + std::size_t(i)].flops;
     event.bytes += commands[action.command + std::size_t(i)].bytes;

@@ -105,7 +105,7 @@ private:
   /// data is copied into them.
   Result<const Arenas *> hostCopies();
   Status runInOrder(size_t program, CommandObserver *observer,
-                    SerialTransfers::When copies) override;
+                    SerialTransfers::When when) override;
   Status inProgram(const Status &status, size_t program,
                    const char *advice = "") const;
 

@@ -347,7 +347,7 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
     }
     Status startCopy() { return copy(); }
     // The reader of a description rejects sums on a GPU.
-    Status startAllReduce() { return Status(); }
+    Status startCollective() { return Status(); }
     // The host need not wait for the copy, because events order the streams.
     Status waitForTransfer() { return Status(); }
   };

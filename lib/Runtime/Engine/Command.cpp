@@ -11,8 +11,8 @@
 
 namespace kiln::runtime {
 
-const char *commandKindName(Command::Kind kind) {
-  switch (kind) {
+const char *commandKindName(const Command &command) {
+  switch (command.kind) {
   case Command::Kind::Launch:
     return "launch";
   case Command::Kind::Gemm:
@@ -23,8 +23,8 @@ const char *commandKindName(Command::Kind kind) {
     return "copy";
   case Command::Kind::CopyStart:
     return "copy_start";
-  case Command::Kind::AllReduce:
-    return "all_reduce";
+  case Command::Kind::Collective:
+    return nameOf(command.collective);
   case Command::Kind::CopyWait:
     return "copy_wait";
   }
@@ -69,6 +69,22 @@ static void addGemm(const Command &command, std::vector<MemoryAccess> &list) {
         AccessUse::Beside);
 }
 
+/// Appends the accesses of a collective. One that sums overwrites the whole
+/// tensors.
+static void addCollective(const Command &command,
+                          std::vector<MemoryAccess> &list) {
+  bool gathers = command.collective == Collective::AllGather;
+  for (const auto &[whole, shard] : command.tensors) {
+    list.push_back({whole.ref, whole.bytes,
+                    gathers ? AccessMode::Write : AccessMode::ReadWrite,
+                    AccessUse::Transfer});
+    if (command.collective != Collective::AllReduce)
+      list.push_back({shard.ref, shard.bytes,
+                      gathers ? AccessMode::Read : AccessMode::Write,
+                      AccessUse::Transfer});
+  }
+}
+
 std::vector<MemoryAccess> accessesOf(const Command &command) {
   std::vector<MemoryAccess> list;
   if (command.call)
@@ -84,15 +100,14 @@ std::vector<MemoryAccess> accessesOf(const Command &command) {
     break;
   case Command::Kind::Copy:
   case Command::Kind::CopyStart:
-    list.push_back(
-        {command.from, command.size, AccessMode::Read, AccessUse::Transfer});
+    list.push_back({command.from,
+                    command.wholeBytes > 0 ? command.wholeBytes : command.size,
+                    AccessMode::Read, AccessUse::Transfer});
     list.push_back(
         {command.to, command.size, AccessMode::Write, AccessUse::Transfer});
     break;
-  case Command::Kind::AllReduce:
-    for (const SummedElements &elements : command.sums)
-      list.push_back({elements.ref, elements.bytes, AccessMode::ReadWrite,
-                      AccessUse::Transfer});
+  case Command::Kind::Collective:
+    addCollective(command, list);
     break;
   case Command::Kind::Fill:
     list.push_back(
@@ -122,7 +137,7 @@ std::vector<MemoryAccess> resultsOf(const Command &command) {
 
 bool startsTransfer(const Command &command) {
   return command.kind == Command::Kind::CopyStart ||
-         command.kind == Command::Kind::AllReduce;
+         command.kind == Command::Kind::Collective;
 }
 
 bool waitsForTransfer(const Command &command) {

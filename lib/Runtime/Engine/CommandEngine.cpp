@@ -101,7 +101,7 @@ public:
 
 private:
   Status runInOrder(size_t program, CommandObserver *observer,
-                    SerialTransfers::When copies) override;
+                    SerialTransfers::When when) override;
   /// Returns what executes the transfers in runs without a check, or null if no
   /// program has transfers.
   Transfers *transfers();
@@ -163,7 +163,7 @@ void TraceObserver::after(size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
   TraceEvent event;
   event.name = command.name;
-  event.category = commandKindName(command.kind);
+  event.category = commandKindName(command);
   event.startUs = before_;
   event.durationUs = microseconds(monotonicNanoseconds()) - before_;
   event.flops = command.flops;
@@ -190,7 +190,7 @@ static TraceEvent::Track trackOf(TransferKind kind) {
     return TraceEvent::Track::CopiesOut;
   case TransferKind::CopyIn:
     return TraceEvent::Track::CopiesIn;
-  case TransferKind::AllReduce:
+  case TransferKind::Collective:
     break;
   }
   return TraceEvent::Track::Sums;
@@ -201,7 +201,7 @@ void TraceObserver::addTransfers(const TimedTransfers &transfers) {
     const Command &command = program_.commands[entry.command];
     TraceEvent event;
     event.name = command.name;
-    event.category = entry.kind == TransferKind::AllReduce ? "sum" : "copy";
+    event.category = entry.kind == TransferKind::Collective ? "sum" : "copy";
     event.track = trackOf(entry.kind);
     event.startUs = microseconds(entry.timing.begin);
     event.durationUs = microseconds(entry.timing.end) - event.startUs;
@@ -237,6 +237,18 @@ static bool hasCommand(const Program &program, Command::Kind kind) {
       [=](const Command &command) { return command.kind == kind; });
 }
 
+/// Returns the bytes of a sum for World::reserve(), or 0 for another command.
+static int64_t scratchedBytes(const Command &command, const World *world) {
+  if (command.kind != Command::Kind::Collective || !world)
+    return 0;
+  if (command.collective == Collective::AllReduce)
+    return command.size;
+  int64_t bytes = 0;
+  for (const CollectiveTensor &tensor : command.tensors)
+    bytes += tensor.shard.bytes * world->size();
+  return bytes;
+}
+
 /// Starts what executes the transfers, if there are any.
 Status CommandEngine::startTransfers() {
   int64_t tokens = 0, sumBytes = 0;
@@ -245,8 +257,7 @@ Status CommandEngine::startTransfers() {
     tokens = std::max(tokens, program.tokens);
     hasCopies |= hasCommand(program, Command::Kind::CopyStart);
     for (const Command &command : program.commands)
-      if (command.kind == Command::Kind::AllReduce)
-        sumBytes = std::max(sumBytes, command.size);
+      sumBytes = std::max(sumBytes, scratchedBytes(command, world_));
   }
   copyCounts_.resize(file_.programs.size());
   sumCounts_.resize(file_.programs.size());
@@ -282,7 +293,8 @@ Status CommandEngine::start(int threads) {
   prepareBlas(*team_);
   tables_.reserve(file_.programs.size());
   for (const Program &program : file_.programs)
-    tables_.emplace_back(program, arenas_, *team_, kernels_);
+    tables_.emplace_back(program, arenas_, *team_, kernels_,
+                         world_ ? world_->rank() : 0);
   return startTransfers();
 }
 
@@ -294,9 +306,9 @@ Status CommandEngine::run(size_t program) {
 }
 
 Status CommandEngine::runInOrder(size_t program, CommandObserver *observer,
-                                 SerialTransfers::When copies) {
+                                 SerialTransfers::When when) {
   DenormalsFlushed flushed;
-  SerialTransfers transfers(copies, world_);
+  SerialTransfers transfers(when, world_);
   tables_[program].run(observer, &transfers);
   return Status();
 }
@@ -312,7 +324,7 @@ void CommandEngine::countTransfers(size_t index) {
     return;
   if (hasCommand(program, Command::Kind::CopyStart))
     copyCounts_[index] = transfers()->counts();
-  if (file_.description.programs[index].sumsOverRanks)
+  if (file_.description.programs[index].communicates)
     sumCounts_[index] = transfers()->sums();
 }
 

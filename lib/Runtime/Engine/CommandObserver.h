@@ -37,10 +37,10 @@ public:
 class ProgramRunner {
 public:
   virtual ~ProgramRunner() = default;
-  /// Runs a program. `copies` selects whether asynchronous copies are executed
+  /// Runs a program. `when` selects whether asynchronous transfers are executed
   /// at their starts or at their waits. `observer` may be null.
   virtual Status runInOrder(std::size_t program, CommandObserver *observer,
-                            SerialTransfers::When copies) = 0;
+                            SerialTransfers::When when) = 0;
 };
 
 } // namespace kiln::runtime

@@ -441,7 +441,18 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
     command.to = readRef(node.at("ref"), command.size);
     return;
   }
-  command.from = readRef(node.at("from"), command.size);
+  int64_t read = command.size;
+  if (std::optional<Node> axis = node.find("axis")) {
+    if (command.kind == Command::Kind::CopyStart)
+      return axis->fail("is given, but only a 'copy' takes the shard of a "
+                        "rank");
+    Node whole = node.at("whole_bytes");
+    command.axis = readAxis(*axis);
+    command.wholeBytes = read = whole.integer(1);
+    if (!node.failed())
+      checkShard(node.at("bytes"), command.size, read, command.axis);
+  }
+  command.from = readRef(node.at("from"), read);
   command.to = readRef(node.at("to"), command.size);
   if (command.kind == Command::Kind::CopyStart &&
       command.from.arena == command.to.arena)
@@ -465,6 +476,16 @@ When CommandReader::readWhen(const Node &node) const {
   if (when != "last")
     node.fail("is " + inQuotes(when) + ", expected first or last");
   return When::Last;
+}
+
+/// Returns the collective of this name.
+static std::optional<Collective> collectiveNamed(std::string_view name) {
+  for (Collective collective :
+       {Collective::AllReduce, Collective::ReduceScatter,
+        Collective::AllGather})
+    if (name == nameOf(collective))
+      return collective;
+  return std::nullopt;
 }
 
 Command CommandReader::read(const Node &node) {
@@ -507,10 +528,14 @@ Command CommandReader::read(const Node &node) {
     command.kind = Command::Kind::CopyStart;
     readTransfer(node, command);
     command.token = readToken(node.at("token"));
-  } else if (kind == "all_reduce") {
-    command.kind = Command::Kind::AllReduce;
-    readAllReduce(node, command);
+  } else if (std::optional<Collective> collective = collectiveNamed(kind)) {
+    command.kind = Command::Kind::Collective;
+    command.collective = *collective;
+    readCollective(node, command);
     command.token = readToken(node.at("token"));
+    if (command.token.ring != 0)
+      node.at("token").fail("has a ring, but only one transfer of a collective "
+                            "may be in flight");
   } else if (kind == "copy_wait") {
     command.kind = Command::Kind::CopyWait;
     command.token = readToken(node.at("token"));

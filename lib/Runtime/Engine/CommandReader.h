@@ -56,10 +56,15 @@ private:
   void readGemmKernel(const support::Node &node, Command &command);
   void readGemm(const support::Node &node, Command &command);
   void readTransfer(const support::Node &node, Command &command);
-  SummedElements readSummed(const support::Node &place,
-                            const support::Node &count,
-                            support::ElementType type);
-  void readAllReduce(const support::Node &node, Command &command);
+  CollectiveElements readElements(const support::Node &place,
+                                  const support::Node &count,
+                                  support::ElementType type);
+  /// Returns the index of an axis of the mesh.
+  int64_t readAxis(const support::Node &axis);
+  void checkShard(const support::Node &shard, int64_t count, int64_t whole,
+                  int64_t axis) const;
+  void readTensors(const support::Node &node, Command &command);
+  void readCollective(const support::Node &node, Command &command);
   void readAttention(const support::Node &node, Command &command);
   void readTypes(const support::Node &node, Command &command);
   void readWorkspace(const support::Node &node, Command &command);

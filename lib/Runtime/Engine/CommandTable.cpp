@@ -27,8 +27,9 @@ static bool varies(const KernelCall &call) {
 }
 
 CommandTable::CommandTable(const Program &program, const Arenas &arenas,
-                           ThreadTeam &team, const void *const *kernels)
-    : program_(program), team_(team) {
+                           ThreadTeam &team, const void *const *kernels,
+                           int rank)
+    : program_(program), team_(team), rank_(rank) {
   for (ArenaKind kind : arenaKinds)
     bases_[std::size_t(kind)] = arenas.of(kind).data();
   steps_.reserve(program.commands.size());
@@ -41,10 +42,13 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
     step.firstArg = args_.size();
     step.firstImmediate = immediates_.size();
     step.firstSpan = spans_.size();
-    int64_t end = 0;
-    for (const SummedElements &elements : command.sums)
-      spans_.push_back(
-          {at(elements.ref, outsideMicrobatches()), end += elements.count});
+    for (const auto &[whole, shard] : command.tensors) {
+      CollectiveSpan &span = spans_.emplace_back();
+      span.count = whole.count;
+      span.shardCount = shard.count;
+    }
+    setEnds(command.collective, spans_.data() + step.firstSpan,
+            command.tensors.size());
     if (command.call) {
       const KernelCall &call = *command.call;
       step.chunks = (call.units + command.grain - 1) / command.grain;
@@ -96,12 +100,21 @@ void CommandTable::startTransfer(std::size_t index, const abi::SegmentRun &run,
                                  Transfers &transfers) {
   const Command &command = *steps_[index].command;
   TransferJob job;
-  if (command.sums.empty()) {
+  if (command.tensors.empty()) {
     job.from = at(command.from, run);
     job.to = at(command.to, run);
   } else {
+    // At most one transfer of a command is in flight, so its spans may change.
+    CollectiveSpan *spans = spans_.data() + steps_[index].firstSpan;
+    for (const auto &[whole, shard] : command.tensors) {
+      spans->whole = at(whole.ref, run);
+      if (command.collective != Collective::AllReduce)
+        spans->shard = at(shard.ref, run);
+      ++spans;
+    }
     job.spans = spans_.data() + steps_[index].firstSpan;
-    job.spanCount = command.sums.size();
+    job.spanCount = command.tensors.size();
+    job.collective = command.collective;
   }
   job.bytes = command.size;
   job.kind = transferKind(command);
@@ -129,7 +142,7 @@ void CommandTable::execute(std::size_t index, const abi::SegmentRun &run,
     void fill() { table.fill(step, run); }
     void copy() { table.copy(step, run); }
     void startCopy() { table.startTransfer(index, run, transfers); }
-    void startAllReduce() { startCopy(); }
+    void startCollective() { startCopy(); }
     void waitForTransfer() { transfers.wait(step.command->token.at(run)); }
   };
   runtime::execute(*step.command, Executor{*this, step, index, run, transfers});
@@ -193,16 +206,25 @@ void CommandTable::fill(const Step &step, const abi::SegmentRun &run) {
 }
 
 void CommandTable::copy(const Step &step, const abi::SegmentRun &run) {
-  const char *from = at(step.command->from, run);
-  char *to = at(step.command->to, run);
-  int64_t size = step.command->size;
+  const Command &command = *step.command;
+  const char *from = at(command.from, run);
+  char *to = at(command.to, run);
+  // The shard of this rank, which ends with zeros if the whole tensor ends
+  // before the shard.
+  int64_t begin = 0, size = command.size;
+  if (command.wholeBytes > 0) {
+    begin = std::min(command.size * rank_, command.wholeBytes);
+    size = std::min(command.size, command.wholeBytes - begin);
+  }
+  from += begin;
   team_.forEachPart((size + transferChunkBytes - 1) / transferChunkBytes,
-                    [=](int64_t begin, int64_t end, int) {
-                      begin *= transferChunkBytes;
-                      end = std::min(end * transferChunkBytes, size);
-                      std::memcpy(to + begin, from + begin,
-                                  std::size_t(end - begin));
+                    [=](int64_t first, int64_t last, int) {
+                      first *= transferChunkBytes;
+                      last = std::min(last * transferChunkBytes, size);
+                      std::memcpy(to + first, from + first,
+                                  std::size_t(last - first));
                     });
+  std::memset(to + size, 0, std::size_t(command.size - size));
 }
 
 } // namespace kiln::runtime

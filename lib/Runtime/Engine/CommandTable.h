@@ -30,13 +30,14 @@ namespace kiln::runtime {
 
 class CommandTable {
 public:
-  /// `program` must outlive the table.
+  /// `program` must outlive the table. `rank` selects the shards that the
+  /// program copies.
   CommandTable(const Program &program, const Arenas &arenas, ThreadTeam &team,
-               const void *const *kernels);
+               const void *const *kernels, int rank = 0);
 
   /// Executes all commands. `observer` may be null. If `transfers` is null,
-  /// transfers are executed synchronously at their starts, and sums over ranks
-  /// have no effect.
+  /// transfers are executed synchronously at their starts, and collectives
+  /// are those of carryOutAlone().
   void run(CommandObserver *observer, Transfers *transfers = nullptr);
 
 private:
@@ -72,10 +73,11 @@ private:
   /// that is not mapped.
   std::array<char *, std::size(arenaKinds)> bases_;
   ThreadTeam &team_;
+  int rank_;
   std::vector<Step> steps_;
   std::vector<char *> args_;
   std::vector<int64_t> immediates_;
-  std::vector<SumSpan> spans_;
+  std::vector<CollectiveSpan> spans_;
   /// The number of elements of threadImmediates_ per thread: the immediates of
   /// one call of an epilogue, and padding.
   std::size_t epilogueImmediates_ = 0;

@@ -242,7 +242,7 @@ static StateRole readRole(const Node &node) {
 
 /// Reads the shape of the whole tensor, and the offset in it of the shard that
 /// the state holds.
-static void readShard(const Node &node, StateInfo &state) {
+static void readBlock(const Node &node, StateInfo &state) {
   Node global = node.at("global_shape"), shard = node.at("shard");
   for (const Node &array : {global, shard})
     if (std::size_t size = array.size();
@@ -262,9 +262,60 @@ static void readShard(const Node &node, StateInfo &state) {
     state.globalShape.push_back(extent);
     state.shard.push_back(begin);
   }
+}
+
+/// Reads the division of a tensor over the ranks of the axis `over`.
+static void readDivision(const Node &node, const Node &over,
+                         const support::Mesh &mesh, StateInfo &state) {
+  Node global = node.at("global_shape"), shard = node.at("shard");
+  state.over = over.text();
+  int64_t ranks = mesh.sizeOf(state.over);
+  if (!node.failed() && ranks == 1)
+    over.fail("is " + inQuotes(state.over) +
+              ", expected the name of an axis of the mesh with more than one "
+              "rank");
+  if (node.find("quantized"))
+    over.fail("is given, but the state is quantized: such states are not "
+              "divided over ranks");
+  for (std::size_t i = 0; i < global.size() && !node.failed(); ++i)
+    state.globalShape.push_back(global.element(i).integer(0));
+  if (std::size_t size = shard.size();
+      !node.failed() && size != state.globalShape.size())
+    shard.fail("has " + std::to_string(size) + " entries, expected " +
+               std::to_string(state.globalShape.size()) +
+               ", one for each dimension of the global shape");
+  for (std::size_t i = 0; i < shard.size() && !node.failed(); ++i) {
+    Node offset = shard.element(i);
+    if (int64_t begin = offset.integer(0); !node.failed() && begin != 0)
+      offset.fail("is " + std::to_string(begin) +
+                  ", expected 0 for a state that is divided over ranks");
+    state.shard.push_back(0);
+  }
+  std::optional<int64_t> count = checkedElements(state.globalShape);
+  if (node.failed() || !count)
+    return;
+  int64_t size = state.elements();
+  // A product that overflows exceeds `count`.
+  if (size > *count || checkedMul(ranks, size).value_or(*count) < *count)
+    node.at("shape").fail(
+        "has " + std::to_string(size) + " elements, but " +
+        std::to_string(ranks) + " shards of a tensor of " +
+        std::to_string(*count) + " elements have at least " +
+        std::to_string(*count / ranks + (*count % ranks != 0)) +
+        " and at most " + std::to_string(*count) + " elements each");
+}
+
+/// Reads the part of a tensor that the state holds.
+static void readShard(const Node &node, const support::Mesh &mesh,
+                      StateInfo &state) {
+  if (std::optional<Node> over = node.find("over"))
+    readDivision(node, *over, mesh, state);
+  else
+    readBlock(node, state);
   std::optional<int64_t> elements = checkedElements(state.globalShape);
   if (!elements || !checkedMul<int64_t>(*elements, 64))
-    global.fail("is too large: the tensor has 2^57 or more elements");
+    node.at("global_shape")
+        .fail("is too large: the tensor has 2^57 or more elements");
 }
 
 /// Reads the factor of an adapter that a state stores.
@@ -334,7 +385,7 @@ static QuantizedWeight readQuantized(const Node &node, const Node &parent,
 StateInfo readState(const Node &node, const Description &description) {
   StateInfo state;
   static_cast<ValueInfo &>(state) = readValue(node);
-  readShard(node, state);
+  readShard(node, description.mesh, state);
   state.roles = readRoleNames(node.at("roles"), description);
   state.role = readRole(node.at("role"));
   state.sourceName = state.name;

@@ -212,13 +212,13 @@ static std::string shareText(const ResultDistance &distance) {
 void OpRepeater::count(size_t index, const abi::SegmentRun &run,
                        const Slot &slot, const ResultDistance &distance) {
   const Command &command = program_.commands[index];
-  Tally &tally = tallies_[commandKindName(command.kind)];
+  Tally &tally = tallies_[commandKindName(command)];
   ++tally.results;
   tally.same += distance.same;
   tally.flushed += distance.sameButSubnormals();
   std::string at =
-      std::string(commandKindName(command.kind)) + " " +
-      inQuotes(command.name) + " (commands[" + std::to_string(index) + "]" +
+      std::string(commandKindName(command)) + " " + inQuotes(command.name) +
+      " (commands[" + std::to_string(index) + "]" +
       program_.ofMicrobatch(index, run) + "), result " + inQuotes(slot.name) +
       (distance.raw ? " of unknown type, which must be bitwise equal" : "");
   if (!distance.same && distance.share() >= tally.worst.share()) {

@@ -140,7 +140,7 @@ void OpWatcher::after(size_t command, const abi::SegmentRun &run) {
     return;
   for (size_t index : slots_[command]) {
     const Slot &slot = program_.slots[index];
-    observe_({command, commandKindName(info.kind), info.name, run.microbatch,
+    observe_({command, commandKindName(info), info.name, run.microbatch,
               slot.name, arenas_.at(slot.at(run)), slot.bytes, slot.rowBytes,
               slot.rowPitch, whole_[index], slot.type});
   }

@@ -36,7 +36,7 @@ void PlanCheck::report(size_t index, const std::string &check,
 
 Status PlanCheck::runPainted(size_t index, unsigned char pattern,
                              CommandObserver *observer,
-                             SerialTransfers::When copies) {
+                             SerialTransfers::When when) {
   for (ArenaKind kind : arenaKinds) {
     Arena &arena = arenas_.of(kind);
     int64_t states = file_.stateBytesOf(kind);
@@ -47,7 +47,7 @@ Status PlanCheck::runPainted(size_t index, unsigned char pattern,
   Status status = prepare_(index);
   if (!status.ok())
     return status;
-  return runner_.runInOrder(index, observer, copies);
+  return runner_.runInOrder(index, observer, when);
 }
 
 uint64_t PlanCheck::results(size_t index) const {
@@ -125,9 +125,9 @@ Status PlanCheck::checkPaint(size_t index) {
   return Status();
 }
 
-Status PlanCheck::checkCopies(size_t index) {
-  int64_t copies = file_.programs[index].tokens;
-  if (copies == 0)
+Status PlanCheck::checkTransfers(size_t index) {
+  int64_t transfers = file_.programs[index].tokens;
+  if (transfers == 0)
     return Status();
   Status status =
       runPainted(index, nanPattern, nullptr, SerialTransfers::When::Wait);
@@ -135,8 +135,8 @@ Status PlanCheck::checkCopies(size_t index) {
     return status;
   bool equal = results(index) == expectedResults_;
   report(index,
-         "results with " + std::to_string(copies) +
-             " copies done at their waits instead of their starts",
+         "results with " + std::to_string(transfers) +
+             " transfers executed at their waits instead of their starts",
          "equal", equal ? "equal" : "different", equal);
   return Status();
 }
@@ -301,11 +301,11 @@ void Poisoner::after(size_t command, const abi::SegmentRun &run) {
   }
 }
 
-Status PlanCheck::checkLifetimes(size_t index, SerialTransfers::When copies) {
+Status PlanCheck::checkLifetimes(size_t index, SerialTransfers::When when) {
   Poisoner poisoner(file_, index, arenas_);
   auto changes = [&](size_t begin, size_t end) -> Result<bool> {
     poisoner.choose(begin, end);
-    Status status = runPainted(index, nanPattern, &poisoner, copies);
+    Status status = runPainted(index, nanPattern, &poisoner, when);
     if (!status.ok())
       return status;
     return results(index) != expectedResults_;
@@ -333,8 +333,8 @@ Status PlanCheck::checkLifetimes(size_t index, SerialTransfers::When copies) {
   report(index,
          "results with " + std::to_string(poisoner.candidates()) +
              " slots overwritten after their last use" +
-             (copies == SerialTransfers::When::Wait
-                  ? ", with the copies done at their waits"
+             (when == SerialTransfers::When::Wait
+                  ? ", with the transfers executed at their waits"
                   : ""),
          "equal", found, !*changed);
   return Status();
@@ -347,7 +347,7 @@ Status PlanCheck::checkProgram(size_t index) {
   }
   Status status = checkPaint(index);
   if (status.ok())
-    status = checkCopies(index);
+    status = checkTransfers(index);
   if (status.ok())
     status = checkWrites(index);
   if (status.ok())

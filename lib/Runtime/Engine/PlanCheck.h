@@ -13,15 +13,16 @@
 //    with two patterns, because a program may write bytes that equal a pattern.
 //    Outputs and states must not depend on the pattern; if they do, the program
 //    reads memory before it writes it.
-//  * copies: The program runs twice: with all asynchronous copies executed at
-//    their starts, and with all of them executed at their waits. Outputs and
+//  * transfers: The program runs twice: with all asynchronous transfers
+//  executed
+//    at their starts, and with all of them executed at their waits. Outputs and
 //    states must be equal in both runs.
 //  * writes: A command must change only the slots and states that contain its
 //    results, and its temporary memory. Copies are executed at their starts.
 //  * lifetimes: Every slot is filled with NaN immediately after its last use
 //    according to the plan: after the last use in each micro-batch, if it has a
 //    lifetime for each micro-batch. Outputs and states must not change, neither
-//    with copies executed at their starts nor with copies executed at their
+//    with transfers executed at their starts nor with those executed at their
 //    waits.
 //
 //===----------------------------------------------------------------------===//
@@ -56,16 +57,15 @@ private:
   Status checkProgram(size_t index);
   Status checkPaint(size_t index);
   void reportEnd(size_t index, ArenaKind kind, int64_t found);
-  Status checkCopies(size_t index);
+  Status checkTransfers(size_t index);
   Status checkWrites(size_t index);
-  Status checkLifetimes(size_t index, SerialTransfers::When copies);
+  Status checkLifetimes(size_t index, SerialTransfers::When when);
 
   /// Fills the arenas and their margins, except the states, with `pattern`.
   /// Then calls `prepare` and runs the program.
-  Status
-  runPainted(size_t index, unsigned char pattern,
-             CommandObserver *observer = nullptr,
-             SerialTransfers::When copies = SerialTransfers::When::Start);
+  Status runPainted(size_t index, unsigned char pattern,
+                    CommandObserver *observer = nullptr,
+                    SerialTransfers::When when = SerialTransfers::When::Start);
   /// Returns a hash of the outputs of a program and of all states.
   uint64_t results(size_t index) const;
   int64_t highestChanged(ArenaKind kind, unsigned char pattern) const;

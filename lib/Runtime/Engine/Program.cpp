@@ -114,16 +114,17 @@ static Program readProgram(const Node &node, ProgramFile &file,
     checkTransfers(segments, file, program);
   if (!node.failed())
     findTransferKinds(segments, program, file.queues);
-  info.sumsOverRanks =
+  info.communicates =
       std::any_of(program.commands.begin(), program.commands.end(),
                   [](const Command &command) {
-                    return command.kind == Command::Kind::AllReduce;
+                    return command.kind == Command::Kind::Collective;
                   });
   return program;
 }
 
-/// Checks that a mirror has the shape and shard of its parameter, and that the
-/// two differ in type or arena.
+/// Checks that a mirror has the shape and shard of its parameter, or holds the
+/// whole tensor of a sharded parameter. Checks that the two differ in type,
+/// arena or division.
 static void checkMirror(const Node &node, const ProgramFile &file,
                         const std::map<std::string, std::size_t> &indexes,
                         std::size_t index) {
@@ -134,17 +135,19 @@ static void checkMirror(const Node &node, const ProgramFile &file,
       file.description.states[found->second].role != StateRole::Parameter)
     return of.fail("is " + inQuotes(mirror.of) + ", which is not a parameter");
   const StateInfo &parameter = file.description.states[found->second];
-  if (parameter.shape != mirror.shape)
+  bool gathers = parameter.isSharded() && mirror.isWhole();
+  if (!gathers && parameter.shape != mirror.shape)
     return of.fail(
         "is a parameter whose shape differs from that of the mirror");
   if (parameter.globalShape != mirror.globalShape ||
-      parameter.shard != mirror.shard)
+      (!gathers &&
+       (parameter.shard != mirror.shard || parameter.over != mirror.over)))
     return of.fail(
         "is a parameter whose shard differs from that of the mirror");
   if (!isConvertible(parameter.type, mirror.type))
     return of.fail("is a parameter whose elements do not convert to those of "
                    "the mirror");
-  if (parameter.type == mirror.type &&
+  if (!gathers && parameter.type == mirror.type &&
       file.statePlaces[index].arena == file.statePlaces[found->second].arena)
     of.fail("is a parameter with the same dtype and in the same arena as the "
             "mirror, expected a different dtype or arena");
@@ -174,7 +177,7 @@ static void checkAdapter(const Node &node, const ProgramFile &file,
   std::vector<int64_t> shape = {rank, size};
   if (!isA)
     shape = {size, rank};
-  if (state.shape != shape)
+  if (state.globalShape != shape)
     node.at("shape").fail("is not the shape of the factor of the adapter, "
                           "expected " +
                           shapeText(shape));

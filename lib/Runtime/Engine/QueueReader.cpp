@@ -178,10 +178,10 @@ void findTransferKinds(const SegmentReader &segments, const Program &program,
     if (queue.transfers && *queue.transfers != kind)
       return segments.command(i).at("queue").fail(
           "is " + inQuotes(queue.name) + ", which also executes " +
-          (kind == TransferKind::AllReduce
-               ? "copies: use one queue for copies and one for all_reduce"
-           : *queue.transfers == TransferKind::AllReduce
-               ? "all_reduce: use one queue for copies and one for all_reduce"
+          (kind == TransferKind::Collective
+               ? "copies: use one queue for copies and one for collectives"
+           : *queue.transfers == TransferKind::Collective
+               ? "collectives: use one queue for copies and one for collectives"
                : "copies in the opposite direction: use one queue for each "
                  "direction"));
     queue.transfers = kind;

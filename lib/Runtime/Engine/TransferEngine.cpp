@@ -99,22 +99,34 @@ TransferEngine::~TransferEngine() {
 
 void TransferEngine::begin() {
   Transfers::begin();
-  sentBefore_ = world_ ? world_->sent().of(TrafficKind::Sum) : 0;
+  sentBefore_ = sentBytes();
 }
 
-void TransferEngine::startSum(const TransferJob &job, TransferTiming *timing) {
+int64_t TransferEngine::sentBytes() const {
+  if (!world_)
+    return 0;
+  Traffic sent = world_->sent();
+  return sent.of(TrafficKind::Sum) + sent.of(TrafficKind::Gather);
+}
+
+void TransferEngine::startCollective(const TransferJob &job,
+                                     TransferTiming *timing) {
   count(job);
   uint64_t number = 0;
-  if (world_)
-    number = world_->beginSum(job.sum(timing));
-  else if (timing)
-    timing->begin = timing->end = monotonicNanoseconds();
+  if (world_) {
+    number = world_->begin(job.ofRanks(timing));
+  } else {
+    int64_t begin = monotonicNanoseconds();
+    carryOutAlone(job.ofRanks());
+    if (timing)
+      *timing = {begin, monotonicNanoseconds()};
+  }
   tickets_[std::size_t(job.token)] = {nullptr, number};
 }
 
 void TransferEngine::start(const TransferJob &job, TransferTiming *timing) {
-  if (job.isSum())
-    return startSum(job, timing);
+  if (job.isCollective())
+    return startCollective(job, timing);
   Channel &channel = channels_[std::size_t(job.kind)];
   uint64_t number = channel.started.load(std::memory_order_relaxed);
   channel.ring[number % channel.ring.size()] = {job.from, job.to, job.bytes,
@@ -137,7 +149,7 @@ void TransferEngine::wait(int64_t token) {
   int64_t begin = monotonicNanoseconds();
   world_->wait(ticket.number);
   sums_.waitSeconds += double(monotonicNanoseconds() - begin) * 1e-9;
-  sums_.sentBytes = world_->sent().of(TrafficKind::Sum) - sentBefore_;
+  sums_.sentBytes = sentBytes() - sentBefore_;
 }
 
 void TransferEngine::waitForCopy(const Ticket &ticket) {

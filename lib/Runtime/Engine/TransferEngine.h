@@ -11,7 +11,7 @@
 // t + n / rate, and the thread sleeps until then. t is the maximum of the time
 // at which the copy was started and the time at which the previous copy of that
 // direction was due. The due time is used, and not the time at which the thread
-// woke up, so that late wakeups do not accumulate. Sums over ranks are jobs of
+// woke up, so that late wakeups do not accumulate. Collectives are jobs of
 // the communication thread of World.h. Starting a transfer and waiting for one
 // allocate no memory.
 //
@@ -90,7 +90,9 @@ private:
     uint64_t number;
   };
 
-  void startSum(const TransferJob &job, TransferTiming *timing);
+  void startCollective(const TransferJob &job, TransferTiming *timing);
+  /// Returns the bytes that this rank has sent in collectives.
+  int64_t sentBytes() const;
   void waitForCopy(const Ticket &ticket);
   static void serve(Channel &channel);
   static void carryOut(const Order &order, Channel &channel);

@@ -106,14 +106,15 @@ private:
   /// 1".
   std::string title(std::size_t command, const abi::SegmentRun &run) const {
     const Command &info = program_.commands[command];
-    return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name) +
+    return std::string(commandKindName(info)) + " " + inQuotes(info.name) +
            program_.ofMicrobatch(command, run);
   }
-  bool isSum(const Transfer &transfer) const {
-    return program_.commands[transfer.command].kind == Command::Kind::AllReduce;
+  bool isCollective(const Transfer &transfer) const {
+    return program_.commands[transfer.command].kind ==
+           Command::Kind::Collective;
   }
   const char *noun(const Transfer &transfer) const {
-    return isSum(transfer) ? "sum" : "copy";
+    return isCollective(transfer) ? "collective" : "copy";
   }
   std::string titleAndPlace(const Transfer &transfer) const {
     return title(transfer.command, transfer.run) + " at commands[" +
@@ -193,9 +194,9 @@ void TransferOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
           !bytesOf(command, run, access, around, end.blocks)
                .overlaps(end.bytes))
         continue;
-      what = isSum(transfer) ? "the data"
-             : end.isWritten ? "the destination"
-                             : "the source";
+      what = isCollective(transfer) ? "the data"
+             : end.isWritten        ? "the destination"
+                                    : "the source";
     }
     if (what)
       return fail(command,

@@ -32,7 +32,7 @@ uint64_t StressTransfers::random() {
 
 void StressTransfers::advance(Queue &queue, int64_t bytes) {
   Pending &first = queue.front();
-  if (first.job.isSum()) {
+  if (first.job.isCollective()) {
     executeNow(first.job, world_);
     queue.erase(queue.begin());
     return;

@@ -13,10 +13,12 @@
 namespace kiln::runtime {
 
 void executeNow(const TransferJob &job, World *world) {
-  if (!job.isSum())
+  if (!job.isCollective())
     std::memcpy(job.to, job.from, std::size_t(job.bytes));
   else if (world)
-    world->wait(world->beginSum(job.sum()));
+    world->wait(world->begin(job.ofRanks()));
+  else
+    carryOutAlone(job.ofRanks());
 }
 
 void SerialTransfers::start(const TransferJob &job) {

@@ -37,21 +37,22 @@ struct TransferJob {
   TransferKind kind = TransferKind::CopyOut;
   int64_t token = 0;       ///< Token of the command.
   std::size_t command = 0; ///< Index of the command.
-  // Members of sums. See SumJob.
-  const SumSpan *spans = nullptr;
+  // Members of collectives. See CollectiveJob.
+  Collective collective = Collective::AllReduce;
+  const CollectiveSpan *spans = nullptr;
   std::size_t spanCount = 0;
   ElementType type = ElementType::F32;
   const char *name = ""; ///< Name of the command.
 
-  bool isSum() const { return kind == TransferKind::AllReduce; }
-  /// Returns the job of a sum for World::beginSum().
-  SumJob sum(TransferTiming *timing = nullptr) const {
-    return {spans, spanCount, type, name, timing};
+  bool isCollective() const { return kind == TransferKind::Collective; }
+  /// Returns the job of a collective for World::begin().
+  CollectiveJob ofRanks(TransferTiming *timing = nullptr) const {
+    return {collective, spans, spanCount, type, name, timing};
   }
 };
 
-/// Executes a transfer on the calling thread. A sum is one over the ranks of
-/// `world`, or has no effect if `world` is null.
+/// Executes a transfer on the calling thread. A collective is one of the ranks
+/// of `world`, or that of carryOutAlone() if `world` is null.
 void executeNow(const TransferJob &job, World *world);
 
 class Transfers {
@@ -77,7 +78,7 @@ public:
 protected:
   /// Counts a transfer. Every implementation of start() calls this function.
   void count(const TransferJob &job) {
-    if (!job.isSum())
+    if (!job.isCollective())
       (job.kind == TransferKind::CopyOut ? counts_.outBytes
                                          : counts_.inBytes) += job.bytes;
   }

@@ -51,7 +51,7 @@ std::string_view BufferNames::nameAt(std::size_t command,
 std::string BufferNames::title(std::size_t command,
                                const abi::SegmentRun &run) const {
   const Command &info = program_.commands[command];
-  return std::string(commandKindName(info.kind)) + " " + inQuotes(info.name) +
+  return std::string(commandKindName(info)) + " " + inQuotes(info.name) +
          " (commands[" + std::to_string(command) + "]" +
          program_.ofMicrobatch(command, run) + ")";
 }

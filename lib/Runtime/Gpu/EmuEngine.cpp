@@ -90,7 +90,7 @@ private:
   Status mapArenas();
   Status addPrograms();
   Status runInOrder(size_t program, CommandObserver *observer,
-                    SerialTransfers::When copies) override;
+                    SerialTransfers::When when) override;
 
   ProgramFile file_;
   const void *const *kernels_;
@@ -131,14 +131,14 @@ private:
   std::vector<std::size_t> ready_;
 };
 
-/// Runs the commands of a program in the order of the description. `copies`
+/// Runs the commands of a program in the order of the description. `when`
 /// selects whether copies are executed at their starts or at their waits.
 class OrderedRun {
 public:
   OrderedRun(const EmuProgram &program, EmuExecutor &executor,
-             CommandObserver *observer, SerialTransfers::When copies)
+             CommandObserver *observer, SerialTransfers::When when)
       : program_(program), executor_(executor), observer_(observer),
-        copies_(copies) {}
+        when_(when) {}
   Status run();
 
 private:
@@ -148,7 +148,7 @@ private:
   const EmuProgram &program_;
   EmuExecutor &executor_;
   CommandObserver *observer_;
-  SerialTransfers::When copies_;
+  SerialTransfers::When when_;
   std::size_t next_ = 0; ///< Index of the next action.
   /// Indexes of the copies that have been started but not executed.
   std::vector<std::size_t> pending_;
@@ -210,7 +210,7 @@ Status OrderedRun::visit(std::size_t index, const abi::SegmentRun &run) {
   std::size_t action = next_++;
   assert(program_.streams.actions[action].command == index &&
          "actions are in the order of the commands");
-  if (!startsTransfer(command) || copies_ == SerialTransfers::When::Start)
+  if (!startsTransfer(command) || when_ == SerialTransfers::When::Start)
     return executor_.execute(program_, action);
   pending_.push_back(action);
   return Status();
@@ -308,12 +308,12 @@ Status EmuEngine::run(size_t index) {
 }
 
 Status EmuEngine::runInOrder(size_t index, CommandObserver *observer,
-                             SerialTransfers::When copies) {
+                             SerialTransfers::When when) {
   DenormalsFlushed flushed;
   Status status = executor_->begin(programs_[index]);
   if (!status.ok())
     return status;
-  status = OrderedRun(programs_[index], *executor_, observer, copies).run();
+  status = OrderedRun(programs_[index], *executor_, observer, when).run();
   return status.ok() ? executor_->end(programs_[index]) : status;
 }
 

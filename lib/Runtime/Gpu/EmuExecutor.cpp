@@ -108,7 +108,7 @@ Status EmuExecutor::execute(const Work &work) {
     Status copy() { return emulator.copy(work); }
     Status startCopy() { return emulator.copy(work); }
     // The reader of a description rejects sums on a GPU.
-    Status startAllReduce() { return Status(); }
+    Status startCollective() { return Status(); }
     // A copy_wait has no effect here, because events implement the wait (see
     // StreamProgram.h).
     Status waitForTransfer() { return Status(); }

@@ -210,7 +210,7 @@ Result<AdapterSource> openAdapter(const Description &description,
   return adapter;
 }
 
-Status loadAdapter(Engine &engine, InputFile file,
+Status loadAdapter(Engine &engine, int rank, InputFile file,
                    std::vector<std::string> &notes) {
   Result<ModelWeights> weights = ModelWeights::open(std::move(file));
   if (!weights.ok())
@@ -223,7 +223,7 @@ Status loadAdapter(Engine &engine, InputFile file,
   std::set<std::string> names;
   for (size_t i : indexes) {
     const StateInfo &state = description.states[i];
-    expected.push_back({state.sourceName, {}, state.shape});
+    expected.push_back({state.sourceName, {}, state.weightShape()});
     names.insert(state.sourceName);
   }
   Result<std::vector<const TensorInfo *>> found = weights->match(expected);
@@ -236,7 +236,7 @@ Status loadAdapter(Engine &engine, InputFile file,
           ", and this executable has no adapter of this layer: compile it with "
           "kilnc --adapter=" +
           parentPath(weights->path()));
-  return readStates(engine, *weights, indexes, *found);
+  return readStates(engine, rank, *weights, indexes, *found);
 }
 
 } // namespace kiln::runtime

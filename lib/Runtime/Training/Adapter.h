@@ -25,6 +25,8 @@
 
 namespace kiln::runtime {
 
+class WholeStates;
+
 /// The weights of the base model of an adapter.
 struct BaseReference {
   /// Absolute path of the weights; empty if they are the initial values of the
@@ -80,9 +82,10 @@ Result<AdapterSource> openAdapter(const Description &description,
                                   const std::string &path,
                                   std::vector<std::string> &notes);
 
-/// Reads the factors of adapters from a file. Fails if the file has other
-/// tensors than the executable has factors. Adds warnings to `notes`.
-Status loadAdapter(Engine &engine, support::InputFile file,
+/// Reads the factors of adapters, or the shards of `rank`, from a file. Fails
+/// if the file has other tensors than the executable has factors. Adds warnings
+/// to `notes`.
+Status loadAdapter(Engine &engine, int rank, support::InputFile file,
                    std::vector<std::string> &notes);
 
 /// Checks that saveMerged can create `directory`: it must not exist or be an
@@ -94,8 +97,12 @@ Status tryMergedDirectory(const Description &description,
 
 /// Writes a model directory in which every adapted weight W is W + s * B A. The
 /// sums are computed in f64 and rounded once. Creates `directory` only if
-/// everything has been written.
-Status saveMerged(Engine &engine, const std::string &directory);
+/// everything has been written. Only the first rank calls this function; the
+/// others call sendMerged(), and then all of them states.finish().
+Status saveMerged(WholeStates &states, const std::string &directory);
+
+/// Sends the shards of this rank for the model that the first rank writes.
+Status sendMerged(WholeStates &states);
 
 } // namespace kiln::runtime
 

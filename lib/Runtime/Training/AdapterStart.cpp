@@ -92,10 +92,11 @@ const BaseReference *AdapterStart::expectedBase() const {
   return adapter_ && adapter_->base ? &*adapter_->base : nullptr;
 }
 
-Status AdapterStart::load(Engine &engine, std::vector<std::string> &notes) {
+Status AdapterStart::load(Engine &engine, int rank,
+                          std::vector<std::string> &notes) {
   if (!base_.path.empty()) {
-    Status status = loadWeights(engine, base_.path, options_.initIgnore, notes,
-                                &base_.hash);
+    Status status = loadWeights(engine, rank, base_.path, options_.initIgnore,
+                                notes, &base_.hash);
     if (!status.ok())
       return resumed_ && options_.base.empty()
                  ? Status(status.code(),
@@ -112,11 +113,11 @@ Status AdapterStart::load(Engine &engine, std::vector<std::string> &notes) {
       return status;
   }
   if (resumed_)
-    return loadCheckpoint(*resumed_, engine, notes);
+    return loadCheckpoint(*resumed_, engine, rank, notes);
   if (!adapter_)
     return Status();
   Result<InputFile> file = adapter_->weights.duplicate();
-  return file.ok() ? loadAdapter(engine, std::move(*file), notes)
+  return file.ok() ? loadAdapter(engine, rank, std::move(*file), notes)
                    : file.status();
 }
 

@@ -30,9 +30,10 @@ public:
                                    const ResumePoint *resumed,
                                    std::vector<std::string> &notes);
 
-  /// Loads the weights and the adapters into states that have their initial
-  /// values, and verifies that the weights are those of the adapters.
-  Status load(Engine &engine, std::vector<std::string> &notes);
+  /// Loads the weights and the adapters, or the shards of `rank`, into states
+  /// that have their initial values, and verifies that the weights are those of
+  /// the adapters.
+  Status load(Engine &engine, int rank, std::vector<std::string> &notes);
 
   /// The base model. Its hash is known after load().
   const BaseReference &base() const { return base_; }

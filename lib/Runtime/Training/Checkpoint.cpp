@@ -75,7 +75,7 @@ declare(const Description &description, const std::vector<size_t> &indexes) {
     tensors.push_back({state.role == StateRole::Optimizer
                            ? optimizerName(description, state)
                            : state.sourceName,
-                       state.type, state.shape});
+                       state.type, state.globalShape});
   }
   return tensors;
 }
@@ -97,21 +97,20 @@ Result<uint64_t> checkpointBytes(const Description &description) {
 }
 
 static Status addStates(CheckpointStage &stage, const std::string &name,
-                        Engine &engine, const std::vector<size_t> &indexes) {
-  const Description &description = engine.description();
-  return stage.addTensors(
-      name, declare(description, indexes), [&](SafeTensorsWriter &writer) {
-        for (size_t i : indexes) {
-          Status status =
-              engine.accessState(i, HostAccess::Read, [&](const char *data) {
-                return writer.write(data,
-                                    uint64_t(description.states[i].bytes()));
-              });
-          if (!status.ok())
-            return status;
-        }
-        return Status();
-      });
+                        WholeStates &states,
+                        const std::vector<size_t> &indexes) {
+  return stage.addTensors(name, declare(states.description(), indexes),
+                          [&](SafeTensorsWriter &writer) {
+                            for (size_t i : indexes) {
+                              Status status = states.read(
+                                  i, [&](const char *data, int64_t bytes) {
+                                    return writer.write(data, uint64_t(bytes));
+                                  });
+                              if (!status.ok())
+                                return status;
+                            }
+                            return Status();
+                          });
 }
 
 /// Returns the text of trainer_state.json, which is written for tools that read
@@ -136,11 +135,11 @@ static bool isModelConfig(const std::string &file) {
   return file == "config.json" || file == "generation_config.json";
 }
 
-Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
+Status saveCheckpoint(CheckpointDir &directory, WholeStates &states,
                       const Progress &progress, const TrajectoryRecord &record,
                       const RunFacts &facts, const BaseReference &base,
                       int64_t keep, std::vector<std::string> &notes) {
-  const Description &description = engine.description();
+  const Description &description = states.description();
   nlohmann::json training = {{"step", progress.step},
                              {"sequence", progress.sequence},
                              {"tokens", progress.tokens},
@@ -159,7 +158,7 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
                           {"precision", description.build.precision},
                           {"kiln", description.build.version},
                           {"cpu", description.target.cpu},
-                          {"library", engine.libraryName()}};
+                          {"library", states.engine().libraryName()}};
   if (record.isKnown)
     extra["trajectory"] = record.trajectory ? trajectoryJson(*record.trajectory)
                                             : nlohmann::json();
@@ -182,15 +181,21 @@ Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
     Status status = stage.addText("trainer_state.json",
                                   trainerState(description, progress, facts));
     if (status.ok())
-      status = addStates(stage, weightFile(description), engine,
+      status = addStates(stage, weightFile(description), states,
                          weightStates(description));
     std::vector<size_t> moments = optimizerStates(description);
     if (status.ok() && !moments.empty())
-      status = addStates(stage, optimizerFile, engine, moments);
+      status = addStates(stage, optimizerFile, states, moments);
     return status;
   };
   return directory.save(progress.step, fill, extra,
                         int(std::min<int64_t>(keep, INT32_MAX)), notes);
+}
+
+Status sendCheckpoint(WholeStates &states) {
+  const Description &description = states.description();
+  Status status = states.send(weightStates(description));
+  return status.ok() ? states.send(optimizerStates(description)) : status;
 }
 
 /// Reads a nonnegative integer member of the manifest.
@@ -381,7 +386,7 @@ static Status checkEncodings(const ModelWeights &weights,
 }
 
 static Status loadFile(const FoundCheckpoint &checkpoint,
-                       const std::string &name, Engine &engine,
+                       const std::string &name, Engine &engine, int rank,
                        const std::vector<size_t> &indexes,
                        std::vector<std::string> &notes) {
   Result<InputFile> file = checkpoint.open(name);
@@ -414,24 +419,24 @@ static Status loadFile(const FoundCheckpoint &checkpoint,
                     ": the states of the optimizer are converted");
     break;
   }
-  return readStates(engine, *weights, indexes, *found);
+  return readStates(engine, rank, *weights, indexes, *found);
 }
 
-Status loadCheckpoint(const ResumePoint &point, Engine &engine,
+Status loadCheckpoint(const ResumePoint &point, Engine &engine, int rank,
                       std::vector<std::string> &notes) {
   const Description &description = engine.description();
   Status status;
   if (description.lora) {
     Result<InputFile> file = point.found.open(adapterWeightsFile);
-    status = file.ok() ? loadAdapter(engine, std::move(*file), notes)
+    status = file.ok() ? loadAdapter(engine, rank, std::move(*file), notes)
                        : file.status();
   } else {
-    status = loadFile(point.found, modelFile, engine, weightStates(description),
-                      notes);
+    status = loadFile(point.found, modelFile, engine, rank,
+                      weightStates(description), notes);
   }
   std::vector<size_t> moments = optimizerStates(description);
   if (status.ok() && point.loadsStates && !moments.empty())
-    status = loadFile(point.found, optimizerFile, engine, moments, notes);
+    status = loadFile(point.found, optimizerFile, engine, rank, moments, notes);
   return status;
 }
 

@@ -20,6 +20,7 @@
 
 #include "Adapter.h"
 #include "Trajectory.h"
+#include "WholeStates.h"
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Support/Status.h"
@@ -99,11 +100,16 @@ struct ResumePoint {
 /// Returns the approximate size of a checkpoint in bytes.
 Result<uint64_t> checkpointBytes(const Description &description);
 
-/// Saves a checkpoint. `base` is used only for a model with adapters.
-Status saveCheckpoint(CheckpointDir &directory, Engine &engine,
+/// Saves a checkpoint. `base` is used only for a model with adapters. Only the
+/// first rank calls this function; the others call sendCheckpoint(), and then
+/// all of them states.finish().
+Status saveCheckpoint(CheckpointDir &directory, WholeStates &states,
                       const Progress &progress, const TrajectoryRecord &record,
                       const RunFacts &facts, const BaseReference &base,
                       int64_t keep, std::vector<std::string> &notes);
+
+/// Sends the shards of this rank for the checkpoint that the first rank saves.
+Status sendCheckpoint(WholeStates &states);
 
 /// Reads the progress from the manifest. Returns nullopt if the progress is
 /// missing or invalid. Fuzzers call this function; it accesses only its
@@ -117,8 +123,9 @@ Result<ResumePoint> openCheckpoint(const std::string &path,
                                    std::vector<std::string> &notes);
 
 /// Reads the weights or the adapters. If point.loadsStates, also reads the
-/// optimizer states; otherwise they keep their initial values.
-Status loadCheckpoint(const ResumePoint &point, Engine &engine,
+/// optimizer states; otherwise they keep their initial values. `rank` is the
+/// number of this rank, whose shards are read.
+Status loadCheckpoint(const ResumePoint &point, Engine &engine, int rank,
                       std::vector<std::string> &notes);
 
 } // namespace kiln::runtime

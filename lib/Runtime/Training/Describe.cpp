@@ -27,7 +27,7 @@ int64_t trainableCount(const Description &description) {
   int64_t count = 0;
   for (const StateInfo &state : description.states)
     if (state.role == StateRole::Parameter && state.trainable)
-      count += state.elements();
+      count += state.weightElements();
   return count;
 }
 
@@ -45,6 +45,22 @@ static nlohmann::json planFigures(const Description &description) {
   return figures;
 }
 
+/// Returns a line with the number of sharded states, or an empty string if
+/// there are none.
+static std::string shardedStates(const Description &description) {
+  int64_t states = 0, ranks = 1;
+  for (const StateInfo &state : description.states) {
+    if (!state.isSharded())
+      continue;
+    ++states;
+    ranks = description.mesh.sizeOf(state.over);
+  }
+  if (states == 0)
+    return "";
+  return "sharded states: " + std::to_string(states) + ", 1/" +
+         std::to_string(ranks) + " of each on each rank\n";
+}
+
 std::string describeText(const Description &description) {
   const ModelInfo &model = description.model;
   const BuildInfo &build = description.build;
@@ -58,6 +74,7 @@ std::string describeText(const Description &description) {
       << "batch: " << model.batch << " sequences of " << model.sequenceLength
       << " tokens, " << build.microbatches << " micro-batches\n"
       << "ranks: " << description.ranks() << "\n"
+      << shardedStates(description)
       << "global batch: " << description.globalBatch() << " sequences\n"
       << "optimizer: " << build.optimizer << "\n"
       << "lossy: " << (build.lossy.empty() ? "none" : build.lossy) << "\n"

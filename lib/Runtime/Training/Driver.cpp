@@ -13,8 +13,10 @@
 #include "ProcessMemory.h"
 #include "States.h"
 #include "TrainingDriver.h"
+#include "kiln/Support/Hash.h"
 #include "kiln/Support/Process.h"
 
+#include <algorithm>
 #include <cstdio>
 
 using namespace kiln::support;
@@ -47,21 +49,39 @@ Status Driver::startEngine() {
 }
 
 Status Driver::loadAdapters() {
-  Status status = adapters_->load(engine_, notes_);
+  Status status = adapters_->load(engine_, ranks_.rank(), notes_);
   files_.base = adapters_->base();
   return status;
 }
 
+/// Returns true if ranks read only parts of weight files.
+static bool shardsWeights(const Description &description) {
+  return std::any_of(description.states.begin(), description.states.end(),
+                     [](const StateInfo &state) {
+                       return isWeight(state) && state.isSharded();
+                     });
+}
+
 Status Driver::initialiseWeights() {
-  Status status = initialiseStates(engine_, progress_.seed);
+  int rank = ranks_.rank();
+  std::string hash;
+  Status status = initialiseStates(engine_, rank, progress_.seed);
   if (status.ok() && description_.lora)
     status = loadAdapters();
   else if (status.ok() && resumed_)
-    status = loadCheckpoint(*resumed_, engine_, notes_);
+    status = loadCheckpoint(*resumed_, engine_, rank, notes_);
   else if (status.ok() && !options_.init.empty())
-    status = loadWeights(engine_, options_.init, options_.initIgnore, notes_);
+    status = loadWeights(engine_, rank, options_.init, options_.initIgnore,
+                         notes_, shardsWeights(description_) ? &hash : nullptr);
+  // The ranks may exchange shards to fill mirrors, so none may be absent.
+  status = ranks_.vote("the start", status, {}, Patience::Unlimited).status();
+  // The shards themselves cannot be compared.
+  if (status.ok() && shardsWeights(description_))
+    status = ranks_.compare(
+        {{"weight files",
+          keyedHash(adapters_ ? files_.base.hash : hash, progress_.seed)}});
   if (status.ok())
-    status = copyMirrors(engine_);
+    status = copyMirrors(engine_, ranks_.world());
   for (const std::string &note : notes_)
     warn(note);
   notes_.clear();
@@ -120,15 +140,37 @@ void Driver::logEnd(const Status &status, int64_t steps) {
   records_->end(line);
 }
 
+/// Generates text on the first rank or, if the program communicates, on all
+/// ranks. Only the first one prints.
 Status Driver::generate() {
-  Result<ProgramInputs> inputs =
-      ProgramInputs::bind(engine_, *findProgram(description_, "generate"));
+  size_t program = *findProgram(description_, "generate");
+  bool isCommon =
+      ranks_.size() > 1 && description_.programs[program].communicates;
+  if (!isCommon && !ranks_.isFirst())
+    return Status();
+  Result<ProgramInputs> inputs = ProgramInputs::bind(engine_, program);
   if (!inputs.ok())
     return inputs.status();
+  auto stops = [&]() -> Result<bool> {
+    if (!isCommon)
+      return stopRequested();
+    Result<Ballot> all = ranks_.vote("--generate", Status(), {stopRequested()},
+                                     Patience::Unlimited);
+    if (!all.ok())
+      return all.status();
+    return all->stop;
+  };
+  auto print = [&](const std::string &text) {
+    return ranks_.isFirst() ? printResult(text) : Status();
+  };
+  auto run = [&]() -> Status {
+    Status outcome = engine_.run(program);
+    return outcome.ok() || !isCommon ? outcome : ranks_.abort(outcome);
+  };
   Status status =
-      generateText(engine_, *inputs, options_, progress_.seed,
-                   files_.inputs ? &*files_.inputs : nullptr, printResult);
-  Status ended = printResult("\n");
+      generateText(run, *inputs, options_, progress_.seed,
+                   files_.inputs ? &*files_.inputs : nullptr, stops, print);
+  Status ended = print("\n");
   return status.ok() ? ended : status;
 }
 
@@ -154,10 +196,13 @@ Status Driver::trainAndGenerate() {
     return status;
   status = run.run();
   progress_ = run.progress();
-  if (status.ok() && options_.generate > 0 && ranks_.isFirst())
+  if (status.ok() && options_.generate > 0)
     status = generate();
-  if (status.ok() && !options_.saveMerged.empty() && ranks_.isFirst()) {
-    status = saveMerged(engine_, options_.saveMerged);
+  if (status.ok() && !options_.saveMerged.empty()) {
+    WholeStates states(engine_, ranks_, "the merged model");
+    status = ranks_.isFirst() ? saveMerged(states, options_.saveMerged)
+                              : sendMerged(states);
+    status = states.finish(status);
     if (status.ok())
       records_->say("saved " + options_.saveMerged);
   }

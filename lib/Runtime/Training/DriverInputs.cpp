@@ -29,6 +29,20 @@ static bool hasGradients(const Description &description) {
          std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
 }
 
+/// Returns true if a gradient output has only the elements of one rank.
+static bool dividesGradients(const Description &description) {
+  const ProgramInfo *train = description.findProgram("train");
+  if (!train)
+    return false;
+  for (const ValueInfo &output : train->outputs)
+    for (const StateInfo &state : description.states)
+      if (state.isSharded() &&
+          output.name == std::string(gradientPrefix) + state.name &&
+          output.elements() != state.globalElements())
+        return true;
+  return false;
+}
+
 static bool scalesGradients(const Description &description) {
   const ProgramInfo *train = description.findProgram("train");
   return train && std::any_of(train->inputs.begin(), train->inputs.end(),
@@ -74,6 +88,9 @@ Status Driver::checkOptions() {
   if (!options_.dumpGradients.empty() && !hasGradients(description_))
     return usage("--dump-gradients: the executable keeps no gradients; compile "
                  "it with --emit-gradients");
+  if (!options_.dumpGradients.empty() && dividesGradients(description_))
+    return usage("--dump-gradients: each rank computes only a shard of the "
+                 "gradients; compile the model without sharding them");
   if (!description_.lora)
     for (auto [flag, value] :
          {std::pair("--adapter", &options_.adapter),
@@ -380,6 +397,14 @@ Status Driver::compareRanks() {
                    keyedHash(std::to_string(progress_.step) + " " +
                                  std::to_string(progress_.sequence),
                              progress_.seed)});
+  // Shards, which the ranks read from their own copies of these files, cannot
+  // be compared later.
+  if (resumed_) {
+    uint64_t files = 0;
+    for (const CheckpointFile &file : resumed_->found.manifest.files)
+      files = keyedHash(file.name + " " + file.hash, files);
+    facts.push_back({"files of the resumed checkpoints", files});
+  }
   return ranks_.compare(facts);
 }
 

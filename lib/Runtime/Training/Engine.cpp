@@ -7,11 +7,8 @@
 
 #include "kiln/Runtime/Engine/Engine.h"
 #include "kiln/Runtime/Comm/World.h"
-#include "kiln/Support/ElementConversion.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
 
 namespace kiln::runtime {
 
@@ -78,32 +75,6 @@ Status Engine::repeatOps(const std::string &, std::vector<MemoryCheckLine> &) {
   return Status(ExitCode::Usage,
                 "--check-trace: only an executable that was compiled with "
                 "--target=cpu or --target=cuda-emu can repeat ops");
-}
-
-Status copyMirrors(Engine &engine) {
-  const std::vector<StateInfo> &states = engine.description().states;
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].role != StateRole::Mirror)
-      continue;
-    auto parameter =
-        std::find_if(states.begin(), states.end(), [&](const StateInfo &state) {
-          return state.name == states[i].of;
-        });
-    if (parameter == states.end())
-      continue;
-    Status status = engine.accessState(
-        size_t(parameter - states.begin()), HostAccess::Read,
-        [&](const char *from) {
-          return engine.accessState(i, HostAccess::Write, [&](char *to) {
-            convertElements(parameter->type, from, states[i].type, to,
-                            size_t(states[i].elements()));
-            return Status();
-          });
-        });
-    if (!status.ok())
-      return status;
-  }
-  return Status();
 }
 
 } // namespace kiln::runtime

@@ -49,9 +49,10 @@ static std::string tokenText(int32_t token) {
                      : "<|" + std::to_string(token) + "|>";
 }
 
-Status generateText(Engine &engine, ProgramInputs &inputs,
+Status generateText(const std::function<Status()> &run, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
                     const InputTensors *tensors,
+                    const std::function<Result<bool>()> &stops,
                     const std::function<Status(const std::string &)> &emit) {
   int64_t vocabulary = inputs.vocabulary();
   // If there is no prompt, generation starts after a line break.
@@ -67,7 +68,10 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
   Status status = emit(options.prompt);
   std::vector<std::pair<double, int64_t>> logits;
   for (int64_t i = 0; status.ok() && i < options.generate; ++i) {
-    if (stopRequested())
+    Result<bool> isStopped = stops();
+    if (!isStopped.ok())
+      return isStopped.status();
+    if (*isStopped)
       return Status(ExitCode::Stopped, "stopped by a signal after " +
                                            std::to_string(i) + " of " +
                                            std::to_string(options.generate) +
@@ -75,7 +79,7 @@ Status generateText(Engine &engine, ProgramInputs &inputs,
     int64_t count = std::min(int64_t(tokens.size()), inputs.length());
     inputs.writePrompt(tokens.data() + int64_t(tokens.size()) - count, count,
                        tensors);
-    status = engine.run(inputs.program());
+    status = run();
     if (!status.ok())
       return status;
     logits.clear();

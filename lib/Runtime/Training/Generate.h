@@ -31,11 +31,13 @@ int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
 /// is one token. Passes the prompt and the text of each generated token to
 /// `emit`. A token id above 255 has the text <|id|>. `tensors` provides the
 /// values of declared inputs and may be null. Runs with equal seeds generate
-/// equal text. Fails with ExitCode::Stopped after a stop signal, and with the
-/// error of `emit` if `emit` fails.
-Status generateText(Engine &engine, ProgramInputs &inputs,
+/// equal text. `run` runs the program of `inputs`. Fails with ExitCode::Stopped
+/// if `stops`, which is called before each run of the program, returns true,
+/// and with the errors of `stops`, `run` and `emit`.
+Status generateText(const std::function<Status()> &run, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
                     const InputTensors *tensors,
+                    const std::function<Result<bool>()> &stops,
                     const std::function<Status(const std::string &)> &emit);
 
 } // namespace kiln::runtime

@@ -14,6 +14,7 @@
 #include "Adapter.h"
 
 #include "States.h"
+#include "WholeStates.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Support/ElementConversion.h"
 #include "kiln/Support/Messages.h"
@@ -25,6 +26,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <unistd.h>
 
 using namespace kiln::support;
@@ -93,27 +95,29 @@ Status tryMergedDirectory(const Description &description,
   return space;
 }
 
-static Status readWide(Engine &engine, size_t index,
+static Status readWide(WholeStates &states, size_t index,
                        std::vector<double> &values) {
-  const StateInfo &state = engine.description().states[index];
-  values.resize(size_t(state.elements()));
-  return engine.accessState(index, HostAccess::Read, [&](const char *data) {
-    convertElements(state.type, data, ElementType::F64, values.data(),
-                    state.elements());
+  const StateInfo &state = states.description().states[index];
+  values.resize(size_t(state.globalElements()));
+  double *next = values.data();
+  return states.read(index, [&](const char *data, int64_t bytes) {
+    int64_t count = bytes / bytesOf(state.type);
+    convertElements(state.type, data, ElementType::F64, next, size_t(count));
+    next += count;
     return Status();
   });
 }
 
 /// Reads the factors of all adapters, by the name of the adapted weight.
-static Status readFactors(Engine &engine,
+static Status readFactors(WholeStates &states,
                           std::map<std::string, Factors> &factors) {
-  const std::vector<StateInfo> &states = engine.description().states;
-  for (size_t index : adapterStates(engine.description())) {
-    const AdapterPart &part = *states[index].adapter;
+  const Description &description = states.description();
+  for (size_t index : adapterStates(description)) {
+    const AdapterPart &part = *description.states[index].adapter;
     Factors &entry = factors[part.of];
     entry.isTransposed = part.isTransposed;
     Status status =
-        readWide(engine, index,
+        readWide(states, index,
                  part.factor == AdapterPart::Factor::A ? entry.a : entry.b);
     if (!status.ok())
       return status;
@@ -145,84 +149,150 @@ static void addAdapter(const Factors &factors, int64_t rank, double scale,
   }
 }
 
-/// Converts the elements [first, first + count) of the weight of a state to
-/// f64.
-static void widenWeight(const StateInfo &state, const char *data, int64_t first,
-                        int64_t count, double *wide) {
-  if (!state.quantized) {
-    convertElements(state.type, data + bytesOf(state.type, first),
-                    ElementType::F64, wide, count);
+namespace {
+
+/// Writes a weight, with its adapter if there is one, in blocks of whole rows.
+class WeightWriter {
+public:
+  WeightWriter(Engine &engine, const StateInfo &state, const Factors *factors,
+               SafeTensorsWriter &writer);
+
+  /// Adds the next bytes of the state. The bytes of a quantized weight must be
+  /// added at once.
+  Status add(const char *data, int64_t bytes);
+
+private:
+  Status writeRows(int64_t count, const char *data);
+  void widen(int64_t first, int64_t count, const char *data,
+             double *wide) const;
+
+  Engine &engine_;
+  const StateInfo &state_;
+  const Factors *factors_;
+  SafeTensorsWriter &writer_;
+  int64_t rows_, columns_, rowsPerBlock_;
+  int64_t written_ = 0; ///< Number of rows.
+  std::vector<double> wide_;
+  std::vector<char> narrow_;
+  /// The first bytes of a block of which the others have not been added.
+  std::vector<char> pending_;
+};
+
+} // namespace
+
+WeightWriter::WeightWriter(Engine &engine, const StateInfo &state,
+                           const Factors *factors, SafeTensorsWriter &writer)
+    : engine_(engine), state_(state), factors_(factors), writer_(writer),
+      rows_(state.weightShape()[0]), columns_(state.weightShape()[1]),
+      rowsPerBlock_(std::max<int64_t>(
+          std::min(blockElements / std::max<int64_t>(columns_, 1), rows_), 1)),
+      wide_(size_t(rowsPerBlock_ * columns_)),
+      narrow_(size_t(rowsPerBlock_ * bytesOf(state.weightType(), columns_))) {}
+
+/// Converts `count` elements of the weight, from element `first` of a block of
+/// rows, to f64. `data` points to the block, or to all bytes of a quantized
+/// weight.
+void WeightWriter::widen(int64_t first, int64_t count, const char *data,
+                         double *wide) const {
+  if (!state_.quantized) {
+    convertElements(state_.type, data + bytesOf(state_.type, first),
+                    ElementType::F64, wide, size_t(count));
     return;
   }
   std::vector<float> values(size_t(count), 0.f);
-  decodeWeight(data, state.quantized->layout, first, count, values.data());
+  decodeWeight(data, state_.quantized->layout, written_ * columns_ + first,
+               count, values.data());
   std::copy(values.begin(), values.end(), wide);
 }
 
-/// Writes a weight, with its adapter if `factors` is not null.
-static Status writeMerged(Engine &engine, const StateInfo &state,
-                          const Factors *factors, const char *data,
-                          SafeTensorsWriter &writer) {
-  const LoraConfig &lora = *engine.description().lora;
-  const ElementType type = state.weightType();
-  int64_t rows = state.weightShape()[0], columns = state.weightShape()[1];
-  int64_t rowBytes = bytesOf(type, columns);
-  int64_t perBlock = std::max<int64_t>(blockElements / columns, 1);
-  std::vector<double> wide(size_t(std::min(perBlock, rows) * columns));
-  std::vector<char> narrow(size_t(std::min(perBlock, rows) * rowBytes));
-  for (int64_t first = 0; first < rows; first += perBlock) {
-    int64_t count = std::min(perBlock, rows - first);
-    if (Status status = checkStop(); !status.ok())
-      return status;
-    engine.forEachPart(count, [&](int64_t begin, int64_t end) {
-      double *block = wide.data() + begin * columns;
-      int64_t elements = (end - begin) * columns;
-      widenWeight(state, data, (first + begin) * columns, elements, block);
-      if (factors)
-        addAdapter(*factors, lora.rank, lora.scale(), first + begin,
-                   first + end, columns, block);
-      convertElements(ElementType::F64, block, type,
-                      narrow.data() + begin * rowBytes, elements);
-    });
-    Status status = writer.write(narrow.data(), uint64_t(count * rowBytes));
-    if (!status.ok())
-      return status;
-  }
-  return Status();
+/// Writes a block of at most rowsPerBlock_ rows. `data` is that of widen().
+Status WeightWriter::writeRows(int64_t count, const char *data) {
+  if (Status status = checkStop(); !status.ok())
+    return status;
+  const LoraConfig &lora = *engine_.description().lora;
+  ElementType type = state_.weightType();
+  int64_t rowBytes = bytesOf(type, columns_);
+  engine_.forEachPart(count, [&](int64_t begin, int64_t end) {
+    double *block = wide_.data() + begin * columns_;
+    int64_t elements = (end - begin) * columns_;
+    widen(begin * columns_, elements, data, block);
+    if (factors_)
+      addAdapter(*factors_, lora.rank, lora.scale(), written_ + begin,
+                 written_ + end, columns_, block);
+    convertElements(ElementType::F64, block, type,
+                    narrow_.data() + begin * rowBytes, size_t(elements));
+  });
+  written_ += count;
+  return writer_.write(narrow_.data(), uint64_t(count * rowBytes));
 }
 
-static Status writeWeights(Engine &engine, const std::string &path) {
-  const std::vector<StateInfo> &states = engine.description().states;
+Status WeightWriter::add(const char *data, int64_t bytes) {
+  Status status;
+  if (state_.quantized) {
+    while (status.ok() && written_ < rows_)
+      status = writeRows(std::min(rowsPerBlock_, rows_ - written_), data);
+    return status;
+  }
+  int64_t rowBytes = bytesOf(state_.type, columns_);
+  while (status.ok() && bytes > 0) {
+    int64_t count = std::min(rowsPerBlock_, rows_ - written_);
+    int64_t blockBytes = count * rowBytes;
+    int64_t taken = std::min(blockBytes - int64_t(pending_.size()), bytes);
+    if (taken == blockBytes) {
+      status = writeRows(count, data);
+    } else {
+      pending_.insert(pending_.end(), data, data + taken);
+      if (int64_t(pending_.size()) == blockBytes) {
+        status = writeRows(count, pending_.data());
+        pending_.clear();
+      }
+    }
+    data += taken;
+    bytes -= taken;
+  }
+  return status;
+}
+
+static Status writeWeights(WholeStates &states, const std::string &path) {
+  const Description &description = states.description();
   std::map<std::string, Factors> factors;
-  if (Status status = readFactors(engine, factors); !status.ok())
+  if (Status status = readFactors(states, factors); !status.ok())
     return status;
   std::vector<TensorDeclaration> tensors;
-  std::vector<size_t> indexes = mergedStates(engine.description(), tensors);
+  std::vector<size_t> indexes = mergedStates(description, tensors);
   Result<SafeTensorsWriter> writer =
       SafeTensorsWriter::create(path, std::move(tensors));
   if (!writer.ok())
     return writer.status();
   for (size_t i : indexes) {
-    auto adapter = factors.find(states[i].name);
-    Status status =
-        engine.accessState(i, HostAccess::Read, [&](const char *data) {
-          bool isAdapted = adapter != factors.end();
-          if (isAdapted || states[i].quantized)
-            return writeMerged(engine, states[i],
-                               isAdapted ? &adapter->second : nullptr, data,
-                               *writer);
-          return writer->write(data, uint64_t(states[i].bytes()));
-        });
+    const StateInfo &state = description.states[i];
+    auto adapter = factors.find(state.name);
+    bool isAdapted = adapter != factors.end();
+    std::optional<WeightWriter> merged;
+    if (isAdapted || state.quantized)
+      merged.emplace(states.engine(), state,
+                     isAdapted ? &adapter->second : nullptr, *writer);
+    Status status = states.read(i, [&](const char *data, int64_t bytes) {
+      return merged ? merged->add(data, bytes)
+                    : writer->write(data, uint64_t(bytes));
+    });
     if (!status.ok())
       return status;
   }
   return writer->finish();
 }
 
-Status saveMerged(Engine &engine, const std::string &path) {
+Status sendMerged(WholeStates &states) {
+  const Description &description = states.description();
+  std::vector<TensorDeclaration> tensors;
+  Status status = states.send(adapterStates(description));
+  return status.ok() ? states.send(mergedStates(description, tensors)) : status;
+}
+
+Status saveMerged(WholeStates &states, const std::string &path) {
   return writeDirectory(path, [&](const std::string &staging) {
-    Status status = writeWeights(engine, staging + "/model.safetensors");
-    for (const EmbeddedFile &file : engine.description().model.files)
+    Status status = writeWeights(states, staging + "/model.safetensors");
+    for (const EmbeddedFile &file : states.description().model.files)
       if (status.ok())
         status = writeFile(staging + "/" + file.name, file.bytes);
     return status;

@@ -117,6 +117,13 @@ Result<Ballot> Ranks::vote(const char *what, const Status &outcome,
     return messages.status();
   if (Status status = firstError(*messages, outcome); !status.ok())
     return status;
+  auto atEnd =
+      std::find_if(messages->begin(), messages->end(),
+                   [](const Message &message) { return message.atEnd != 0; });
+  if (atEnd != messages->end())
+    return Status::error("rank " + std::to_string(atEnd - messages->begin()) +
+                         " has ended its run, but other ranks continue with " +
+                         what);
   Ballot all;
   for (const Message &message : *messages) {
     all.stop |= message.stop != 0;

@@ -73,7 +73,8 @@ public:
 
   /// Combines the ballots of all ranks. If `outcome` is an error on any rank,
   /// returns this error on all ranks, with the number of the rank unless it is
-  /// the first. `what` names the vote in messages about failures of peers.
+  /// the first. Also fails if another rank has ended its run without an error.
+  /// `what` names the vote in messages.
   Result<Ballot> vote(const char *what, const Status &outcome,
                       const Ballot &mine = {},
                       Patience patience = Patience::Limited);

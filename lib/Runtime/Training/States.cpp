@@ -30,6 +30,8 @@ static constexpr int64_t initialChunk = 1 << 16;
 static Status fillInParallel(Engine &engine, const StateInfo &state,
                              uint64_t seed, ElementType type, int64_t begin,
                              int64_t end, char *data) {
+  if (begin == end)
+    return Status();
   int64_t chunks = (end - begin + initialChunk - 1) / initialChunk;
   std::vector<Status> statuses(static_cast<size_t>(chunks));
   engine.forEachPart(chunks, [&](int64_t first, int64_t last) {
@@ -45,11 +47,21 @@ static Status fillInParallel(Engine &engine, const StateInfo &state,
   return Status();
 }
 
-static Status initialiseState(Engine &engine, const StateInfo &state,
+/// Sets the padding after the elements that a rank holds to zero.
+static void clearPadding(const StateInfo &state, const ElementRange &range,
+                         char *data) {
+  int64_t used = bytesOf(state.type, range.size());
+  std::fill(data + used, data + state.bytes(), 0);
+}
+
+static Status initialiseState(Engine &engine, const StateInfo &state, int rank,
                               char *data, uint64_t seed) {
-  if (!state.quantized)
-    return fillInParallel(engine, state, seed, state.type, 0, state.elements(),
-                          data);
+  if (!state.quantized) {
+    ElementRange range = state.rangeOf(rank);
+    clearPadding(state, range, data);
+    return fillInParallel(engine, state, seed, state.type, range.begin,
+                          range.end, data);
+  }
   return encodeWeight(state.sourceName, state.quantized->layout, data,
                       [&](int64_t first, int64_t count, float *values) {
                         return fillInParallel(
@@ -58,7 +70,7 @@ static Status initialiseState(Engine &engine, const StateInfo &state,
                       });
 }
 
-Status initialiseStates(Engine &engine, uint64_t seed) {
+Status initialiseStates(Engine &engine, int rank, uint64_t seed) {
   const std::vector<StateInfo> &states = engine.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
     if (states[i].role == StateRole::Mirror)
@@ -66,7 +78,7 @@ Status initialiseStates(Engine &engine, uint64_t seed) {
     Status status = checkStop();
     if (status.ok())
       status = engine.accessState(i, HostAccess::Write, [&](char *data) {
-        return initialiseState(engine, states[i], data, seed);
+        return initialiseState(engine, states[i], rank, data, seed);
       });
     if (!status.ok())
       return status;
@@ -78,6 +90,8 @@ Result<uint64_t> hashStates(Engine &engine) {
   const std::vector<StateInfo> &states = engine.description().states;
   uint64_t hash = 0;
   for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i].isSharded())
+      continue;
     Status status =
         engine.accessState(i, HostAccess::Read, [&](const char *data) {
           hash = keyedHash({data, size_t(states[i].bytes())}, hash);
@@ -89,7 +103,7 @@ Result<uint64_t> hashStates(Engine &engine) {
   return hash;
 }
 
-Status readStates(Engine &engine, const ModelWeights &weights,
+Status readStates(Engine &engine, int rank, const ModelWeights &weights,
                   const std::vector<size_t> &indexes,
                   const std::vector<const TensorInfo *> &tensors) {
   for (size_t i = 0; i < indexes.size(); ++i) {
@@ -98,8 +112,10 @@ Status readStates(Engine &engine, const ModelWeights &weights,
     if (status.ok())
       status =
           engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return weights.read(tensors[i]->name, state.type, data,
-                                uint64_t(state.bytes()));
+            ElementRange range = state.rangeOf(rank);
+            clearPadding(state, range, data);
+            return weights.readElements(tensors[i]->name, range.begin,
+                                        range.size(), state.type, data);
           });
     if (!status.ok())
       return status;
@@ -107,46 +123,60 @@ Status readStates(Engine &engine, const ModelWeights &weights,
   return Status();
 }
 
-/// Reads the elements [begin, end) of a tensor as elements of `type`. Adds the
-/// bytes of the file to `hash` if it is not null.
+/// Reads the elements `part` of a tensor as elements of `type`. If `hash` is
+/// not null, also reads the elements `hashed`, which include `part`, and adds
+/// their bytes in the file to `hash`.
 static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
-                       ElementType type, int64_t begin, int64_t end, char *data,
-                       StreamHash *hash) {
+                       ElementType type, const ElementRange &part, char *data,
+                       StreamHash *hash, const ElementRange &hashed) {
   if (!hash)
-    return weights.readElements(tensor.name, begin, end - begin, type, data);
+    return weights.readElements(tensor.name, part.begin, part.size(), type,
+                                data);
   // Reading no elements checks that the types convert.
-  if (Status status = weights.readElements(tensor.name, begin, 0, type, data);
+  if (Status status =
+          weights.readElements(tensor.name, part.begin, 0, type, data);
       !status.ok())
     return status;
   std::vector<char> chunk(size_t(bytesOf(tensor.type, initialChunk)));
-  for (int64_t first = begin; first < end; first += initialChunk) {
-    int64_t count = std::min(initialChunk, end - first);
+  for (int64_t first = hashed.begin; first < hashed.end;
+       first += initialChunk) {
+    int64_t count = std::min(initialChunk, hashed.end - first);
     Status status = weights.readElements(tensor.name, first, count, tensor.type,
                                          chunk.data());
     if (!status.ok())
       return status;
     hash->update(chunk.data(), uint64_t(bytesOf(tensor.type, count)));
-    char *place = data + bytesOf(type, first - begin);
+    int64_t begin = std::max(first, part.begin);
+    int64_t end = std::min(first + count, part.end);
+    if (begin >= end)
+      continue;
+    const char *from = chunk.data() + bytesOf(tensor.type, begin - first);
+    char *to = data + bytesOf(type, begin - part.begin);
     if (tensor.type == type)
-      std::copy_n(chunk.data(), bytesOf(type, count), place);
+      std::copy_n(from, bytesOf(type, end - begin), to);
     else
-      convertElements(tensor.type, chunk.data(), type, place, count);
+      convertElements(tensor.type, from, type, to, size_t(end - begin));
   }
   return Status();
 }
 
-/// Reads a tensor into a state, which may be quantized. Adds the name and the
-/// contents of the tensor in the file to `hash` if it is not null.
+/// Reads a tensor, or the shard of a rank, into a state, which may be
+/// quantized. Adds the name and the contents of the whole tensor in the file to
+/// `hash` if it is not null.
 static Status readWeight(const ModelWeights &weights, const TensorInfo &tensor,
-                         const StateInfo &state, char *data, StreamHash *hash) {
+                         const StateInfo &state, int rank, char *data,
+                         StreamHash *hash) {
   std::string title = state.sourceName + " " +
                       std::string(infoOf(tensor.type).fileName) +
                       shapeText(tensor.shape);
   if (hash)
     hash->update(title.c_str(), title.size() + 1);
-  if (!state.quantized)
-    return readPart(weights, tensor, state.type, 0, tensor.elements, data,
-                    hash);
+  if (!state.quantized) {
+    ElementRange range = state.rangeOf(rank);
+    clearPadding(state, range, data);
+    return readPart(weights, tensor, state.type, range, data, hash,
+                    {0, tensor.elements});
+  }
   // An encoder may read the weight twice.
   int64_t hashed = 0;
   return encodeWeight(state.sourceName, state.quantized->layout, data,
@@ -154,13 +184,14 @@ static Status readWeight(const ModelWeights &weights, const TensorInfo &tensor,
                         StreamHash *once = first == hashed ? hash : nullptr;
                         if (once)
                           hashed += count;
+                        ElementRange range = {first, first + count};
                         return readPart(weights, tensor, ElementType::F32,
-                                        first, first + count,
-                                        reinterpret_cast<char *>(values), once);
+                                        range, reinterpret_cast<char *>(values),
+                                        once, range);
                       });
 }
 
-Status loadWeights(Engine &engine, const std::string &path,
+Status loadWeights(Engine &engine, int rank, const std::string &path,
                    const std::vector<std::string> &ignored,
                    std::vector<std::string> &notes, std::string *hash) {
   Result<ModelWeights> weights = openWeights(path);
@@ -209,7 +240,7 @@ Status loadWeights(Engine &engine, const std::string &path,
     if (status.ok())
       status =
           engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return readWeight(*weights, tensor, state, data,
+            return readWeight(*weights, tensor, state, rank, data,
                               hash ? &contents : nullptr);
           });
     if (!status.ok())

@@ -348,20 +348,36 @@ Status TrainingRun::validate() {
                                        engine_.description().globalBatch())
                        .value_or(sequences));
   // The program computes the loss of one batch. Each rank evaluates its part of
-  // each global batch, and the ranks add their losses.
+  // each global batch, and the ranks add their losses. If the program
+  // communicates, the ranks agree before each run that all of them run it.
+  bool isCommon =
+      ranks_.size() > 1 &&
+      engine_.description().programs[evaluate_->program()].communicates;
   int64_t batch = evaluate_->batch(), firstRow = ranks_.rank() * batch;
   double sum = 0;
   int64_t targets = 0;
   Status outcome;
-  for (int64_t first = 0; first < sequences && outcome.ok() && !stopRequested();
+  for (int64_t first = 0; first < sequences && outcome.ok();
        first += batch * ranks_.size()) {
+    if (!isCommon && stopRequested())
+      break;
     int64_t rows = std::clamp<int64_t>(sequences - first - firstRow, 0, batch);
     Result<int64_t> counted = evaluate_->writeBatch(
         sourceOf(*files_.valData, files_.valInputs), first + firstRow, rows,
         progress_.seed, progress_.step);
     outcome = counted.status();
+    if (isCommon) {
+      Result<Ballot> all =
+          ranks_.vote("the validation", outcome, {stopRequested()});
+      if (!all.ok())
+        return all.status();
+      if (all->stop)
+        break;
+    }
     if (outcome.ok())
       outcome = engine_.run(evaluate_->program());
+    if (!outcome.ok() && isCommon)
+      return ranks_.abort(outcome);
     if (!outcome.ok())
       break;
     sum += evaluate_->loss() * double(*counted);
@@ -387,7 +403,8 @@ Status TrainingRun::validate() {
 }
 
 /// Returns an error if a state is not finite. The update of a step may overflow
-/// even if the loss of the step is finite.
+/// even if the loss of the step is finite. Ranks other than the first one check
+/// only their shards.
 Status TrainingRun::checkStatesFinite() const {
   const std::vector<StateInfo> &states = engine_.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
@@ -395,7 +412,8 @@ Status TrainingRun::checkStatesFinite() const {
     // A state that no program writes keeps its initial values, which may be
     // infinite, such as the -inf of an additive mask.
     if (!state.written || state.role == StateRole::Constant ||
-        state.role == StateRole::Mirror)
+        state.role == StateRole::Mirror ||
+        !(ranks_.isFirst() || state.isSharded()))
       continue;
     bool bad = false;
     Status status =
@@ -416,7 +434,6 @@ Status TrainingRun::checkStatesFinite() const {
   return Status();
 }
 
-/// Fails unless all ranks have the same states.
 Status TrainingRun::compareStates() {
   if (ranks_.size() == 1)
     return Status();
@@ -439,27 +456,28 @@ Status TrainingRun::compareStates() {
                     "processor of the machine of this rank");
 }
 
-Status TrainingRun::writeCheckpoint() {
-  if (Status status = checkStatesFinite(); !status.ok())
-    return status;
+Status TrainingRun::writeCheckpoint(WholeStates &states) {
   std::vector<std::string> notes;
-  Status status = saveCheckpoint(*files_.save, engine_, progress_, record_,
+  Status status = saveCheckpoint(*files_.save, states, progress_, record_,
                                  facts(), files_.base, options_.keep, notes);
   for (const std::string &note : notes)
     warn(note);
   return status;
 }
 
-/// Saves a checkpoint. All ranks have the same states, so the first rank writes
-/// them, and the others wait for the outcome.
+/// Saves a checkpoint. The first rank writes it; the others send their shards,
+/// and wait for the outcome.
 Status TrainingRun::save() {
   if (options_.save.empty() || savedStep_ == progress_.step)
     return Status();
   if (Status status = compareStates(); !status.ok())
     return status;
-  Status written = ranks_.isFirst() ? writeCheckpoint() : Status();
-  Status status =
-      ranks_.vote("the checkpoint", written, {}, Patience::Unlimited).status();
+  WholeStates states(engine_, ranks_, "the checkpoint");
+  Status status = checkStatesFinite();
+  if (status.ok())
+    status =
+        ranks_.isFirst() ? writeCheckpoint(states) : sendCheckpoint(states);
+  status = states.finish(status);
   if (!status.ok())
     return status;
   savedStep_ = progress_.step;

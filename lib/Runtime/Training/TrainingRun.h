@@ -71,7 +71,8 @@ public:
   Result<StepRecord>
   computeStep(const std::function<Status(size_t program)> &compute);
 
-  /// Fails unless all ranks have the same states.
+  /// Fails unless all ranks have the same values in all states that are not
+  /// sharded.
   Status compareStates();
 
   /// Sets the progress from which the next step continues. The caller must
@@ -89,7 +90,7 @@ private:
   Status validate();
   Result<int64_t> beginStep();
   Status save();
-  Status writeCheckpoint();
+  Status writeCheckpoint(WholeStates &states);
   Status stopped() const;
   Status checkStatesFinite() const;
   Status dumpGradients(double scale);

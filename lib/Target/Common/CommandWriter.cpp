@@ -46,7 +46,7 @@ private:
   Object writeGemm(rt::GemmOp gemm);
   Object writeCopy(rt::CopyOp copy);
   Object writeTransfer(rt::BeginOp begin);
-  Object writeAllReduce(rt::BeginOp begin);
+  Object writeCollective(rt::BeginOp begin);
   Object writeWait(rt::WaitOp wait);
   Object writeEpilogue(rt::GemmOp gemm);
   JsonValue tokenNumber(mlir::Value token);
@@ -254,32 +254,49 @@ Object CommandWriter::writeGemm(rt::GemmOp gemm) {
 }
 
 Object CommandWriter::writeCopy(rt::CopyOp copy) {
-  return Object{{"op", "copy"},
+  Object object{{"op", "copy"},
                 {"name", rt::nameOf(copy)},
                 {"from", ref(copy.getFrom())},
                 {"to", ref(copy.getTo())},
                 {"bytes", copy.getBytes()}};
+  if (copy.getAxis()) {
+    object["axis"] = *copy.getAxis();
+    object["whole_bytes"] = rt::viewOf(copy.getFrom()).getExtent();
+  }
+  return object;
 }
 
-Object CommandWriter::writeAllReduce(rt::BeginOp begin) {
-  Array data, counts;
-  for (mlir::Value place : begin.getWrites()) {
-    data.push_back(ref(place));
-    counts.push_back(rt::viewOf(place).getTensorType().getNumElements());
-  }
+Object CommandWriter::writeCollective(rt::BeginOp begin) {
+  Array wholes, counts, shards, shardCounts;
+  auto add = [&](mlir::ValueRange places, Array &refs, Array &numbers) {
+    for (mlir::Value place : places) {
+      refs.push_back(ref(place));
+      numbers.push_back(rt::viewOf(place).getTensorType().getNumElements());
+    }
+  };
+  bool gathers = begin.getKind() == rt::TransferKind::AllGather;
+  add(gathers ? begin.getWrites() : begin.getReads(), wholes, counts);
   Type element = rt::viewOf(begin.getWrites().front()).getElementType();
-  return Object{{"op", "all_reduce"},
+  Object object{{"op", rt::stringifyTransferKind(begin.getKind())},
                 {"name", rt::nameOf(begin)},
                 {"axis", *begin.getAxis()},
                 {"dtype", typeName(element)},
-                {"data", std::move(data)},
+                {"data", std::move(wholes)},
                 {"counts", std::move(counts)},
                 {"token", tokenNumber(begin.getToken())}};
+  if (begin.getKind() == rt::TransferKind::AllReduce)
+    return object;
+  add(gathers ? begin.getReads()
+              : begin.getWrites().drop_front(begin.getReads().size()),
+      shards, shardCounts);
+  object["shards"] = std::move(shards);
+  object["shard_counts"] = std::move(shardCounts);
+  return object;
 }
 
 Object CommandWriter::writeTransfer(rt::BeginOp begin) {
-  if (begin.getKind() == rt::TransferKind::AllReduce)
-    return writeAllReduce(begin);
+  if (rt::collectiveOf(begin.getKind()))
+    return writeCollective(begin);
   return Object{
       {"op", "copy_start"},           {"name", rt::nameOf(begin)},
       {"from", ref(begin.getFrom())}, {"to", ref(begin.getTo())},

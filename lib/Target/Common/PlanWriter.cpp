@@ -127,10 +127,23 @@ static std::string meshText(DictionaryAttr mesh) {
 
 namespace {
 
-/// Bytes of the copies between device and host, and of the tensors that are
-/// summed over ranks.
+/// Bytes of the copies between device and host, and of the whole tensors of
+/// collectives.
 struct TransferredBytes {
-  int64_t out = 0, in = 0, reduced = 0;
+  int64_t out = 0, in = 0, reduced = 0, scattered = 0, gathered = 0;
+
+  int64_t &of(rt::BeginOp begin) {
+    switch (begin.getKind()) {
+    case rt::TransferKind::AllReduce:
+      return reduced;
+    case rt::TransferKind::ReduceScatter:
+      return scattered;
+    case rt::TransferKind::AllGather:
+      return gathered;
+    default:
+      return begin.isOut() ? out : in;
+    }
+  }
 };
 
 } // namespace
@@ -143,11 +156,7 @@ static TransferredBytes countTransfers(rt::ProgramOp program) {
     int64_t runs = microbatches && begin.getWhen() == rt::When::Always
                        ? static_cast<int64_t>(microbatches.getCount())
                        : 1;
-    int64_t &counter =
-        begin.getKind() == rt::TransferKind::AllReduce ? bytes.reduced
-        : begin.isOut()                                ? bytes.out
-                                                       : bytes.in;
-    counter += begin.getBytes() * runs;
+    bytes.of(begin) += begin.getBytes() * runs;
   });
   return bytes;
 }
@@ -255,6 +264,8 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
   if (auto mesh = module->getAttrOfType<DictionaryAttr>(kMeshAttr)) {
     plan["mesh"] = meshText(mesh);
     plan["all_reduced_bytes_per_step"] = moved.reduced;
+    plan["reduce_scattered_bytes_per_step"] = moved.scattered;
+    plan["all_gathered_bytes_per_step"] = moved.gathered;
   }
   if (!record.lossy.empty())
     plan["lossy"] = record.lossy;

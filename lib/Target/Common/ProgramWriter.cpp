@@ -102,8 +102,8 @@ static Array writeStates(ModuleOp module) {
         {"of", nullptr},
         {"dtype", typeName(type.getElementType())},
         {"shape", shapeOf(type)},
-        {"global_shape", shapeOf(type)},
-        {"shard", Array(std::vector<int64_t>(type.getRank()))},
+        {"global_shape", shapeOf(state.getWholeType())},
+        {"shard", Array(std::vector<int64_t>(state.getWholeType().getRank()))},
         {"roles", Array{mainRole}},
         {"offset", offsets.lookup(state.getSymName())},
         {"bytes", bytesOf(type)},
@@ -123,6 +123,8 @@ static Array writeStates(ModuleOp module) {
                  {"transposed", adapter.getTransposed()}};
     if (QuantizedAttr quantized = state.getQuantizedAttr())
       object["quantized"] = writeQuantized(quantized);
+    if (ShardAttr shard = state.getShardAttr())
+      object["over"] = shard.getAxis();
     if (ArrayAttr copies = state.getCopiesAttr())
       object["copies"] = writeNames(copies);
     if (memoryOf(state.getType()) == MemorySpace::Host)

@@ -9,7 +9,7 @@ module attributes {kiln.mesh = {dp = 2 : i64}} {
 // CHECK-LABEL: kilnrt.program @sums
 // CHECK: [[X:%.+]] = kilnrt.slot "matmul" class activation offset {{[0-9]+}} bytes 64 lifetime [0, 6]
 // CHECK: [[Y:%.+]] = kilnrt.slot "matmul" class activation offset {{[0-9]+}} bytes 64 lifetime [1, 4]
-// CHECK: [[C:%.+]] = kilnrt.slot "all_reduce_start" class activation offset {{[0-9]+}} bytes 64 lifetime [2, 6] why "copy that is summed"
+// CHECK: [[C:%.+]] = kilnrt.slot "collective_start" class activation offset {{[0-9]+}} bytes 64 lifetime [2, 6] why "copy that is summed"
 // CHECK: [[T:%.+]] = kilnrt.token
 // CHECK: [[XV:%.+]] = kilnrt.view [[X]][0]
 // CHECK: [[YV:%.+]] = kilnrt.view [[Y]][0]
@@ -63,7 +63,7 @@ module attributes {kiln.mesh = {dp = 2 : i64}} {
 // Of two operands with the same bytes, one is copied, so that no bytes are summed twice.
 // CHECK-LABEL: kilnrt.program @aliases
 // CHECK: [[X:%.+]] = kilnrt.view %matmul.slot[0]
-// CHECK: [[C:%.+]] = kilnrt.view %all_reduce_start.slot[0]
+// CHECK: [[C:%.+]] = kilnrt.view %collective_start.slot[0]
 // CHECK: kilnrt.copy on @compute (ro {{%.+}}, wo [[C]])
 // CHECK: kilnrt.begin all_reduce over "dp" %token on @dp after [@compute] (ro [[X]], ro [[C]], wo [[X]], wo [[C]])
 kiln.program @aliases(%a: tensor<4x4xf32> {kiln.name = "a", kiln.input = #kiln.input<data>}) -> (tensor<4x4xf32>, tensor<16xf32>) attributes {kind = #kiln.program_kind<train>} {

@@ -193,12 +193,21 @@ kiln.program @encoded(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1x
 // Collectives name an axis of the mesh.
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
+// CHECK: kiln.state @divided : tensor<2xf32> {{{.*}}shard = #kiln.shard<tensor<4xf32> over "dp">}
+kiln.state @divided : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<4xf32> over "dp">}
 kiln.program @ranks(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
   // CHECK: kiln.all_reduce %{{.*}} over "dp" : tensor<4xf32>
   %0 = kiln.all_reduce %x over "dp" : tensor<4xf32>
-  // CHECK: kiln.all_reduce_start %{{.*}} over "dp" : tensor<4xf32>
-  %1 = kiln.all_reduce_start %x over "dp" : tensor<4xf32>
-  %2 = kiln.all_reduce_wait %1 : tensor<4xf32>
+  // CHECK: [[T:%.+]] = kiln.collective_start all_reduce %{{.*}} over "dp" : tensor<4xf32> -> tensor<4xf32>
+  %1 = kiln.collective_start all_reduce %x over "dp" : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: kiln.collective_wait [[T]] : tensor<4xf32>
+  %2 = kiln.collective_wait %1 : tensor<4xf32>
+  // CHECK: kiln.reduce_scatter %{{.*}} over "dp" : tensor<4xf32> -> tensor<2xf32>
+  %3 = kiln.reduce_scatter %x over "dp" : tensor<4xf32> -> tensor<2xf32>
+  // CHECK: kiln.all_gather %{{.*}} over "dp" : tensor<2xf32> -> tensor<4xf32>
+  %4 = kiln.all_gather %3 over "dp" : tensor<2xf32> -> tensor<4xf32>
+  // CHECK: kiln.take_shard %{{.*}} over "dp" : tensor<4xf32> -> tensor<2xf32>
+  %5 = kiln.take_shard %x over "dp" : tensor<4xf32> -> tensor<2xf32>
   kiln.return
 }
 }

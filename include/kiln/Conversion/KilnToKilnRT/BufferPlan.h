@@ -81,18 +81,21 @@ struct Command {
     Gemm,
     Fill,
     Copy,
+    CopyShard,
     CopyStart,
-    ReduceStart,
+    CollectiveStart,
     TransferWait
   };
   Kind kind;
-  /// Launch: the dispatch. Gemm: the op with GemmOpInterface. CopyStart,
-  /// ReduceStart and TransferWait: the op that starts the transfer.
+  /// Launch: the dispatch. Gemm: the op with GemmOpInterface. CopyShard: the
+  /// kiln.take_shard. CopyStart, CollectiveStart and TransferWait: the op that
+  /// starts the transfer.
   mlir::Operation *op = nullptr;
   /// Launch: operands, then results. Copies: source, destination. Gemm: left
   /// operand, right operand, the matrix that the GEMM stores, epilogue
-  /// operands, epilogue results. ReduceStart: the tensors that are summed in
-  /// place. TransferWait: those of the start.
+  /// operands, epilogue results. CollectiveStart: its operands, then its
+  /// results, which of an all-reduce are the same places. TransferWait: those
+  /// of the start.
   llvm::SmallVector<Place, 6> places;
   /// Index of the buffer for scratch memory or the GEMM workspace, or -1.
   int32_t scratch = -1;
@@ -108,7 +111,7 @@ struct Command {
 
   /// Returns true if the command starts an asynchronous transfer.
   bool startsTransfer() const {
-    return kind == Kind::CopyStart || kind == Kind::ReduceStart;
+    return kind == Kind::CopyStart || kind == Kind::CollectiveStart;
   }
   /// Calls `visit` for each buffer that the command reads or writes. A transfer
   /// accesses the same buffers at its start and at its wait. A buffer that is

@@ -26,6 +26,7 @@
 #include "kiln/Abi/GemmKernel.h"
 #include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Abi/VendorAttention.h"
+#include "kiln/Runtime/Comm/Collective.h"
 #include "kiln/Support/ElementType.h"
 
 #include <cstdint>
@@ -78,7 +79,7 @@ struct Immediate {
   }
 };
 
-/// A number that a CopyStart or an AllReduce signals and a CopyWait waits for,
+/// A number that a CopyStart or a Collective signals and a CopyWait waits for,
 /// plus `ring` per ring slot.
 struct Token {
   int64_t number = -1;
@@ -128,11 +129,17 @@ struct EpilogueOperand {
   int64_t bytes = 0;
 };
 
-/// Contiguous elements that an AllReduce sums.
-struct SummedElements {
-  Ref ref; ///< Has the same address in all executions (Ref::isFixed()).
+/// Contiguous elements that a Collective accesses.
+struct CollectiveElements {
+  Ref ref;
   int64_t count = 0; ///< Number of elements.
   int64_t bytes = 0;
+};
+
+/// A tensor of a Collective, and the shard of it that this rank has. An
+/// all-reduce has no shards.
+struct CollectiveTensor {
+  CollectiveElements whole, shard;
 };
 
 /// First: Zero in the first execution of the segment, and One in all others.
@@ -149,7 +156,7 @@ struct Workspace {
 };
 
 struct Command {
-  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, AllReduce, CopyWait };
+  enum class Kind { Launch, Gemm, Fill, Copy, CopyStart, Collective, CopyWait };
 
   Kind kind = Kind::Launch;
   std::string name;
@@ -198,32 +205,37 @@ struct Command {
   EpilogueOperand bias, aux;
 
   // Fill uses `to`; Copy and CopyStart use `from` and `to`. All transfer `size`
-  // bytes. AllReduce sums `sums`, which have `size` bytes in total and elements
-  // of type `type`, over the ranks of an axis.
+  // bytes. The whole tensors of a Collective have `size` bytes in total, and
+  // elements of type `type`.
   Ref from, to;
   int64_t size = 0;
+  /// Copy: the bytes at `from` of a whole tensor, of which it copies the shard
+  /// of this rank; 0 for other copies.
+  int64_t wholeBytes = 0;
 
-  std::vector<SummedElements> sums; ///< AllReduce: at least one entry.
-  int64_t axis = -1; ///< AllReduce: an index into Description::mesh.
+  Collective collective = Collective::AllReduce;
+  std::vector<CollectiveTensor> tensors; ///< Collective: at least one entry.
+  /// Collective, and Copy of a shard: an index into Description::mesh.
+  int64_t axis = -1;
 
-  Token token; ///< Of a CopyStart, an AllReduce or a CopyWait.
+  Token token; ///< Of a CopyStart, a Collective or a CopyWait.
   std::vector<int64_t> heldQueues; ///< CopyWait: the queues that wait.
 };
 
 /// The kinds of asynchronous transfers: copies in the two directions of the
-/// link between the arenas, and sums over ranks. The transfers of one kind are
-/// executed in the order of their starts, independently of other kinds.
+/// link between the arenas, and collectives of ranks. The transfers of one kind
+/// are executed in the order of their starts, independently of other kinds.
 enum class TransferKind : uint8_t {
   CopyOut, ///< From the device arena to the host arena.
   CopyIn,  ///< From the host arena to the device arena.
-  AllReduce
+  Collective
 };
 inline constexpr std::size_t transferKinds = 3;
 
-/// Returns the kind of the transfer that a CopyStart or an AllReduce starts.
+/// Returns the kind of the transfer that a CopyStart or a Collective starts.
 inline TransferKind transferKind(const Command &command) {
-  if (command.kind == Command::Kind::AllReduce)
-    return TransferKind::AllReduce;
+  if (command.kind == Command::Kind::Collective)
+    return TransferKind::Collective;
   return command.to.arena == ArenaKind::Host ? TransferKind::CopyOut
                                              : TransferKind::CopyIn;
 }
@@ -235,7 +247,7 @@ inline bool isDeviceLaunch(const Command &command) {
 
 /// Returns the name of the kind in the program description: "launch", "gemm",
 /// ...
-const char *commandKindName(Command::Kind kind);
+const char *commandKindName(const Command &command);
 
 //===----------------------------------------------------------------------===//
 // Memory accesses of a command
@@ -252,7 +264,7 @@ enum class AccessUse : uint8_t {
   Argument, ///< An argument of a launched kernel or of an epilogue kernel.
   Matrix,   ///< Operand a, b or c of a gemm.
   Beside,   ///< The bias or aux operand of a gemm.
-  Transfer, ///< The source or destination of a fill or a copy, or summed data.
+  Transfer, ///< The data of a fill, a copy or a collective.
   Scratch,  ///< Scratch memory of the threads that run a kernel.
   Workspace ///< Workspace of a gemm or of the vendor library.
 };
@@ -279,10 +291,10 @@ struct MemoryAccess {
 
 /// Returns all accesses of one execution of a command, in this order: kernel
 /// arguments, scratch, matrices a, b and c, bias, aux, source, destination,
-/// summed elements, workspace. An access has 0 bytes if the description
-/// specifies a size of 0. A CopyStart or AllReduce has all accesses of its
-/// asynchronous transfer, although they may occur at any time until the
-/// CopyWait. A CopyWait has no accesses.
+/// the elements of a collective, workspace. An access has 0 bytes if the
+/// description specifies a size of 0. A CopyStart or Collective has all
+/// accesses of its asynchronous transfer, although they may occur at any time
+/// until the CopyWait. A CopyWait has no accesses.
 std::vector<MemoryAccess> accessesOf(const Command &command);
 
 /// Returns the accesses of a command that write, except accesses to temporary
@@ -294,7 +306,7 @@ std::vector<MemoryAccess> resultsOf(const Command &command);
 //===----------------------------------------------------------------------===//
 
 /// Calls the member function of `on` that executes a command of this kind:
-/// launch(), gemm(), fill(), copy(), startCopy(), startAllReduce() or
+/// launch(), gemm(), fill(), copy(), startCopy(), startCollective() or
 /// waitForTransfer(). All of them have the same result type.
 template <typename Executor> auto execute(const Command &command, Executor on) {
   using Outcome = decltype(on.launch());
@@ -309,8 +321,8 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
     return on.copy();
   case Command::Kind::CopyStart:
     return on.startCopy();
-  case Command::Kind::AllReduce:
-    return on.startAllReduce();
+  case Command::Kind::Collective:
+    return on.startCollective();
   case Command::Kind::CopyWait:
     return on.waitForTransfer();
   }

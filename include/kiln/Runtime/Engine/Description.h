@@ -22,6 +22,7 @@
 #include "kiln/Support/Mesh.h"
 #include "kiln/Support/WeightEncoding.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,18 +33,21 @@
 
 namespace kiln::runtime {
 
+/// Returns the number of elements of a tensor.
+inline int64_t elementsOf(const std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape)
+    count *= extent;
+  return count;
+}
+
 /// A state, or an input or output of a program.
 struct ValueInfo {
   std::string name;
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape; ///< Extents; empty for a scalar.
 
-  int64_t elements() const {
-    int64_t count = 1;
-    for (int64_t extent : shape)
-      count *= extent;
-    return count;
-  }
+  int64_t elements() const { return elementsOf(shape); }
   int64_t bytes() const { return bytesOf(type, elements()); }
 };
 
@@ -85,9 +89,25 @@ struct QuantizedWeight {
   int64_t elements() const { return shape[0] * shape[1]; }
 };
 
+/// The elements [begin, end) of a row-major tensor.
+struct ElementRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
 /// A state holds a tensor or a shard of one. `shape` is the shape of the shard.
+///
+/// A sharded state (isSharded) is divided evenly over the ranks of a mesh axis:
+/// with shards of K elements, rank r holds the elements [r K, (r + 1) K) of the
+/// row-major tensor, as far as they exist, followed by zeros. The shard may
+/// have another number of dimensions than the tensor: three ranks may hold a
+/// tensor of shape [5, 2] in shards of shape [4], the last of which ends with
+/// two zeros. Files contain the whole tensor, without this padding.
 struct StateInfo : ValueInfo {
   std::vector<int64_t> globalShape; ///< Shape of the complete tensor.
+  /// The mesh axis over which the tensor is divided; empty if each rank holds
+  /// the same elements.
+  std::string over;
   /// Offset of the shard in the tensor, per dimension.
   std::vector<int64_t> shard;
   /// Indexes of the roles that hold the shard.
@@ -117,13 +137,25 @@ struct StateInfo : ValueInfo {
   bool written = true;
   InitialValue init;
 
-  int64_t weightElements() const {
-    return quantized ? quantized->elements() : elements();
+  bool isSharded() const { return !over.empty(); }
+  bool isWhole() const { return !isSharded() && shape == globalShape; }
+  int64_t globalElements() const { return elementsOf(globalShape); }
+  /// Returns the elements of the tensor that a rank of the axis holds: all, if
+  /// the state is not sharded.
+  ElementRange rangeOf(int64_t rank) const {
+    if (!isSharded())
+      return {0, elements()};
+    int64_t count = globalElements(), size = elements();
+    // A large rank times `size` may overflow.
+    int64_t begin = size > 0 && rank <= count / size ? rank * size : count;
+    return {begin, begin + std::min(size, count - begin)};
   }
-  bool isWhole() const { return shape == globalShape; }
+  int64_t weightElements() const {
+    return quantized ? quantized->elements() : globalElements();
+  }
   /// Return the shape and the type of the tensor in weight files.
   const std::vector<int64_t> &weightShape() const {
-    return quantized ? quantized->shape : shape;
+    return quantized ? quantized->shape : globalShape;
   }
   ElementType weightType() const { return quantized ? quantized->type : type; }
 };
@@ -141,8 +173,8 @@ struct ProgramInfo {
   std::vector<std::size_t> roles;
   std::vector<InputInfo> inputs;
   std::vector<ValueInfo> outputs;
-  /// True if the program sums values over the ranks of the mesh.
-  bool sumsOverRanks = false;
+  /// True if the program has collectives of the ranks of the mesh.
+  bool communicates = false;
 };
 
 /// A small file of the source model directory, copied into checkpoints.

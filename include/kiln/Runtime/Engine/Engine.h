@@ -307,8 +307,11 @@ public:
 
 /// Copies the values of each parameter to its mirror, rounded to the mirror's
 /// type. Must be called whenever parameters were written by anything other than
-/// a program of the engine.
-Status copyMirrors(Engine &engine);
+/// a program of the engine. If a whole mirror has a sharded parameter, the
+/// ranks of `world` exchange their shards, so all of them must call this
+/// function. If `world` is null or has one rank, this rank has the number 0,
+/// and the elements of other ranks become zero.
+Status copyMirrors(Engine &engine, World *world = nullptr);
 
 } // namespace kiln::runtime
 

@@ -74,7 +74,7 @@ static LogicalResult verifyAdapters(Operation *module, int64_t rank) {
              << stringifyFactor(adapter.getFactor()) << "' of the adapter of "
              << adapter.getBase() << ", expected one";
     place = state;
-    RankedTensorType type = state.getTensorType();
+    RankedTensorType type = state.getWholeType();
     if (type.getRank() != 2 || type.getDimSize(isA ? 0 : 1) != rank)
       return state.emitOpError("has type ")
              << type << ", expected rank r = " << rank << ", as in '"

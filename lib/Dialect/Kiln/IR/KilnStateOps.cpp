@@ -54,7 +54,7 @@ static LogicalResult checkInit(StateOp state) {
     isFinite =
         finite({table.getScale()}) &&
         llvm::all_of(frequencies, [](double f) { return std::isfinite(f); });
-    ArrayRef<int64_t> shape = state.getTensorType().getShape();
+    ArrayRef<int64_t> shape = state.getWholeType().getShape();
     if (shape.size() != 2 ||
         shape[1] != static_cast<int64_t>(frequencies.size()))
       return state.emitOpError("has shape ")
@@ -109,8 +109,30 @@ static LogicalResult checkQuantized(StateOp state) {
   return state.emitOpError("is quantized, expected a frozen parameter");
 }
 
+/// Checks C7: the state is a shard of a tensor over an axis of the mesh.
+static LogicalResult checkShardOf(StateOp state) {
+  ShardAttr shard = state.getShardAttr();
+  if (!shard)
+    return success();
+  auto module = state->getParentOfType<ModuleOp>();
+  int64_t ranks = module ? meshSizeOf(module, shard.getAxis()) : 0;
+  if (ranks == 0)
+    return state.emitOpError("is divided over the axis '")
+           << shard.getAxis()
+           << "', which the module's attribute 'kiln.mesh' does not have";
+  if (state.getQuantized())
+    return state.emitOpError(
+        "has 'shard' and 'quantized', expected at most one of them");
+  if (succeeded(checkShard(shard.getType(), state.getTensorType(), ranks)))
+    return success();
+  return state.emitOpError("has type ")
+         << state.getTensorType() << ", expected the element type of "
+         << shard.getType() << " and at least 1/" << ranks
+         << " of its elements, but not more than it has";
+}
+
 LogicalResult StateOp::verify() {
-  if (failed(checkInit(*this)) ||
+  if (failed(checkInit(*this)) || failed(checkShardOf(*this)) ||
       failed(getQuantized() ? checkQuantized(*this) : checkIntegers(*this)))
     return failure();
   bool belongs = getRole() == Role::Optimizer || getRole() == Role::Mirror;
@@ -150,7 +172,7 @@ static LogicalResult checkAdapter(StateOp state,
   bool isA = adapter.getFactor() == Factor::A;
   bool isRows = isA == adapter.getTransposed();
   int64_t size = weight.getWeightType().getDimSize(isRows ? 0 : 1);
-  RankedTensorType type = state.getTensorType();
+  RankedTensorType type = state.getWholeType();
   if (type.getRank() == 2 && type.getDimSize(isA ? 1 : 0) == size)
     return success();
   return state.emitOpError("has type ")
@@ -173,7 +195,10 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getRole() != Role::Mirror)
     return success();
   if (!isParameter || // C2
-      parameter.getTensorType().getShape() != getTensorType().getShape() ||
+      parameter.getWholeType().getShape() != getWholeType().getShape() ||
+      (getShard() &&
+       (!parameter.getShard() ||
+        parameter.getTensorType().getShape() != getTensorType().getShape())) ||
       (elementTypeOf(parameter.getType()) != elementTypeOf(getType()) &&
        !isConvertible(elementTypeOf(parameter.getType()),
                       elementTypeOf(getType()))))

@@ -232,7 +232,7 @@ StateOp AddLoraPass::addFactor(Linear &linear, Factor factor) {
       AdapterAttr::get(context, factor,
                        FlatSymbolRefAttr::get(weight.getSymNameAttr()),
                        linear.isTransposed),
-      /*quantized=*/{});
+      /*quantized=*/{}, /*shard=*/{});
   symbols->insert(state, Block::iterator(forward));
   return state;
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NarrowReads.h"
+#include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
@@ -55,42 +56,86 @@ struct AddWorkingCopiesPass
     element = irTypeOf(*found, &getContext());
     SymbolTable symbols(module);
     for (ProgramOp program : module.getOps<ProgramOp>())
-      if (program.getKind() == ProgramKind::Train)
+      if (program.getKind() == ProgramKind::Train) {
+        std::vector<UpdatedShard> shards;
         for (StateUpdate &update : findUpdates(module, program))
           if (update.parameter.getTensorType().getElementType().isF32())
-            addCopy(update, symbols);
+            addCopy(update, symbols, shards);
+        gatherStates(std::move(shards), bucketBytes);
+      }
   }
 
 private:
-  void addCopy(StateUpdate &update, SymbolTable &symbols) {
+  void addCopy(StateUpdate &update, SymbolTable &symbols,
+               std::vector<UpdatedShard> &shards) {
     ModuleOp module = getOperation();
     StateOp parameter = update.parameter;
-    auto copyType = parameter.getTensorType().clone(element);
+    auto updated = parameter.getTensorType().clone(element);
+    ShardAttr shard = parameter.getShardAttr();
+    bool isGathered = shard && gather;
     OpBuilder builder(parameter);
     builder.setInsertionPointAfter(parameter);
-    auto copy = StateOp::create(builder, parameter.getLoc(),
-                                (parameter.getSymName() + "." + type).str(),
-                                copyType, Role::Mirror, parameter.getInit());
+    auto copy =
+        StateOp::create(builder, parameter.getLoc(),
+                        (parameter.getSymName() + "." + type).str(),
+                        isGathered ? shard.getType().clone(element) : updated,
+                        Role::Mirror, parameter.getInit());
     copy.setOfAttr(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+    if (shard && !isGathered)
+      copy.setShardAttr(ShardAttr::get(builder.getContext(),
+                                       shard.getType().clone(element),
+                                       shard.getAxis()));
     // If the model already has a state with this symbol, insert() renames it.
-    StringAttr name = symbols.insert(copy);
+    symbols.insert(copy);
 
-    Operation *op = withCopy(update.op, copyType);
-    builder.setInsertionPointAfter(update.write);
-    WriteOp::create(builder, op->getLoc(), name, op->getResults().back());
+    Operation *op = withCopy(update.op, updated);
+    if (isGathered) {
+      shards.push_back({copy, op->getResults().back()});
+    } else {
+      builder.setInsertionPointAfter(update.write);
+      WriteOp::create(builder, op->getLoc(), copy.getSymName(),
+                      op->getResults().back());
+    }
     for (ProgramOp program : module.getOps<ProgramOp>())
       for (ReadOp read :
-           llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
-        if (read.getStateAttr().getAttr() != parameter.getSymNameAttr())
-          continue;
-        builder.setInsertionPointAfter(read);
-        auto narrow = ReadOp::create(builder, read.getLoc(), copyType, name);
-        replaceByNarrow(read.getY(), narrow.getY(),
-                        [&](OpOperand &use) { return use.getOwner() != op; });
-        for (Operation *unused : {narrow.getOperation(), read.getOperation()})
-          if (unused->use_empty())
-            unused->erase();
+           llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>()))
+        if (read.getStateAttr().getAttr() == parameter.getSymNameAttr())
+          replaceRead(read, copy, op);
+  }
+
+  /// Makes the readers of a parameter, except its update, read the copy. The
+  /// readers of a shard are those of the parameter that is gathered from it.
+  void replaceRead(ReadOp read, StateOp copy, Operation *update) {
+    OpBuilder builder(read);
+    builder.setInsertionPointAfter(read);
+    auto narrow = ReadOp::create(builder, read.getLoc(), copy.getTensorType(),
+                                 copy.getSymName());
+    SmallVector<AllGatherOp> gathers;
+    for (Operation *user : read->getUsers())
+      if (auto gathered = dyn_cast<AllGatherOp>(user))
+        gathers.push_back(gathered);
+    for (AllGatherOp gathered : gathers) {
+      AllGatherOp narrowGather;
+      Value replacement = narrow.getY();
+      if (ShardAttr shard = copy.getShardAttr()) {
+        builder.setInsertionPoint(gathered);
+        narrowGather = AllGatherOp::create(builder, gathered.getLoc(),
+                                           TypeRange(shard.getType()),
+                                           narrow.getY(), gathered.getAxis());
+        copyLayer(gathered, narrowGather);
+        replacement = narrowGather.getOutputs().front();
       }
+      replaceByNarrow(gathered.getOutputs().front(), replacement);
+      if (narrowGather && narrowGather->use_empty())
+        narrowGather.erase();
+      gathered.erase();
+    }
+    if (gathers.empty())
+      replaceByNarrow(read.getY(), narrow.getY(),
+                      [&](OpOperand &use) { return use.getOwner() != update; });
+    for (Operation *unused : {narrow.getOperation(), read.getOperation()})
+      if (unused->use_empty())
+        unused->erase();
   }
 
   Type element;

@@ -13,6 +13,7 @@
 
 #include "EncodedMoments.h"
 #include "ReduceGradients.h"
+#include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
@@ -47,6 +48,11 @@ struct StepFacts {
   bool keepGradients = false;
   int64_t ranks = 1; ///< Data-parallel ranks.
   int64_t bucketBytes = 0;
+  /// The stage of ZeRO: from stage 1 on, each rank updates its shards of the
+  /// parameters, and from stage 2 on, micro-batches add to shards of gradients.
+  int64_t zero = 0;
+  bool divides() const { return zero > 0; }
+  bool reducesInMicrobatches() const { return zero >= 2 && microbatches > 1; }
 };
 
 class StepBuilder {
@@ -62,12 +68,15 @@ public:
 private:
   LogicalResult checkParts();
   LogicalResult wrapMicrobatches();
+  void findGradients();
   void reduceOverRanks();
+  RankedTensorType shardOf(StateOp state) const;
+  Value wholeGradient(const Gradient &gradient);
   Value addInput(StringRef name, RankedTensorType type);
   Value clipFactor(Value gradientScale);
   LogicalResult checkWrites();
   StateOp addMoment(StateOp parameter, StringRef slot, RankedTensorType type,
-                    double initial);
+                    RankedTensorType whole, double initial);
   MomentStorage addMoments(StateOp parameter, unsigned slot, bool mayEncode,
                            SmallVectorImpl<StateOp> &states);
   Value readState(StateOp state, Location loc);
@@ -88,6 +97,7 @@ private:
   /// steps are applied.
   Value apply;
   SmallVector<Gradient> gradients;
+  std::vector<UpdatedShard> updatedShards; ///< New values of parameters.
   bool hasEncoded = false; ///< True if a moment is stored as codes.
 };
 
@@ -184,14 +194,17 @@ LogicalResult StepBuilder::wrapMicrobatches() {
     argument.replaceUsesWithIf(
         part, [&](OpOperand &use) { return use.getOwner() != loop; });
 
-  // Add each contribution to its sum directly after the definition of the
-  // contribution, so that the memory of the contribution can be released there.
+  // Add each contribution to its sum as soon as it can be read, so that its
+  // memory can be released there.
   SmallVector<Value> yielded;
-  for (auto [contribution, sum] : llvm::zip(ret->getOperands(), sums)) {
+  for (auto [i, contribution, sum] :
+       llvm::enumerate(ret->getOperands(), sums)) {
     builder.setInsertionPointToEnd(body);
-    if (Operation *def = contribution.getDefiningOp())
-      if (def->getBlock() == body)
-        builder.setInsertionPointAfter(def);
+    Operation *last = contribution.getDefiningOp();
+    if (i > 0 && facts.reducesInMicrobatches())
+      last = gradients[i - 1].sum.readAfter;
+    if (last && last->getBlock() == body)
+      builder.setInsertionPointAfter(last);
     auto total =
         AddOp::create(builder, contribution.getLoc(), sum, contribution);
     setLayer(total, getDefiningLayer(contribution));
@@ -203,23 +216,51 @@ LogicalResult StepBuilder::wrapMicrobatches() {
   return success();
 }
 
-/// Sums the loss and the gradients over the ranks of data parallelism.
-void StepBuilder::reduceOverRanks() {
-  if (facts.ranks == 1)
-    return;
-  SmallVector<PlacedValue *> values;
-  for (Gradient &gradient : gradients)
-    values.push_back(&gradient.sum);
-  reduceGradients(loss, values, facts.bucketBytes);
+/// Finds the loss and the gradients that the program returns.
+void StepBuilder::findGradients() {
+  ReturnOp ret = program.getReturn();
+  loss = ret.getValues().front();
+  gradients.clear();
+  for (unsigned i = 1; i < ret.getNumOperands(); ++i) {
+    auto name =
+        program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient");
+    Value value = ret.getOperand(i);
+    gradients.push_back({symbols.lookup<StateOp>(name.getAttr()),
+                         {value, value.getDefiningOp()}});
+  }
 }
 
-/// Sets the insertion point for a reader of a gradient.
-static void placeReader(OpBuilder &builder, const PlacedValue &gradient,
-                        ProgramOp program) {
-  if (gradient.readAfter)
-    builder.setInsertionPointAfter(gradient.readAfter);
-  else
-    builder.setInsertionPoint(program.getReturn());
+/// Sums the gradients over the ranks of data parallelism.
+void StepBuilder::reduceOverRanks() {
+  SmallVector<SummedGradient> summed;
+  for (Gradient &gradient : gradients) {
+    Type element = tensorTypeOf(gradient.value()).getElementType();
+    summed.push_back(
+        {&gradient.sum, facts.divides() ? shardOf(gradient.state).clone(element)
+                                        : RankedTensorType()});
+  }
+  reduceGradients(*loss.getParentBlock(), summed, facts.bucketBytes);
+}
+
+/// Returns the type of the shard of a gradient, and of a parameter, that this
+/// rank has. Its elements are whole blocks if its moments may be encoded.
+RankedTensorType StepBuilder::shardOf(StateOp state) const {
+  RankedTensorType type = state.getTensorType();
+  bool hasBlocks = types.encodedMoments &&
+                   type.getNumElements() >= kLeastEncoded &&
+                   type.getNumElements() % support::dynamicBlock == 0;
+  return shardTypeOf(type, facts.ranks, hasBlocks ? support::dynamicBlock : 1);
+}
+
+/// Returns a gradient as a whole, for a program that returns it.
+Value StepBuilder::wholeGradient(const Gradient &gradient) {
+  if (!facts.divides())
+    return gradient.value();
+  StateOp state = gradient.state;
+  Value shard = gradient.value();
+  return gatherWhole(
+      builder, shard,
+      state.getTensorType().clone(tensorTypeOf(shard).getElementType()));
 }
 
 /// Computes the clip factor from the sums of squares of all rows of the
@@ -244,6 +285,8 @@ Value StepBuilder::clipFactor(Value gradientScale) {
   auto scalar = RankedTensorType::get({}, f64);
   Value joined = ConcatOp::create(
       builder, loc, RankedTensorType::get({count}, f64), squares, 0);
+  if (facts.divides())
+    joined = totalOverRanks(builder, joined);
   Value limit = facts.clip
                     ? addInput("clip", scalar)
                     : ConstantOp::create(builder, loc, scalar, 0.0).getResult();
@@ -258,9 +301,11 @@ Value StepBuilder::clipFactor(Value gradientScale) {
 }
 
 /// Adds a state of the optimizer. Files identify it by its parameter and slot,
-/// so the state may be renamed if another state has the same symbol.
+/// so the state may be renamed if another state has the same symbol. `whole` is
+/// the type of the whole tensor, of which `type` may be a shard.
 StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot,
-                               RankedTensorType type, double initial) {
+                               RankedTensorType type, RankedTensorType whole,
+                               double initial) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(program);
   auto state = StateOp::create(
@@ -272,7 +317,9 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot,
       builder.getStringAttr(slot),
       /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
       /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr(),
-      /*quantized=*/QuantizedAttr());
+      /*quantized=*/QuantizedAttr(), /*shard=*/ShardAttr());
+  if (facts.divides())
+    state.setShardAttr(ShardAttr::get(builder.getContext(), whole, dataAxis()));
   symbols.insert(state);
   return state;
 }
@@ -285,24 +332,31 @@ MomentStorage StepBuilder::addMoments(StateOp parameter, unsigned slot,
                                       bool mayEncode,
                                       SmallVectorImpl<StateOp> &states) {
   StringRef name = optimizer.rule->slots[slot];
-  RankedTensorType type = fullPrecision(parameter.getTensorType());
+  RankedTensorType whole = fullPrecision(parameter.getTensorType());
+  RankedTensorType type =
+      facts.divides() ? fullPrecision(shardOf(parameter)) : whole;
+  auto add = [&](const Twine &part, Type element, double initial) {
+    states.push_back(addMoment(parameter, part.str(), type.clone(element),
+                               whole.clone(element), initial));
+  };
   if (!mayEncode || !types.isEncoded(slot)) {
-    if (std::optional<ElementType> given = types.momentType(slot))
-      type = type.clone(irTypeOf(*given, builder.getContext()));
-    states.push_back(addMoment(parameter, name, type, 0));
+    std::optional<ElementType> given = types.momentType(slot);
+    add(name,
+        given ? irTypeOf(*given, builder.getContext()) : type.getElementType(),
+        0);
     return MomentStorage::Plain;
   }
   hasEncoded = true;
   bool isSigned = !llvm::is_contained(optimizer.rule->nonNegative, slot);
   auto map =
       isSigned ? support::DynamicMap::Signed : support::DynamicMap::Unsigned;
-  states.push_back(addMoment(parameter, (name + ".codes").str(),
-                             type.clone(builder.getI8Type()),
-                             support::dynamicZero(map)));
-  int64_t blocks = type.getNumElements() / support::dynamicBlock;
-  states.push_back(
-      addMoment(parameter, (name + ".scales").str(),
-                RankedTensorType::get({blocks}, builder.getF32Type()), 0));
+  add(name + ".codes", builder.getI8Type(), support::dynamicZero(map));
+  auto scales = [&](RankedTensorType of) {
+    return RankedTensorType::get({of.getNumElements() / support::dynamicBlock},
+                                 builder.getF32Type());
+  };
+  states.push_back(addMoment(parameter, (name + ".scales").str(), scales(type),
+                             scales(whole), 0));
   return isSigned ? MomentStorage::Signed : MomentStorage::Unsigned;
 }
 
@@ -317,29 +371,20 @@ Value StepBuilder::readState(StateOp state, Location loc) {
   return ReadOp::create(builder, loc, state.getType(), state.getSymName());
 }
 
-/// Sets the insertion point for an update without clipping to the earliest
-/// position at which the gradient can be read and after all readers of `entry`,
-/// the value of the parameter before the update. The earliest position is chosen
-/// so that the memory of the gradient can be released there.
-static void placeUpdateEarly(OpBuilder &builder, const PlacedValue &gradient,
-                             Value entry) {
-  Operation *last = gradient.readAfter;
-  if (!last) // The readers are at the end of the program.
-    return;
-  for (Operation *reader : entry.getUsers())
-    if (!isa<ReturnOp>(reader) && last->isBeforeInBlock(reader))
-      last = reader;
-  builder.setInsertionPointAfter(last);
-}
-
 void StepBuilder::update(Gradient &gradient, Value factor) {
   StateOp state = gradient.state;
   Location loc = state.getLoc();
   Value p = readState(state, loc);
   UpdateValues values;
   values.parameter = p;
+  RankedTensorType updated = tensorTypeOf(p);
+  if (facts.divides()) {
+    updated = shardOf(state);
+    values.parameter =
+        TakeShardOp::create(builder, loc, updated, p, dataAxis());
+  }
   SmallVector<StateOp> states = {state};
-  bool mayEncode = canEncodeMoments(state, p);
+  bool mayEncode = canEncodeMoments(state.getTensorType(), p);
   SmallVector<MomentStorage, 2> storage;
   for (unsigned slot = 0; slot < optimizer.rule->slots.size(); ++slot)
     storage.push_back(addMoments(state, slot, mayEncode, states));
@@ -361,7 +406,10 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
                     .getOperation()
               : buildEncodedUpdate(builder, loc, optimizer, values, storage);
   for (auto [target, value] : llvm::zip_equal(states, op->getResults()))
-    WriteOp::create(builder, loc, target.getSymName(), value);
+    if (target == state && facts.divides())
+      updatedShards.push_back({state, value});
+    else
+      WriteOp::create(builder, loc, target.getSymName(), value);
 }
 
 void StepBuilder::setResults() {
@@ -378,7 +426,7 @@ void StepBuilder::setResults() {
   }
   if (facts.keepGradients)
     for (Gradient &gradient : gradients) {
-      values.push_back(gradient.value());
+      values.push_back(wholeGradient(gradient));
       attrs.push_back(named(("gradient:" + gradient.state.getSymName()).str()));
     }
   program.getReturn().getValuesMutable().assign(values);
@@ -427,18 +475,22 @@ LogicalResult StepBuilder::run() {
     read.getResult().replaceAllUsesWith(first.getResult());
     read.erase();
   }
-  if (failed(checkParts()) || failed(wrapMicrobatches()))
+  if (failed(checkParts()))
     return failure();
-
-  loss = ret.getValues().front();
-  for (unsigned i = 1; i < ret.getNumOperands(); ++i) {
-    auto name =
-        program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient");
-    Value value = ret.getOperand(i);
-    gradients.push_back({symbols.lookup<StateOp>(name.getAttr()),
-                         {value, value.getDefiningOp()}});
+  if (facts.reducesInMicrobatches()) {
+    findGradients();
+    reduceOverRanks();
+    for (auto [i, gradient] : llvm::enumerate(gradients))
+      ret.setOperand(i + 1, gradient.value());
   }
-  reduceOverRanks();
+  if (failed(wrapMicrobatches()))
+    return failure();
+  findGradients();
+  if (facts.ranks > 1) {
+    loss = reduceLoss(loss);
+    if (!facts.reducesInMicrobatches())
+      reduceOverRanks();
+  }
 
   builder.setInsertionPoint(ret);
   Value factor;
@@ -464,12 +516,14 @@ LogicalResult StepBuilder::run() {
                        readState(gradient.state, gradient.state.getLoc()));
     update(gradient, factor);
   }
+  gatherStates(std::move(updatedShards), facts.bucketBytes);
   if (types.encodedMoments && !hasEncoded)
     return emitError(module.getLoc())
            << "no parameter can store moments as dynamic8: this needs at least "
            << kLeastEncoded << " f32 elements, a multiple of "
            << support::dynamicBlock
            << ", and no embedding; store moments in f32 or bf16";
+  builder.setInsertionPoint(ret);
   setResults();
   dropUnusedInputs();
   return success();
@@ -531,6 +585,13 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
   setMesh(*ranks);
   facts.ranks = ranks->sizeOf(support::dataAxis);
   facts.bucketBytes = bucketBytes;
+  if (zero < 0 || zero > 3)
+    return refuse("zero is " + Twine(zero.getValue()) +
+                  ", expected a stage of ZeRO from 0 to 3");
+  if (zero > 0 && facts.ranks == 1)
+    return refuse("zero divides states over the ranks of data parallelism, but "
+                  "the mesh has one; set the mesh to dp=N");
+  facts.zero = zero;
   facts.clip = clip;
   facts.keepGradients = keepGradients;
   return facts;

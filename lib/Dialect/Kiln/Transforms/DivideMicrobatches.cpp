@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StateGathers.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -36,11 +37,7 @@ static Operation *getStoringOp(Value value) {
   return op;
 }
 
-/// Returns the first op of the backward segment: the first op that reads the
-/// loss scale or a sum. If this op reads the result of the preceding command, a
-/// GEMM that computes logits, the segment begins with that GEMM. The segment
-/// has at least the terminator.
-static Operation *findBackward(MicrobatchesOp op, Value lossScale) {
+Operation *kiln::findBackwardSegment(MicrobatchesOp op, Value lossScale) {
   Block &body = op.getBody();
   auto reads = [&](Operation &user) {
     return llvm::any_of(user.getOperands(), [&](Value operand) {
@@ -57,7 +54,15 @@ static Operation *findBackward(MicrobatchesOp op, Value lossScale) {
                         llvm::any_of(begin->getOperands(), [&](Value operand) {
                           return getStoringOp(operand) == before;
                         });
-  return computesLogits ? before : begin;
+  if (computesLogits)
+    begin = before;
+  // The segment also gathers the states that its first op reads.
+  auto gathers = [](Operation *previous) {
+    return isa_and_nonnull<CollectiveStartOp, CollectiveWaitOp>(previous);
+  };
+  while (gathers(begin->getPrevNode()))
+    begin = begin->getPrevNode();
+  return begin;
 }
 
 namespace {
@@ -110,7 +115,7 @@ Value Divider::inBackward(Value value) {
 
 void Divider::run() {
   forward = &op.getBody();
-  Operation *begin = findBackward(op, lossScale);
+  Operation *begin = findBackwardSegment(op, lossScale);
   unsigned parts = op.getSliced().size();
 
   // Create the op again with two regions, because the number of regions of an

@@ -22,8 +22,8 @@ static bool isTable(Value matrix) {
   });
 }
 
-bool kiln::canEncodeMoments(StateOp state, Value entry) {
-  RankedTensorType type = fullPrecision(state.getTensorType());
+bool kiln::canEncodeMoments(RankedTensorType stored, Value entry) {
+  RankedTensorType type = fullPrecision(stored);
   int64_t elements = type.getNumElements();
   return elements >= kLeastEncoded && elements % support::dynamicBlock == 0 &&
          type.getElementType().isF32() &&

@@ -16,12 +16,12 @@ namespace kiln {
 inline constexpr int64_t kLeastEncoded = 4096;
 
 /// Returns true if `--states=moments:dynamic8` encodes the optimizer states of
-/// the parameter `state`, whose value at entry of the program is `entry`. It
-/// does not encode those of parameters with fewer than kLeastEncoded elements,
-/// with a number of elements that is no multiple of a block, or with arithmetic
-/// in f64, nor those of tables. A table is a matrix of which ops read rows:
-/// most rows of the gradient of an embedding are zero.
-bool canEncodeMoments(StateOp state, mlir::Value entry);
+/// a parameter that has type `type`, and whose value at entry of the program is
+/// `entry`. It does not encode those of parameters with fewer than
+/// kLeastEncoded elements, with a number of elements that is no multiple of a
+/// block, or with arithmetic in f64, nor those of tables. A table is a matrix
+/// of which ops read rows: most rows of the gradient of an embedding are zero.
+bool canEncodeMoments(mlir::RankedTensorType type, mlir::Value entry);
 
 /// Builds an update whose optimizer states are stored as `storage` says, one
 /// entry for each. `values.states` has the states, and instead of an encoded

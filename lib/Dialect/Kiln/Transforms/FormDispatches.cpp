@@ -20,6 +20,7 @@
 #include "DenseCopies.h"
 #include "Epilogues.h"
 #include "Precision.h"
+#include "StateGathers.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Fusion.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
@@ -403,6 +404,12 @@ struct FormDispatchesPass : kiln::impl::FormDispatchesBase<FormDispatchesPass> {
       recompute->getBlock()->getOperations().splice(Block::iterator(recompute),
                                                     body.getOperations());
       recompute->erase();
+    }
+    for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
+      joinGathers(program.getBlock());
+      for (auto op : program.getBlock().getOps<MicrobatchesOp>())
+        if (!op.isDivided())
+          joinGathers(op.getBody());
     }
     // Remove the layer attributes, so that kernels of different layers are
     // merged if they are otherwise equal.

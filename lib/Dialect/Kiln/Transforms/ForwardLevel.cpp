@@ -314,7 +314,8 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
   if (failed(checkIntegers(op)))
     return failure();
   if (isa<MicrobatchesOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
-          CopyWaitOp, AllReduceOp, AllReduceStartOp, AllReduceWaitOp>(op))
+          CopyWaitOp, CollectiveOpInterface, CollectiveStartOp,
+          CollectiveWaitOp, TakeShardOp>(op))
     return op->emitOpError(
         "is an op that a model must not have, because kilnc itself adds "
         "such ops after the forward level");

@@ -420,7 +420,8 @@ void StateOffloader::addMirrors() {
         /*slot=*/StringAttr(), /*source=*/StringAttr(),
         /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
         /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr(),
-        /*quantized=*/QuantizedAttr());
+        /*quantized=*/QuantizedAttr(),
+        /*shard=*/parameter.getShardAttr());
     // If the model already has a state with the symbol of the mirror, insert()
     // renames the mirror.
     StringAttr name = symbols.insert(mirror);

@@ -317,6 +317,37 @@ void kiln::applyRecompute(const StageChain &chain,
   Replayer(chain, schedule).run();
 }
 
+/// Returns true if a value is gathered from the shards of a state, or computed
+/// from such values alone.
+static bool isGathered(Value value, const StageChain &chain) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !chain.isMaterialization(op))
+    return false;
+  return isa<AllGatherOp>(op) ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return isGathered(operand, chain);
+         });
+}
+
+/// Makes the runs of the forward pass release gathered parameters, which the
+/// backward pass gathers again: each rank stores shards because whole
+/// parameters need too much memory. Returns true if there are any.
+static bool releaseGathered(const StageChain &chain,
+                            RecomputeSchedule &schedule) {
+  bool changed = false;
+  for (StageRun &run : MutableArrayRef(schedule).take_front(chain.size())) {
+    if (!run.saves())
+      continue;
+    for (auto [i, residual] :
+         llvm::enumerate(chain.stages()[run.stage].residuals))
+      if (i < 64 && isGathered(residual, chain)) {
+        run.saved &= ~(uint64_t(1) << i);
+        changed = true;
+      }
+  }
+  return changed;
+}
+
 namespace {
 
 struct RecomputePass : kiln::impl::RecomputeBase<RecomputePass> {
@@ -333,7 +364,7 @@ struct RecomputePass : kiln::impl::RecomputeBase<RecomputePass> {
                             << "', expected none, full, blocks, sqrt or poor";
         return signalPassFailure();
       }
-      if (policy != "none")
+      if (releaseGathered(chain, *schedule) || policy != "none")
         applyRecompute(chain, *schedule);
       if (hoist)
         hoistMaterializations(chain);

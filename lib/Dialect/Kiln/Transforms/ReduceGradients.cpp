@@ -7,8 +7,8 @@
 
 #include "ReduceGradients.h"
 
+#include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
-#include "kiln/Support/Mesh.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -21,17 +21,20 @@ namespace {
 /// a sum over micro-batches also that of the op that adds to it.
 using Position = std::pair<int64_t, int64_t>;
 
+/// A gradient when it is complete.
+struct CompleteGradient {
+  Position complete;
+  RankedTensorType shard; ///< See SummedGradient.
+};
+
 struct Bucket {
   SmallVector<Value> values;
+  SmallVector<Type> shards; ///< Empty if each rank gets the whole sums.
   int64_t bytes = 0;
   Position complete;
 };
 
 } // namespace
-
-static StringRef dataAxis() {
-  return {support::dataAxis.data(), support::dataAxis.size()};
-}
 
 /// Numbers the ops of a block, and those of the micro-batches in it.
 static DenseMap<Operation *, int64_t> numberOps(Block &block) {
@@ -58,35 +61,52 @@ positionOf(Value value, const DenseMap<Operation *, int64_t> &numbers) {
   return {numbers.lookup(op), inner ? numbers.lookup(inner) : -1};
 }
 
-/// Inserts an all-reduce after the last definition of a value of the bucket.
-static AllReduceOp reduceBucket(const Bucket &bucket) {
+/// Inserts the collective of a bucket after the last definition of a value of
+/// the bucket.
+static Operation *reduceBucket(const Bucket &bucket) {
   Value last = bucket.values.back();
   OpBuilder builder(last.getContext());
   builder.setInsertionPointAfterValue(last);
-  auto reduce =
-      AllReduceOp::create(builder, last.getLoc(), bucket.values, dataAxis());
+  Operation *reduce;
+  if (bucket.shards.empty())
+    reduce =
+        AllReduceOp::create(builder, last.getLoc(), bucket.values, dataAxis());
+  else
+    reduce = ReduceScatterOp::create(builder, last.getLoc(), bucket.shards,
+                                     bucket.values, dataAxis());
   setLayer(reduce, getDefiningLayer(last));
   return reduce;
 }
 
-void kiln::reduceGradients(Value &loss,
-                           MutableArrayRef<PlacedValue *> gradients,
+Value kiln::reduceLoss(Value loss) {
+  Bucket bucket;
+  bucket.values.push_back(loss);
+  return reduceBucket(bucket)->getResult(0);
+}
+
+void kiln::reduceGradients(Block &block, ArrayRef<SummedGradient> gradients,
                            int64_t bucketBytes) {
-  DenseMap<Operation *, int64_t> numbers = numberOps(*loss.getParentBlock());
-  llvm::SmallMapVector<Value, Position, 32> complete;
-  for (PlacedValue *gradient : gradients)
-    complete.try_emplace(gradient->value,
-                         positionOf(gradient->value, numbers));
+  DenseMap<Operation *, int64_t> numbers = numberOps(block);
+  llvm::SmallMapVector<Value, CompleteGradient, 32> complete;
+  for (const SummedGradient &summed : gradients) {
+    Value value = summed.gradient->value;
+    complete.try_emplace(
+        value, CompleteGradient{positionOf(value, numbers), summed.shard});
+  }
   auto ordered = complete.takeVector();
-  llvm::stable_sort(ordered, llvm::less_second());
+  llvm::stable_sort(ordered, [](const auto &a, const auto &b) {
+    return a.second.complete < b.second.complete;
+  });
 
   std::vector<Bucket> buckets;
   llvm::SmallMapVector<Type, Bucket, 2> open;
-  for (auto &[value, position] : ordered) {
+  for (auto &[value, gradient] : ordered) {
     Bucket &bucket = open[tensorTypeOf(value).getElementType()];
     bucket.values.push_back(value);
+    if (gradient.shard)
+      bucket.shards.push_back(gradient.shard);
     bucket.bytes += bytesOf(value.getType());
-    bucket.complete = position;
+    bucket.complete = gradient.complete;
     if (bucket.bytes >= bucketBytes)
       buckets.push_back(std::exchange(bucket, {}));
   }
@@ -97,13 +117,10 @@ void kiln::reduceGradients(Value &loss,
     return a.complete < b.complete;
   });
 
-  Bucket ofLoss;
-  ofLoss.values.push_back(loss);
-  loss = reduceBucket(ofLoss).getSums().front();
   DenseMap<Value, PlacedValue> sums;
   Operation *previous = nullptr;
   for (const Bucket &bucket : buckets) {
-    AllReduceOp reduce = reduceBucket(bucket);
+    Operation *reduce = reduceBucket(bucket);
     // Buckets that are complete at the same op keep their order.
     if (previous && reduce->isBeforeInBlock(previous))
       reduce->moveAfter(previous);
@@ -111,10 +128,30 @@ void kiln::reduceGradients(Value &loss,
       for (auto &[value, sum] : sums)
         if (sum.value.getDefiningOp() == previous)
           sum.readAfter = reduce;
-    for (auto [value, sum] : llvm::zip_equal(bucket.values, reduce.getSums()))
+    for (auto [value, sum] :
+         llvm::zip_equal(bucket.values, reduce->getResults()))
       sums[value] = {sum, nullptr};
     previous = reduce;
   }
-  for (PlacedValue *gradient : gradients)
-    *gradient = sums.lookup(gradient->value);
+  for (const SummedGradient &summed : gradients)
+    *summed.gradient = sums.lookup(summed.gradient->value);
+}
+
+void kiln::placeReader(OpBuilder &builder, const PlacedValue &gradient,
+                       ProgramOp program) {
+  if (gradient.readAfter)
+    builder.setInsertionPointAfter(gradient.readAfter);
+  else
+    builder.setInsertionPoint(program.getReturn());
+}
+
+void kiln::placeUpdateEarly(OpBuilder &builder, const PlacedValue &gradient,
+                            Value entry) {
+  Operation *last = gradient.readAfter;
+  if (!last) // The readers are at the end of the program.
+    return;
+  for (Operation *reader : entry.getUsers())
+    if (!isa<ReturnOp>(reader) && last->isBeforeInBlock(reader))
+      last = reader;
+  builder.setInsertionPointAfter(last);
 }

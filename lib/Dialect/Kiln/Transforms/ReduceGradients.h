@@ -19,16 +19,40 @@ struct PlacedValue {
   mlir::Operation *readAfter = nullptr;
 };
 
-/// Sums `loss` and the values of `gradients` over the ranks of data
-/// parallelism, and replaces each of them by its sum.
+/// Sets the insertion point for a reader of a gradient.
+void placeReader(mlir::OpBuilder &builder, const PlacedValue &gradient,
+                 ProgramOp program);
+
+/// Sets the insertion point for an update without clipping to the earliest
+/// position at which the gradient can be read and after all readers of `entry`,
+/// the value of the parameter before the update. The earliest position is
+/// chosen so that the memory of the gradient can be released there.
+void placeUpdateEarly(mlir::OpBuilder &builder, const PlacedValue &gradient,
+                      mlir::Value entry);
+
+/// A gradient that ranks sum.
+struct SummedGradient {
+  PlacedValue *gradient;
+  /// The type of the shard of the sum that each rank needs; null if each rank
+  /// needs the whole sum.
+  mlir::RankedTensorType shard;
+};
+
+/// Returns the sum of a loss over the ranks of data parallelism.
+mlir::Value reduceLoss(mlir::Value loss);
+
+/// Sums the values of `gradients`, which are defined in `block`, over the ranks
+/// of data parallelism, and replaces each of them by its sum, or by the shard
+/// of this rank. Either all gradients have shards, or none.
 ///
-/// A bucket is a kiln.all_reduce of gradients with one element type that are
-/// complete one after another and have at least `bucketBytes` bytes, if there
-/// are as many. It follows the definition of the last of its gradients. The
-/// readers of its sums follow the next bucket: the transfer of a bucket overlaps
-/// with the ops that compute the gradients of the next one.
-void reduceGradients(mlir::Value &loss,
-                     llvm::MutableArrayRef<PlacedValue *> gradients,
+/// A bucket is a kiln.all_reduce, or a kiln.reduce_scatter, of gradients with
+/// one element type that are complete one after another and have at least
+/// `bucketBytes` bytes, if there are as many. It follows the definition of the
+/// last of its gradients. The readers of its sums follow the next bucket: the
+/// transfer of a bucket overlaps with the ops that compute the gradients of the
+/// next one.
+void reduceGradients(mlir::Block &block,
+                     llvm::ArrayRef<SummedGradient> gradients,
                      int64_t bucketBytes);
 
 } // namespace kiln

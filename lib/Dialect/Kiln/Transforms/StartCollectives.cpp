@@ -7,6 +7,7 @@
 
 #include "StartCollectives.h"
 
+#include "StateGathers.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 
 using namespace mlir;
@@ -24,22 +25,80 @@ static Operation *firstReader(Operation *op) {
   return first;
 }
 
-static void startReduce(AllReduceOp reduce) {
-  OpBuilder builder(reduce);
-  auto start = AllReduceStartOp::create(builder, reduce.getLoc(),
-                                        reduce.getInputs(), reduce.getAxis());
-  builder.setInsertionPoint(firstReader(reduce));
+/// Divides a collective into a start, at `position`, and a wait. Returns the
+/// wait.
+static CollectiveWaitOp start(CollectiveOpInterface collective,
+                              Operation *position) {
+  Operation *op = collective;
+  OpBuilder builder(position);
+  auto start = CollectiveStartOp::create(
+      builder, op->getLoc(), op->getResultTypes(), collective.getCollective(),
+      op->getOperands(), collective.getAxisAttr());
+  builder.setInsertionPoint(firstReader(op));
   auto wait =
-      AllReduceWaitOp::create(builder, reduce.getLoc(), start.getTokens());
-  for (Operation *op : {start.getOperation(), wait.getOperation()})
-    copyLayer(reduce, op);
-  reduce.replaceAllUsesWith(wait.getSums());
-  reduce.erase();
+      CollectiveWaitOp::create(builder, op->getLoc(), start.getTokens());
+  for (Operation *part : {start.getOperation(), wait.getOperation()})
+    copyLayer(op, part);
+  op->replaceAllUsesWith(wait.getOutputs());
+  op->erase();
+  return wait;
+}
+
+/// Starts all-gathers of states. Each starts when the readers of the previous
+/// one begin, so that it overlaps with them. At most two are usually in
+/// memory.
+static void startGathers(ArrayRef<AllGatherOp> gathers) {
+  CollectiveWaitOp previous;
+  for (AllGatherOp gather : gathers) {
+    Operation *position = gather;
+    if (previous && previous->isBeforeInBlock(gather))
+      position = previous->getNextNode();
+    moveReadsBefore(gather.getInputs(), position);
+    previous = start(gather, position);
+  }
+}
+
+/// Returns the all-gathers of states of a block.
+static SmallVector<AllGatherOp> findGathers(Block &block) {
+  SmallVector<AllGatherOp> gathers;
+  for (auto gather : block.getOps<AllGatherOp>())
+    if (gathersStates(gather))
+      gathers.push_back(gather);
+  return gathers;
+}
+
+/// Starts the all-gathers of states of micro-batches. A segment starts those
+/// that it reads.
+static void startGathers(MicrobatchesOp microbatches, Value lossScale) {
+  Operation *begin = findBackwardSegment(microbatches, lossScale);
+  SmallVector<AllGatherOp> forward, backward;
+  for (AllGatherOp gather : findGathers(microbatches.getBody())) {
+    if (firstReader(gather)->isBeforeInBlock(begin)) {
+      forward.push_back(gather);
+      continue;
+    }
+    if (gather->isBeforeInBlock(begin))
+      gather->moveBefore(begin);
+    backward.push_back(gather);
+  }
+  startGathers(forward);
+  startGathers(backward);
 }
 
 bool kiln::startCollectives(ProgramOp program) {
-  SmallVector<AllReduceOp> reduces(program.getBlock().getOps<AllReduceOp>());
-  for (AllReduceOp reduce : reduces)
-    startReduce(reduce);
-  return !reduces.empty();
+  SmallVector<CollectiveOpInterface> collectives;
+  program.walk([&](CollectiveOpInterface collective) {
+    collectives.push_back(collective);
+  });
+  if (collectives.empty())
+    return false;
+  startGathers(findGathers(program.getBlock()));
+  for (auto microbatches : program.getBlock().getOps<MicrobatchesOp>())
+    startGathers(microbatches, program.getInput(InputRole::LossScale));
+  SmallVector<CollectiveOpInterface> others;
+  program.walk(
+      [&](CollectiveOpInterface collective) { others.push_back(collective); });
+  for (CollectiveOpInterface collective : others)
+    start(collective, collective);
+  return true;
 }

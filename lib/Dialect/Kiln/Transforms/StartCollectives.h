@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// Replaces each kiln.all_reduce of a program by its start, at the same
-/// position, and a wait before the first op that reads one of the sums. Returns
-/// true if the program had a kiln.all_reduce.
+/// Replaces each collective of a program by its start, at the same position,
+/// and a wait before the first op that reads one of its results. All-gathers of
+/// states start earlier. Returns true if the program had a collective.
 bool startCollectives(ProgramOp program);
 
 } // namespace kiln

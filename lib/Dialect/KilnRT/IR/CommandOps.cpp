@@ -1,10 +1,11 @@
-//===- CommandOps.cpp - Launches, gemms and transfers -----------*- C++ -*-===//
+//===- CommandOps.cpp - Launches and gemms ----------------------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "CommandChecks.h"
 #include "Limits.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
@@ -40,10 +41,8 @@ LogicalResult rt::verifyCommand(Operation *command) {
   return success();
 }
 
-/// Verifies that all queues that a command names exist, and that the engine of
-/// the command's own queue executes this kind of command.
-static LogicalResult verifyQueues(Operation *command, bool isTransfer,
-                                  SymbolTableCollection &tables) {
+LogicalResult rt::verifyQueues(Operation *command, bool isTransfer,
+                               SymbolTableCollection &tables) {
   auto op = cast<CommandOpInterface>(command);
   auto find = [&](FlatSymbolRefAttr name) {
     return tables.lookupNearestSymbolFrom<QueueOp>(command, name);
@@ -78,8 +77,8 @@ static LogicalResult verifyQueues(Operation *command, bool isTransfer,
   return success();
 }
 
-static void addAccesses(SmallVectorImpl<MemoryAccess> &accesses,
-                        ValueRange places, Access access) {
+void rt::addAccesses(SmallVectorImpl<MemoryAccess> &accesses, ValueRange places,
+                     Access access) {
   for (Value place : places)
     accesses.push_back({viewOf(place).getSlot(), place, access});
 }
@@ -424,170 +423,4 @@ LogicalResult GemmOp::verifySymbolUses(SymbolTableCollection &tables) {
   return failure(failed(verifyPlaces(*this, kernel, getEpilogueReads(),
                                      getEpilogueWrites(), 1)) ||
                  failed(verifyArguments(*this, kernel, getArgsAttr())));
-}
-
-//===----------------------------------------------------------------------===//
-// Fills, copies and transfers.
-//===----------------------------------------------------------------------===//
-
-int64_t FillOp::getBytes() { return viewOf(getTo()).getExtent(); }
-int64_t CopyOp::getBytes() { return viewOf(getTo()).getExtent(); }
-
-SmallVector<MemoryAccess> FillOp::getAccesses() {
-  SmallVector<MemoryAccess> accesses;
-  addAccesses(accesses, getTo(), Access::Write);
-  return accesses;
-}
-
-SmallVector<MemoryAccess> CopyOp::getAccesses() {
-  SmallVector<MemoryAccess> accesses;
-  addAccesses(accesses, getFrom(), Access::Read);
-  addAccesses(accesses, getTo(), Access::Write);
-  return accesses;
-}
-
-static LogicalResult verifyDense(Operation *op) {
-  for (Value place : op->getOperands())
-    if (isa<PlaceType>(place.getType()) && !viewOf(place).isDense())
-      return op->emitOpError("accesses a view of type ")
-             << viewOf(place).getMemRefType()
-             << ", which has padded rows: expected contiguous rows";
-  return success();
-}
-
-LogicalResult FillOp::verify() { return verifyDense(*this); } // C1
-
-static LogicalResult verifySizes(Operation *op, ViewOp from, ViewOp to) {
-  if (from.getExtent() == to.getExtent())
-    return success();
-  return op->emitOpError("copies ")
-         << from.getExtent()
-         << " bytes to a destination whose size in bytes is " << to.getExtent();
-}
-
-LogicalResult CopyOp::verify() {
-  if (failed(verifyDense(*this)))
-    return failure();
-  ViewOp from = viewOf(getFrom()), to = viewOf(getTo());
-  if (from.getSlotOp().getMemory() != to.getSlotOp().getMemory()) // C1
-    return emitOpError("copies between device and host: use "
-                       "kilnrt.begin copy");
-  return verifySizes(*this, from, to);
-}
-
-LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyQueues(*this, /*isTransfer=*/false, tables);
-}
-
-LogicalResult CopyOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyQueues(*this, /*isTransfer=*/false, tables);
-}
-
-ViewOp BeginOp::getFrom() { return viewOf(getReads().front()); }
-ViewOp BeginOp::getTo() { return viewOf(getWrites().front()); }
-
-bool BeginOp::isOut() {
-  return getKind() == TransferKind::Copy &&
-         getTo().getSlotOp().getMemory() == MemorySpace::Host;
-}
-
-int64_t BeginOp::getBytes() {
-  int64_t bytes = 0;
-  for (Value place : getReads().empty() ? getWrites() : getReads())
-    bytes += viewOf(place).getExtent();
-  return bytes;
-}
-
-Value BeginOp::getSignaledToken() { return getToken(); }
-
-SmallVector<MemoryAccess> BeginOp::getAccesses() {
-  SmallVector<MemoryAccess> accesses;
-  addAccesses(accesses, getReads(), Access::Read);
-  addAccesses(accesses, getWrites(), Access::Write);
-  return accesses;
-}
-
-/// Verifies that an all_reduce reads and writes the same places, in device
-/// memory, and that their elements have one type.
-static LogicalResult verifyAllReduce(BeginOp begin) {
-  if (begin.getReads().empty() ||
-      !llvm::equal(begin.getReads(), begin.getWrites()))
-    return begin.emitOpError("is an all_reduce, expected the same places, at "
-                             "least one, to be read and written");
-  Type element = viewOf(begin.getReads().front()).getElementType();
-  for (Value place : begin.getReads()) {
-    ViewOp view = viewOf(place);
-    if (view.getSlotOp().getMemory() != MemorySpace::Device ||
-        view.getElementType() != element || !isComputedReal(element))
-      return begin.emitOpError("sums a view of type ")
-             << view.getMemRefType()
-             << ", expected device memory and one element type, a float in "
-                "which kiln computes";
-  }
-  SmallVector<ViewOp> sorted(llvm::map_range(begin.getReads(), viewOf));
-  llvm::sort(sorted, [](ViewOp a, ViewOp b) {
-    return std::pair(a.getSlot().getAsOpaquePointer(), a.getOffset()) <
-           std::pair(b.getSlot().getAsOpaquePointer(), b.getOffset());
-  });
-  for (size_t i = 1; i < sorted.size(); ++i)
-    if (sorted[i].getSlot() == sorted[i - 1].getSlot() &&
-        int64_t(sorted[i].getOffset() - sorted[i - 1].getOffset()) <
-            sorted[i - 1].getExtent())
-      return begin.emitOpError("sums overlapping views of the slot '")
-             << sorted[i].getSlotOp().getName()
-             << "', expected every byte to be summed at most once";
-  return success();
-}
-
-LogicalResult BeginOp::verify() {
-  if (failed(verifyDense(*this))) // C1
-    return failure();
-  size_t reads = getReads().size(), writes = getWrites().size();
-  auto reject = [&](StringRef expected) -> LogicalResult {
-    return emitOpError("is a ")
-           << stringifyTransferKind(getKind()) << " that has " << reads
-           << " reads and " << writes << " writes, expected " << expected;
-  };
-  if (getAxis().has_value() != (getKind() == TransferKind::AllReduce))
-    return emitOpError() << (getAxis()
-                                 ? "is over an axis, but is no all_reduce"
-                                 : "is an all_reduce without 'over', the axis "
-                                   "of its ranks");
-  switch (getKind()) { // C2
-  case TransferKind::AllReduce:
-    return verifyAllReduce(*this);
-  case TransferKind::Send:
-    return reads > 0 && writes == 0 ? success()
-                                    : reject("at least one read and no write");
-  case TransferKind::Receive:
-    return reads == 0 && writes > 0 ? success()
-                                    : reject("at least one write and no read");
-  case TransferKind::Copy:
-    break;
-  }
-  if (reads != 1 || writes != 1)
-    return reject("one read and one write");
-  if (getFrom().getSlotOp().getMemory() == getTo().getSlotOp().getMemory())
-    return emitOpError("copies within one memory: use kilnrt.copy");
-  return verifySizes(*this, getFrom(), getTo());
-}
-
-LogicalResult BeginOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifyQueues(*this, /*isTransfer=*/true, tables);
-}
-
-Value WaitOp::getAwaitedToken() { return getToken(); }
-
-SmallVector<FlatSymbolRefAttr> WaitOp::getQueues() {
-  SmallVector<FlatSymbolRefAttr> queues{getQueueAttr()};
-  if (ArrayAttr too = getTooAttr())
-    llvm::append_range(queues, too.getAsRange<FlatSymbolRefAttr>());
-  return queues;
-}
-
-LogicalResult WaitOp::verifySymbolUses(SymbolTableCollection &tables) {
-  for (FlatSymbolRefAttr queue : getQueues())
-    if (!tables.lookupNearestSymbolFrom<QueueOp>(*this, queue))
-      return emitOpError("blocks ") << queue << ", which is not a kilnrt.queue";
-  return success();
 }

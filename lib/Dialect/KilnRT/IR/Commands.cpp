@@ -111,6 +111,34 @@ bool rt::beginsInLastExecution(
   return llvm::all_of(slot->getUsers(), isLast);
 }
 
+std::optional<Collective> rt::collectiveOf(TransferKind kind) {
+  switch (kind) {
+  case TransferKind::AllReduce:
+    return Collective::AllReduce;
+  case TransferKind::ReduceScatter:
+    return Collective::ReduceScatter;
+  case TransferKind::AllGather:
+    return Collective::AllGather;
+  case TransferKind::Copy:
+  case TransferKind::Send:
+  case TransferKind::Receive:
+    return std::nullopt;
+  }
+  llvm_unreachable("unknown kind of transfer");
+}
+
+TransferKind rt::transferKindOf(Collective collective) {
+  switch (collective) {
+  case Collective::AllReduce:
+    return TransferKind::AllReduce;
+  case Collective::ReduceScatter:
+    return TransferKind::ReduceScatter;
+  case Collective::AllGather:
+    return TransferKind::AllGather;
+  }
+  llvm_unreachable("unknown collective");
+}
+
 std::string rt::nameOf(Operation *command) {
   StringRef name = getLocationName(command->getLoc());
   if (!name.empty())

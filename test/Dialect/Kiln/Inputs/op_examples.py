@@ -18,8 +18,8 @@ HALVES = {
     "copy_out": "{} %end = kiln.copy_wait %f, %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>>",
     "copy_in": "{} %end = kiln.copy_wait %f, %h : tensor<4xf32, #kiln.memory<host>> to tensor<4xf32>",
     "copy_wait": "%f = kiln.copy_out %x : tensor<4xf32> to tensor<4xf32, #kiln.memory<host>> {}",
-    "all_reduce_start": "{} %end:2 = kiln.all_reduce_wait %t#0, %t#1 : tensor<4x8xf32>, tensor<8xf32>",
-    "all_reduce_wait": '%t:2 = kiln.all_reduce_start %a, %b over "dp" : tensor<4x8xf32>, tensor<8xf32> {}',
+    "collective_start": "{} %end = kiln.collective_wait %t : tensor<5x8xf32>",
+    "collective_wait": '%t:2 = kiln.collective_start all_reduce %a, %b over "dp" : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<8xf32> {}',
 }
 
 
@@ -36,13 +36,14 @@ def split_types(text):
 def operand_types(op, count):
     """Returns the types of the operands: listed in a functional type or one by one, else all equal."""
     functional = re.search(r": \(([^()]*)\) ->", op)
-    types = split_types(functional[1] if functional else op[op.rindex(" : "):])
+    types = split_types(functional[1] if functional else op[op.rindex(" : "):].split(" -> ")[0])
     return types if functional or len(types) == count else types[:1] * count
 
 
-def program(index, example):
-    """Returns a program that contains one op."""
-    body = example.split(" = ", 1)[1] if re.match(r"%[^=(]* = ", example) else example
+def program(index, example, half):
+    """Returns a program that contains one op, and the other half of a transfer."""
+    first = half.split("{}")[0] or example
+    body = first.split(" = ", 1)[1] if re.match(r"%[^=(]* = ", first) else first
     head = body.split(" : ", 1)[0]
     names = operand_names(head)
     types = operand_types(body, len(names)) if names else []
@@ -59,7 +60,7 @@ def program(index, example):
             reads += f"  {name} = kiln.read {state} : {type}\n"
     return (
         f"{states}kiln.program @example{index}({arguments}) attributes "
-        f"{{kind = #kiln.program_kind<forward>}} {{\n{reads}  {example}\n  kiln.return\n}}\n"
+        f"{{kind = #kiln.program_kind<forward>}} {{\n{reads}  {half.format(example)}\n  kiln.return\n}}\n"
     )
 
 
@@ -87,8 +88,7 @@ def main():
                 elif mnemonic == "program":
                     modules.append(example + "\n")
                 else:
-                    example = HALVES.get(mnemonic, "{}").format(example)
-                    modules.append(program(len(modules), example))
+                    modules.append(program(len(modules), example, HALVES.get(mnemonic, "{}")))
     print("module attributes {kiln.mesh = {dp = 2 : i64}} {")
     print("\n".join(modules))
     print("}")

@@ -40,11 +40,11 @@
 // NOCLIP: kiln.adam
 
 // A transfer overlaps with the commands up to the first reader of its sums.
-// START: [[T1:%.+]] = kiln.all_reduce_start %{{.+}} over "dp" : tensor<4x8xf32>
-// START: [[T2:%.+]]:2 = kiln.all_reduce_start
-// START-NEXT: [[SC:%.+]] = kiln.all_reduce_wait [[T1]] : tensor<4x8xf32>
+// START: [[T1:%.+]] = kiln.collective_start all_reduce %{{.+}} over "dp" : tensor<4x8xf32> -> tensor<4x8xf32>
+// START: [[T2:%.+]]:2 = kiln.collective_start all_reduce
+// START-NEXT: [[SC:%.+]] = kiln.collective_wait [[T1]] : tensor<4x8xf32>
 // START-NEXT: kiln.dispatch row([[SC]])
-// START: kiln.all_reduce_wait [[T2]]#0, [[T2]]#1
+// START: kiln.collective_wait [[T2]]#0, [[T2]]#1
 
 kiln.state @a : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @b : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

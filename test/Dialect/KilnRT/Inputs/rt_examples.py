@@ -52,7 +52,8 @@ def module(mnemonic, example):
         body = [*definitions(mnemonic, example), example]
     queues = "".join(f"  kilnrt.queue @{name} engine {engine}\n" for name, engine in QUEUES.items())
     lines = "".join(f"    {line}\n" for line in body)
-    return f"module {{\n{KERNEL}{queues}  kilnrt.program @train kind<train> {{\n{lines}  }}\n}}\n"
+    mesh = "attributes {kiln.mesh = {dp = 2 : i64}} "
+    return f"module {mesh}{{\n{KERNEL}{queues}  kilnrt.program @train kind<train> {{\n{lines}  }}\n}}\n"
 
 
 def main():

@@ -15,7 +15,9 @@
 #include "ToyProgram.h"
 #include "kiln/Runtime/Engine/Program.h"
 
+#include <array>
 #include <gtest/gtest.h>
+#include <optional>
 
 using namespace kiln::runtime::toy;
 using namespace kiln::runtime;
@@ -72,15 +74,15 @@ TEST(AllReduceTest, ReadsTheSum) {
   EXPECT_NE(file->description.hash, 0u);
   for (std::size_t i = 0; i < file->programs.size(); ++i) {
     const ProgramInfo &info = file->description.programs[i];
-    EXPECT_EQ(info.sumsOverRanks, info.name == "evaluate");
-    if (!info.sumsOverRanks)
+    EXPECT_EQ(info.communicates, info.name == "evaluate");
+    if (!info.communicates)
       continue;
     const Command &sum = file->programs[i].commands[sumIndex];
-    EXPECT_EQ(sum.kind, Command::Kind::AllReduce);
+    EXPECT_EQ(sum.kind, Command::Kind::Collective);
     EXPECT_EQ(sum.size, 2 * 4 * tableElements);
     EXPECT_EQ(accessesOf(sum).size(), 2u);
     EXPECT_EQ(resultsOf(sum).size(), 2u);
-    EXPECT_EQ(transferKind(sum), TransferKind::AllReduce);
+    EXPECT_EQ(transferKind(sum), TransferKind::Collective);
   }
 }
 
@@ -150,7 +152,7 @@ TEST(AllReduceTest, OtherCommandsMayNotAccessTheTensorsInFlight) {
   insertCommand(evaluate, waitIndex, fill);
   EXPECT_NE(refusal(json).find("(fill 'second table') writes the data of "
                                "all_reduce 'tables' at commands[0] while that "
-                               "sum is in flight"),
+                               "collective is in flight"),
             std::string::npos)
       << refusal(json);
 }
@@ -176,17 +178,46 @@ TEST(AllReduceTest, AGpuHasOneRank) {
       << refusal(json);
 }
 
-/// Runs "evaluate" on two ranks, whose tables have different values, and checks
-/// their sums. With `stress`, sums are executed at random points.
-void checkSums(std::optional<uint64_t> stress) {
+/// Returns a description whose "evaluate" executes commands while sums are
+/// pending: it sums each of the two parameters while it reads the other one.
+Json describeOverlap() {
   Json json = describeRanks(2);
+  Json &evaluate = json["programs"]["evaluate"];
+  Json sum = sumOf(json), wait = commandAt(evaluate, waitIndex);
+  Json data = sum["data"];
+  eraseCommand(evaluate, waitIndex);
+  eraseCommand(evaluate, sumIndex);
+  // The commands are: gather, which reads parameter 0; logits, which reads
+  // parameter 1; loss; sum.
+  auto insert = [&](std::size_t place, Json command, int token) {
+    command["name"] = "parameter " + std::to_string(1 - token);
+    command["token"] = token;
+    if (command.contains("data")) {
+      command["data"] = Json::array({data[std::size_t(1 - token)]});
+      command["counts"] = Json::array({tableElements});
+    }
+    insertCommand(evaluate, place, command);
+  };
+  insert(0, sum, 0);
+  insert(2, wait, 0);
+  insert(3, sum, 1);
+  insert(6, wait, 1);
+  return json;
+}
+
+/// Runs "evaluate" of a description on two ranks, whose tables have different
+/// values, and checks their sums. With `stress`, sums are executed at random
+/// points, which differ between the ranks. Returns the losses of the ranks.
+std::array<double, 2> checkSums(const Json &json,
+                                std::optional<uint64_t> stress) {
   ThreadWorlds worlds(2);
+  std::array<double, 2> losses = {};
   worlds.onEach([&](World &world) {
     Result<std::unique_ptr<Engine>> made = makeEngine(json);
     ASSERT_TRUE(made.ok()) << made.status().message();
     Engine &engine = **made;
     if (stress)
-      ASSERT_TRUE(engine.stressCopies(*stress).ok());
+      ASSERT_TRUE(engine.stressCopies(*stress + 100 * world.rank()).ok());
     ASSERT_TRUE(engine.join(world).ok());
     ASSERT_TRUE(engine.start(1).ok());
     for (std::size_t state : {0, 1})
@@ -196,6 +227,10 @@ void checkSums(std::optional<uint64_t> stress) {
     std::size_t evaluate = 0;
     while (engine.description().programs[evaluate].name != "evaluate")
       ++evaluate;
+    const ProgramInfo &info = engine.description().programs[evaluate];
+    for (std::size_t i = 0; i < info.inputs.size(); ++i)
+      if (info.inputs[i].name == "loss_scale")
+        *reinterpret_cast<double *>(engine.inputData(evaluate, i)) = 1;
     ASSERT_TRUE(engine.run(evaluate).ok());
     for (std::size_t state : {0, 1})
       for (int64_t i = 0; i < tableElements; ++i)
@@ -207,14 +242,22 @@ void checkSums(std::optional<uint64_t> stress) {
       // Both ranks send the half of all elements twice.
       EXPECT_EQ(sums->sentBytes, 2 * 4 * tableElements);
     EXPECT_GT(engine.memory().commScratchBytes, 0);
+    losses[std::size_t(world.rank())] =
+        *reinterpret_cast<double *>(engine.outputData(evaluate, 0));
   });
+  return losses;
 }
 
-TEST(AllReduceTest, RanksSumTheirTables) { checkSums({}); }
+TEST(AllReduceTest, RanksSumTheirTables) { checkSums(describeRanks(2), {}); }
 
 TEST(AllReduceTest, TheTimesOfSumsDoNotChangeThem) {
-  for (uint64_t seed : {1, 2, 3})
-    checkSums(seed);
+  Json json = describeOverlap();
+  std::array<double, 2> losses = checkSums(json, {});
+  EXPECT_NE(losses[0], 0);
+  // Only parameter 0 is read before it is summed.
+  EXPECT_NE(losses[0], losses[1]);
+  for (uint64_t seed = 1; seed <= 8; ++seed)
+    EXPECT_EQ(checkSums(json, seed), losses) << seed;
 }
 
 TEST(AllReduceTest, WithoutOtherRanksASumHasNoEffect) {

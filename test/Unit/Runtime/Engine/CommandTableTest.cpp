@@ -135,6 +135,51 @@ TEST_F(CommandTableTest, CommandsOfTheFirstAndTheLastExecution) {
             (std::vector<int64_t>{0, 0, 1}));
 }
 
+/// Five elements in shards of two: rank 2 has one element and a zero, and a
+/// rank after it only zeros.
+TEST_F(CommandTableTest, ACopyOfAShardDependsOnTheRank) {
+  const std::vector<int64_t> expected[] = {
+      {10, 11, -1}, {12, 13, -1}, {14, 0, -1}, {0, 0, -1}};
+  for (int rank = 0; rank < 4; ++rank) {
+    for (int64_t i = 0; i < 5; ++i)
+      as<int64_t>(arena_)[i] = 10 + i;
+    std::fill_n(as<int64_t>(arena_ + 512), 3, -1);
+    Command take;
+    take.kind = Command::Kind::Copy;
+    take.from = {0};
+    take.to = {512};
+    take.size = 16;
+    take.wholeBytes = 40;
+    Program program = programOf({take});
+    ThreadTeam team(2);
+    CommandTable(program, arenas_, team, kernels, rank).run(nullptr);
+    const auto *copied = as<int64_t>(arena_ + 512);
+    EXPECT_EQ(std::vector<int64_t>(copied, copied + 3), expected[rank]);
+  }
+}
+
+/// The shard of the last rank ends inside a chunk that one thread copies.
+TEST_F(CommandTableTest, ALargeShardIsCopiedInChunks) {
+  constexpr int64_t shardBytes = arenaBytes / 4, wholeBytes = 700'001;
+  for (int rank = 0; rank < 3; ++rank) {
+    std::memset(arena_, 7, std::size_t(wholeBytes));
+    std::memset(arena_ + 3 * shardBytes, 1, std::size_t(shardBytes));
+    Command take;
+    take.kind = Command::Kind::Copy;
+    take.from = {0};
+    take.to = {3 * shardBytes};
+    take.size = shardBytes;
+    take.wholeBytes = wholeBytes;
+    Program program = programOf({take});
+    ThreadTeam team(3);
+    CommandTable(program, arenas_, team, kernels, rank).run(nullptr);
+    for (int64_t i = 0; i < shardBytes; ++i)
+      ASSERT_EQ(arena_[3 * shardBytes + i],
+                rank * shardBytes + i < wholeBytes ? 7 : 0)
+          << i;
+  }
+}
+
 TEST_F(CommandTableTest, TableRunsAgainFromTheFirstMicrobatch) {
   Program program =
       inMicrobatches({launch(1, {{{0, 8}}, {}, {0}, 1}, 1)}, 0, 1, 1, 2);

@@ -179,11 +179,44 @@ TEST(CommandAccessTest, FillsAndCopies) {
                          {{128, 0, Host}, 16, Write, Transfer}};
     if (kind == Command::Kind::Fill)
       expected.erase(expected.begin());
-    EXPECT_EQ(accessesOf(command), expected) << commandKindName(kind);
+    EXPECT_EQ(accessesOf(command), expected) << commandKindName(ofKind(kind));
     // An access of zero bytes is included, because it appears in traces.
     command.size = 0;
     EXPECT_EQ(accessesOf(command).size(), expected.size());
   }
+}
+
+TEST(CommandAccessTest, ACopyOfAShardReadsTheWholeTensor) {
+  Command command = ofKind(Command::Kind::Copy);
+  command.from = {64, 16};
+  command.to = {128, 0};
+  command.size = 16;
+  command.wholeBytes = 40;
+  EXPECT_EQ(accessesOf(command), (Accesses{{{64, 16}, 40, Read, Transfer},
+                                           {{128, 0}, 16, Write, Transfer}}));
+}
+
+TEST(CommandAccessTest, Collectives) {
+  Command command = ofKind(Command::Kind::Collective);
+  command.tensors = {{{{64}, 5, 20}, {}}, {{{128}, 2, 8}, {}}};
+  EXPECT_EQ(accessesOf(command), (Accesses{{{64}, 20, ReadWrite, Transfer},
+                                           {{128}, 8, ReadWrite, Transfer}}));
+  EXPECT_EQ(resultsOf(command), accessesOf(command));
+  command.tensors[0].shard = {{256}, 3, 12};
+  command.tensors[1].shard = {{512}, 1, 4};
+  // The memory of the whole tensors has partial sums afterwards.
+  command.collective = Collective::ReduceScatter;
+  EXPECT_EQ(accessesOf(command), (Accesses{{{64}, 20, ReadWrite, Transfer},
+                                           {{256}, 12, Write, Transfer},
+                                           {{128}, 8, ReadWrite, Transfer},
+                                           {{512}, 4, Write, Transfer}}));
+  command.collective = Collective::AllGather;
+  EXPECT_EQ(accessesOf(command), (Accesses{{{64}, 20, Write, Transfer},
+                                           {{256}, 12, Read, Transfer},
+                                           {{128}, 8, Write, Transfer},
+                                           {{512}, 4, Read, Transfer}}));
+  EXPECT_EQ(resultsOf(command), (Accesses{{{64}, 20, Write, Transfer},
+                                          {{128}, 8, Write, Transfer}}));
 }
 
 TEST(CommandAccessTest, AWaitTouchesNothing) {
@@ -243,7 +276,7 @@ TEST(CommandAccessTest, AccessesOfADescription) {
   for (Command::Kind kind :
        {Command::Kind::Launch, Command::Kind::Gemm, Command::Kind::Fill,
         Command::Kind::Copy, Command::Kind::CopyStart})
-    EXPECT_GT(seen[kind], 0u) << commandKindName(kind);
+    EXPECT_GT(seen[kind], 0u) << commandKindName(ofKind(kind));
   EXPECT_EQ(seen.size(), 5u);
 }
 
@@ -255,10 +288,13 @@ TEST(CommandOrderTest, EachQuestionIsAboutOneKind) {
   using Kind = Command::Kind;
   const std::pair<bool (*)(const Command &), Kind> questions[] = {
       {startsTransfer, Kind::CopyStart}, {waitsForTransfer, Kind::CopyWait}};
+  EXPECT_TRUE(startsTransfer(ofKind(Kind::Collective)));
+  EXPECT_FALSE(waitsForTransfer(ofKind(Kind::Collective)));
   for (auto [question, yes] : questions)
     for (Kind kind : {Kind::Launch, Kind::Gemm, Kind::Fill, Kind::Copy,
                       Kind::CopyStart, Kind::CopyWait})
-      EXPECT_EQ(question(ofKind(kind)), kind == yes) << commandKindName(kind);
+      EXPECT_EQ(question(ofKind(kind)), kind == yes)
+          << commandKindName(ofKind(kind));
 }
 
 /// Returns the commands: fill; forward: copy, fill; backward: copy, and fills

@@ -140,9 +140,11 @@ TEST_F(HostMemoryCheckTest, SoundPlanPasses) {
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
   for (const char *line :
        {"train: bytes of the host arena up to the last byte written",
-        "train: results with 6 copies done at their waits instead of their "
+        "train: results with 6 transfers executed at their waits instead of "
+        "their "
         "starts",
-        "slots overwritten after their last use, with the copies done at their "
+        "slots overwritten after their last use, with the transfers executed "
+        "at their "
         "waits",
         "generate: bytes of the host arena up to the last byte written"})
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line;

@@ -214,7 +214,7 @@ runOnParts(const Program &program, Transfers &transfers) {
   return {arenas.read<char>(), arenas.read<char>(ArenaKind::Host)};
 }
 
-TEST(PrefetchTest, EveryCopierGivesTheSameBits) {
+TEST(PrefetchTest, AllTransfersGiveTheSameBits) {
   Program program = prefetch();
   SerialTransfers early(SerialTransfers::When::Start), late(SerialTransfers::When::Wait);
   auto expected = runOnParts(program, early);

@@ -66,6 +66,25 @@ TEST(RanksTest, ARankThatGivesUpIsSeenInTheNextVote) {
   });
 }
 
+// Rank 1 is at its end, without an error, before the others.
+TEST(RanksTest, ARankThatEndsBeforeTheOthersIsAnError) {
+  ThreadWorlds worlds(3);
+  worlds.onEach([](World &world) {
+    Ranks ranks(world);
+    Status status;
+    std::string message =
+        "rank 1 has ended its run, but other ranks continue with the start";
+    if (world.rank() != 1) {
+      status = ranks.vote("the start", Status()).status();
+      EXPECT_EQ(status.message(), message);
+    }
+    Status end = ranks.finish(status);
+    EXPECT_EQ(end.code(), ExitCode::Error);
+    EXPECT_EQ(end.message(), message);
+    EXPECT_TRUE(world.failure().ok());
+  });
+}
+
 TEST(RanksTest, ADifferenceNamesTheFactAndTheRank) {
   ThreadWorlds worlds(3);
   worlds.onEach([](World &world) {

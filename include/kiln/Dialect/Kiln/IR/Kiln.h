@@ -184,6 +184,12 @@ inline constexpr llvm::StringLiteral kMeshAttr = "kiln.mesh";
 /// module has no such axis.
 int64_t meshSizeOf(mlir::ModuleOp module, llvm::StringRef axis);
 
+/// Succeeds if `shard` can be the type of the shards of a tensor of type
+/// `whole` over `ranks` ranks: it has the same element type, not more elements,
+/// and the shards of all ranks have at least as many.
+llvm::LogicalResult checkShard(mlir::RankedTensorType whole,
+                               mlir::RankedTensorType shard, int64_t ranks);
+
 /// Attribute of a program argument: the role of the argument (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";
 

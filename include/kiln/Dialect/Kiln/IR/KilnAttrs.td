@@ -31,6 +31,12 @@ def Kiln_Role : Kiln_Enum<"Role", "the role of a state", [
   I32EnumAttrCase<"Mirror", 4, "mirror">]>;      // copy of a parameter with another element type or in another memory
 def Kiln_RoleAttr : Kiln_EnumAttr<Kiln_Role, "role">;
 
+def Kiln_Collective : Kiln_Enum<"Collective", "what ranks compute together", [
+  I32EnumAttrCase<"AllReduce", 0, "all_reduce">,          // the sum of a tensor, on all ranks
+  I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,  // the sum of a tensor, a shard on each rank
+  I32EnumAttrCase<"AllGather", 2, "all_gather">]>;        // a tensor, from a shard on each rank
+def Kiln_CollectiveAttr : EnumAttr<Kiln_Dialect, Kiln_Collective, "collective">;
+
 def Kiln_Residency : Kiln_Enum<"Residency", "the place of a state that is not stored on the device alone", [
   I32EnumAttrCase<"Host", 0, "host">,                       // on the host; the device copies it for every use
   I32EnumAttrCase<"UpdatedOnHost", 1, "updated_on_host">,   // like `host`, and the host updates it
@@ -193,6 +199,20 @@ def Kiln_MomentStorage : Kiln_Enum<"MomentStorage", "the form in which an update
   I32EnumAttrCase<"Signed", 1, "signed">,        // codes of the signed map and scales, see kiln/Support/Dynamic8.h
   I32EnumAttrCase<"Unsigned", 2, "unsigned">]>;  // codes of the unsigned map and scales
 def Kiln_MomentStorageAttr : Kiln_EnumAttr<Kiln_MomentStorage, "moment_storage">;
+
+def Kiln_ShardAttr : AttrDef<Kiln_Dialect, "Shard"> {
+  let mnemonic = "shard";
+  let summary = "a tensor that is divided over ranks";
+  let description = [{
+    The attribute `shard` of a `kiln.state` of which each rank of `axis`, an axis of
+    the module's mesh, stores a shard. `type` is the type of the whole tensor. See
+    `kiln.reduce_scatter` for the elements of a shard.
+
+    Example: `#kiln.shard<tensor<5x8xf32> over "dp">`
+  }];
+  let parameters = (ins "::mlir::RankedTensorType":$type, StringRefParameter<"">:$axis);
+  let assemblyFormat = "`<` $type `over` $axis `>`";
+}
 
 def Kiln_AdapterAttr : AttrDef<Kiln_Dialect, "Adapter"> {
   let mnemonic = "adapter";

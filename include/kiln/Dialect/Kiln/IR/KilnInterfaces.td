@@ -77,6 +77,18 @@ def DispatchableOpInterface : OpInterface<"DispatchableOpInterface"> {
   ];
 }
 
+def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    An op that all ranks of an axis of the mesh execute together, with one result
+    per operand.
+  }];
+  let methods = [
+    InterfaceMethod<"Returns what the ranks compute.", "::kiln::Collective", "getCollective">,
+    InterfaceMethod<"Returns the name of the axis.", "::mlir::StringAttr", "getAxisAttr">,
+  ];
+}
+
 def KernelOpInterface : OpInterface<"KernelOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{

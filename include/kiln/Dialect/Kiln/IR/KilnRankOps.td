@@ -9,23 +9,35 @@
 // same collectives in the same order, so none of these ops is pure: no pass
 // merges, erases or reorders them.
 //
+// A tensor of N elements is divided over n ranks into shards of K elements,
+// where n K >= N. The shard of rank r has the elements r K, ..., r K + K - 1 of
+// the row-major tensor; those from N on are zero.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_DIALECT_KILN_IR_KILNRANKOPS_TD
 #define KILN_DIALECT_KILN_IR_KILNRANKOPS_TD
 
 include "kiln/Dialect/Kiln/IR/KilnBase.td"
+include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
-class Kiln_CollectiveOp<string mnemonic> : Op<Kiln_Dialect, mnemonic, [Kiln_InProgram,
-    DeclareOpInterfaceMethods<InferTypeOpInterface>,
+// Only the parameters that a recomputation reads are gathered in it.
+defvar Kiln_OutsideOfKernels = ParentOneOf<["::kiln::ProgramOp", "::kiln::MicrobatchesOp", "::kiln::RecomputeOp"]>;
+
+class Kiln_RankOp<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, mnemonic, [Kiln_OutsideOfKernels,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["getFamily"]>,
-    DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
+    DeclareOpInterfaceMethods<ReferenceOpInterface>] # traits> {
   let hasVerifier = 1;
 }
 
-def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce"> {
+class Kiln_CollectiveOp<string mnemonic, list<Trait> traits = []> : Kiln_RankOp<mnemonic,
+    [DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCollective"]>] # traits> {
+  let arguments = (ins Variadic<Kiln_Tensor>:$inputs, StrAttr:$axis);
+}
+
+def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "sums tensors over the ranks of an axis";
   let description = [{
     Result i is the elementwise sum of operand i over all ranks of `axis`, an axis
@@ -34,43 +46,86 @@ def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce"> {
 
     Example: `%s:2 = kiln.all_reduce %a, %b over "dp" : tensor<4x8xf32>, tensor<8xf32>`
   }];
-  let arguments = (ins Variadic<Kiln_Tensor>:$inputs, StrAttr:$axis);
-  let results = (outs Variadic<Kiln_Tensor>:$sums);
+  let results = (outs Variadic<Kiln_Tensor>:$outputs);
   let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs)";
 }
 
-def Kiln_AllReduceStartOp : Kiln_CollectiveOp<"all_reduce_start"> {
-  let summary = "starts a kiln.all_reduce";
+def Kiln_ReduceScatterOp : Kiln_CollectiveOp<"reduce_scatter"> {
+  let summary = "sums tensors over the ranks of an axis and divides the sums into shards";
+  let description = [{
+    Result i is the shard of this rank of the elementwise sum of operand i over all
+    ranks of `axis`, an axis of the module's mesh (C1). The shards of all ranks have
+    at least as many elements as the operand (C2). The tensors form one bucket.
+
+    Example: `%s = kiln.reduce_scatter %g over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`
+  }];
+  let results = (outs Variadic<Kiln_Tensor>:$outputs);
+  let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs) `->` type($outputs)";
+}
+
+def Kiln_AllGatherOp : Kiln_CollectiveOp<"all_gather"> {
+  let summary = "joins the shards of all ranks of an axis";
+  let description = [{
+    Result i is the tensor whose shard of each rank of `axis`, an axis of the
+    module's mesh (C1), is operand i of that rank. The shards of all ranks have at
+    least as many elements as the result (C2). The tensors form one bucket.
+
+    Example: `%w = kiln.all_gather %s over "dp" : tensor<3x8xf32> -> tensor<5x8xf32>`
+  }];
+  let results = (outs Variadic<Kiln_Tensor>:$outputs);
+  let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs) `->` type($outputs)";
+}
+
+def Kiln_CollectiveStartOp : Kiln_RankOp<"collective_start"> {
+  let summary = "starts a collective";
   let description = [{
     The transfer runs concurrently with the ops that follow. Result i is a token of
-    the type of operand i, with exactly one user, the `kiln.all_reduce_wait` of all
-    tokens of this op, in the same block (C1). `axis` is an axis of the module's mesh
-    (C2). Transfers of one axis run in the order of their starts.
+    the type of result i of the collective, with exactly one user, the
+    `kiln.collective_wait` of all tokens of this op, in the same block (C1). `axis` is
+    an axis of the module's mesh (C2). Transfers of one axis run in the order of
+    their starts.
 
-    Example: `%t:2 = kiln.all_reduce_start %a, %b over "dp" : tensor<4x8xf32>, tensor<8xf32>`
+    Example: `%t = kiln.collective_start all_gather %a over "dp" : tensor<3x8xf32> -> tensor<5x8xf32>`
   }];
-  let arguments = (ins Variadic<Kiln_Tensor>:$inputs, StrAttr:$axis);
+  let arguments = (ins Kiln_CollectiveAttr:$collective, Variadic<Kiln_Tensor>:$inputs, StrAttr:$axis);
   let results = (outs Variadic<Kiln_Tensor>:$tokens);
-  let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs)";
+  let assemblyFormat = "`` $collective $inputs `over` $axis attr-dict `:` type($inputs) `->` type($tokens)";
+  let extraClassDeclaration = [{
+    /// Returns the op that waits for the transfer.
+    ::kiln::CollectiveWaitOp getWait();
+  }];
 }
 
-def Kiln_AllReduceWaitOp : Kiln_CollectiveOp<"all_reduce_wait"> {
-  let summary = "waits until a kiln.all_reduce is complete";
+def Kiln_CollectiveWaitOp : Kiln_RankOp<"collective_wait", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "waits until a collective is complete";
   let description = [{
-    `tokens` are all results of one `kiln.all_reduce_start`, in order (C1). Result i is the
-    sum of its operand i.
+    `tokens` are all results of one `kiln.collective_start`, in order (C1). Result i is
+    result i of the collective.
 
-    Example: `%s:2 = kiln.all_reduce_wait %t#0, %t#1 : tensor<4x8xf32>, tensor<8xf32>`
+    Example: `%s:2 = kiln.collective_wait %t#0, %t#1 : tensor<4x8xf32>, tensor<8xf32>`
   }];
   let arguments = (ins Variadic<Kiln_Tensor>:$tokens);
-  let results = (outs Variadic<Kiln_Tensor>:$sums);
+  let results = (outs Variadic<Kiln_Tensor>:$outputs);
   let assemblyFormat = "$tokens attr-dict `:` type($tokens)";
   let extraClassDeclaration = [{
     /// Returns the op that started the transfer.
-    ::kiln::AllReduceStartOp getStart() {
-      return getTokens().front().getDefiningOp<::kiln::AllReduceStartOp>();
+    ::kiln::CollectiveStartOp getStart() {
+      return getTokens().front().getDefiningOp<::kiln::CollectiveStartOp>();
     }
   }];
+}
+
+def Kiln_TakeShardOp : Kiln_RankOp<"take_shard", [Pure]> {
+  let summary = "copies the shard of this rank";
+  let description = [{
+    The result is the shard of this rank of `x`, over `axis`, an axis of the module's
+    mesh (C1). The shards of all ranks have at least as many elements as `x` (C2).
+
+    Example: `%s = kiln.take_shard %w over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, StrAttr:$axis);
+  let results = (outs Kiln_Tensor:$shard);
+  let assemblyFormat = "$x `over` $axis attr-dict `:` type($x) `->` type($shard)";
 }
 
 #endif // KILN_DIALECT_KILN_IR_KILNRANKOPS_TD

@@ -31,7 +31,9 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     with `adapter` is a factor of the low-rank adapter of another parameter, whose
     shape determines one of its dimensions (C5). A state that is `quantized` has the
     bytes of an encoding of a weight and is frozen; files and `init` give the values
-    of the weight, which the runtime encodes (C6).
+    of the weight, which the runtime encodes (C6). Each rank stores its part of a state
+    with `shard`, whose attribute has the type of the whole tensor; files and `init`
+    give the whole tensor (C7).
 
     The numbers in `init` are finite, and a rotary table has one column per
     frequency (C3). A state of integers is initialized with one integer and is not
@@ -41,20 +43,26 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Kiln_StateTensor>:$type, Kiln_RoleAttr:$role, AnyAttr:$init,
     OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$slot, OptionalAttr<StrAttr>:$source, OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<StrArrayAttr>:$copies,
-    UnitAttr:$frozen, OptionalAttr<Kiln_AdapterAttr>:$adapter, OptionalAttr<Kiln_QuantizedAttr>:$quantized);
+    UnitAttr:$frozen, OptionalAttr<Kiln_AdapterAttr>:$adapter, OptionalAttr<Kiln_QuantizedAttr>:$quantized,
+    OptionalAttr<Kiln_ShardAttr>:$shard);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
   let hasVerifier = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::RankedTensorType":$type, "::kiln::Role":$role,
                                  "::mlir::Attribute":$init), [{
     build($_builder, $_state, name, type, role, init, /*of=*/{}, /*slot=*/{}, /*source=*/{}, /*aliases=*/{},
-          /*copies=*/{}, /*frozen=*/false, /*adapter=*/{}, /*quantized=*/{});
+          /*copies=*/{}, /*frozen=*/false, /*adapter=*/{}, /*quantized=*/{}, /*shard=*/{});
   }]>];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
+    /// Returns the type of the tensor of which the state is a shard, and the type of
+    /// any other state.
+    ::mlir::RankedTensorType getWholeType() {
+      return getShard() ? getShardAttr().getType() : getTensorType();
+    }
     /// Returns the type of the weight that a quantized state encodes, and the type
-    /// of any other state.
+    /// of the whole tensor of any other state.
     ::mlir::RankedTensorType getWeightType() {
-      return getQuantized() ? getQuantizedAttr().getType() : getTensorType();
+      return getQuantized() ? getQuantizedAttr().getType() : getWholeType();
     }
     bool isTrainable() { return getRole() == ::kiln::Role::Parameter && !getFrozen(); }
   }];

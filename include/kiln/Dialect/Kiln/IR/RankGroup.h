@@ -15,12 +15,14 @@
 #define KILN_DIALECT_KILN_IR_RANKGROUP_H
 
 #include "kiln/Dialect/Kiln/IR/HostTensor.h"
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
 
 namespace kiln {
 
 class RankGroup {
 public:
   virtual ~RankGroup() = default;
+  virtual int64_t rank() const = 0; ///< Of the calling thread or process.
   /// Replaces each tensor by the sum of this tensor over all ranks. All ranks
   /// call this function, with tensors of the same types. Returns false if
   /// another rank has failed.
@@ -29,6 +31,16 @@ public:
 
 /// Returns the group of the calling thread, or null if it has none.
 RankGroup *currentRankGroup();
+
+/// Evaluates a collective of the calling rank. `results` have their types.
+llvm::LogicalResult
+evaluateCollective(mlir::Operation *op, Collective collective,
+                   llvm::ArrayRef<const HostTensor *> operands,
+                   llvm::MutableArrayRef<HostTensor> results);
+
+/// Returns the shard of the calling rank, of `elements` elements.
+llvm::FailureOr<std::vector<double>>
+evaluateShard(mlir::Operation *op, const HostTensor &whole, int64_t elements);
 
 /// Makes `ranks` the group of the calling thread.
 class RankGroupScope {

@@ -266,6 +266,14 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     the batch. The loss and the gradients are summed over the ranks by `kiln.all_reduce`,
     in buckets and in the order in which the gradients are complete; readers of a
     bucket follow the next bucket, so that transfers overlap with the backward pass.
+
+    `zero` is a stage of ZeRO. From stage 1 on, each rank stores and updates shards: a
+    `kiln.reduce_scatter` replaces the `kiln.all_reduce` of gradients, the states of
+    the optimizer have the attribute `shard`, an update reads a `kiln.take_shard` of its
+    parameter, and a `kiln.all_gather` joins the updated shards. In stage 1,
+    micro-batches add to whole gradients, whose sums are reduced at the end of the
+    step. In stage 2, the gradients of each micro-batch are reduced, and added to
+    shards.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov, lion">,
@@ -276,7 +284,30 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     Option<"keepGradients", "keep-gradients", "bool", "false", "also return the gradients">,
     Option<"mesh", "mesh", "std::string", "\"\"", "ranks of each axis, such as dp=2; empty: one rank">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "gradients that are summed over ranks together have about this many bytes">,
+    Option<"zero", "zero", "int64_t", "0", "what is divided over the data-parallel ranks: 0: nothing; 1: optimizer states; 2 or 3: also gradients">,
   ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def ShardParameters : Pass<"kiln-shard-parameters", "::mlir::ModuleOp"> {
+  let summary = "Store a shard of each parameter, which programs gather";
+  let description = [{
+    Runs after `kiln-build-step` with `zero`, on the step level. Each rank then stores
+    its shard of every parameter that it updates. Updates read and write the shard,
+    and other readers a `kiln.all_gather` of the shards of all ranks. The gathered
+    parameter is computed from a state alone: it is kept until the backward pass, or
+    gathered again, as the memory plan decides (see StageChain.h).
+
+    ```
+    %w = kiln.read @w : tensor<4x8xf32>                          %s = kiln.read @w : tensor<2x8xf32>
+                                                                 %w = kiln.all_gather %s over "dp"
+    ... kiln.matmul %x, %w                                -->    ... kiln.matmul %x, %w
+    %s = kiln.take_shard %w over "dp"
+    %s1 = kiln.adam %s, ...                                      %s1 = kiln.adam %s, ...
+    %w1 = kiln.all_gather %s1 over "dp"
+    kiln.write @w, %w1                                           kiln.write @w, %s1
+    ```
+  }];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
@@ -288,7 +319,9 @@ def AddWorkingCopies : Pass<"kiln-add-working-copies", "::mlir::ModuleOp"> {
     update still reads: it is the master copy. Casts of the parameter to `type` read
     the copy, an embedding looks up narrow rows, and other readers get a cast of the
     copy to f32. The update returns the copy as an additional result. Runs on the
-    step level.
+    step level, after `kiln-shard-parameters` if parameters are divided over ranks. The
+    copy of a shard is then a shard, or with `gather` the whole parameter, which a
+    `kiln.all_gather` joins after the updates.
 
     ```
     %w = kiln.read @w : tensor<4x8xf32>                          %w = kiln.read @w : tensor<4x8xf32>
@@ -298,7 +331,11 @@ def AddWorkingCopies : Pass<"kiln-add-working-copies", "::mlir::ModuleOp"> {
                                                                  kiln.write @w.f16, %c1
     ```
   }];
-  let options = [Option<"type", "type", "std::string", "\"bf16\"", "the element type of copies">];
+  let options = [
+    Option<"type", "type", "std::string", "\"bf16\"", "the element type of copies">,
+    Option<"gather", "gather", "bool", "true", "store the whole copy of a parameter of which each rank has a shard">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "copies that are gathered together have about this many bytes">,
+  ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 

@@ -106,6 +106,11 @@ bool beginsInLastExecution(SlotOp slot,
 std::pair<int64_t, int64_t>
 occupancyOf(SlotOp slot, const std::optional<MicrobatchCommands> &microbatches);
 
+/// Returns what ranks compute in a transfer of this kind, or std::nullopt if
+/// ranks do not execute it together; and the inverse.
+std::optional<Collective> collectiveOf(TransferKind kind);
+TransferKind transferKindOf(Collective collective);
+
 /// Returns the name that traces and messages use for a command.
 std::string nameOf(mlir::Operation *command);
 

@@ -92,7 +92,9 @@ def KilnRT_TransferKind : I32EnumAttr<"TransferKind", "kind of transfer", [
   I32EnumAttrCase<"Copy", 0, "copy">,         // Between device memory and host memory.
   I32EnumAttrCase<"Send", 1, "send">,         // To another rank.
   I32EnumAttrCase<"Receive", 2, "receive">,
-  I32EnumAttrCase<"AllReduce", 3, "all_reduce">]> { // Sum over all ranks of an axis.
+  I32EnumAttrCase<"AllReduce", 3, "all_reduce">,  // Sums over all ranks of an axis.
+  I32EnumAttrCase<"ReduceScatter", 4, "reduce_scatter">, // Shards of such sums.
+  I32EnumAttrCase<"AllGather", 5, "all_gather">]> { // Tensors from the shards of all ranks.
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;
 }

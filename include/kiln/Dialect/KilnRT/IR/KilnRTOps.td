@@ -374,12 +374,17 @@ def KilnRT_FillOp : KilnRT_BytesCommand<"fill"> {
 def KilnRT_CopyOp : KilnRT_BytesCommand<"copy"> {
   let summary = "copies bytes";
   let description = [{
-    Both places are dense, in the same memory, and of the same size (C1).
+    Both places are dense, in the same memory, and of the same size (C1). A copy
+    `over` an axis of the mesh copies the shard of this rank: the destination has
+    the size of a shard and the element type of the source (C2; see
+    `kiln.reduce_scatter`).
 
     Example: `kilnrt.copy on @compute (ro %x, wo %y)`
+
+    Example: `kilnrt.copy over "dp" on @compute (ro %w, wo %shard)`
   }];
-  let arguments = !con((ins FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$from, KilnRT_Place:$to), when);
-  let assemblyFormat = "`on` $queue (`after` $after^)? ` ` `(` `ro` $from `,` `wo` $to `)` (`when` `` $when^)? attr-dict";
+  let arguments = !con((ins OptionalAttr<StrAttr>:$axis, FlatSymbolRefAttr:$queue, OptionalAttr<FlatSymbolRefArrayAttr>:$after, KilnRT_Place:$from, KilnRT_Place:$to), when);
+  let assemblyFormat = "(`over` $axis^)? `on` $queue (`after` $after^)? ` ` `(` `ro` $from `,` `wo` $to `)` (`when` `` $when^)? attr-dict";
   let extraClassDeclaration = "int64_t getBytes();";
 }
 def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
@@ -388,11 +393,16 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   let description = [{
     The places are dense (C1). A `copy` reads one place and writes another of
     the same size in the other memory; a `send` only reads, a `receive` only
-    writes. An `all_reduce` reads and writes the same places, in device memory and
-    with elements of one computed float type: it replaces every element by the sum over all
-    ranks of the axis `over` of the mesh, which only it has (C2). The engine of the queue is `link`. From the begin to the first
-    wait for its token, the slots that the transfer accesses are live, nothing
-    writes the bytes it reads, and nothing accesses the bytes it writes.
+    writes. Collectives are `over` an axis of the mesh, which no other kind has, and
+    access places in device memory with elements of one type (C2). An `all_reduce`
+    reads and writes the same places, with elements of a computed float type: it
+    replaces every element by the sum over all ranks of the axis (C3). A
+    `reduce_scatter` also reads and writes the places of the tensors that it sums,
+    whose contents are undefined afterwards, and then writes as many shards of their
+    sums (C4). An `all_gather` reads shards and writes as many whole tensors (C5). The
+    engine of the queue is `link`. From the begin to the first wait for its token, the
+    slots that the transfer accesses are live, nothing writes the bytes it reads, and
+    nothing accesses the bytes it writes.
 
     Example: `kilnrt.begin copy %t on @copy_out after [@compute] (ro %x, wo %h)`
   }];
@@ -401,7 +411,8 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   let assemblyFormat = "`` $kind (`over` $axis^)? $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`when` `` $when^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of bytes that are sent, copied or received.
+    /// Returns the number of bytes that are sent, copied or received, or those of
+    /// the whole tensors of a collective.
     int64_t getBytes();
     /// Returns true for a copy from device memory to host memory.
     bool isOut();

@@ -18,15 +18,8 @@ int64_t kiln::meshSizeOf(ModuleOp module, StringRef axis) {
   return size ? size.getInt() : 0;
 }
 
-/// Verifies that a collective has operands, and that the mesh of the module has
-/// its axis.
-static LogicalResult verifyCollective(Operation *op, StringRef axis) {
-  if (op->getNumOperands() == 0)
-    return op->emitOpError("has no operand, expected at least one tensor");
-  for (Type type : op->getOperandTypes())
-    if (memoryOf(type) != MemorySpace::Device)
-      return op->emitOpError("has an operand of type ")
-             << type << ", expected tensors in device memory";
+/// Verifies that the mesh of the module has an axis.
+static LogicalResult verifyAxis(Operation *op, StringRef axis) {
   auto module = op->getParentOfType<ModuleOp>();
   if (module && meshSizeOf(module, axis) == 0)
     return op->emitOpError("is over the axis '")
@@ -35,9 +28,63 @@ static LogicalResult verifyCollective(Operation *op, StringRef axis) {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// all_reduce
-//===----------------------------------------------------------------------===//
+/// Verifies that the shards of all ranks have at least as many elements as the
+/// whole tensor, and its element type.
+static LogicalResult verifyShard(Operation *op, StringRef axis, Type whole,
+                                 Type shard) {
+  auto module = op->getParentOfType<ModuleOp>();
+  if (!module)
+    return success();
+  if (succeeded(checkShard(cast<RankedTensorType>(whole),
+                           cast<RankedTensorType>(shard),
+                           meshSizeOf(module, axis))))
+    return success();
+  return op->emitOpError("has a shard of type ")
+         << shard << ", expected the element type of " << whole
+         << " and at least 1/" << meshSizeOf(module, axis)
+         << " of its elements, but not more than it has";
+}
+
+LogicalResult kiln::checkShard(RankedTensorType whole, RankedTensorType shard,
+                               int64_t ranks) {
+  int64_t elements = whole.getNumElements(), part = shard.getNumElements();
+  return success(whole.getElementType() == shard.getElementType() &&
+                 ranks > 0 && part <= elements &&
+                 part >= int64_t(llvm::divideCeil(elements, ranks)));
+}
+
+/// Verifies the types of the results of a collective, or of its tokens.
+static LogicalResult verifyCollective(Operation *op, Collective collective,
+                                      StringRef axis) {
+  if (op->getNumOperands() == 0)
+    return op->emitOpError("has no operand, expected at least one tensor");
+  if (op->getNumOperands() != op->getNumResults())
+    return op->emitOpError("has ")
+           << op->getNumOperands() << " operands and " << op->getNumResults()
+           << " results, expected one result for each operand";
+  for (TypeRange types :
+       {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
+    for (Type type : types)
+      if (memoryOf(type) != MemorySpace::Device)
+        return op->emitOpError("has a tensor of type ")
+               << type << ", expected tensors in device memory";
+  if (failed(verifyAxis(op, axis)))
+    return failure();
+  for (auto [from, to] :
+       llvm::zip_equal(op->getOperandTypes(), op->getResultTypes())) {
+    if (collective == Collective::AllReduce && from != to)
+      return op->emitOpError("has an operand of type ")
+             << from << " and a result of type " << to
+             << ", expected the same type";
+    if (collective == Collective::ReduceScatter &&
+        failed(verifyShard(op, axis, from, to)))
+      return failure();
+    if (collective == Collective::AllGather &&
+        failed(verifyShard(op, axis, to, from)))
+      return failure();
+  }
+  return success();
+}
 
 static LogicalResult inferSameTypes(ValueRange operands,
                                     SmallVectorImpl<Type> &results) {
@@ -45,8 +92,28 @@ static LogicalResult inferSameTypes(ValueRange operands,
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+Collective AllReduceOp::getCollective() { return Collective::AllReduce; }
+Collective ReduceScatterOp::getCollective() {
+  return Collective::ReduceScatter;
+}
+Collective AllGatherOp::getCollective() { return Collective::AllGather; }
+
+Family AllReduceOp::getFamily() { return Family::Copy; }
+Family ReduceScatterOp::getFamily() { return Family::Copy; }
+Family AllGatherOp::getFamily() { return Family::Copy; }
+
 LogicalResult AllReduceOp::verify() {
-  return verifyCollective(*this, getAxis());
+  return verifyCollective(*this, getCollective(), getAxis());
+}
+LogicalResult ReduceScatterOp::verify() {
+  return verifyCollective(*this, getCollective(), getAxis());
+}
+LogicalResult AllGatherOp::verify() {
+  return verifyCollective(*this, getCollective(), getAxis());
 }
 
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
@@ -58,50 +125,68 @@ LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
   return inferSameTypes(operands, results);
 }
 
-LogicalResult AllReduceStartOp::verify() {
-  if (failed(verifyCollective(*this, getAxis())))
+//===----------------------------------------------------------------------===//
+// Starts and waits
+//===----------------------------------------------------------------------===//
+
+Family CollectiveStartOp::getFamily() { return Family::Copy; }
+Family CollectiveWaitOp::getFamily() { return Family::Copy; }
+
+CollectiveWaitOp CollectiveStartOp::getWait() {
+  return cast<CollectiveWaitOp>(*getTokens().front().user_begin());
+}
+
+LogicalResult CollectiveStartOp::verify() {
+  if (failed(verifyCollective(*this, getCollective(), getAxis())))
     return failure();
-  AllReduceWaitOp wait;
+  CollectiveWaitOp wait;
   for (auto [i, token] : llvm::enumerate(getTokens())) {
     auto user = token.hasOneUse()
-                    ? dyn_cast<AllReduceWaitOp>(*token.user_begin())
-                    : AllReduceWaitOp();
+                    ? dyn_cast<CollectiveWaitOp>(*token.user_begin())
+                    : CollectiveWaitOp();
     bool isInOrder = user && user->getBlock() == (*this)->getBlock() &&
                      user->getNumOperands() == getNumResults() &&
                      user->getOperand(i) == token && (!wait || wait == user);
     if (!isInOrder)
-      return emitOpError("must have one user, a kiln.all_reduce_wait of all "
+      return emitOpError("must have one user, a kiln.collective_wait of all "
                          "tokens, in order, in the same block");
     wait = user;
   }
   return success();
 }
 
-LogicalResult AllReduceStartOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
-    OpaqueProperties, RegionRange, SmallVectorImpl<Type> &results) {
-  return inferSameTypes(operands, results);
-}
-
-LogicalResult AllReduceWaitOp::verify() {
+LogicalResult CollectiveWaitOp::verify() {
   auto start = getNumOperands() == 0
-                   ? AllReduceStartOp()
-                   : getOperand(0).getDefiningOp<AllReduceStartOp>();
+                   ? CollectiveStartOp()
+                   : getOperand(0).getDefiningOp<CollectiveStartOp>();
   if (!start || !llvm::equal(start.getTokens(), getTokens()))
     return emitOpError(
-        "has tokens that are not all results of one kiln.all_reduce_start");
+        "has tokens that are not all results of one kiln.collective_start");
   return success();
 }
 
-LogicalResult AllReduceWaitOp::inferReturnTypes(
+LogicalResult CollectiveWaitOp::inferReturnTypes(
     MLIRContext *, std::optional<Location>, ValueRange operands, DictionaryAttr,
     OpaqueProperties, RegionRange, SmallVectorImpl<Type> &results) {
   return inferSameTypes(operands, results);
 }
 
-Family AllReduceOp::getFamily() { return Family::Copy; }
-Family AllReduceStartOp::getFamily() { return Family::Copy; }
-Family AllReduceWaitOp::getFamily() { return Family::Copy; }
+//===----------------------------------------------------------------------===//
+// take_shard
+//===----------------------------------------------------------------------===//
+
+Family TakeShardOp::getFamily() { return Family::Copy; }
+
+LogicalResult TakeShardOp::verify() {
+  if (memoryOf(getX().getType()) != MemorySpace::Device ||
+      memoryOf(getShard().getType()) != MemorySpace::Device)
+    return emitOpError("has an operand of type ")
+           << getX().getType() << " and a result of type "
+           << getShard().getType() << ", expected tensors in device memory";
+  if (failed(verifyAxis(*this, getAxis())))
+    return failure();
+  return verifyShard(*this, getAxis(), getX().getType(), getShard().getType());
+}
 
 //===----------------------------------------------------------------------===//
 // Reference evaluation
@@ -117,30 +202,93 @@ RankGroupScope::RankGroupScope(RankGroup &ranks) : before(currentRanks) {
 }
 RankGroupScope::~RankGroupScope() { currentRanks = before; }
 
-/// Copies the operands to the results.
-static void copyOperands(Operands operands, Results results) {
-  for (auto [operand, result] : llvm::zip_equal(operands, results))
-    result.reals = operand->reals;
+/// The elements of a whole tensor that a shard has. The other elements of the
+/// shard are zero.
+static std::pair<size_t, size_t> rangeOfShard(size_t whole, size_t shard,
+                                              int64_t rank) {
+  size_t begin = std::min(shard * static_cast<size_t>(rank), whole);
+  return {begin, std::min(begin + shard, whole)};
 }
 
-static LogicalResult sumOverRanks(Operation *op, Operands operands,
-                                  Results results) {
-  if (!currentRanks)
-    return op->emitOpError("needs the tensors of other ranks, but only one "
-                           "rank is interpreted: start the program with mpirun");
-  copyOperands(operands, results);
-  return success(currentRanks->sum(results));
+static std::vector<double> shardOf(const std::vector<double> &whole,
+                                   size_t shard, int64_t rank) {
+  auto [begin, end] = rangeOfShard(whole.size(), shard, rank);
+  std::vector<double> part(whole.begin() + begin, whole.begin() + end);
+  part.resize(shard);
+  return part;
+}
+
+static LogicalResult needsRanks(Operation *op) {
+  if (currentRanks)
+    return success();
+  return op->emitOpError("needs the tensors of other ranks, but only one rank "
+                         "is interpreted: start the program with mpirun");
+}
+
+// A tensor is gathered as the sum of tensors that are zero outside of the shard
+// of one rank.
+LogicalResult kiln::evaluateCollective(Operation *op, Collective collective,
+                                       Operands operands, Results results) {
+  if (failed(needsRanks(op)))
+    return failure();
+  SmallVector<HostTensor> wholes;
+  for (auto [operand, result] : llvm::zip_equal(operands, results)) {
+    if (collective != Collective::AllGather) {
+      wholes.push_back(*operand);
+      continue;
+    }
+    HostTensor &whole = wholes.emplace_back(result.type);
+    auto [begin, end] = rangeOfShard(whole.reals.size(), operand->reals.size(),
+                                     currentRanks->rank());
+    std::copy_n(operand->reals.begin(), end - begin,
+                whole.reals.begin() + begin);
+  }
+  if (!currentRanks->sum(wholes))
+    return op->emitOpError("cannot be completed, because another rank failed");
+  for (auto [whole, result] : llvm::zip_equal(wholes, results)) {
+    if (collective == Collective::ReduceScatter)
+      result.reals = shardOf(whole.reals, result.type.getNumElements(),
+                             currentRanks->rank());
+    else
+      result.reals = std::move(whole.reals);
+  }
+  return success();
+}
+
+FailureOr<std::vector<double>>
+kiln::evaluateShard(Operation *op, const HostTensor &whole, int64_t elements) {
+  if (failed(needsRanks(op)))
+    return failure();
+  return shardOf(whole.reals, elements, currentRanks->rank());
 }
 
 LogicalResult AllReduceOp::evaluate(Operands operands, Results results) {
-  return sumOverRanks(*this, operands, results);
+  return evaluateCollective(*this, getCollective(), operands, results);
 }
 
-LogicalResult AllReduceStartOp::evaluate(Operands operands, Results results) {
-  return sumOverRanks(*this, operands, results);
+LogicalResult ReduceScatterOp::evaluate(Operands operands, Results results) {
+  return evaluateCollective(*this, getCollective(), operands, results);
 }
 
-LogicalResult AllReduceWaitOp::evaluate(Operands operands, Results results) {
-  copyOperands(operands, results);
+LogicalResult AllGatherOp::evaluate(Operands operands, Results results) {
+  return evaluateCollective(*this, getCollective(), operands, results);
+}
+
+LogicalResult CollectiveStartOp::evaluate(Operands operands, Results results) {
+  return evaluateCollective(*this, getCollective(), operands, results);
+}
+
+LogicalResult CollectiveWaitOp::evaluate(Operands operands, Results results) {
+  for (auto [operand, result] : llvm::zip_equal(operands, results))
+    result.reals = operand->reals;
+  return success();
+}
+
+LogicalResult TakeShardOp::evaluate(Operands operands, Results results) {
+  auto shard =
+      evaluateShard(*this, *operands[0], results[0].type.getNumElements());
+  if (failed(shard))
+    return failure();
+  results[0].reals = std::move(*shard);
   return success();
 }

@@ -1,0 +1,161 @@
+//===- ShardParameters.cpp - Shards in place of whole parameters ----------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Shards.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Dialect/Kiln/Transforms/Passes.h"
+
+namespace kiln {
+#define GEN_PASS_DEF_SHARDPARAMETERS
+#include "kiln/Dialect/Kiln/Transforms/Passes.h.inc"
+} // namespace kiln
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// Readers of a parameter that share one all-gather.
+struct Readers {
+  LayerAttr layer; ///< Of the first reader.
+  int64_t passage; ///< See numberPassages().
+  SmallVector<Operation *, 4> ops;
+};
+
+} // namespace
+
+/// Returns the block in which all users of a value are, or the block of the
+/// value if they are in several.
+static Block *blockOfUsers(Value value) {
+  Block *block = nullptr;
+  for (Operation *user : value.getUsers()) {
+    Block *home = user->getBlock();
+    block = !block || block == home ? home : value.getParentBlock();
+  }
+  return block;
+}
+
+/// Numbers the ops of a block by the layer to which they, or the ops before
+/// them, belong: the number grows with each change of the layer.
+static DenseMap<Operation *, int64_t> numberPassages(Block &block) {
+  DenseMap<Operation *, int64_t> passages;
+  LayerAttr last;
+  int64_t number = 0;
+  for (Operation &op : block) {
+    if (LayerAttr layer = getLayer(&op); layer && layer != last) {
+      last = layer;
+      ++number;
+    }
+    passages[&op] = number;
+  }
+  return passages;
+}
+
+/// Divides the readers of a parameter into groups. In the forward pass, readers
+/// in different layers are far apart, so that they do not share a gathered
+/// parameter. A reader in the backward pass belongs to the group of its layer,
+/// so that the memory plan can keep the parameter or gather it again.
+static SmallVector<Readers> groupReaders(Value whole, Block &block) {
+  DenseMap<Operation *, int64_t> passages = numberPassages(block);
+  SmallVector<Operation *> users;
+  for (Operation *user : whole.getUsers())
+    users.push_back(block.findAncestorOpInBlock(*user));
+  llvm::sort(users, [](Operation *a, Operation *b) {
+    return a != b && a->isBeforeInBlock(b);
+  });
+  auto phases = block.getOps<PhaseOp>();
+  Operation *phase = phases.empty() ? nullptr : *phases.begin();
+  SmallVector<Readers> groups;
+  for (Operation *user : users) {
+    bool isBackward = phase && phase->isBeforeInBlock(user);
+    int64_t passage = passages.lookup(user);
+    auto group = llvm::find_if(groups, [&](const Readers &readers) {
+      return isBackward ? readers.layer == getLayer(user)
+                        : readers.passage == passage;
+    });
+    if (group == groups.end() && isBackward && !groups.empty())
+      group = std::prev(groups.end());
+    if (group == groups.end()) {
+      groups.push_back({getLayer(user), passage, {}});
+      group = std::prev(groups.end());
+    }
+    group->ops.push_back(user);
+  }
+  return groups;
+}
+
+/// Makes a program read the shard of a parameter, and gather the parameter for
+/// all readers except updates.
+static void gatherRead(ReadOp read, StateOp state) {
+  OpBuilder builder(read);
+  Value whole = read.getY();
+  auto shard = ReadOp::create(builder, read.getLoc(), state.getType(),
+                              state.getSymName());
+  for (Operation *user : llvm::make_early_inc_range(whole.getUsers()))
+    if (auto take = dyn_cast<TakeShardOp>(user)) {
+      take.replaceAllUsesWith(shard.getY());
+      take.erase();
+    }
+  if (Block *block = blockOfUsers(whole))
+    for (const Readers &readers : groupReaders(whole, *block)) {
+      Operation *first = readers.ops.front();
+      builder.setInsertionPoint(first);
+      auto gather = AllGatherOp::create(
+          builder, read.getLoc(), TypeRange(whole.getType()), shard.getY(),
+          state.getShardAttr().getAxis());
+      copyLayer(first, gather);
+      whole.replaceUsesWithIf(gather.getOutputs().front(), [&](OpOperand &use) {
+        return llvm::is_contained(
+            readers.ops, block->findAncestorOpInBlock(*use.getOwner()));
+      });
+    }
+  read.erase();
+}
+
+namespace {
+
+struct ShardParametersPass
+    : kiln::impl::ShardParametersBase<ShardParametersPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    for (ProgramOp program : module.getOps<ProgramOp>())
+      if (program.getKind() == ProgramKind::Train)
+        for (AllGatherOp gather : llvm::make_early_inc_range(
+                 program.getBlock().getOps<AllGatherOp>()))
+          shardWritten(gather, symbols);
+  }
+
+private:
+  /// Divides the states that are written with the results of an all-gather.
+  void shardWritten(AllGatherOp gather, SymbolTable &symbols) {
+    bool divides = llvm::all_of(gather.getOutputs(), [](Value output) {
+      return output.hasOneUse() && isa<WriteOp>(*output.user_begin());
+    });
+    if (!divides)
+      return;
+    for (auto [shard, whole] :
+         llvm::zip_equal(gather.getInputs(), gather.getOutputs())) {
+      auto write = cast<WriteOp>(*whole.user_begin());
+      auto state = symbols.lookup<StateOp>(write.getState());
+      state.setShardAttr(ShardAttr::get(&getContext(), state.getTensorType(),
+                                        gather.getAxis()));
+      state.setTypeAttr(TypeAttr::get(shard.getType()));
+      write.getValueMutable().assign(shard);
+      write->moveAfter(shard.getDefiningOp());
+      for (ProgramOp program : getOperation().getOps<ProgramOp>())
+        for (ReadOp read :
+             llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>()))
+          if (read.getStateAttr().getAttr() == state.getSymNameAttr() &&
+              read.getType() != state.getType())
+            gatherRead(read, state);
+    }
+    gather.erase();
+  }
+};
+
+} // namespace

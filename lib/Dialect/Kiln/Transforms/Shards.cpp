@@ -1,0 +1,105 @@
+//===- Shards.cpp - Division of states over ranks -------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Shards.h"
+
+#include "kiln/Dialect/Kiln/IR/Layer.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace kiln;
+
+/// The rows of a matrix are divided if the padding is at most 1/kLeastShare of
+/// the tensor.
+static constexpr int64_t kLeastShare = 32;
+/// The columns of the shard of a tensor whose elements are divided.
+static constexpr int64_t kColumns = 64;
+
+RankedTensorType kiln::shardTypeOf(RankedTensorType whole, int64_t ranks,
+                                   int64_t multiple) {
+  int64_t elements = whole.getNumElements();
+  // Returns the rows that each rank has of a matrix with this number of
+  // columns.
+  auto rowsOf = [&](int64_t columns) -> int64_t {
+    return llvm::alignTo(llvm::divideCeil(elements, columns * ranks),
+                         multiple / std::gcd(multiple, columns));
+  };
+  if (whole.getRank() >= 2)
+    for (int64_t columns : {getColumnCount(whole), kColumns}) {
+      int64_t rows = rowsOf(columns);
+      if (rows * columns * ranks - elements <= elements / kLeastShare)
+        return whole.clone({rows, columns});
+    }
+  int64_t count = std::min<int64_t>(rowsOf(1), elements);
+  return whole.getRank() < 2 ? whole.clone({count}) : whole.clone({1, count});
+}
+
+Value kiln::totalOverRanks(OpBuilder &builder, Value rowSums) {
+  Location loc = rowSums.getLoc();
+  auto scalar = RankedTensorType::get({}, builder.getF64Type());
+  Value one = ConstantOp::create(builder, loc, scalar, 1.0);
+  Value total = ScaledTotalOp::create(builder, loc, scalar, rowSums, one);
+  auto sum = AllReduceOp::create(builder, loc, total, dataAxis());
+  return ReshapeOp::create(builder, loc,
+                           RankedTensorType::get({1}, builder.getF64Type()),
+                           sum.getOutputs().front());
+}
+
+Value kiln::gatherWhole(OpBuilder &builder, Value shard,
+                        RankedTensorType whole) {
+  auto gather = AllGatherOp::create(builder, shard.getLoc(), TypeRange(whole),
+                                    shard, dataAxis());
+  return gather.getOutputs().front();
+}
+
+/// Joins the shards of a bucket after the last of them. Writes the states at
+/// the end of the program, which waits for the transfer.
+static void gatherBucket(MutableArrayRef<UpdatedShard> shards) {
+  Value last = shards.back().value;
+  OpBuilder builder(last.getContext());
+  builder.setInsertionPointAfterValue(last);
+  SmallVector<Value> values;
+  SmallVector<Type> types;
+  for (UpdatedShard &shard : shards) {
+    values.push_back(shard.value);
+    types.push_back(shard.state.getType());
+  }
+  auto gather =
+      AllGatherOp::create(builder, last.getLoc(), types, values, dataAxis());
+  setLayer(gather, getDefiningLayer(last));
+  builder.setInsertionPoint(gather->getBlock()->getTerminator());
+  for (auto [shard, whole] : llvm::zip_equal(shards, gather.getOutputs()))
+    WriteOp::create(builder, last.getLoc(),
+                    FlatSymbolRefAttr::get(shard.state.getSymNameAttr()),
+                    whole);
+}
+
+void kiln::gatherStates(std::vector<UpdatedShard> shards, int64_t bucketBytes) {
+  llvm::stable_sort(shards, [](const UpdatedShard &a, const UpdatedShard &b) {
+    Operation *x = a.value.getDefiningOp(), *y = b.value.getDefiningOp();
+    return x != y && x->isBeforeInBlock(y);
+  });
+  struct Bucket {
+    SmallVector<UpdatedShard> shards;
+    int64_t bytes = 0;
+  };
+  llvm::SmallMapVector<Type, Bucket, 2> open;
+  for (UpdatedShard &shard : shards) {
+    Bucket &bucket = open[tensorTypeOf(shard.value).getElementType()];
+    bucket.shards.push_back(shard);
+    bucket.bytes += bytesOf(shard.state.getType());
+    if (bucket.bytes >= bucketBytes)
+      gatherBucket(std::exchange(bucket, {}).shards);
+  }
+  for (auto &[type, bucket] : open)
+    if (!bucket.shards.empty())
+      gatherBucket(bucket.shards);
+}

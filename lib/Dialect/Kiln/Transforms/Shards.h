@@ -1,0 +1,57 @@
+//===- Shards.h - Division of states over ranks -----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// ZeRO (Rajbhandari et al., 2020, arXiv:1910.02054) divides the states of
+// training over the ranks of data parallelism. KilnRankOps.td defines shards.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_SHARDS_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_SHARDS_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Support/Mesh.h"
+
+namespace kiln {
+
+/// Returns the name of the axis of data parallelism.
+inline llvm::StringRef dataAxis() {
+  return {support::dataAxis.data(), support::dataAxis.size()};
+}
+
+/// Returns the type of the shards of a tensor over `ranks` ranks. The number of
+/// elements of a shard is a multiple of `multiple`, of which that of the tensor
+/// must be a multiple.
+///
+/// A shard of a matrix is a matrix with as many columns, if its rows divide
+/// over the ranks with little padding. Otherwise its elements are divided, and
+/// the shard has columns of a number that kernels compute well.
+mlir::RankedTensorType shardTypeOf(mlir::RankedTensorType whole, int64_t ranks,
+                                   int64_t multiple);
+
+/// Returns the sum of the elements of `rowSums` of all ranks, as a vector of
+/// one element.
+mlir::Value totalOverRanks(mlir::OpBuilder &builder, mlir::Value rowSums);
+
+/// Joins the shards of all ranks to a tensor of type `whole`.
+mlir::Value gatherWhole(mlir::OpBuilder &builder, mlir::Value shard,
+                        mlir::RankedTensorType whole);
+
+/// A new value of a state, of which every rank has computed its shard.
+struct UpdatedShard {
+  StateOp state;
+  mlir::Value value;
+};
+
+/// Writes the new values of states that every rank stores as a whole: joins the
+/// shards of all ranks with kiln.all_gather, in buckets of about `bucketBytes`
+/// bytes. The all-gather of a bucket follows the update of its last shard.
+void gatherStates(std::vector<UpdatedShard> shards, int64_t bucketBytes);
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_SHARDS_H

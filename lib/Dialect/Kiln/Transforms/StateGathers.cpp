@@ -1,0 +1,102 @@
+//===- StateGathers.cpp - All-gathers of states -----------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StateGathers.h"
+
+#include "kiln/Dialect/Kiln/IR/Layer.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// All-gathers of less than this number of bytes are joined with the next ones
+/// of their layer, because each message costs the latency of the network.
+static constexpr int64_t kJoinedBytes = int64_t(4) << 20;
+
+bool kiln::gathersStates(Operation *op) {
+  return isa<AllGatherOp>(op) &&
+         llvm::all_of(op->getOperands(), [](Value operand) {
+           return isa_and_nonnull<ReadOp>(operand.getDefiningOp());
+         });
+}
+
+void kiln::moveReadsBefore(ValueRange states, Operation *position) {
+  for (Value state : states) {
+    Operation *read = state.getDefiningOp();
+    if (read->getBlock() == position->getBlock() &&
+        position->isBeforeInBlock(read))
+      read->moveBefore(position);
+  }
+}
+
+/// Replaces several all-gathers by one at the position of the first.
+static AllGatherOp join(ArrayRef<AllGatherOp> gathers) {
+  AllGatherOp first = gathers.front();
+  if (gathers.size() == 1)
+    return first;
+  SmallVector<Value> inputs;
+  SmallVector<Type> types;
+  // Two of them may gather the same state, for different readers.
+  llvm::SmallMapVector<StringRef, unsigned, 8> indexes;
+  SmallVector<std::pair<Value, unsigned>> outputs;
+  for (AllGatherOp gather : gathers)
+    for (auto [input, output] :
+         llvm::zip_equal(gather.getInputs(), gather.getOutputs())) {
+      auto [found, isNew] = indexes.try_emplace(
+          input.getDefiningOp<ReadOp>().getState(), inputs.size());
+      outputs.push_back({output, found->second});
+      if (!isNew)
+        continue;
+      inputs.push_back(input);
+      types.push_back(output.getType());
+    }
+  moveReadsBefore(inputs, first);
+  OpBuilder builder(first);
+  auto joined = AllGatherOp::create(builder, first.getLoc(), types, inputs,
+                                    first.getAxis());
+  copyLayer(first, joined);
+  for (auto [output, index] : outputs)
+    output.replaceAllUsesWith(joined.getOutputs()[index]);
+  for (AllGatherOp gather : gathers)
+    gather.erase();
+  return joined;
+}
+
+void kiln::joinGathers(Block &block) {
+  SmallVector<AllGatherOp> open;
+  int64_t bytes = 0;
+  auto elementOf = [](AllGatherOp gather) {
+    return elementTypeOf(gather.getOutputs().front().getType());
+  };
+  auto close = [&] {
+    if (!open.empty())
+      join(open);
+    open.clear();
+    bytes = 0;
+  };
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (isa<PhaseOp>(op))
+      close();
+    if (!gathersStates(&op))
+      continue;
+    auto gather = cast<AllGatherOp>(op);
+    if (!open.empty() && (getLayer(gather) != getLayer(open.front()) ||
+                          gather.getAxis() != open.front().getAxis() ||
+                          elementOf(gather) != elementOf(open.front())))
+      close();
+    // Two of them that belong to no layer may be far apart.
+    if (!getLayer(gather))
+      continue;
+    open.push_back(gather);
+    for (Value output : gather.getOutputs())
+      bytes += bytesOf(output.getType());
+    if (bytes >= kJoinedBytes)
+      close();
+  }
+  close();
+}

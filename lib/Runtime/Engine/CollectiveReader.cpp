@@ -1,0 +1,149 @@
+//===- CollectiveReader.cpp - Reads collectives of ranks ------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Comm/SumElements.h"
+#include "CommandReader.h"
+#include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/Messages.h"
+
+#include <algorithm>
+
+using namespace kiln::support;
+
+namespace kiln::runtime {
+
+CollectiveElements CommandReader::readElements(const Node &place,
+                                               const Node &count,
+                                               ElementType type) {
+  CollectiveElements elements;
+  int64_t elementBytes = bytesOf(type);
+  elements.count = count.integer(1);
+  std::optional<int64_t> bytes =
+      checkedMul<int64_t>(elements.count, elementBytes);
+  if (!bytes) {
+    count.fail("requires more than 2^63 - 1 bytes");
+    return elements;
+  }
+  elements.bytes = *bytes;
+  elements.ref = readRef(place, elements.bytes);
+  for (int64_t distance :
+       {elements.ref.offset, elements.ref.stride, elements.ref.ring})
+    if (distance % elementBytes)
+      place.fail("is not at a multiple of " + std::to_string(elementBytes) +
+                 " bytes, the size of an element");
+  return elements;
+}
+
+int64_t CommandReader::readAxis(const Node &axis) {
+  if (hasGpu()) {
+    axis.fail("is given, but ranks are supported on --target=cpu only");
+    return -1;
+  }
+  const std::vector<MeshAxis> &mesh = file_.description.mesh.axes;
+  std::string name = axis.text();
+  auto found =
+      std::find_if(mesh.begin(), mesh.end(),
+                   [&](const MeshAxis &entry) { return entry.name == name; });
+  if (found == mesh.end()) {
+    axis.fail("is " + inQuotes(name) + ", which is no axis of the mesh");
+    return -1;
+  }
+  return found - mesh.begin();
+}
+
+/// Checks that the shards of all ranks have at least as many elements, or
+/// bytes, as the whole tensor.
+void CommandReader::checkShard(const Node &shard, int64_t count, int64_t whole,
+                               int64_t axis) const {
+  int64_t ranks = file_.description.mesh.axes[std::size_t(axis)].size;
+  int64_t least = whole / ranks + (whole % ranks != 0);
+  if (count < least || count > whole)
+    shard.fail("is " + std::to_string(count) + ", expected a shard of 1/" +
+               std::to_string(ranks) + " of " + std::to_string(whole) +
+               ", rounded up, or a larger part of it");
+}
+
+/// Reads the tensors of a collective.
+void CommandReader::readTensors(const Node &node, Command &command) {
+  Node data = node.at("data"), counts = node.at("counts");
+  bool hasShards = command.collective != Collective::AllReduce;
+  std::optional<Node> shards, shardCounts;
+  if (hasShards) {
+    shards = node.at("shards");
+    shardCounts = node.at("shard_counts");
+  }
+  if (data.size() == 0)
+    return data.fail("is empty, expected the address of at least one tensor");
+  for (const std::optional<Node> &list :
+       {std::optional(counts), shards, shardCounts})
+    if (list && list->size() != data.size())
+      return list->fail("has " + std::to_string(list->size()) +
+                        " elements, expected one for each of the " +
+                        std::to_string(data.size()) + " elements of 'data'");
+  for (std::size_t i = 0; i < data.size() && !node.failed(); ++i) {
+    CollectiveTensor &tensor = command.tensors.emplace_back();
+    tensor.whole =
+        readElements(data.element(i), counts.element(i), command.type);
+    std::optional<int64_t> size =
+        checkedAdd<int64_t>(command.size, tensor.whole.bytes);
+    if (!size)
+      return counts.fail("require more than 2^63 - 1 bytes in total");
+    command.size = *size;
+    if (!hasShards || node.failed())
+      continue;
+    Node count = shardCounts->element(i);
+    tensor.shard = readElements(shards->element(i), count, command.type);
+    if (!node.failed())
+      checkShard(count, tensor.shard.count, tensor.whole.count, command.axis);
+  }
+}
+
+/// Checks that no two tensors or shards of a collective overlap.
+static void checkDisjoint(const Node &data, const Command &command) {
+  std::vector<CollectiveElements> sorted;
+  for (const auto &[whole, shard] : command.tensors) {
+    sorted.push_back(whole);
+    if (command.collective != Collective::AllReduce)
+      sorted.push_back(shard);
+  }
+  auto keyOf = [](const CollectiveElements &elements) {
+    return std::pair(elements.ref.arena, elements.ref.offset);
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const CollectiveElements &a, const CollectiveElements &b) {
+              return keyOf(a) < keyOf(b);
+            });
+  for (std::size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i].ref.arena == sorted[i - 1].ref.arena &&
+        sorted[i].ref.offset - sorted[i - 1].ref.offset < sorted[i - 1].bytes)
+      return data.fail("has tensors that overlap at byte " +
+                       std::to_string(sorted[i].ref.offset) +
+                       ", but a collective accesses every byte at most once");
+}
+
+/// Reads a collective of the ranks of an axis of the mesh. On an axis of one
+/// rank, it only copies.
+void CommandReader::readCollective(const Node &node, Command &command) {
+  Node dtype = node.at("dtype");
+  command.axis = readAxis(node.at("axis"));
+  if (node.failed())
+    return;
+  std::string typeName = dtype.text();
+  std::optional<ElementType> type = elementTypeNamed(typeName);
+  bool sums = command.collective != Collective::AllGather;
+  if (!type || bitsOf(*type) % 8 != 0 || (sums && !isSummable(*type)))
+    return dtype.fail("is " + inQuotes(typeName) +
+                      (sums ? ", expected f64, f32, bf16 or f16"
+                            : ", expected an element type of whole bytes"));
+  command.type = *type;
+  readTensors(node, command);
+  if (!node.failed())
+    checkDisjoint(node.at("data"), command);
+  command.bytes = command.size;
+}
+
+} // namespace kiln::runtime

@@ -1,0 +1,82 @@
+//===- WholeStates.h - Whole tensors of sharded states ----------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The first rank writes files, which contain whole tensors. The other ranks
+// send it their shards, in the order of the ranks, which is that of the
+// elements.
+//
+// Every rank reads the same states in the same order, although only the first
+// one has a use for them:
+//
+//   WholeStates states(engine, ranks, "the checkpoint");
+//   Status status = isFirst ? write(states)          // calls read(i, add)
+//                           : send(states, indexes); // calls read(i)
+//   status = states.finish(status);
+//
+// Errors. A read of a sharded state begins and ends with a vote. If it fails on
+// any rank, such as on the first one because its disk is full, all ranks return
+// this error, and none waits for another. A rank that fails between two reads
+// calls finish(), whose vote the others see in the first vote of their next
+// read. After a successful read, the first rank therefore has the elements of
+// all ranks, and may complete its file. States that are not sharded need no
+// messages.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_TRAINING_WHOLESTATES_H
+#define KILN_LIB_RUNTIME_TRAINING_WHOLESTATES_H
+
+#include "Ranks.h"
+#include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Support/Status.h"
+
+#include <functional>
+#include <vector>
+
+namespace kiln::runtime {
+
+class WholeStates {
+public:
+  /// Receives consecutive bytes of a tensor, which are whole elements.
+  using Receiver = std::function<Status(const char *data, int64_t bytes)>;
+
+  /// `what` names the purpose in messages about failures of peers. The
+  /// arguments must outlive this object.
+  WholeStates(Engine &engine, Ranks &ranks, const char *what)
+      : engine_(engine), ranks_(ranks), what_(what) {}
+
+  Engine &engine() const { return engine_; }
+  const Description &description() const { return engine_.description(); }
+  bool isFirst() const { return ranks_.isFirst(); }
+
+  /// On the first rank, calls `receive` with the bytes of the whole tensor of a
+  /// state, from first to last, without padding: once if the state is not
+  /// sharded, otherwise for chunks of it. On other ranks, sends the shard of
+  /// the state, if it is sharded.
+  Status read(std::size_t state, const Receiver &receive);
+
+  /// Sends the shards of these states. Must not be called on the first rank.
+  Status send(const std::vector<std::size_t> &states);
+
+  /// Ends the reads with a vote on the outcome of this rank. If a rank has
+  /// failed, returns the same error on all ranks.
+  Status finish(const Status &outcome);
+
+private:
+  Status vote(const Status &outcome);
+  Status transfer(std::size_t state, const Receiver &receive);
+
+  Engine &engine_;
+  Ranks &ranks_;
+  const char *what_;
+  /// The error of the first vote that has failed. There is no vote after it.
+  Status agreed_;
+};
+
+} // namespace kiln::runtime
+
+#endif // KILN_LIB_RUNTIME_TRAINING_WHOLESTATES_H
