@@ -7,8 +7,8 @@
 # ===-----------------------------------------------------------------------=== #
 """Measures data-parallel steps of kiln and of PyTorch, interleaved in one run.
 
-    ranks_step.py --kiln=EXE [--ranks=2] [--one-rank=EXE] --batch=1 --seq=256 [--threads=1]
-                  [--rounds=4] [--steps=3] [--peers=ddp,fsdp] [--python=python3]
+    ranks_step.py --kiln=EXE [--ranks=2] [--one-rank=EXE] [--others=EXE,...] --batch=1 --seq=256
+                  [--threads=1] [--rounds=4] [--steps=3] [--peers=ddp,fsdp] [--python=python3]
                   [--mpirun="mpirun --oversubscribe"] [--markdown=FILE]
 
 All sides stay resident, as in peer_step.py, and a step is that of rank 0. EXE must have been
@@ -16,6 +16,7 @@ compiled for --batch and --seq, the part of one rank, with --mesh=dp=RANKS --cli
 The peers use gloo: ddp is DistributedDataParallel, fsdp shards parameters, gradients and optimizer
 states (fully_shard). With the suffix +compiled, they use torch.compile and fused AdamW.
 
+With --others, other executables of as many ranks take part, such as those of the stages of --zero.
 With --one-rank, an executable without --mesh for the same --batch takes part: its step is the
 work of one rank without communication.
 
@@ -62,7 +63,7 @@ class KilnRanks(Kiln):
         super().__init__(self.executable, options, work, launcher)
         if len(self.pids()) != options.ranks:
             self.fail(f"{len(self.pids())} ranks are running, expected {options.ranks}")
-        self.title = f"kiln, {options.ranks} ranks"
+        self.title = f"kiln '{self.executable.name}', {options.ranks} ranks"
         self.libraries = 0.0
 
     def pids(self):
@@ -172,6 +173,7 @@ def main():
     parser.set_defaults(threads=1)
     parser.add_argument("--kiln", required=True, metavar="EXE")
     parser.add_argument("--one-rank", metavar="EXE")
+    parser.add_argument("--others", default="", metavar="EXE,...")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--peers", default="ddp")
     parser.add_argument("--python", default="python3", help="an interpreter with PyTorch")
@@ -182,6 +184,8 @@ def main():
         work = pathlib.Path(work)
         try:
             sides.append(KilnRanks(options.kiln, options, work))
+            for other in filter(None, options.others.split(",")):
+                sides.append(KilnRanks(other, options, work))
             if options.one_rank:
                 sides.append(OneRank(options.one_rank, options, work))
             for name in filter(None, options.peers.split(",")):
