@@ -165,16 +165,17 @@ Status Compilation::checkOptions() {
   if (mesh->sizeOf(support::dataAxis) == 1 && options.zero > 0)
     return usage("--zero divides states over data-parallel ranks, but the step "
                  "has one rank: set the number of ranks with --mesh=dp=N");
-  if (options.zero > 0 && options.zero < 3 && !options.offload.empty()) {
-    auto offload = OffloadSet::parse(options.offload);
-    if (options.offload == "auto" || (offload.ok() && offload->shares.any()))
-      return usage("--zero=" + std::to_string(options.zero) +
-                   ": every rank has whole parameters on its device, so "
-                   "--offload can move activations only; use --zero=3, with "
-                   "which the optimizer states on the host are shards");
-  }
-  if (options.zero == 3 &&
-      (options.offload == "auto" || offloadByHand().shares.parameters > 0))
+  if (mesh->size() > 1 && options.offload == "auto")
+    return usage("--offload=auto: the planner does not choose what several "
+                 "ranks (--mesh) offload; name it, as in "
+                 "--offload=activations,optimizer");
+  const ResidencyShares offloaded = offloadByHand().shares;
+  if (options.zero > 0 && options.zero < 3 && offloaded.any())
+    return usage("--zero=" + std::to_string(options.zero) +
+                 ": every rank has whole parameters on its device, so "
+                 "--offload can move activations only; use --zero=3, with "
+                 "which the optimizer states on the host are shards");
+  if (options.zero == 3 && offloaded.parameters > 0)
     return usage(
         "--zero=3: parameters are gathered on the device, so --offload "
         "can move activations, optimizer and moments only");
