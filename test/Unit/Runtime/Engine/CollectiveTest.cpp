@@ -459,7 +459,7 @@ TEST(CollectiveTest, WithoutOtherRanksARankHasTheFirstShard) {
     ASSERT_EQ(second[copiedShard + i], element(i));
   }
   EXPECT_EQ(second[reduced + 5], 10.0f);
-  EXPECT_EQ(first[gathered + shard], -1);
+  EXPECT_EQ(first[gathered + shard], 0);
 }
 
 } // namespace
