@@ -40,6 +40,16 @@ static std::optional<double> computeSeconds(Operation *op,
   return std::nullopt;
 }
 
+/// Returns the seconds of a collective on whole tensors of `bytes` bytes. An
+/// all-reduce is a reduce-scatter, followed by an all-gather.
+static double collectiveSeconds(Collective collective, double bytes,
+                                Operation *op, StringRef axis,
+                                const Machine &machine) {
+  int64_t ranks = meshSizeOf(op->getParentOfType<ModuleOp>(), axis);
+  return (collective == Collective::AllReduce ? 2 : 1) *
+         machine.ringSeconds(bytes, ranks);
+}
+
 /// Returns the seconds of a collective that nothing overlaps with.
 static double collectiveSeconds(CollectiveOpInterface op,
                                 const Machine &machine) {
@@ -48,10 +58,8 @@ static double collectiveSeconds(CollectiveOpInterface op,
   for (Type type : gathers ? TypeRange(op->getResultTypes())
                            : TypeRange(op->getOperandTypes()))
     bytes += bytesOf(type);
-  int halves = op.getCollective() == Collective::AllReduce ? 2 : 1;
-  return halves *
-         machine.ringSeconds(bytes, meshSizeOf(op->getParentOfType<ModuleOp>(),
-                                               op.getAxisAttr()));
+  return collectiveSeconds(op.getCollective(), bytes, op, op.getAxisAttr(),
+                           machine);
 }
 
 double kiln::opSeconds(Operation *op, const Machine &machine) {
@@ -286,13 +294,11 @@ static void runBlock(Block &block, const rt::SegmentExecution &execution,
       runMicrobatches(microbatches, machine, kernels, clocks);
     } else if (auto begin = dyn_cast<rt::BeginOp>(op);
                begin && rt::collectiveOf(begin.getKind())) {
-      int64_t ranks =
-          meshSizeOf(op.getParentOfType<ModuleOp>(), *begin.getAxis());
-      // An all-reduce is a reduce-scatter, followed by an all-gather.
-      int halves = begin.getKind() == rt::TransferKind::AllReduce ? 2 : 1;
       clocks.startCollective(
           keyOf(begin.getToken()), begin.getQueueAttr(), begin.getAfterAttr(),
-          halves * machine.ringSeconds(double(begin.getBytes()), ranks));
+          collectiveSeconds(*rt::collectiveOf(begin.getKind()),
+                            double(begin.getBytes()), begin, *begin.getAxis(),
+                            machine));
     } else if (begin) {
       clocks.start(keyOf(begin.getToken()), begin.getAfterAttr(),
                    double(begin.getBytes()),

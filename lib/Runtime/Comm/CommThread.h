@@ -36,7 +36,8 @@ struct CommJob {
   // Gather: each rank contributes `bytes` bytes, and all have room for the
   // bytes of all ranks, in which those of this rank are set.
   char *all = nullptr;
-  // Fetch: `bytes` bytes are sent to rank 0, which receives them from `peer`.
+  // Fetch: another rank sends `bytes` bytes to rank 0. Each of the two ranks
+  // has a job, whose `peer` is the other one.
   const char *from = nullptr; ///< Used by the sender.
   char *to = nullptr;         ///< Used by rank 0.
   int peer = 0;

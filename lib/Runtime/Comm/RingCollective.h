@@ -139,9 +139,11 @@ private:
   enum class Side { Send, Receive };
 
   struct Fragment {
-    /// Its memory in the whole tensor, and in the shard of the rank whose shard
-    /// it is part of.
-    char *whole = nullptr, *shard = nullptr;
+    /// The address of its first element in the whole tensor. Null for padding.
+    char *whole = nullptr;
+    /// The address of the same element in the shard of this rank. It is used
+    /// only if the fragment is part of that shard.
+    char *shard = nullptr;
     /// Number of elements. Not positive if the elements are padding.
     int64_t count = 0;
     /// The number of the first element that follows this tensor in the part.

@@ -53,8 +53,8 @@ public:
     request.received = -1;
     return beginSend(peer, data, bytes, tag, request);
   }
-  /// Begins to receive a message of exactly `bytes` bytes from `peer`. test()
-  /// fails if the message has another size.
+  /// Begins to receive a message from `peer`, which must have exactly `bytes`
+  /// bytes. If it has another size, test() returns an error.
   Status receive(int peer, void *data, int64_t bytes, int tag,
                  MessageRequest &request) {
     request.received = bytes;

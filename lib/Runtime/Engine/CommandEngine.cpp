@@ -237,9 +237,11 @@ static bool hasCommand(const Program &program, Command::Kind kind) {
       [=](const Command &command) { return command.kind == kind; });
 }
 
-/// Returns the bytes of a sum for World::reserve(), or 0 for another command.
+/// Returns the size for which World::reserve() must provide scratch memory to
+/// execute a command. Only collectives that sum need scratch memory.
 static int64_t scratchedBytes(const Command &command, const World *world) {
-  if (command.kind != Command::Kind::Collective || !world)
+  if (command.kind != Command::Kind::Collective || !world ||
+      command.collective == Collective::AllGather)
     return 0;
   if (command.collective == Collective::AllReduce)
     return command.size;

@@ -305,7 +305,7 @@ static void readDivision(const Node &node, const Node &over,
         " and at most " + std::to_string(*count) + " elements each");
 }
 
-/// Reads the part of a tensor that the state holds.
+/// Reads which elements of the whole tensor the state stores.
 static void readShard(const Node &node, const support::Mesh &mesh,
                       StateInfo &state) {
   if (std::optional<Node> over = node.find("over"))

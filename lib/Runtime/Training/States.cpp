@@ -47,7 +47,8 @@ static Status fillInParallel(Engine &engine, const StateInfo &state,
   return Status();
 }
 
-/// Sets the padding after the elements that a rank holds to zero.
+/// Fills the padding of a shard, which follows the elements `range`, with
+/// zeros.
 static void clearPadding(const StateInfo &state, const ElementRange &range,
                          char *data) {
   int64_t used = bytesOf(state.type, range.size());

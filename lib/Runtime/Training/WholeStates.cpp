@@ -16,9 +16,10 @@ namespace kiln::runtime {
 /// Maximum number of bytes of a message.
 static constexpr int64_t chunkBytes = 4 << 20;
 
-/// Sends the elements of all ranks except the first one to the first one.
-/// `shard` is the shard of this rank; if it is null, this rank sends zeros.
-/// Once `receive` has failed, or if it is null, ignores what arrives.
+/// Copies the shards of all other ranks to rank 0, which passes them to
+/// `receive` in the order of the ranks. `shard` is the shard of this rank. A
+/// rank without one (null) sends zeros, because rank 0 expects its messages. If
+/// `receive` is null, or after it has failed, rank 0 drops what it receives.
 static Status passShards(World &world, const char *what, const StateInfo &state,
                          const char *shard,
                          const WholeStates::Receiver &receive) {

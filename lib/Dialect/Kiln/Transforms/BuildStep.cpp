@@ -246,9 +246,7 @@ void StepBuilder::reduceOverRanks() {
 /// rank has. Its elements are whole blocks if its moments may be encoded.
 RankedTensorType StepBuilder::shardOf(StateOp state) const {
   RankedTensorType type = state.getTensorType();
-  bool hasBlocks = types.encodedMoments &&
-                   type.getNumElements() >= kLeastEncoded &&
-                   type.getNumElements() % support::dynamicBlock == 0;
+  bool hasBlocks = types.encodedMoments && hasWholeBlocks(type);
   return shardTypeOf(type, facts.ranks, hasBlocks ? support::dynamicBlock : 1);
 }
 
@@ -546,8 +544,6 @@ struct BuildStepPass : kiln::impl::BuildStepBase<BuildStepPass> {
 
 private:
   FailureOr<StepFacts> readOptions();
-  /// Sets the attribute kiln.mesh of the module.
-  void setMesh(const support::Mesh &mesh);
 };
 
 } // namespace
@@ -582,7 +578,7 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
   if (bucketBytes < 1)
     return refuse("bucket-bytes is " + Twine(bucketBytes.getValue()) +
                   ", expected a positive number");
-  setMesh(*ranks);
+  setMesh(getOperation(), *ranks);
   facts.ranks = ranks->sizeOf(support::dataAxis);
   facts.bucketBytes = bucketBytes;
   if (zero < 0 || zero > 3)
@@ -595,15 +591,4 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
   facts.clip = clip;
   facts.keepGradients = keepGradients;
   return facts;
-}
-
-void BuildStepPass::setMesh(const support::Mesh &mesh) {
-  if (mesh.axes.empty())
-    return;
-  Builder builder(&getContext());
-  SmallVector<NamedAttribute> axes;
-  for (const support::MeshAxis &axis : mesh.axes)
-    axes.push_back(
-        builder.getNamedAttr(axis.name, builder.getI64IntegerAttr(axis.size)));
-  getOperation()->setAttr(kMeshAttr, builder.getDictionaryAttr(axes));
 }

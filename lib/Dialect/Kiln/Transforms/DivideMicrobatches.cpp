@@ -37,7 +37,9 @@ static Operation *getStoringOp(Value value) {
   return op;
 }
 
-Operation *kiln::findBackwardSegment(MicrobatchesOp op, Value lossScale) {
+Operation *kiln::findBackwardSegment(MicrobatchesOp op) {
+  Value lossScale =
+      op->getParentOfType<ProgramOp>().getInput(InputRole::LossScale);
   Block &body = op.getBody();
   auto reads = [&](Operation &user) {
     return llvm::any_of(user.getOperands(), [&](Value operand) {
@@ -69,14 +71,13 @@ namespace {
 
 class Divider {
 public:
-  Divider(MicrobatchesOp op, Value lossScale) : op(op), lossScale(lossScale) {}
+  explicit Divider(MicrobatchesOp op) : op(op) {}
   void run();
 
 private:
   Value inBackward(Value value);
 
   MicrobatchesOp op;
-  Value lossScale;
   Block *forward = nullptr, *backward = nullptr;
   SmallVector<Value> residuals;
   /// Maps values of the forward segment to values of the backward segment.
@@ -115,7 +116,7 @@ Value Divider::inBackward(Value value) {
 
 void Divider::run() {
   forward = &op.getBody();
-  Operation *begin = findBackwardSegment(op, lossScale);
+  Operation *begin = findBackwardSegment(op);
   unsigned parts = op.getSliced().size();
 
   // Create the op again with two regions, because the number of regions of an
@@ -156,11 +157,10 @@ struct DivideMicrobatchesPass
   void runOnOperation() override {
     bool changed = false;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
-      Value lossScale = program.getInput(InputRole::LossScale);
       for (MicrobatchesOp op : llvm::make_early_inc_range(
                program.getBlock().getOps<MicrobatchesOp>()))
         if (!op.isDivided()) {
-          Divider(op, lossScale).run();
+          Divider(op).run();
           changed = true;
         }
     }

@@ -22,11 +22,14 @@ static bool isTable(Value matrix) {
   });
 }
 
+bool kiln::hasWholeBlocks(RankedTensorType type) {
+  int64_t elements = type.getNumElements();
+  return elements >= kLeastEncoded && elements % support::dynamicBlock == 0;
+}
+
 bool kiln::canEncodeMoments(RankedTensorType stored, Value entry) {
   RankedTensorType type = fullPrecision(stored);
-  int64_t elements = type.getNumElements();
-  return elements >= kLeastEncoded && elements % support::dynamicBlock == 0 &&
-         type.getElementType().isF32() &&
+  return hasWholeBlocks(type) && type.getElementType().isF32() &&
          !(type.getRank() >= 2 && isTable(entry));
 }
 

@@ -15,12 +15,17 @@ namespace kiln {
 /// Parameters with fewer elements keep optimizer states that are numbers.
 inline constexpr int64_t kLeastEncoded = 4096;
 
+/// Returns true if the moments of a tensor of this type can be stored as whole
+/// blocks of codes: it has at least kLeastEncoded elements, and their number is
+/// a multiple of a block.
+bool hasWholeBlocks(mlir::RankedTensorType type);
+
 /// Returns true if `--states=moments:dynamic8` encodes the optimizer states of
 /// a parameter that has type `type`, and whose value at entry of the program is
-/// `entry`. It does not encode those of parameters with fewer than
-/// kLeastEncoded elements, with a number of elements that is no multiple of a
-/// block, or with arithmetic in f64, nor those of tables. A table is a matrix
-/// of which ops read rows: most rows of the gradient of an embedding are zero.
+/// `entry`. It does not encode those of parameters without whole blocks
+/// (hasWholeBlocks), or with arithmetic in f64, nor those of tables. A table is
+/// a matrix of which ops read rows: most rows of the gradient of an embedding
+/// are zero.
 bool canEncodeMoments(mlir::RankedTensorType type, mlir::Value entry);
 
 /// Builds an update whose optimizer states are stored as `storage` says, one

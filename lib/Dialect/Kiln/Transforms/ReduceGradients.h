@@ -23,10 +23,11 @@ struct PlacedValue {
 void placeReader(mlir::OpBuilder &builder, const PlacedValue &gradient,
                  ProgramOp program);
 
-/// Sets the insertion point for an update without clipping to the earliest
-/// position at which the gradient can be read and after all readers of `entry`,
-/// the value of the parameter before the update. The earliest position is
-/// chosen so that the memory of the gradient can be released there.
+/// Sets the insertion point for the update of a parameter in a step without
+/// clipping: the earliest position at which the gradient can be read and that
+/// follows all readers of `entry`, the value of the parameter before the
+/// update. The memory of the gradient can then be released as early as
+/// possible.
 void placeUpdateEarly(mlir::OpBuilder &builder, const PlacedValue &gradient,
                       mlir::Value entry);
 

@@ -73,17 +73,18 @@ static SmallVector<Readers> groupReaders(Value whole, Block &block) {
   for (Operation *user : users) {
     bool isBackward = phase && phase->isBeforeInBlock(user);
     int64_t passage = passages.lookup(user);
-    auto group = llvm::find_if(groups, [&](const Readers &readers) {
+    // Of several groups, such as those without a layer, the last one is the
+    // nearest to the backward pass.
+    auto found = llvm::find_if(llvm::reverse(groups), [&](Readers &readers) {
       return isBackward ? readers.layer == getLayer(user)
                         : readers.passage == passage;
     });
-    if (group == groups.end() && isBackward && !groups.empty())
-      group = std::prev(groups.end());
-    if (group == groups.end()) {
-      groups.push_back({getLayer(user), passage, {}});
-      group = std::prev(groups.end());
-    }
-    group->ops.push_back(user);
+    if (found != groups.rend())
+      found->ops.push_back(user);
+    else if (isBackward && !groups.empty())
+      groups.back().ops.push_back(user);
+    else
+      groups.push_back({getLayer(user), passage, {user}});
   }
   return groups;
 }

@@ -23,6 +23,17 @@ static constexpr int64_t kLeastShare = 32;
 /// The columns of the shard of a tensor whose elements are divided.
 static constexpr int64_t kColumns = 64;
 
+void kiln::setMesh(ModuleOp module, const support::Mesh &mesh) {
+  if (mesh.axes.empty())
+    return;
+  Builder builder(module.getContext());
+  SmallVector<NamedAttribute> axes;
+  for (const support::MeshAxis &axis : mesh.axes)
+    axes.push_back(
+        builder.getNamedAttr(axis.name, builder.getI64IntegerAttr(axis.size)));
+  module->setAttr(kMeshAttr, builder.getDictionaryAttr(axes));
+}
+
 RankedTensorType kiln::shardTypeOf(RankedTensorType whole, int64_t ranks,
                                    int64_t multiple) {
   int64_t elements = whole.getNumElements();

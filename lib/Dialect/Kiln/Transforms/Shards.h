@@ -23,6 +23,9 @@ inline llvm::StringRef dataAxis() {
   return {support::dataAxis.data(), support::dataAxis.size()};
 }
 
+/// Sets the attribute kiln.mesh of a module, unless the mesh has one rank.
+void setMesh(mlir::ModuleOp module, const support::Mesh &mesh);
+
 /// Returns the type of the shards of a tensor over `ranks` ranks. The number of
 /// elements of a shard is a multiple of `multiple`, of which that of the tensor
 /// must be a multiple.

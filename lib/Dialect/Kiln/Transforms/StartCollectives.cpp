@@ -58,7 +58,7 @@ static void startGathers(ArrayRef<AllGatherOp> gathers) {
   }
 }
 
-/// Returns the all-gathers of states of a block.
+/// Returns the all-gathers of states in a block, in program order.
 static SmallVector<AllGatherOp> findGathers(Block &block) {
   SmallVector<AllGatherOp> gathers;
   for (auto gather : block.getOps<AllGatherOp>())
@@ -69,8 +69,8 @@ static SmallVector<AllGatherOp> findGathers(Block &block) {
 
 /// Starts the all-gathers of states of micro-batches. A segment starts those
 /// that it reads.
-static void startGathers(MicrobatchesOp microbatches, Value lossScale) {
-  Operation *begin = findBackwardSegment(microbatches, lossScale);
+static void startGathers(MicrobatchesOp microbatches) {
+  Operation *begin = findBackwardSegment(microbatches);
   SmallVector<AllGatherOp> forward, backward;
   for (AllGatherOp gather : findGathers(microbatches.getBody())) {
     if (firstReader(gather)->isBeforeInBlock(begin)) {
@@ -86,19 +86,14 @@ static void startGathers(MicrobatchesOp microbatches, Value lossScale) {
 }
 
 bool kiln::startCollectives(ProgramOp program) {
-  SmallVector<CollectiveOpInterface> collectives;
-  program.walk([&](CollectiveOpInterface collective) {
-    collectives.push_back(collective);
-  });
-  if (collectives.empty())
-    return false;
   startGathers(findGathers(program.getBlock()));
   for (auto microbatches : program.getBlock().getOps<MicrobatchesOp>())
-    startGathers(microbatches, program.getInput(InputRole::LossScale));
+    startGathers(microbatches);
   SmallVector<CollectiveOpInterface> others;
   program.walk(
       [&](CollectiveOpInterface collective) { others.push_back(collective); });
   for (CollectiveOpInterface collective : others)
     start(collective, collective);
-  return true;
+  return program.walk([](CollectiveStartOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
 }

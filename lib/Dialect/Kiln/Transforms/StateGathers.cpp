@@ -35,10 +35,10 @@ void kiln::moveReadsBefore(ValueRange states, Operation *position) {
 }
 
 /// Replaces several all-gathers by one at the position of the first.
-static AllGatherOp join(ArrayRef<AllGatherOp> gathers) {
+static void join(ArrayRef<AllGatherOp> gathers) {
+  if (gathers.size() < 2)
+    return;
   AllGatherOp first = gathers.front();
-  if (gathers.size() == 1)
-    return first;
   SmallVector<Value> inputs;
   SmallVector<Type> types;
   // Two of them may gather the same state, for different readers.
@@ -64,7 +64,6 @@ static AllGatherOp join(ArrayRef<AllGatherOp> gathers) {
     output.replaceAllUsesWith(joined.getOutputs()[index]);
   for (AllGatherOp gather : gathers)
     gather.erase();
-  return joined;
 }
 
 void kiln::joinGathers(Block &block) {
@@ -74,8 +73,7 @@ void kiln::joinGathers(Block &block) {
     return elementTypeOf(gather.getOutputs().front().getType());
   };
   auto close = [&] {
-    if (!open.empty())
-      join(open);
+    join(open);
     open.clear();
     bytes = 0;
   };

@@ -16,7 +16,8 @@ namespace kiln {
 /// its readers, because states do not change before their updates.
 bool gathersStates(mlir::Operation *op);
 
-/// Moves the reads of the states of an all-gather before `position`.
+/// Moves the kiln.read ops that define `states` before `position`, if they are
+/// in its block and follow it.
 void moveReadsBefore(mlir::ValueRange states, mlir::Operation *position);
 
 /// Joins small all-gathers of states that follow one another in a layer, and on
@@ -28,7 +29,7 @@ void joinGathers(mlir::Block &block);
 /// divided: the first op that reads the loss scale or a sum. If this op reads
 /// the result of the preceding command, a GEMM that computes logits, the
 /// segment begins with that GEMM. The segment has at least the terminator.
-mlir::Operation *findBackwardSegment(MicrobatchesOp op, mlir::Value lossScale);
+mlir::Operation *findBackwardSegment(MicrobatchesOp op);
 
 } // namespace kiln
 

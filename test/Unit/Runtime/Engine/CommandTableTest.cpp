@@ -135,8 +135,9 @@ TEST_F(CommandTableTest, CommandsOfTheFirstAndTheLastExecution) {
             (std::vector<int64_t>{0, 0, 1}));
 }
 
-/// Five elements in shards of two: rank 2 has one element and a zero, and a
-/// rank after it only zeros.
+/// A tensor of five elements is divided into shards of two elements: the shard
+/// of rank 2 has the last element, followed by a zero, and that of rank 3 has
+/// only zeros.
 TEST_F(CommandTableTest, ACopyOfAShardDependsOnTheRank) {
   const std::vector<int64_t> expected[] = {
       {10, 11, -1}, {12, 13, -1}, {14, 0, -1}, {0, 0, -1}};

@@ -240,8 +240,8 @@ TEST(WholeStatesTest, AnUnshardedStateMayFail) {
                      });
 }
 
-// The limit is more than the size of the first file, and less than that of the
-// second one.
+// A limit of the process on the size of files lets the first file of the
+// checkpoint be written, but not the second one.
 TEST(WholeStatesTest, AFileThatIsTooLargePreventsTheCheckpoint) {
   prepareProcess();
   StateList list = describeModel(3);
