@@ -5,11 +5,11 @@
 // RUN: kiln-opt %s '--kiln-build-step=mesh=dp=4 bucket-bytes=100 clip=false' | FileCheck %s --check-prefixes=NOCLIP
 // RUN: kiln-opt %s '--kiln-build-step=mesh=dp=4 bucket-bytes=100' --kiln-set-numerics --kiln-form-dispatches --kiln-place-copies | FileCheck %s --check-prefix=START
 // RUN: not kiln-opt %s '--kiln-build-step=mesh=dp=2' 2>&1 | FileCheck %s --check-prefix=COUNT
-// RUN: not kiln-opt %s '--kiln-build-step=mesh=tp=2' 2>&1 | FileCheck %s --check-prefix=AXIS
+// RUN: not kiln-opt %s '--kiln-build-step=mesh=pp=2' 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not kiln-opt %s '--kiln-build-step=mesh=dp=0' 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: not kiln-opt %s '--kiln-build-step=mesh=dp=4 bucket-bytes=0' 2>&1 | FileCheck %s --check-prefix=BYTES
 // COUNT: has a loss that kiln-autodiff split for 4 micro-batches, expected 2 (1 on each of 2 ranks); give kiln-autodiff and kiln-build-step the same option 'microbatches', for kiln-autodiff times the ranks
-// AXIS: mesh has the unknown axis 'tp', expected dp=N
+// AXIS: mesh has the unknown axis 'pp', expected dp=N or tp=N
 // RANKS: mesh has '0' ranks on the axis 'dp', expected a number from 1 to 65536
 // BYTES: bucket-bytes is 0, expected a positive number
 
