@@ -253,16 +253,22 @@ Status CommThread::checkPeers(const Pause &pause, const CommJob &job) const {
                    job.patience == Patience::Unlimited;
   if (isPatient || pause.idle() < timeout)
     return Status();
+  MeshGroup group = {0, 1, size_};
+  if (job.kind == CommJob::Kind::Collective)
+    group = groupOf(job.collective, size_);
+  int64_t index = group.indexOf(rank_);
+  int64_t previous = group.rankAt((index + group.size - 1) % group.size);
+  int64_t next = group.rankAt((index + 1) % group.size);
   return Status::error(
       "nothing has arrived for " + std::to_string(timeout / 1'000'000'000) +
       " s (--peer-timeout): another rank has ended or hangs; this rank "
       "exchanges messages with rank " +
-      std::to_string((rank_ + size_ - 1) % size_) +
-      (size_ > 2 ? " and rank " + std::to_string((rank_ + 1) % size_) : ""));
+      std::to_string(previous) +
+      (next != previous ? " and rank " + std::to_string(next) : ""));
 }
 
 Status CommThread::carryOutCollective(const CommJob &job, int tag) {
-  if (size_ == 1) {
+  if (groupOf(job.collective, size_).size == 1) {
     carryOutAlone(job.collective);
     return Status();
   }

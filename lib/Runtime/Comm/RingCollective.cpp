@@ -149,8 +149,11 @@ void RingCollective::begin(const CollectiveJob &job, char *scratch, int tag,
   count_ = numberedElements(job);
   elementBytes_ = bytesOf(job.type);
   fragmentElements_ = fragmentBytes / elementBytes_;
-  rank_ = transport.rank();
-  size_ = transport.size();
+  MeshGroup group = groupOf(job, transport.size());
+  rank_ = int(group.indexOf(transport.rank()));
+  size_ = int(group.size);
+  previous_ = int(group.rankAt((rank_ + size_ - 1) % size_));
+  next_ = int(group.rankAt((rank_ + 1) % size_));
   scratchPitch_ =
       scratchPitch(count_ * elementBytes_ * (isSharded() ? size_ : 1), size_);
   rounds_ = (isSharded() ? 1 : 2) * (size_ - 1);
@@ -170,9 +173,9 @@ Status RingCollective::postReceives(Transport &transport, bool &advanced) {
     if (overwritten.round >= 0 && !overwritten.isBefore(sent_))
       break;
     char *place = isAdded(posted_) ? scratchOf(posted_) : fragment.whole;
-    Status status = transport.receive(
-        (rank_ + size_ - 1) % size_, place, fragment.count * elementBytes_,
-        tag_, receives_[std::size_t(posted_.index % window)]);
+    Status status =
+        transport.receive(previous_, place, fragment.count * elementBytes_,
+                          tag_, receives_[std::size_t(posted_.index % window)]);
     if (!status.ok())
       return status;
     moveOn(Side::Receive, posted_);
@@ -219,8 +222,8 @@ Status RingCollective::postSends(Transport &transport, bool &advanced) {
     bool isOwnShard = !isReduction() && sending_.round == 0;
     int64_t bytes = fragment.count * elementBytes_;
     Status status = transport.send(
-        (rank_ + 1) % size_, isOwnShard ? fragment.shard : fragment.whole,
-        bytes, tag_, isReduction() ? TrafficKind::Sum : TrafficKind::Gather,
+        next_, isOwnShard ? fragment.shard : fragment.whole, bytes, tag_,
+        isReduction() ? TrafficKind::Sum : TrafficKind::Gather,
         sends_[std::size_t(sending_.index % window)]);
     if (!status.ok())
       return status;

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Carries out the collectives of Collective.h over n ranks. The tensors are
+// Carries out the collectives of Collective.h over the n ranks of a group.
+// Ranks are numbered by their indexes in the group. The tensors are
 // divided into n parts, each of which is sent as a whole:
 //
 //   all_reduce                   The concatenation of all tensors is divided
@@ -91,8 +92,8 @@ struct RingPart {
 /// Returns part `part` of an all-reduce of `count` elements on `ranks` ranks.
 RingPart ringPart(int64_t count, int ranks, int part);
 
-/// Returns the bytes that `rank` sends in a collective. The addresses of the
-/// spans are not used.
+/// Returns the bytes that the rank with index `rank` in its group of `ranks`
+/// ranks sends in a collective. The addresses of the spans are not used.
 int64_t ringSentBytes(const CollectiveJob &job, int ranks, int rank);
 
 /// A collective in progress. No function allocates memory.
@@ -108,10 +109,10 @@ public:
   /// their padding.
   static int64_t scratchBytes(int64_t bytes, int ranks);
 
-  /// Begins a collective over at least two ranks. All ranks must begin the same
-  /// collectives, with spans of the same sizes, in the same order; `tag` must
-  /// differ from those of earlier messages that may not have arrived. The
-  /// previous collective must be complete.
+  /// Begins a collective over a group of at least two ranks. All ranks must
+  /// begin the same collectives, with spans of the same sizes, in the same
+  /// order; `tag` must differ from those of earlier messages that may not have
+  /// arrived. The previous collective must be complete.
   void begin(const CollectiveJob &job, char *scratch, int tag,
              const Transport &transport);
 
@@ -185,7 +186,11 @@ private:
   int64_t count_ = 0;
   int64_t elementBytes_ = 0, fragmentElements_ = 0;
   int64_t scratchPitch_ = 0;
-  int rank_ = 0, size_ = 1, rounds_ = 0, tag_ = 0;
+  /// The index of this rank in the group, and the size of the group.
+  int rank_ = 0, size_ = 1;
+  /// The numbers in the world of the previous and the next rank of the group.
+  int previous_ = 0, next_ = 0;
+  int rounds_ = 0, tag_ = 0;
   /// The next fragments to receive, to be received, to send, and to be sent.
   Cursor posted_, done_, sending_, sent_;
   std::array<MessageRequest, window> receives_, sends_;

@@ -69,9 +69,12 @@ Result<std::unique_ptr<World>> World::connect(const WorldOptions &options) {
   return alone();
 }
 
-void World::reserve(int64_t jobs, int64_t bytes) {
-  scratch_.resize(std::size_t(RingCollective::scratchBytes(bytes, size_)));
-  thread_->reserve(jobs, scratch_.data());
+void World::reserve(int64_t jobs, int64_t bytes, int64_t ranks) {
+  auto needed = std::size_t(
+      RingCollective::scratchBytes(bytes, ranks == 0 ? size_ : int(ranks)));
+  jobs_ = std::max(jobs_, jobs);
+  scratch_.resize(std::max(scratch_.size(), needed));
+  thread_->reserve(jobs_, scratch_.data());
 }
 
 void World::restrictTo(const cpu_set_t &processors) {

@@ -238,33 +238,41 @@ static bool hasCommand(const Program &program, Command::Kind kind) {
 }
 
 /// Returns the size for which World::reserve() must provide scratch memory to
-/// execute a command. Only collectives that sum need scratch memory.
-static int64_t scratchedBytes(const Command &command, const World *world) {
-  if (command.kind != Command::Kind::Collective || !world ||
-      command.collective == Collective::AllGather)
+/// execute a collective over `ranks` ranks. Only those that sum need scratch
+/// memory.
+static int64_t scratchedBytes(const Command &command, int64_t ranks) {
+  if (command.collective == Collective::AllGather)
     return 0;
   if (command.collective == Collective::AllReduce)
     return command.size;
   int64_t bytes = 0;
   for (const CollectiveTensor &tensor : command.tensors)
-    bytes += tensor.shard.bytes * world->size();
+    bytes += tensor.shard.bytes * ranks;
   return bytes;
 }
 
 /// Starts what executes the transfers, if there are any.
 Status CommandEngine::startTransfers() {
-  int64_t tokens = 0, sumBytes = 0;
+  const std::vector<MeshAxis> &axes = file_.description.mesh.axes;
+  std::vector<int64_t> sumBytes(axes.size());
+  int64_t tokens = 0;
   bool hasCopies = false;
   for (const Program &program : file_.programs) {
     tokens = std::max(tokens, program.tokens);
     hasCopies |= hasCommand(program, Command::Kind::CopyStart);
-    for (const Command &command : program.commands)
-      sumBytes = std::max(sumBytes, scratchedBytes(command, world_));
+    for (const Command &command : program.commands) {
+      if (command.kind != Command::Kind::Collective)
+        continue;
+      auto axis = std::size_t(command.axis);
+      sumBytes[axis] =
+          std::max(sumBytes[axis], scratchedBytes(command, axes[axis].size));
+    }
   }
   copyCounts_.resize(file_.programs.size());
   sumCounts_.resize(file_.programs.size());
   if (world_)
-    world_->reserve(tokens, sumBytes);
+    for (std::size_t axis = 0; axis < axes.size(); ++axis)
+      world_->reserve(tokens, sumBytes[axis], axes[axis].size);
   if (tokens == 0)
     return Status();
   if (stressSeed_) {
@@ -296,7 +304,7 @@ Status CommandEngine::start(int threads) {
   tables_.reserve(file_.programs.size());
   for (const Program &program : file_.programs)
     tables_.emplace_back(program, arenas_, *team_, kernels_,
-                         world_ ? world_->rank() : 0);
+                         file_.description.mesh, world_ ? world_->rank() : 0);
   return startTransfers();
 }
 
@@ -376,12 +384,12 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
   if (Status status = requireOneRole(file->description); !status.ok())
     return status;
   for (const MeshAxis &axis : file->description.mesh.axes)
-    if (axis.size > 1 && axis.name != dataAxis)
-      return Status::error("the mesh of the program description has " +
-                           std::to_string(axis.size) + " ranks on axis " +
-                           inQuotes(axis.name) +
-                           ", but this version of kiln has ranks on axis " +
-                           inQuotes(dataAxis) + " only");
+    if (axis.size > 1 && axis.name != dataAxis && axis.name != tensorAxis)
+      return Status::error(
+          "the mesh of the program description has " +
+          std::to_string(axis.size) + " ranks on axis " + inQuotes(axis.name) +
+          ", but this version of kiln has ranks on the axes " +
+          inQuotes(dataAxis) + " and " + inQuotes(tensorAxis) + " only");
   // The parsed JSON needs many times the memory of its text. It has been freed;
   // return the memory to the system.
   malloc_trim(0);

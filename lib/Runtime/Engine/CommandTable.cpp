@@ -28,8 +28,8 @@ static bool varies(const KernelCall &call) {
 
 CommandTable::CommandTable(const Program &program, const Arenas &arenas,
                            ThreadTeam &team, const void *const *kernels,
-                           int rank)
-    : program_(program), team_(team), rank_(rank) {
+                           const support::Mesh &mesh, int rank)
+    : program_(program), team_(team) {
   for (ArenaKind kind : arenaKinds)
     bases_[std::size_t(kind)] = arenas.of(kind).data();
   steps_.reserve(program.commands.size());
@@ -39,6 +39,11 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
     if (command.kernel >= 0)
       step.kernel = reinterpret_cast<KernelFunction>(
           const_cast<void *>(kernels[command.kernel]));
+    if (command.axis >= 0) {
+      step.group =
+          mesh.groupOf(mesh.axes[std::size_t(command.axis)].name, rank);
+      step.index = step.group.indexOf(rank);
+    }
     step.firstArg = args_.size();
     step.firstImmediate = immediates_.size();
     step.firstSpan = spans_.size();
@@ -115,6 +120,7 @@ void CommandTable::startTransfer(std::size_t index, const abi::SegmentRun &run,
     job.spans = spans_.data() + steps_[index].firstSpan;
     job.spanCount = command.tensors.size();
     job.collective = command.collective;
+    job.group = steps_[index].group;
   }
   job.bytes = command.size;
   job.kind = transferKind(command);
@@ -213,7 +219,7 @@ void CommandTable::copy(const Step &step, const abi::SegmentRun &run) {
   // before the shard.
   int64_t begin = 0, size = command.size;
   if (command.wholeBytes > 0) {
-    begin = std::min(command.size * rank_, command.wholeBytes);
+    begin = std::min(command.size * step.index, command.wholeBytes);
     size = std::min(command.size, command.wholeBytes - begin);
   }
   from += begin;

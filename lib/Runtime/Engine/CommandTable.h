@@ -30,10 +30,11 @@ namespace kiln::runtime {
 
 class CommandTable {
 public:
-  /// `program` must outlive the table. `rank` selects the shards that the
-  /// program copies.
+  /// `program` must outlive the table. The collectives and the shards that the
+  /// program copies are those of rank `rank` of `mesh`.
   CommandTable(const Program &program, const Arenas &arenas, ThreadTeam &team,
-               const void *const *kernels, int rank = 0);
+               const void *const *kernels, const support::Mesh &mesh = {},
+               int rank = 0);
 
   /// Executes all commands. `observer` may be null. If `transfers` is null,
   /// transfers are executed synchronously at their starts, and collectives
@@ -50,6 +51,9 @@ private:
     int64_t chunks = 0;
     /// True if a reference or an immediate differs between executions.
     bool varies = false;
+    /// The group of a collective, or of a copy of a shard.
+    support::MeshGroup group;
+    int64_t index = 0; ///< The index of this rank in the group.
   };
 
   void resolve(const Step &step, const abi::SegmentRun &run);
@@ -73,7 +77,6 @@ private:
   /// that is not mapped.
   std::array<char *, std::size(arenaKinds)> bases_;
   ThreadTeam &team_;
-  int rank_;
   std::vector<Step> steps_;
   std::vector<char *> args_;
   std::vector<int64_t> immediates_;

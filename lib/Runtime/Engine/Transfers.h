@@ -43,11 +43,12 @@ struct TransferJob {
   std::size_t spanCount = 0;
   ElementType type = ElementType::F32;
   const char *name = ""; ///< Name of the command.
+  support::MeshGroup group;
 
   bool isCollective() const { return kind == TransferKind::Collective; }
   /// Returns the job of a collective for World::begin().
   CollectiveJob ofRanks(TransferTiming *timing = nullptr) const {
-    return {collective, spans, spanCount, type, name, timing};
+    return {collective, spans, spanCount, type, name, timing, group};
   }
 };
 

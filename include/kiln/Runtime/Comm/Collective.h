@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Describes collectives, which are operations on tensors of all ranks.
+// Describes collectives, which are operations on tensors of all ranks of a
+// group: all ranks of a job, or those of a group of its mesh (Mesh.h). Numbers
+// of ranks on this page are indexes in the group.
 //
 // A *whole* tensor of N elements is divided over n ranks into *shards* of K
 // elements each, where n K >= N. The shard of rank r has the elements
@@ -34,9 +36,11 @@
 #define KILN_RUNTIME_COMM_COLLECTIVE_H
 
 #include "kiln/Support/ElementType.h"
+#include "kiln/Support/Mesh.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace kiln::runtime {
 
@@ -85,9 +89,17 @@ struct CollectiveJob {
   const char *name = "";
   /// If not null, receives the timing before the job is done.
   TransferTiming *timing = nullptr;
+  /// The group of this rank; nullopt: all ranks. Ranks of other groups begin
+  /// the same collective at the same time, each group with its own tensors.
+  std::optional<support::MeshGroup> group = std::nullopt;
 };
 
-/// Sets the padding of the shards of this rank to zero.
+/// Returns the group of a collective in a world of `size` ranks.
+inline support::MeshGroup groupOf(const CollectiveJob &job, int size) {
+  return job.group.value_or(support::MeshGroup{0, 1, size});
+}
+
+/// Sets the padding of the shards of the rank with this index to zero.
 void clearPadding(const CollectiveJob &job, int rank);
 
 /// Carries out a collective without other ranks, on the calling thread. This

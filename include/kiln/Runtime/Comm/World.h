@@ -92,10 +92,12 @@ public:
   int size() const { return size_; } ///< At least 1.
 
   /// Allocates what collectives need, so that later jobs allocate no memory: at
-  /// most `jobs` of them are begun and not waited for, and each sum has at most
-  /// `bytes` bytes. A reduce-scatter has the bytes of the shards of all ranks,
-  /// with their padding. Must be called before the first collective.
-  void reserve(int64_t jobs, int64_t bytes);
+  /// most `jobs` of them are begun and not waited for, and each sum over a
+  /// group of `ranks` ranks (0: all ranks) has at most `bytes` bytes. A
+  /// reduce-scatter has the bytes of the shards of all ranks of the group, with
+  /// their padding. Must be called before the first collective, for each size
+  /// of a group whose sums need scratch memory.
+  void reserve(int64_t jobs, int64_t bytes, int64_t ranks = 0);
   /// Returns the scratch bytes that reserve() allocated. They belong to the
   /// transport and are not part of an arena.
   int64_t scratchBytes() const { return int64_t(scratch_.size()); }
@@ -147,6 +149,8 @@ private:
   int rank_ = 0, size_ = 1;
   /// The number of calls of fetch(), which is the same on all ranks.
   uint64_t fetches_ = 0;
+  /// The largest argument `jobs` of reserve().
+  int64_t jobs_ = 0;
   /// The scratch memory of collectives.
   std::vector<char> scratch_;
   std::unique_ptr<CommThread> thread_;

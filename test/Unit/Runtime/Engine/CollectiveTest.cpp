@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The toy's program "evaluate", which begins with one collective of each kind
-// and a copy of a shard, over three ranks. Their tensors of 1000 elements are
-// in the two tables of the toy. The shards have 334 elements, so that the shard
-// of the last rank ends with two zeros.
+// and a copy of a shard, over three ranks: all ranks, or those of an axis.
+// Their tensors of 1000 elements are in the two tables of the toy. The shards
+// have 334 elements, so that the shard of the last rank ends with two zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,9 +44,12 @@ Json collective(const char *op, const Json &data, int64_t token) {
           {"token", token}, {"queue", "dp"},  {"after", {"compute"}}};
 }
 
-Json describeCollectives() {
+/// The default mesh.
+Json threeRanks() { return {{{"name", "dp"}, {"size", ranks}}}; }
+
+Json describeCollectives(const Json &mesh = threeRanks()) {
   Json json = describe();
-  json["mesh"] = {{{"name", "dp"}, {"size", ranks}}};
+  json["mesh"] = mesh;
   json["queues"].push_back({{"name", "dp"}, {"engine", "link"}});
   auto at = [&](std::size_t table, int64_t element) -> Json {
     return {json["states"][table]["offset"].get<int64_t>() + 4 * element, 0};
@@ -376,6 +379,7 @@ std::size_t indexOfEvaluate(const Engine &engine) {
 /// Element i of the tensor that is gathered.
 float element(int64_t i) { return float(3 * i + 1); }
 
+/// Sets the tables of the rank with this index on the axis.
 void setTables(Engine &engine, int rank) {
   auto [first, second] = tablesOf(engine);
   std::fill_n(first, vocabulary * width, -1.0f);
@@ -410,12 +414,20 @@ void checkShards(Engine &engine, int rank) {
   ASSERT_EQ(first[gathered + whole], -1);
 }
 
-/// Runs "evaluate" on three ranks. With `stress`, collectives are executed at
-/// random points, which differ between ranks.
-void runRanks(std::optional<uint64_t> stress) {
-  Json json = describeCollectives();
-  ThreadWorlds worlds(ranks);
+/// Runs "evaluate" on the ranks of a mesh. With `stress`, collectives are
+/// executed at random points, which differ between ranks. All commands are over
+/// the axis `axis` of three ranks.
+void runRanks(std::optional<uint64_t> stress, const Json &mesh = threeRanks(),
+              const char *axis = "dp") {
+  Json json = describeCollectives(mesh);
+  for (std::size_t i : {reduceIndex, scatterIndex, gatherIndex, copyIndex})
+    command(json, i)["axis"] = axis;
+  Result<ProgramFile> file = parseProgramFile(json.dump(), kernelCount);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const support::Mesh &grid = file->description.mesh;
+  ThreadWorlds worlds{int(grid.size())};
   worlds.onEach([&](World &world) {
+    int index = int(grid.indexOn(axis, world.rank()));
     Result<std::unique_ptr<Engine>> made = makeEngine(json);
     ASSERT_TRUE(made.ok()) << made.status().message();
     Engine &engine = **made;
@@ -426,9 +438,9 @@ void runRanks(std::optional<uint64_t> stress) {
     ASSERT_TRUE(engine.start(1).ok());
     std::size_t evaluate = indexOfEvaluate(engine);
     for (int run = 0; run < 2; ++run) {
-      setTables(engine, world.rank());
+      setTables(engine, index);
       ASSERT_TRUE(engine.run(evaluate).ok());
-      checkShards(engine, world.rank());
+      checkShards(engine, index);
     }
     std::optional<SumCounts> counts = engine.sums(evaluate);
     ASSERT_TRUE(counts.has_value());
@@ -439,6 +451,21 @@ void runRanks(std::optional<uint64_t> stress) {
 }
 
 TEST(CollectiveTest, RanksExchangeShards) { runRanks({}); }
+
+TEST(CollectiveTest, TheRanksOfAnAxisExchangeShards) {
+  Json inner = {{{"name", "dp"}, {"size", 2}}, {{"name", "tp"}, {"size", 3}}};
+  Json outer = {{{"name", "dp"}, {"size", 3}}, {{"name", "tp"}, {"size", 2}}};
+  runRanks({}, inner, "tp");
+  runRanks({}, outer, "dp");
+  runRanks(7, inner, "tp");
+}
+
+TEST(CollectiveTest, EnginesHaveTwoAxes) {
+  Json mesh = {{{"name", "dp"}, {"size", 3}}, {{"name", "pp"}, {"size", 2}}};
+  EXPECT_EQ(makeEngine(describeCollectives(mesh)).status().message(),
+            "the mesh of the program description has 2 ranks on axis 'pp', but "
+            "this version of kiln has ranks on the axes 'dp' and 'tp' only");
+}
 
 TEST(CollectiveTest, TheTimesOfCollectivesDoNotChangeThem) {
   for (uint64_t seed = 1; seed <= 8; ++seed)

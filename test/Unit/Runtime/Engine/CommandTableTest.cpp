@@ -151,9 +151,14 @@ TEST_F(CommandTableTest, ACopyOfAShardDependsOnTheRank) {
     take.to = {512};
     take.size = 16;
     take.wholeBytes = 40;
+    take.axis = 1;
     Program program = programOf({take});
     ThreadTeam team(2);
-    CommandTable(program, arenas_, team, kernels, rank).run(nullptr);
+    // The index on the axis is that of the shard.
+    support::Mesh mesh;
+    mesh.axes = {{"dp", 3}, {"tp", 4}};
+    CommandTable(program, arenas_, team, kernels, mesh, 2 * 4 + rank)
+        .run(nullptr);
     const auto *copied = as<int64_t>(arena_ + 512);
     EXPECT_EQ(std::vector<int64_t>(copied, copied + 3), expected[rank]);
   }
@@ -171,9 +176,12 @@ TEST_F(CommandTableTest, ALargeShardIsCopiedInChunks) {
     take.to = {3 * shardBytes};
     take.size = shardBytes;
     take.wholeBytes = wholeBytes;
+    take.axis = 0;
     Program program = programOf({take});
     ThreadTeam team(3);
-    CommandTable(program, arenas_, team, kernels, rank).run(nullptr);
+    support::Mesh mesh;
+    mesh.axes = {{"dp", 3}};
+    CommandTable(program, arenas_, team, kernels, mesh, rank).run(nullptr);
     for (int64_t i = 0; i < shardBytes; ++i)
       ASSERT_EQ(arena_[3 * shardBytes + i],
                 rank * shardBytes + i < wholeBytes ? 7 : 0)
