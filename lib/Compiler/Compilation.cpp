@@ -162,9 +162,17 @@ Status Compilation::checkOptions() {
   if (options.zero < 0 || options.zero > 3)
     return usage("--zero is " + std::to_string(options.zero) +
                  ", expected a stage of ZeRO from 0 to 3");
+  if (mesh->sizeOf(support::tensorAxis) > 1 && !options.quantizeWeights.empty())
+    return usage("--quantize-weights: encodings of weights cannot be divided "
+                 "over the ranks of tensor parallelism; leave it out, or "
+                 "remove tp from --mesh");
+  if (mesh->sizeOf(support::tensorAxis) > 1 && options.emitGradients)
+    return usage("--emit-gradients: each rank of tensor parallelism has a part "
+                 "of the gradients only; leave it out, or remove tp from "
+                 "--mesh");
   if (mesh->sizeOf(support::dataAxis) == 1 && options.zero > 0)
     return usage("--zero divides states over data-parallel ranks, but the step "
-                 "has one rank: set the number of ranks with --mesh=dp=N");
+                 "has one such rank: set their number with --mesh=dp=N");
   if (mesh->size() > 1 && options.offload == "auto")
     return usage("--offload=auto: the planner does not choose what several "
                  "ranks (--mesh) offload; name it, as in "
@@ -181,7 +189,7 @@ Status Compilation::checkOptions() {
         "can move activations, optimizer and moments only");
   if (mesh->size() == 1 && options.simulatedNetwork > 0)
     return usage("--simulate-network: the step has one rank, and no network; "
-                 "set the number of ranks with --mesh=dp=N");
+                 "set the number of ranks with --mesh");
   return Status();
 }
 

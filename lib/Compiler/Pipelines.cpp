@@ -67,6 +67,9 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   // Merge equal reads and subexpressions before they are differentiated.
   passes.addPass(createCanonicalizerPass());
   passes.addPass(createCSEPass());
+  PartitionLayersOptions partition;
+  partition.mesh = options.mesh;
+  passes.addPass(createPartitionLayers(partition));
   passes.addPass(createSetPrecision(precision));
   passes.addPass(createNarrowFrozenStates());
   if (!options.quantizeWeights.empty()) {

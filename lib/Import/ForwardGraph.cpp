@@ -139,7 +139,7 @@ Value ForwardGraph::embedding(StringRef name, int64_t rows, int64_t width,
   Value table = parameter((name + ".weight").str(), {rows, width}, init);
   return EmbeddingOp::create(
       builder, locate(name), tensor({batch * length, width}), tokens, table,
-      paddingIndex ? integer(*paddingIndex) : IntegerAttr());
+      /*rank=*/Value(), paddingIndex ? integer(*paddingIndex) : IntegerAttr());
 }
 
 Value ForwardGraph::positionEmbedding(StringRef name, int64_t rows,
@@ -262,7 +262,7 @@ void ForwardGraph::finishWithLoss(Value hidden, StringRef name,
   Location loc = locate(name);
   Value loss = LinearCrossEntropyOp::create(
       builder, loc, lossScale.getType(), hidden, classifier, targets, lossScale,
-      /*rows=*/IntegerAttr());
+      /*rank=*/Value(), /*rows=*/IntegerAttr(), /*classes=*/IntegerAttr());
   ReturnOp::create(builder, loc, loss);
 }
 

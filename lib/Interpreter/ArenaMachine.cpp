@@ -99,6 +99,7 @@ private:
     std::vector<char> bytes;
     /// What the ranks compute from `from`; not set for a copy.
     std::optional<Collective> collective = std::nullopt;
+    StringRef axis = {}; ///< Of the ranks of a collective.
     /// Returns true if the contents of `from` are undefined until the end of
     /// the transfer.
     bool overwritesSource() const {
@@ -305,7 +306,12 @@ LogicalResult Machine::beginCollective(const ScheduledCommand &command) {
     if (failed(checkRead(command.op, from, current)) ||
         failed(checkAlive(command.op, to.slot, current)))
       return failure();
-    started.push_back({from, to, current, {}, *command.collective});
+    started.push_back({from,
+                       to,
+                       current,
+                       {},
+                       *command.collective,
+                       *cast<rt::BeginOp>(command.op).getAxis()});
   }
   return addTransfers(command, std::move(started));
 }
@@ -321,8 +327,8 @@ LogicalResult Machine::collect(Operation *op,
   }
   for (const HostTensor &input : inputs)
     operands.push_back(&input);
-  if (failed(evaluateCollective(op, *transfers.front().collective, operands,
-                                results)))
+  if (failed(evaluateCollective(op, *transfers.front().collective,
+                                transfers.front().axis, operands, results)))
     return failure();
   for (auto [transfer, result] : llvm::zip_equal(transfers, results)) {
     transfer.bytes.resize(transfer.to.extent());
@@ -421,7 +427,8 @@ LogicalResult Machine::execute(const ScheduledCommand &command) {
   } else if (command.kind == ScheduledCommand::Kind::CopyShard) {
     const SlotTensor &from = command.operands.front(),
                      &to = command.results.front();
-    auto shard = evaluateShard(op, loadTensor(from, bytesOf(from)),
+    auto shard = evaluateShard(op, *cast<rt::CopyOp>(op).getAxis(),
+                               loadTensor(from, bytesOf(from)),
                                to.type.getNumElements());
     if (failed(shard))
       return failure();

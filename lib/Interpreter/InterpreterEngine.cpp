@@ -96,7 +96,7 @@ ReferenceEngine::~ReferenceEngine() = default;
 
 Status ReferenceEngine::join(runtime::World &world) {
   if (world.size() > 1)
-    ranks = std::make_unique<WorldRanks>(world);
+    ranks = std::make_unique<WorldRanks>(world, description().mesh);
   return {};
 }
 

@@ -100,8 +100,14 @@ static StateInfo describeState(StateOp state) {
   setType(info, state.getTensorType());
   info.globalShape = state.getWholeType().getShape().vec();
   info.shard.assign(info.globalShape.size(), 0);
-  if (ShardAttr shard = state.getShardAttr())
-    info.over = shard.getAxis().str();
+  RankedTensorType part = state.getTensorType();
+  for (ShardAttr shard = state.getShardAttr(); shard;
+       shard = shard.getOuter()) {
+    info.divisions.insert(
+        info.divisions.begin(),
+        {shard.getAxis().str(), shard.getBlocks(), part.getNumElements()});
+    part = shard.getType();
+  }
   info.roles = {0};
   info.sourceName = state.getSource().value_or(state.getSymName());
   info.aliases = namesIn(state.getAliasesAttr());

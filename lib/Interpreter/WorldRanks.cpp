@@ -16,11 +16,18 @@ namespace kiln {
 /// not larger.
 static constexpr int64_t kManyBytes = int64_t(1) << 40;
 
-WorldRanks::WorldRanks(runtime::World &world) : world(world) {
-  world.reserve(/*jobs=*/1, kManyBytes);
+WorldRanks::WorldRanks(runtime::World &world, const support::Mesh &mesh)
+    : world(world), mesh(mesh) {
+  for (const support::MeshAxis &axis : mesh.axes)
+    world.reserve(/*jobs=*/1, kManyBytes, axis.size);
 }
 
-bool WorldRanks::sum(llvm::MutableArrayRef<HostTensor> tensors) {
+int64_t WorldRanks::rank(llvm::StringRef axis) const {
+  return mesh.indexOn({axis.data(), axis.size()}, world.rank());
+}
+
+bool WorldRanks::sum(llvm::StringRef axis,
+                     llvm::MutableArrayRef<HostTensor> tensors) {
   std::vector<CollectiveSpan> spans;
   for (HostTensor &tensor : tensors)
     spans.push_back({reinterpret_cast<char *>(tensor.reals.data()),
@@ -31,6 +38,7 @@ bool WorldRanks::sum(llvm::MutableArrayRef<HostTensor> tensors) {
   job.spanCount = spans.size();
   job.type = support::ElementType::F64;
   job.name = "interpreted tensors";
+  job.group = mesh.groupOf({axis.data(), axis.size()}, world.rank());
   world.wait(world.begin(job));
   return world.failure().ok();
 }

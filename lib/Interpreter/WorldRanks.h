@@ -17,19 +17,22 @@
 
 #include "kiln/Dialect/Kiln/IR/RankGroup.h"
 #include "kiln/Runtime/Comm/World.h"
+#include "kiln/Support/Mesh.h"
 
 namespace kiln {
 
 class WorldRanks final : public RankGroup {
 public:
-  /// `world` must outlive this object.
-  explicit WorldRanks(runtime::World &world);
+  /// `world`, whose ranks form `mesh`, must outlive this object.
+  WorldRanks(runtime::World &world, const support::Mesh &mesh);
 
-  int64_t rank() const override { return world.rank(); }
-  bool sum(llvm::MutableArrayRef<HostTensor> tensors) override;
+  int64_t rank(llvm::StringRef axis) const override;
+  bool sum(llvm::StringRef axis,
+           llvm::MutableArrayRef<HostTensor> tensors) override;
 
 private:
   runtime::World &world;
+  support::Mesh mesh;
 };
 
 } // namespace kiln

@@ -311,9 +311,10 @@ Value Generator::loss() {
     Entry weight = parameter({vocabulary, hidden.type().getDimSize(1)}, 0, 0.5);
     IntegerAttr rowsAtOnce =
         chance(60) ? integer(1 + upTo(batch * length)) : IntegerAttr();
-    result =
-        make<LinearCrossEntropyOp>(scalar, hidden.value, weight.value,
-                                   shuffledTargets(), lossScale, rowsAtOnce);
+    result = make<LinearCrossEntropyOp>(scalar, hidden.value, weight.value,
+                                        shuffledTargets(), lossScale,
+                                        /*rank=*/Value(), rowsAtOnce,
+                                        /*classes=*/IntegerAttr());
   } else {
     Value square = make<MulOp>(hidden.value, hidden.value);
     result = total({square, 1});

@@ -193,9 +193,9 @@ std::optional<Entry> Generator::lookUp(Value ids) {
     return std::nullopt;
   Entry table = parameter({vocabulary, width}, 0, 0.5);
   IntegerAttr padding = chance(25) ? integer(upTo(vocabulary)) : IntegerAttr();
-  return Entry{
-      make<EmbeddingOp>(tensor({rows, width}), ids, table.value, padding),
-      table.magnitude};
+  return Entry{make<EmbeddingOp>(tensor({rows, width}), ids, table.value,
+                                 /*rank=*/Value(), padding),
+               table.magnitude};
 }
 
 std::optional<Entry> Generator::lookup() {

@@ -240,7 +240,9 @@ static cl::opt<std::string>
     mesh("mesh", cl::cat(category), cl::value_desc("LIST"),
          cl::desc("ranks that train the model together: dp=N for N ranks, each "
                   "of which computes the gradients of a part of the batch "
-                  "(--batch is the part of one rank)"));
+                  "(--batch is the part of one rank), tp=N for N ranks that "
+                  "divide the matrices of each layer, or both, as in "
+                  "dp=2,tp=4"));
 static cl::opt<int64_t>
     zero("zero", cl::cat(category), cl::init(0), cl::value_desc("STAGE"),
          cl::desc("what the data-parallel ranks divide among them instead of "

@@ -40,6 +40,7 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
       step.kernel = reinterpret_cast<KernelFunction>(
           const_cast<void *>(kernels[command.kernel]));
     if (command.axis >= 0) {
+      assert(std::size_t(command.axis) < mesh.axes.size());
       step.group =
           mesh.groupOf(mesh.axes[std::size_t(command.axis)].name, rank);
       step.index = step.group.indexOf(rank);

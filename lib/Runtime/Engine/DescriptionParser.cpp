@@ -141,11 +141,10 @@ static void readLink(const Node &node, LinkInfo &link) {
 /// Reads the optional member "mesh", the grid of ranks.
 static void readMesh(const Node &node, Description &description) {
   // The limits keep products of sizes, and comparisons of names, small.
-  constexpr std::size_t maxAxes = 8;
   std::size_t count = node.size();
-  if (count > maxAxes)
+  if (count > maxMeshAxes)
     node.fail("has " + std::to_string(count) + " entries, expected at most " +
-              std::to_string(maxAxes));
+              std::to_string(maxMeshAxes));
   for (std::size_t i = 0; i < count && !node.failed(); ++i) {
     Node entry = node.element(i), name = entry.at("name"),
          size = entry.at("size");
@@ -264,19 +263,55 @@ static void readBlock(const Node &node, StateInfo &state) {
   }
 }
 
-/// Reads the division of a tensor over the ranks of the axis `over`.
-static void readDivision(const Node &node, const Node &over,
-                         const support::Mesh &mesh, StateInfo &state) {
-  Node global = node.at("global_shape"), shard = node.at("shard");
-  state.over = over.text();
-  int64_t ranks = mesh.sizeOf(state.over);
-  if (!node.failed() && ranks == 1)
-    over.fail("is " + inQuotes(state.over) +
+/// Reads one division of `count` elements.
+static Division readDivision(const Node &node, const support::Mesh &mesh,
+                             int64_t count, const StateInfo &state) {
+  Node axis = node.at("axis"), blocks = node.at("blocks"),
+       elements = node.at("elements");
+  Division division = {axis.text(), blocks.integer(1), elements.integer(0)};
+  int64_t ranks = mesh.sizeOf(division.axis);
+  if (node.failed())
+    return division;
+  if (ranks == 1)
+    axis.fail("is " + inQuotes(division.axis) +
               ", expected the name of an axis of the mesh with more than one "
               "rank");
+  else if (state.isDividedOver(division.axis))
+    axis.fail("is " + inQuotes(division.axis) + ", which is named twice");
+  else if (count % division.blocks != 0)
+    blocks.fail("is " + std::to_string(division.blocks) +
+                ", but the division is one of " + std::to_string(count) +
+                " elements, which are not as many equal blocks");
+  if (node.failed())
+    return division;
+  // A product of `ranks` and a part that overflows exceeds the length.
+  int64_t length = count / division.blocks;
+  int64_t part = division.elements / division.blocks;
+  if (division.elements % division.blocks != 0 || part > length ||
+      checkedMul(ranks, part).value_or(length) < length)
+    elements.fail(
+        "is " + std::to_string(division.elements) + ", but " +
+        std::to_string(ranks) + " ranks that divide " + std::to_string(count) +
+        " elements in " + std::to_string(division.blocks) +
+        (division.blocks == 1 ? " block" : " blocks") + " have at least " +
+        std::to_string(division.blocks *
+                       (length / ranks + (length % ranks != 0))) +
+        " and at most " + std::to_string(count) +
+        " elements each, a multiple of the number of blocks");
+  return division;
+}
+
+/// Reads the divisions `over` of a tensor over the ranks of axes.
+static void readDivisions(const Node &node, const Node &over,
+                          const support::Mesh &mesh, StateInfo &state) {
+  Node global = node.at("global_shape"), shard = node.at("shard");
+  if (over.size() == 0)
+    over.fail("is empty, expected at least one division");
   if (node.find("quantized"))
     over.fail("is given, but the state is quantized: such states are not "
               "divided over ranks");
+  if (bitsOf(state.type) % 8 != 0)
+    over.fail("is given, but the elements of the state are not whole bytes");
   for (std::size_t i = 0; i < global.size() && !node.failed(); ++i)
     state.globalShape.push_back(global.element(i).integer(0));
   if (std::size_t size = shard.size();
@@ -294,22 +329,24 @@ static void readDivision(const Node &node, const Node &over,
   std::optional<int64_t> count = checkedElements(state.globalShape);
   if (node.failed() || !count)
     return;
-  int64_t size = state.elements();
-  // A product that overflows exceeds `count`.
-  if (size > *count || checkedMul(ranks, size).value_or(*count) < *count)
-    node.at("shape").fail(
-        "has " + std::to_string(size) + " elements, but " +
-        std::to_string(ranks) + " shards of a tensor of " +
-        std::to_string(*count) + " elements have at least " +
-        std::to_string(*count / ranks + (*count % ranks != 0)) +
-        " and at most " + std::to_string(*count) + " elements each");
+  for (std::size_t i = 0; i < over.size() && !node.failed(); ++i) {
+    Division division = readDivision(over.element(i), mesh, *count, state);
+    count = division.elements;
+    state.divisions.push_back(std::move(division));
+  }
+  if (!node.failed() && *count != state.elements())
+    over.element(over.size() - 1)
+        .at("elements")
+        .fail("is " + std::to_string(*count) + ", expected " +
+              std::to_string(state.elements()) +
+              ", the number of elements of the shape");
 }
 
 /// Reads which elements of the whole tensor the state stores.
 static void readShard(const Node &node, const support::Mesh &mesh,
                       StateInfo &state) {
   if (std::optional<Node> over = node.find("over"))
-    readDivision(node, *over, mesh, state);
+    readDivisions(node, *over, mesh, state);
   else
     readBlock(node, state);
   std::optional<int64_t> elements = checkedElements(state.globalShape);

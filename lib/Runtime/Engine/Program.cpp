@@ -122,9 +122,20 @@ static Program readProgram(const Node &node, ProgramFile &file,
   return program;
 }
 
-/// Checks that a mirror has the shape and shard of its parameter, or holds the
-/// whole tensor of a sharded parameter. Checks that the two differ in type,
-/// arena or division.
+/// Returns true if a mirror has the elements of all ranks of the axis over
+/// which the last division of its parameter divides them: the whole tensor, or
+/// the part that the other divisions leave.
+static bool gathersLast(const StateInfo &parameter, const StateInfo &mirror) {
+  const std::vector<Division> &divided = parameter.divisions;
+  return divided.size() == mirror.divisions.size() + 1 &&
+         std::equal(mirror.divisions.begin(), mirror.divisions.end(),
+                    divided.begin()) &&
+         divided.back().blocks == 1 && (mirror.isSharded() || mirror.isWhole());
+}
+
+/// Checks that a mirror has the shape and shard of its parameter, or the
+/// elements that the last division of the parameter divides. Checks that the
+/// two differ in type, arena or division.
 static void checkMirror(const Node &node, const ProgramFile &file,
                         const std::map<std::string, std::size_t> &indexes,
                         std::size_t index) {
@@ -135,13 +146,13 @@ static void checkMirror(const Node &node, const ProgramFile &file,
       file.description.states[found->second].role != StateRole::Parameter)
     return of.fail("is " + inQuotes(mirror.of) + ", which is not a parameter");
   const StateInfo &parameter = file.description.states[found->second];
-  bool gathers = parameter.isSharded() && mirror.isWhole();
+  bool gathers = gathersLast(parameter, mirror);
   if (!gathers && parameter.shape != mirror.shape)
     return of.fail(
         "is a parameter whose shape differs from that of the mirror");
   if (parameter.globalShape != mirror.globalShape ||
-      (!gathers &&
-       (parameter.shard != mirror.shard || parameter.over != mirror.over)))
+      (!gathers && (parameter.shard != mirror.shard ||
+                    !(parameter.divisions == mirror.divisions))))
     return of.fail(
         "is a parameter whose shard differs from that of the mirror");
   if (!isConvertible(parameter.type, mirror.type))

@@ -91,15 +91,9 @@ Status requireOneRole(const Description &description) {
     return refuse("has a role, " + inQuotes(role.name) + ", with " +
                   std::to_string(role.ranks) + " ranks");
   for (const StateInfo &state : description.states)
-    if (state.isSharded()) {
-      // The index of a shard is the number of the rank.
-      if (description.mesh.sizeOf(state.over) != description.ranks())
-        return refuse("has a state, " + inQuotes(state.name) +
-                      ", that is divided over only one of several axes");
-    } else if (!state.isWhole()) {
+    if (!state.isSharded() && !state.isWhole())
       return refuse("has a state, " + inQuotes(state.name) +
                     ", that is only a shard of its tensor");
-    }
   return Status();
 }
 

@@ -35,7 +35,7 @@ void checkRoles(const support::Node &roles, const Description &description);
 
 /// Fails if a description has more than one role, several ranks of a role other
 /// than those of the mesh, or shards of tensors other than those of states that
-/// are divided over all ranks of the mesh.
+/// are divided over the ranks of the mesh.
 Status requireOneRole(const Description &description);
 
 /// Fails if a description needs more than one rank.

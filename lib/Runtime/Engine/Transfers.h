@@ -43,7 +43,7 @@ struct TransferJob {
   std::size_t spanCount = 0;
   ElementType type = ElementType::F32;
   const char *name = ""; ///< Name of the command.
-  support::MeshGroup group;
+  support::MeshGroup group = {};
 
   bool isCollective() const { return kind == TransferKind::Collective; }
   /// Returns the job of a collective for World::begin().

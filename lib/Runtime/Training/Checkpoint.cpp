@@ -371,16 +371,17 @@ static Status checkEncodings(const ModelWeights &weights,
     std::string codes = plain + std::string(codesSuffix);
     if (has(plain) == has(codes) || has(codes) == isEncoded)
       continue;
-    return Status(ExitCode::Usage,
-                  "checkpoint " + inQuotes(path) + " stores the moment " +
-                      inQuotes(plain) +
-                      (isEncoded ? " as numbers, but this executable stores it "
-                                   "as 8-bit codes"
-                                 : " as 8-bit codes, but this executable "
-                                   "stores it as numbers") +
-                      ": compile with the same --states, or start from its "
-                      "weights with --init=" +
-                      path);
+    return Status(
+        ExitCode::Usage,
+        "checkpoint " + inQuotes(path) + " stores the moment " +
+            inQuotes(plain) +
+            (isEncoded ? " as numbers, but this executable stores it "
+                         "as 8-bit codes"
+                       : " as 8-bit codes, but this executable "
+                         "stores it as numbers") +
+            ": compile with the same --states, and the same --mesh if it "
+            "has tp, or start from its weights with --init=" +
+            path);
   }
   return Status();
 }

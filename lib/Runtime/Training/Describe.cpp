@@ -9,6 +9,7 @@
 
 #include "kiln/Support/Json.h"
 
+#include <map>
 #include <sstream>
 
 using namespace kiln::support;
@@ -45,20 +46,32 @@ static nlohmann::json planFigures(const Description &description) {
   return figures;
 }
 
-/// Returns a line with the number of sharded states, or an empty string if
-/// there are none.
-static std::string shardedStates(const Description &description) {
-  int64_t states = 0, ranks = 1;
-  for (const StateInfo &state : description.states) {
-    if (!state.isSharded())
-      continue;
-    ++states;
-    ranks = description.mesh.sizeOf(state.over);
-  }
-  if (states == 0)
+std::string meshText(const Description &description) {
+  if (description.mesh.sizeOf(dataAxis) == description.ranks())
     return "";
-  return "sharded states: " + std::to_string(states) + ", 1/" +
-         std::to_string(ranks) + " of each on each rank\n";
+  std::string text;
+  for (const MeshAxis &axis : description.mesh.axes)
+    text += (text.empty() ? " (" : ", ") + axis.name + "=" +
+            std::to_string(axis.size);
+  return text + ")";
+}
+
+/// Returns a line with the numbers of sharded states, by the number of ranks
+/// over which they are divided, or an empty string if there are none.
+static std::string shardedStates(const Description &description) {
+  std::map<int64_t, int64_t> states;
+  for (const StateInfo &state : description.states) {
+    int64_t ranks = 1;
+    for (const Division &division : state.divisions)
+      ranks *= description.mesh.sizeOf(division.axis);
+    if (state.isSharded())
+      ++states[ranks];
+  }
+  std::string text;
+  for (auto [ranks, count] : states)
+    text += (text.empty() ? "sharded states: " : "; ") + std::to_string(count) +
+            ", 1/" + std::to_string(ranks) + " of each on each rank";
+  return text.empty() ? "" : text + "\n";
 }
 
 std::string describeText(const Description &description) {
@@ -73,7 +86,7 @@ std::string describeText(const Description &description) {
       << "vocabulary: " << model.vocabSize << "\n"
       << "batch: " << model.batch << " sequences of " << model.sequenceLength
       << " tokens, " << build.microbatches << " micro-batches\n"
-      << "ranks: " << description.ranks() << "\n"
+      << "ranks: " << description.ranks() << meshText(description) << "\n"
       << shardedStates(description)
       << "global batch: " << description.globalBatch() << " sequences\n"
       << "optimizer: " << build.optimizer << "\n"

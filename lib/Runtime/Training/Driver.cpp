@@ -98,11 +98,11 @@ Status Driver::logStart() {
       .integer("threads", engine_.threads())
       .text("library", engine_.libraryName());
   if (ranks_.size() > 1)
-    records_->say(std::to_string(ranks_.size()) + " ranks with " +
-                  std::to_string(engine_.threads()) +
-                  (engine_.threads() == 1 ? " thread" : " threads") +
-                  " each, " + std::to_string(description_.globalBatch()) +
-                  " sequences per step");
+    records_->say(
+        std::to_string(ranks_.size()) + " ranks" + meshText(description_) +
+        " with " + std::to_string(engine_.threads()) +
+        (engine_.threads() == 1 ? " thread" : " threads") + " each, " +
+        std::to_string(description_.globalBatch()) + " sequences per step");
   return records_->start(line, options_.steps,
                          resumed_ ? std::optional(progress_.step)
                                   : std::nullopt);
@@ -148,7 +148,8 @@ Status Driver::generate() {
       ranks_.size() > 1 && description_.programs[program].communicates;
   if (!isCommon && !ranks_.isFirst())
     return Status();
-  Result<ProgramInputs> inputs = ProgramInputs::bind(engine_, program);
+  Result<ProgramInputs> inputs =
+      ProgramInputs::bind(engine_, program, ranks_.rank());
   if (!inputs.ok())
     return inputs.status();
   auto stops = [&]() -> Result<bool> {

@@ -45,7 +45,8 @@ Status
 Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
   std::vector<ProgramInputs> inputs;
   for (size_t i = 0; i < description_.programs.size(); ++i) {
-    Result<ProgramInputs> bound = ProgramInputs::bind(engine_, i);
+    Result<ProgramInputs> bound =
+        ProgramInputs::bind(engine_, i, ranks_.rank());
     if (!bound.ok())
       return bound.status();
     inputs.push_back(std::move(*bound));
@@ -64,9 +65,9 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
       loaded = target
                    .writeBatch(source,
                                step * description_.globalBatch() +
-                                   ranks_.rank() * target.batch(),
+                                   ranks_.dataIndex() * target.batch(),
                                target.batch(), progress_.seed, step,
-                               ranks_.rank() * target.batch())
+                               ranks_.dataIndex() * target.batch())
                    .status();
     // No rank may run a program that sums over ranks if another one does not.
     if (Result<Ballot> all = ranks_.vote("--check-memory", loaded); !all.ok())

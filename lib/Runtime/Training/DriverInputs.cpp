@@ -29,7 +29,7 @@ static bool hasGradients(const Description &description) {
          std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
 }
 
-/// Returns true if a gradient output has only the elements of one rank.
+/// Returns true if a gradient output may have only the elements of one rank.
 static bool dividesGradients(const Description &description) {
   const ProgramInfo *train = description.findProgram("train");
   if (!train)
@@ -38,7 +38,8 @@ static bool dividesGradients(const Description &description) {
     for (const StateInfo &state : description.states)
       if (state.isSharded() &&
           output.name == std::string(gradientPrefix) + state.name &&
-          output.elements() != state.globalElements())
+          (output.elements() != state.globalElements() ||
+           state.isDividedOver(tensorAxis)))
         return true;
   return false;
 }

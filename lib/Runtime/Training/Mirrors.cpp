@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A mirror that is divided as its parameter is filled locally. A whole mirror
-// of a sharded parameter needs the elements of all ranks, which exchange their
-// shards in chunks. All ranks exchange the same chunks in the same order. A
-// rank that cannot access a state takes part with zeros, so that no rank waits
-// for it.
+// A mirror that is divided as its parameter is filled locally. A mirror that
+// lacks the last division of its parameter needs the elements of all ranks of
+// one axis, which exchange their parts in chunks. All ranks exchange the same
+// chunks in the same order. A rank that cannot access a state takes part with
+// zeros, so that no rank waits for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,46 +26,54 @@ namespace kiln::runtime {
 /// Approximate number of bytes of each rank in a chunk.
 static constexpr int64_t chunkBytes = 1 << 20;
 
-/// Fills a whole mirror from the shards of all ranks. `shard` is the shard of
+/// Fills a mirror from the parts of all ranks of a group. `part` is the part of
 /// this rank, and `whole` the mirror. If they are null, takes part in the
 /// exchange without effect on this rank.
-static Status gatherMirror(World &world, const StateInfo &parameter,
-                           const StateInfo &mirror, const char *shard,
-                           char *whole) {
-  int64_t perChunk = std::max<int64_t>(chunkBytes / bytesOf(parameter.type), 1);
+static Status gatherMirror(World &world, const support::MeshGroup &group,
+                           const StateInfo &parameter, const StateInfo &mirror,
+                           const char *part, char *whole) {
+  const ElementType type = parameter.type;
+  int64_t perChunk = std::max<int64_t>(chunkBytes / bytesOf(type), 1);
   perChunk = std::min(perChunk, parameter.elements());
-  std::vector<char> zeros, all;
-  all.resize(size_t(bytesOf(parameter.type, perChunk) * world.size()));
-  if (!shard)
-    zeros.resize(size_t(bytesOf(parameter.type, perChunk)));
+  std::vector<char> all(size_t(bytesOf(type, perChunk) * group.size));
+  std::vector<char> mine(size_t(bytesOf(type, perChunk)));
   for (int64_t first = 0; first < parameter.elements(); first += perChunk) {
     int64_t count = std::min(perChunk, parameter.elements() - first);
-    int64_t bytes = bytesOf(parameter.type, count);
-    const char *mine =
-        shard ? shard + bytesOf(parameter.type, first) : zeros.data();
-    Status status =
-        world.gather("the exchange of parameters", mine, bytes, all.data());
-    if (!status.ok())
+    if (part)
+      std::copy_n(part + bytesOf(type, first), bytesOf(type, count),
+                  mine.data());
+    CollectiveSpan span = {all.data(), count * group.size, mine.data(), count};
+    setEnds(Collective::AllGather, &span, 1);
+    CollectiveJob job;
+    job.collective = Collective::AllGather;
+    job.spans = &span;
+    job.spanCount = 1;
+    job.type = type;
+    job.name = "parameters";
+    job.group = group;
+    world.wait(world.begin(job));
+    if (Status status = world.failure(); !status.ok())
       return status;
-    for (int rank = 0; whole && rank < world.size(); ++rank) {
-      ElementRange range = parameter.rangeOf(rank);
-      int64_t held = std::clamp<int64_t>(range.size() - first, 0, count);
+    for (int64_t index = 0; whole && index < group.size; ++index) {
+      int64_t begin =
+          parameter.divisions.back().beginOf(index, mirror.elements()) + first;
+      int64_t held = std::min(count, mirror.elements() - begin);
       if (held > 0)
-        convertElements(parameter.type, all.data() + rank * bytes, mirror.type,
-                        whole + bytesOf(mirror.type, range.begin + first),
+        convertElements(type, all.data() + bytesOf(type, index * count),
+                        mirror.type, whole + bytesOf(mirror.type, begin),
                         size_t(held));
     }
   }
   return Status();
 }
 
-/// Fills the part of a whole mirror that this rank holds of a sharded
-/// parameter, and the rest with zeros.
+/// Fills the part of a mirror that the first rank holds of a parameter, and the
+/// rest with zeros.
 static void fillAlone(const StateInfo &parameter, const StateInfo &mirror,
-                      const char *shard, char *whole) {
+                      const char *part, char *whole) {
   std::fill_n(whole, mirror.bytes(), 0);
-  convertElements(parameter.type, shard, mirror.type, whole,
-                  size_t(parameter.rangeOf(0).size()));
+  convertElements(parameter.type, part, mirror.type, whole,
+                  size_t(std::min(parameter.elements(), mirror.elements())));
 }
 
 static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
@@ -73,13 +81,17 @@ static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
   const std::vector<StateInfo> &states = engine.description().states;
   const StateInfo &parameter = states[parameterIndex];
   const StateInfo &mirror = states[mirrorIndex];
-  bool isDivided = parameter.isSharded() && !mirror.isSharded();
+  bool isDivided = parameter.divisions.size() > mirror.divisions.size();
   bool gathers = isDivided && world && world->size() > 1;
   bool hasGathered = false;
+  support::MeshGroup group;
+  if (gathers)
+    group = engine.description().mesh.groupOf(parameter.divisions.back().axis,
+                                              world->rank());
   auto copy = [&](const char *from, char *to) {
     if (gathers) {
       hasGathered = true;
-      return gatherMirror(*world, parameter, mirror, from, to);
+      return gatherMirror(*world, group, parameter, mirror, from, to);
     }
     if (isDivided)
       fillAlone(parameter, mirror, from, to);
@@ -95,7 +107,8 @@ static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
       });
   if (!gathers || hasGathered)
     return status;
-  Status exchanged = gatherMirror(*world, parameter, mirror, nullptr, nullptr);
+  Status exchanged =
+      gatherMirror(*world, group, parameter, mirror, nullptr, nullptr);
   return status.ok() ? exchanged : status;
 }
 

@@ -53,12 +53,14 @@ Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
   }
   if (value.name == "rng") {
     Status status =
-        bindTo(rng_, ElementType::I64, 2, "[micro-batches, 3] of i64");
+        bindTo(rng_, ElementType::I64, 2, "[micro-batches, 3 or 4] of i64");
     if (!status.ok())
       return status;
     microbatches_ = value.shape[0];
-    return value.shape[1] == 3 ? Status()
-                               : mismatch(info, value, "[micro-batches, 3]");
+    rngColumns_ = value.shape[1];
+    return rngColumns_ == 3 || rngColumns_ == 4
+               ? Status()
+               : mismatch(info, value, "[micro-batches, 3 or 4]");
   }
   if (value.name == "loss_scale")
     return bindTo(lossScale_, ElementType::F64, 0, "[] of f64");
@@ -72,11 +74,13 @@ Status ProgramInputs::bindInput(const ProgramInfo &info, size_t index,
     return bindTo(gradientScale_, ElementType::F64, 0, "[] of f64");
   if (value.name == "position")
     return bindTo(position_, ElementType::I64, 0, "[] of i64");
+  if (value.name == "tp_rank")
+    return bindTo(tensorRank_, ElementType::I32, 0, "[] of i32");
   return Status::error(
       "program " + inQuotes(info.name) + " has an input " +
       inQuotes(value.name) +
       ", expected tokens, targets, rng, loss_scale, lr, step, "
-      "clip, gradient_scale, position or an input that the model "
+      "clip, gradient_scale, position, tp_rank or an input that the model "
       "declares");
 }
 
@@ -101,9 +105,11 @@ Status ProgramInputs::bindOutput(const ProgramInfo &info, size_t index,
   return Status();
 }
 
-Result<ProgramInputs> ProgramInputs::bind(Engine &engine, size_t program) {
+Result<ProgramInputs> ProgramInputs::bind(Engine &engine, size_t program,
+                                          int64_t rank) {
   ProgramInputs inputs;
   inputs.program_ = program;
+  inputs.tensorIndex_ = engine.description().mesh.indexOn(tensorAxis, rank);
   const ProgramInfo &info = engine.description().programs[program];
   for (size_t i = 0; i < info.inputs.size(); ++i) {
     Status status = inputs.bindInput(info, i, engine.inputData(program, i));
@@ -177,11 +183,15 @@ Result<int64_t> ProgramInputs::writeBatch(const SequenceSource &source,
       return status;
     counted += length_ - std::count(targets, targets + length_, ignoredTarget);
   }
+  writeRank();
   writeLossScale(counted);
   for (int64_t i = 0; rng_ && i < microbatches_; ++i) {
-    rng_[3 * i] = int64_t(seed);
-    rng_[3 * i + 1] = step;
-    rng_[3 * i + 2] = firstRow + i * (batch_ / microbatches_);
+    int64_t *state = rng_ + rngColumns_ * i;
+    state[0] = int64_t(seed);
+    state[1] = step;
+    state[2] = firstRow + i * (batch_ / microbatches_);
+    if (rngColumns_ == 4)
+      state[3] = tensorIndex_;
   }
   return counted;
 }
@@ -208,6 +218,7 @@ void ProgramInputs::writePrompt(const int32_t *tokens, int64_t count,
   for (const DataInput &input : dataInputs_)
     if (inputs && !input.info.isBatched)
       inputs->copy(input.info, input.data);
+  writeRank();
   std::fill_n(tokens_, batch_ * length_, 0);
   std::copy_n(tokens, count, tokens_);
   if (targets_)
@@ -215,8 +226,13 @@ void ProgramInputs::writePrompt(const int32_t *tokens, int64_t count,
   if (lossScale_)
     *lossScale_ = 1.0;
   if (rng_)
-    std::fill_n(rng_, 3 * microbatches_, 0);
+    std::fill_n(rng_, rngColumns_ * microbatches_, 0);
   writePosition(count - 1);
+}
+
+void ProgramInputs::writeRank() {
+  if (tensorRank_)
+    *tensorRank_ = int32_t(tensorIndex_);
 }
 
 void ProgramInputs::writePosition(int64_t position) {

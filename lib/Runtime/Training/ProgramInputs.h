@@ -41,8 +41,9 @@ struct SequenceSource {
 
 class ProgramInputs {
 public:
-  /// The engine must have been started.
-  static Result<ProgramInputs> bind(Engine &engine, size_t program);
+  /// The engine must have been started. `rank` is the number of this rank.
+  static Result<ProgramInputs> bind(Engine &engine, size_t program,
+                                    int64_t rank = 0);
 
   size_t program() const { return program_; }
   int64_t batch() const { return batch_; }
@@ -93,6 +94,8 @@ private:
   };
 
   Status writeData(const SequenceSource &source, int64_t first, int64_t rows);
+  /// Writes the inputs that only depend on the rank.
+  void writeRank();
   Status bindInput(const ProgramInfo &info, size_t index, char *data);
   Status bindOutput(const ProgramInfo &info, size_t index, char *data);
 
@@ -104,12 +107,16 @@ private:
   int32_t *tokens_ = nullptr;
   int32_t *targets_ = nullptr;
   int64_t *rng_ = nullptr;
+  int64_t rngColumns_ = 3; ///< With tensor parallelism 4: the last is tp_rank.
   double *lossScale_ = nullptr;
   double *rate_ = nullptr;
   int64_t *step_ = nullptr;
   double *clip_ = nullptr;
   double *gradientScale_ = nullptr;
   int64_t *position_ = nullptr;
+  int32_t *tensorRank_ = nullptr;
+  /// The index of this rank on the axis of tensor parallelism.
+  int64_t tensorIndex_ = 0;
   const double *loss_ = nullptr;
   const double *gradNorm_ = nullptr;
   const float *logits32_ = nullptr;

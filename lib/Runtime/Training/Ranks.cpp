@@ -45,7 +45,21 @@ Result<Ranks> Ranks::connect() {
     return ranks;
   ranks.owned_ = std::move(*world);
   ranks.world_ = ranks.owned_.get();
+  ranks.useMesh({{{std::string(dataAxis), ranks.size()}}});
   return ranks;
+}
+
+void Ranks::useMesh(const Mesh &mesh) {
+  if (world_)
+    mesh_ = mesh;
+}
+
+int Ranks::dataIndex() const { return int(mesh_.indexOn(dataAxis, rank())); }
+
+int Ranks::dataSize() const { return int(mesh_.sizeOf(dataAxis)); }
+
+int Ranks::firstWithSequencesOf(int rank) const {
+  return int(mesh_.firstWith({std::string(dataAxis)}, rank));
 }
 
 Status Ranks::checkSize(const Description &description,
@@ -65,8 +79,8 @@ Status Ranks::checkSize(const Description &description,
   return Status(
       ExitCode::Usage,
       "this executable was compiled for " + std::to_string(expected) +
-          " ranks (--mesh), but " + started + ": start it with " + launch +
-          " " + printable(command, 200) + " ..." +
+          " ranks (--mesh=" + description.mesh.text() + "), but " + started +
+          ": start it with " + launch + " " + printable(command, 200) + " ..." +
           (size() == 1 ? "" : ", or compile it for " + std::to_string(size())));
 }
 
@@ -125,8 +139,11 @@ Result<Ballot> Ranks::vote(const char *what, const Status &outcome,
                          " has ended its run, but other ranks continue with " +
                          what);
   Ballot all;
-  for (const Message &message : *messages) {
+  for (int rank = 0; rank < size(); ++rank) {
+    const Message &message = (*messages)[size_t(rank)];
     all.stop |= message.stop != 0;
+    if (firstWithSequencesOf(rank) != rank)
+      continue;
     all.targets += message.targets;
     all.loss += message.loss;
   }
@@ -146,14 +163,18 @@ Status Ranks::compare(const std::vector<RankFact> &facts) {
   if (!status.ok())
     return status;
   for (size_t i = 0; i < facts.size(); ++i)
-    for (int rank = 1; rank < size(); ++rank)
-      if (all[size_t(rank) * facts.size() + i] != all[i])
+    for (int rank = 1; rank < size(); ++rank) {
+      auto other = mesh_.firstWith(facts[i].axes, rank);
+      if (all[size_t(rank) * facts.size() + i] !=
+          all[size_t(other) * facts.size() + i])
         return Status(ExitCode::Usage,
                       "the " + std::string(facts[i].name) + " of rank " +
-                          std::to_string(rank) +
-                          " differ from those of rank 0; all ranks must have "
-                          "the same " +
-                          facts[i].name);
+                          std::to_string(rank) + " differ from those of rank " +
+                          std::to_string(other) +
+                          (facts[i].axes.empty() ? "; all ranks must"
+                                                 : "; both ranks must") +
+                          " have the same " + facts[i].name);
+    }
   return Status();
 }
 

@@ -37,15 +37,20 @@ namespace kiln::runtime {
 
 /// The contribution of a rank to a vote, and the combination of all ranks.
 struct Ballot {
-  bool stop = false;   ///< Combined: true if any rank was asked to stop.
-  int64_t targets = 0; ///< Combined: the sum.
-  double loss = 0;     ///< Combined: the sum, in the order of the ranks.
+  bool stop = false; ///< Combined: true if any rank was asked to stop.
+  /// Combined: the sums over the ranks that have different sequences, in the
+  /// order of the ranks.
+  int64_t targets = 0;
+  double loss = 0;
 };
 
 /// A property that must be the same on all ranks.
 struct RankFact {
   const char *name; ///< In plural, such as "flags".
   uint64_t hash;
+  /// Axes of the mesh. Only ranks with the same indexes on them must have the
+  /// same property.
+  std::vector<std::string> axes = {};
 };
 
 class Ranks {
@@ -53,14 +58,24 @@ public:
   /// One rank.
   Ranks() = default;
   /// The ranks of a world, which must outlive this object.
-  explicit Ranks(World &world) : world_(world.size() > 1 ? &world : nullptr) {}
+  explicit Ranks(World &world) : world_(world.size() > 1 ? &world : nullptr) {
+    useMesh({{{std::string(support::dataAxis), world.size()}}});
+  }
 
   /// Connects to the ranks that the launcher of this process has started.
   /// Without a launcher, returns one rank.
   static Result<Ranks> connect();
 
+  /// Arranges the ranks in a mesh of as many ranks. Before this call, they are
+  /// those of the axis of data parallelism.
+  void useMesh(const support::Mesh &mesh);
+
   int rank() const { return world_ ? world_->rank() : 0; }
   int size() const { return world_ ? world_->size() : 1; }
+  /// Return the index of this rank on the axis of data parallelism, and the
+  /// size of this axis. Ranks with the same index have the same sequences.
+  int dataIndex() const;
+  int dataSize() const;
   /// Returns true on the rank that prints, and writes files.
   bool isFirst() const { return rank() == 0; }
   /// Returns the world of several ranks, or null.
@@ -99,9 +114,12 @@ private:
   /// Returns the error that all ranks report.
   Status firstError(const std::vector<Message> &messages,
                     const Status &outcome);
+  /// Returns the number of the first rank that has the sequences of `rank`.
+  int firstWithSequencesOf(int rank) const;
 
   std::unique_ptr<World> owned_;
   World *world_ = nullptr;
+  support::Mesh mesh_;
 };
 
 } // namespace kiln::runtime

@@ -7,6 +7,7 @@
 
 #include "States.h"
 
+#include "kiln/Runtime/Engine/StateLayout.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include "kiln/Runtime/Files/QuantizedWeight.h"
 #include "kiln/Support/CheckedMath.h"
@@ -47,22 +48,53 @@ static Status fillInParallel(Engine &engine, const StateInfo &state,
   return Status();
 }
 
-/// Fills the padding of a shard, which follows the elements `range`, with
-/// zeros.
-static void clearPadding(const StateInfo &state, const ElementRange &range,
-                         char *data) {
-  int64_t used = bytesOf(state.type, range.size());
-  std::fill(data + used, data + state.bytes(), 0);
+/// Returns the elements of the tensor of a state that a rank holds.
+static StateLayout layoutOf(const Engine &engine, const StateInfo &state,
+                            int rank) {
+  return StateLayout(state, engine.description().mesh, rank);
+}
+
+/// Sets the state to zero if it may have padding, which no run of its layout
+/// has.
+static void clearPadding(const StateInfo &state, char *data) {
+  if (state.isSharded())
+    std::fill_n(data, state.bytes(), 0);
+}
+
+/// Computes the initial values of the elements that a rank holds. Each thread
+/// computes parts of the tensor that have the same size.
+static Status fillRuns(Engine &engine, const StateInfo &state,
+                       const StateLayout &layout, uint64_t seed, char *data) {
+  const ElementRange span = layout.span();
+  int64_t chunks = (span.size() + initialChunk - 1) / initialChunk;
+  std::vector<Status> statuses(static_cast<size_t>(chunks));
+  engine.forEachPart(chunks, [&](int64_t first, int64_t last) {
+    Status &status = statuses[size_t(first)];
+    ElementRange range = {span.begin + first * initialChunk,
+                          std::min(span.begin + last * initialChunk, span.end)};
+    layout.forEachRun(range, [&](const ElementRun &run) {
+      if (status.ok())
+        status =
+            fillInitialValue(state.init, seed, state.name, state.weightShape(),
+                             state.type, run.whole, run.whole + run.count,
+                             data + bytesOf(state.type, run.local));
+    });
+  });
+  for (Status &status : statuses)
+    if (!status.ok())
+      return std::move(status);
+  return Status();
 }
 
 static Status initialiseState(Engine &engine, const StateInfo &state, int rank,
                               char *data, uint64_t seed) {
-  if (!state.quantized) {
-    ElementRange range = state.rangeOf(rank);
-    clearPadding(state, range, data);
-    return fillInParallel(engine, state, seed, state.type, range.begin,
-                          range.end, data);
+  if (state.isSharded()) {
+    clearPadding(state, data);
+    return fillRuns(engine, state, layoutOf(engine, state, rank), seed, data);
   }
+  if (!state.quantized)
+    return fillInParallel(engine, state, seed, state.type, 0, state.elements(),
+                          data);
   return encodeWeight(state.sourceName, state.quantized->layout, data,
                       [&](int64_t first, int64_t count, float *values) {
                         return fillInParallel(
@@ -87,11 +119,12 @@ Status initialiseStates(Engine &engine, int rank, uint64_t seed) {
   return Status();
 }
 
-Result<uint64_t> hashStates(Engine &engine) {
+Result<uint64_t> hashStates(Engine &engine,
+                            const std::vector<std::string> &axes) {
   const std::vector<StateInfo> &states = engine.description().states;
   uint64_t hash = 0;
   for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].isSharded())
+    if (states[i].axes() != axes)
       continue;
     Status status =
         engine.accessState(i, HostAccess::Read, [&](const char *data) {
@@ -104,6 +137,47 @@ Result<uint64_t> hashStates(Engine &engine) {
   return hash;
 }
 
+/// Reads the elements of a tensor that are in `range` and in a layout, as
+/// elements of `type`. `data` points to element `origin` of the part of the
+/// layout. If `hash` is not null, reads all elements of the range, and adds
+/// their bytes in the file to `hash`.
+static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
+                       ElementType type, const StateLayout &layout,
+                       const ElementRange &range, int64_t origin, char *data,
+                       StreamHash *hash) {
+  Status status;
+  if (!hash) {
+    layout.forEachRun(range, [&](const ElementRun &run) {
+      if (status.ok())
+        status = weights.readElements(tensor.name, run.whole, run.count, type,
+                                      data + bytesOf(type, run.local - origin));
+    });
+    return status;
+  }
+  // Reading no elements checks that the types convert.
+  status = weights.readElements(tensor.name, range.begin, 0, type, data);
+  if (!status.ok())
+    return status;
+  std::vector<char> chunk(size_t(bytesOf(tensor.type, initialChunk)));
+  for (int64_t first = range.begin; first < range.end; first += initialChunk) {
+    int64_t count = std::min(initialChunk, range.end - first);
+    status = weights.readElements(tensor.name, first, count, tensor.type,
+                                  chunk.data());
+    if (!status.ok())
+      return status;
+    hash->update(chunk.data(), uint64_t(bytesOf(tensor.type, count)));
+    layout.forEachRun({first, first + count}, [&](const ElementRun &run) {
+      const char *from = chunk.data() + bytesOf(tensor.type, run.whole - first);
+      char *to = data + bytesOf(type, run.local - origin);
+      if (tensor.type == type)
+        std::copy_n(from, bytesOf(type, run.count), to);
+      else
+        convertElements(tensor.type, from, type, to, size_t(run.count));
+    });
+  }
+  return Status();
+}
+
 Status readStates(Engine &engine, int rank, const ModelWeights &weights,
                   const std::vector<size_t> &indexes,
                   const std::vector<const TensorInfo *> &tensors) {
@@ -113,10 +187,10 @@ Status readStates(Engine &engine, int rank, const ModelWeights &weights,
     if (status.ok())
       status =
           engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            ElementRange range = state.rangeOf(rank);
-            clearPadding(state, range, data);
-            return weights.readElements(tensors[i]->name, range.begin,
-                                        range.size(), state.type, data);
+            clearPadding(state, data);
+            StateLayout layout = layoutOf(engine, state, rank);
+            return readPart(weights, *tensors[i], state.type, layout,
+                            layout.whole(), 0, data, nullptr);
           });
     if (!status.ok())
       return status;
@@ -124,60 +198,23 @@ Status readStates(Engine &engine, int rank, const ModelWeights &weights,
   return Status();
 }
 
-/// Reads the elements `part` of a tensor as elements of `type`. If `hash` is
-/// not null, also reads the elements `hashed`, which include `part`, and adds
-/// their bytes in the file to `hash`.
-static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
-                       ElementType type, const ElementRange &part, char *data,
-                       StreamHash *hash, const ElementRange &hashed) {
-  if (!hash)
-    return weights.readElements(tensor.name, part.begin, part.size(), type,
-                                data);
-  // Reading no elements checks that the types convert.
-  if (Status status =
-          weights.readElements(tensor.name, part.begin, 0, type, data);
-      !status.ok())
-    return status;
-  std::vector<char> chunk(size_t(bytesOf(tensor.type, initialChunk)));
-  for (int64_t first = hashed.begin; first < hashed.end;
-       first += initialChunk) {
-    int64_t count = std::min(initialChunk, hashed.end - first);
-    Status status = weights.readElements(tensor.name, first, count, tensor.type,
-                                         chunk.data());
-    if (!status.ok())
-      return status;
-    hash->update(chunk.data(), uint64_t(bytesOf(tensor.type, count)));
-    int64_t begin = std::max(first, part.begin);
-    int64_t end = std::min(first + count, part.end);
-    if (begin >= end)
-      continue;
-    const char *from = chunk.data() + bytesOf(tensor.type, begin - first);
-    char *to = data + bytesOf(type, begin - part.begin);
-    if (tensor.type == type)
-      std::copy_n(from, bytesOf(type, end - begin), to);
-    else
-      convertElements(tensor.type, from, type, to, size_t(end - begin));
-  }
-  return Status();
-}
-
 /// Reads a tensor, or the shard of a rank, into a state, which may be
 /// quantized. Adds the name and the contents of the whole tensor in the file to
 /// `hash` if it is not null.
-static Status readWeight(const ModelWeights &weights, const TensorInfo &tensor,
-                         const StateInfo &state, int rank, char *data,
-                         StreamHash *hash) {
+static Status readWeight(Engine &engine, const ModelWeights &weights,
+                         const TensorInfo &tensor, const StateInfo &state,
+                         int rank, char *data, StreamHash *hash) {
   std::string title = state.sourceName + " " +
                       std::string(infoOf(tensor.type).fileName) +
                       shapeText(tensor.shape);
   if (hash)
     hash->update(title.c_str(), title.size() + 1);
   if (!state.quantized) {
-    ElementRange range = state.rangeOf(rank);
-    clearPadding(state, range, data);
-    return readPart(weights, tensor, state.type, range, data, hash,
-                    {0, tensor.elements});
+    clearPadding(state, data);
+    return readPart(weights, tensor, state.type, layoutOf(engine, state, rank),
+                    {0, tensor.elements}, 0, data, hash);
   }
+  StateLayout layout(tensor.elements);
   // An encoder may read the weight twice.
   int64_t hashed = 0;
   return encodeWeight(state.sourceName, state.quantized->layout, data,
@@ -185,10 +222,9 @@ static Status readWeight(const ModelWeights &weights, const TensorInfo &tensor,
                         StreamHash *once = first == hashed ? hash : nullptr;
                         if (once)
                           hashed += count;
-                        ElementRange range = {first, first + count};
                         return readPart(weights, tensor, ElementType::F32,
-                                        range, reinterpret_cast<char *>(values),
-                                        once, range);
+                                        layout, {first, first + count}, first,
+                                        reinterpret_cast<char *>(values), once);
                       });
 }
 
@@ -241,7 +277,7 @@ Status loadWeights(Engine &engine, int rank, const std::string &path,
     if (status.ok())
       status =
           engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return readWeight(*weights, tensor, state, rank, data,
+            return readWeight(engine, *weights, tensor, state, rank, data,
                               hash ? &contents : nullptr);
           });
     if (!status.ok())

@@ -47,9 +47,11 @@ Status readStates(Engine &engine, int rank,
                   const std::vector<size_t> &indexes,
                   const std::vector<const support::TensorInfo *> &tensors);
 
-/// Returns XXH3-64 of the bytes of all states that are not sharded. It must be
-/// the same on all ranks.
-Result<uint64_t> hashStates(Engine &engine);
+/// Returns XXH3-64 of the bytes of all states that are divided over these axes,
+/// in this order: of those that are not sharded, if there are none. It must be
+/// the same on all ranks with the same indexes on the axes.
+Result<uint64_t> hashStates(Engine &engine,
+                            const std::vector<std::string> &axes = {});
 
 /// Returns true if the state is stored in the weight file of a saved model.
 inline bool isWeight(const StateInfo &state) {

@@ -33,7 +33,9 @@ class Driver {
 public:
   Driver(Engine &engine, Options options, Ranks &ranks)
       : engine_(engine), description_(engine.description()),
-        options_(std::move(options)), ranks_(ranks) {}
+        options_(std::move(options)), ranks_(ranks) {
+    ranks_.useMesh(description_.mesh);
+  }
 
   Status drive();
 

@@ -65,7 +65,8 @@ Status TrainingRun::bind() {
     if (!program)
       return Status::error("the executable has no program '" +
                            std::string(name) + "'");
-    Result<ProgramInputs> bound = ProgramInputs::bind(engine_, *program);
+    Result<ProgramInputs> bound =
+        ProgramInputs::bind(engine_, *program, ranks_.rank());
     if (!bound.ok())
       return bound.status();
     inputs.emplace(std::move(*bound));
@@ -200,7 +201,7 @@ Status TrainingRun::stopped() const {
 Result<int64_t> TrainingRun::beginStep() {
   if (World *world = ranks_.world())
     world->setStep(progress_.step + 1);
-  int64_t firstRow = ranks_.rank() * train_->batch();
+  int64_t firstRow = ranks_.dataIndex() * train_->batch();
   Result<int64_t> own = train_->writeBatch(
       sourceOf(*files_.data, files_.inputs), progress_.sequence + firstRow,
       train_->batch(), progress_.seed, progress_.step, firstRow);
@@ -258,7 +259,7 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   record.milliseconds = seconds * 1e3;
   record.tokensPerSecond = double(*targets) / seconds;
   progress_.step += 1;
-  progress_.sequence += train_->batch() * ranks_.size();
+  progress_.sequence += train_->batch() * ranks_.dataSize();
   progress_.tokens += *targets;
   return record;
 }
@@ -353,12 +354,12 @@ Status TrainingRun::validate() {
   bool isCommon =
       ranks_.size() > 1 &&
       engine_.description().programs[evaluate_->program()].communicates;
-  int64_t batch = evaluate_->batch(), firstRow = ranks_.rank() * batch;
+  int64_t batch = evaluate_->batch(), firstRow = ranks_.dataIndex() * batch;
   double sum = 0;
   int64_t targets = 0;
   Status outcome;
   for (int64_t first = 0; first < sequences && outcome.ok();
-       first += batch * ranks_.size()) {
+       first += batch * ranks_.dataSize()) {
     if (!isCommon && stopRequested())
       break;
     int64_t rows = std::clamp<int64_t>(sequences - first - firstRow, 0, batch);
@@ -437,11 +438,34 @@ Status TrainingRun::checkStatesFinite() const {
 Status TrainingRun::compareStates() {
   if (ranks_.size() == 1)
     return Status();
-  Result<uint64_t> hash = hashStates(engine_);
-  Status status = ranks_.vote("the comparison", hash.status()).status();
+  Status status;
+  std::vector<RankFact> facts = {{"states", 0}};
+  // States that are divided over some axes are equal on the ranks that differ
+  // only in their indexes on others.
+  const Description &description = engine_.description();
+  for (const StateInfo &state : description.states) {
+    int64_t parts = 1;
+    for (const Division &division : state.divisions)
+      parts *= description.mesh.sizeOf(division.axis);
+    bool isCompared =
+        parts == description.ranks() ||
+        std::any_of(facts.begin(), facts.end(), [&](const RankFact &fact) {
+          return fact.axes == state.axes();
+        });
+    if (!isCompared)
+      facts.push_back({"divided states", 0, state.axes()});
+  }
+  for (RankFact &fact : facts) {
+    Result<uint64_t> hash = hashStates(engine_, fact.axes);
+    if (hash.ok())
+      fact.hash = *hash;
+    else if (status.ok())
+      status = hash.status();
+  }
+  status = ranks_.vote("the comparison", status).status();
   if (!status.ok())
     return status;
-  status = ranks_.compare({{"states", *hash}});
+  status = ranks_.compare(facts);
   if (status.ok())
     return Status();
   if (progress_.step == firstStep_)

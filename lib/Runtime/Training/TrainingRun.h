@@ -72,7 +72,8 @@ public:
   computeStep(const std::function<Status(size_t program)> &compute);
 
   /// Fails unless all ranks have the same values in all states that are not
-  /// sharded.
+  /// sharded, and the ranks that hold the same part of a sharded state have the
+  /// same values in it.
   Status compareStates();
 
   /// Sets the progress from which the next step continues. The caller must

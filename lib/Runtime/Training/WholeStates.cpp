@@ -7,41 +7,128 @@
 
 #include "WholeStates.h"
 
+#include "kiln/Runtime/Engine/StateLayout.h"
+
 #include <algorithm>
 
 using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Maximum number of bytes of a message.
+/// Maximum number of bytes of a chunk.
 static constexpr int64_t chunkBytes = 4 << 20;
 
-/// Copies the shards of all other ranks to rank 0, which passes them to
-/// `receive` in the order of the ranks. `shard` is the shard of this rank. A
-/// rank without one (null) sends zeros, because rank 0 expects its messages. If
-/// `receive` is null, or after it has failed, rank 0 drops what it receives.
-static Status passShards(World &world, const char *what, const StateInfo &state,
-                         const char *shard,
-                         const WholeStates::Receiver &receive) {
-  int64_t perChunk = chunkBytes / bytesOf(state.type);
-  std::vector<char> chunk;
-  if (world.rank() == 0 || !shard)
-    chunk.resize(size_t(std::min(chunkBytes, state.bytes())));
+namespace {
+
+/// Collects the elements of all ranks on rank 0, in chunks of the whole tensor.
+class Collector {
+public:
+  /// `world` is null if there is one rank. `mine` is the part of this rank, or
+  /// null: a rank without one sends zeros, because rank 0 expects its messages.
+  Collector(World *world, const char *what, const StateInfo &state,
+            const support::Mesh &mesh, const char *mine);
+
+  /// Passes the chunks to `receive` on rank 0. If it is null, or after it has
+  /// failed, drops what arrives.
+  Status run(const WholeStates::Receiver &receive);
+
+private:
+  /// A rank that sends its elements. No other one has the same elements.
+  struct Owner {
+    int rank;
+    StateLayout layout;
+  };
+  /// The elements of an owner in a chunk.
+  struct Part {
+    int64_t elements = 0, runs = 0;
+    ElementRun first;
+  };
+
+  Status collect(const Owner &owner, const ElementRange &range);
+  int64_t bytes(int64_t elements) const {
+    return bytesOf(state_.type, elements);
+  }
+
+  World *world_;
+  const char *what_;
+  const StateInfo &state_;
+  const char *mine_;
+  int rank_;
+  std::vector<Owner> owners_;
+  std::vector<char> chunk_;  ///< On rank 0: elements of the whole tensor.
+  std::vector<char> packed_; ///< The elements of an owner in the chunk.
+};
+
+} // namespace
+
+Collector::Collector(World *world, const char *what, const StateInfo &state,
+                     const support::Mesh &mesh, const char *mine)
+    : world_(world), what_(what), state_(state), mine_(mine),
+      rank_(world ? world->rank() : 0) {
+  const std::vector<std::string> axes = state.axes();
+  for (int rank = 0, size = world ? world->size() : 1; rank < size; ++rank)
+    if (mesh.firstWith(axes, rank) == rank)
+      owners_.push_back({rank, StateLayout(state, mesh, rank)});
+}
+
+/// Copies the elements of an owner in a range of the whole tensor, which is
+/// that of the chunk, to the chunk of rank 0. All ranks call this function.
+Status Collector::collect(const Owner &owner, const ElementRange &range) {
+  Part part;
+  owner.layout.forEachRun(range, [&](const ElementRun &run) {
+    if (part.runs++ == 0)
+      part.first = run;
+    part.elements += run.count;
+  });
+  if (part.elements == 0)
+    return Status();
+  auto place = [&](const ElementRun &run) {
+    return chunk_.data() + bytes(run.whole - range.begin);
+  };
+  if (owner.rank == 0) {
+    if (rank_ == 0 && mine_)
+      owner.layout.forEachRun(range, [&](const ElementRun &run) {
+        std::copy_n(mine_ + bytes(run.local), bytes(run.count), place(run));
+      });
+    return Status();
+  }
+  bool sends = rank_ == owner.rank, isPacked = part.runs > 1;
+  if ((sends || rank_ == 0) && (isPacked || !mine_))
+    packed_.resize(size_t(bytes(part.elements)));
+  char *packed = packed_.data();
+  const char *from = sends ? packed : nullptr;
+  if (sends && mine_ && !isPacked)
+    from = mine_ + bytes(part.first.local);
+  else if (sends && mine_)
+    owner.layout.forEachRun(range, [&](const ElementRun &run) {
+      packed = std::copy_n(mine_ + bytes(run.local), bytes(run.count), packed);
+    });
+  char *to = nullptr;
+  if (rank_ == 0)
+    to = isPacked ? packed : place(part.first);
+  Status status =
+      world_->fetch(what_, owner.rank, from, bytes(part.elements), to);
+  if (status.ok() && rank_ == 0 && isPacked)
+    owner.layout.forEachRun(range, [&](const ElementRun &run) {
+      std::copy_n(to, bytes(run.count), place(run));
+      to += bytes(run.count);
+    });
+  return status;
+}
+
+Status Collector::run(const WholeStates::Receiver &receive) {
+  int64_t count = state_.globalElements();
+  int64_t perChunk = chunkBytes / bytes(1);
+  if (rank_ == 0)
+    chunk_.resize(size_t(bytes(std::min(perChunk, count))));
   Status received;
-  for (int rank = 1; rank < world.size(); ++rank) {
-    int64_t held = state.rangeOf(rank).size();
-    for (int64_t first = 0; first < held; first += perChunk) {
-      int64_t bytes = bytesOf(state.type, std::min(perChunk, held - first));
-      const char *mine = nullptr;
-      if (world.rank() == rank)
-        mine = shard ? shard + bytesOf(state.type, first) : chunk.data();
-      char *there = world.rank() == 0 ? chunk.data() : nullptr;
-      Status status = world.fetch(what, rank, mine, bytes, there);
-      if (!status.ok())
+  for (int64_t first = 0; first < count; first += perChunk) {
+    ElementRange range = {first, std::min(first + perChunk, count)};
+    for (const Owner &owner : owners_)
+      if (Status status = collect(owner, range); !status.ok())
         return status;
-      if (there && receive && received.ok())
-        received = receive(there, bytes);
-    }
+    if (rank_ == 0 && receive && received.ok())
+      received = receive(chunk_.data(), bytes(range.size()));
   }
   return received;
 }
@@ -53,17 +140,15 @@ Status WholeStates::transfer(size_t index, const Receiver &receive) {
   World *world = ranks_.world();
   bool hasPassed = !world;
   Status status = engine_.accessState(
-      index, HostAccess::Read, [&](const char *shard) -> Status {
-        int64_t held = bytesOf(state.type, state.rangeOf(0).size());
-        if (Status own = isFirst() ? receive(shard, held) : Status(); !own.ok())
-          return own;
+      index, HostAccess::Read, [&](const char *mine) -> Status {
         hasPassed = true;
-        return world ? passShards(*world, what_, state, shard, receive)
-                     : Status();
+        return Collector(world, what_, state, description().mesh, mine)
+            .run(receive);
       });
   if (hasPassed)
     return status;
-  Status passed = passShards(*world, what_, state, nullptr, nullptr);
+  Status passed =
+      Collector(world, what_, state, description().mesh, nullptr).run(nullptr);
   return status.ok() ? passed : status;
 }
 

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first rank writes files, which contain whole tensors. The other ranks
-// send it their shards, in the order of the ranks, which is that of the
-// elements.
+// The first rank writes files, which contain whole tensors. It collects them in
+// chunks, in the order of the elements. For each chunk, each other rank sends
+// its elements of the chunk. Of several ranks with the same elements, only the
+// first one sends them.
 //
 // Every rank reads the same states in the same order, although only the first
 // one has a use for them:

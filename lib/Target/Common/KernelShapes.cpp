@@ -33,6 +33,8 @@ static AttentionGradShape attentionShape(SingleOp k, Op op) {
   shape.causal = op.getCausal();
   shape.dropout = op.getP().convertToDouble();
   shape.takesRng = static_cast<bool>(op.getRng());
+  shape.dividesHeads =
+      op.getRng() && tensorTypeOf(op.getRng()).getNumElements() == 4;
   shape.kvTile = *op.getKvTile();
   shape.elementType = q.getElementType();
   shape.qStride = k.strideOf(op.getQ());

@@ -85,6 +85,24 @@ static Array writeQueues(ModuleOp module) {
   return queues;
 }
 
+/// Writes the divisions of the tensor of which a state is a shard, the first
+/// one first.
+static Array writeDivisions(StateOp state) {
+  SmallVector<Object> divisions;
+  RankedTensorType part = state.getTensorType();
+  for (ShardAttr shard = state.getShardAttr(); shard;
+       shard = shard.getOuter()) {
+    divisions.push_back(Object{{"axis", shard.getAxis()},
+                               {"blocks", shard.getBlocks()},
+                               {"elements", part.getNumElements()}});
+    part = shard.getType();
+  }
+  Array ordered;
+  for (Object &division : llvm::reverse(divisions))
+    ordered.push_back(std::move(division));
+  return ordered;
+}
+
 static Array writeStates(ModuleOp module) {
   llvm::StringMap<int64_t> offsets;
   module.walk([&](rt::SlotOp slot) {
@@ -123,8 +141,8 @@ static Array writeStates(ModuleOp module) {
                  {"transposed", adapter.getTransposed()}};
     if (QuantizedAttr quantized = state.getQuantizedAttr())
       object["quantized"] = writeQuantized(quantized);
-    if (ShardAttr shard = state.getShardAttr())
-      object["over"] = shard.getAxis();
+    if (state.getShard())
+      object["over"] = writeDivisions(state);
     if (ArrayAttr copies = state.getCopiesAttr())
       object["copies"] = writeNames(copies);
     if (memoryOf(state.getType()) == MemorySpace::Host)

@@ -278,6 +278,8 @@ void AttentionTiles::prepareDropout(Value rng, Value key) {
   randomKey = emitRandomKey(k, k.load(rng, k.i64()), key);
   randomStep = k.load(k.element(rng, k.i64(), 1), k.i64());
   firstSequence = k.load(k.element(rng, k.i64(), 2), k.i64());
+  if (shape.dividesHeads)
+    firstHead = times(k.load(k.element(rng, k.i64(), 3), k.i64()), shape.heads);
 }
 
 void AttentionTiles::forDropped(
@@ -286,7 +288,8 @@ void AttentionTiles::forDropped(
   auto threshold = static_cast<uint32_t>(shape.dropout * 0x1p32);
   Value limit =
       k.constantI(static_cast<int32_t>(threshold), k.vectorOf(k.i32()));
-  Value firstCounter = times(head, shape.length);
+  Value firstCounter =
+      times(firstHead ? k.add(firstHead, head) : head, shape.length);
   Value globalSequence = k.add(firstSequence, sequence);
   k.loop(k.i64Constant(0), rows, 1, [&](Value row) {
     Value query = existingRow(k.add(first, row));

@@ -201,6 +201,7 @@ private:
   int64_t padded;
   llvm::SmallVector<ColumnChunk> chunks;
   Value randomKey, randomStep, firstSequence;
+  Value firstHead; ///< Null if it is 0.
 };
 
 } // namespace kiln::cpu

@@ -271,13 +271,16 @@ void AttentionTiles::prepareDropout(Value rng, Value key) {
   randomKey = emitRandomKey(k, word(0), key);
   randomStep = word(1);
   firstSequence = word(2);
+  if (shape.dividesHeads)
+    firstHead = times(word(3), shape.heads);
 }
 
 AttentionTiles::Values AttentionTiles::dropped(Value firstQuery,
                                                Value firstKey) {
   auto threshold = static_cast<uint32_t>(shape.dropout * 0x1p32);
   Value limit = k.constantI(static_cast<int32_t>(threshold), k.i32());
-  Value firstCounter = times(head, shape.length);
+  Value firstCounter =
+      times(firstHead ? k.add(firstHead, head) : head, shape.length);
   Value globalSequence = k.add(firstSequence, sequence);
   constexpr int64_t words = kRandomKeys / kSide;
   // The random word of key 64*b + 16*w + tx is word w of counter 16*b + tx.

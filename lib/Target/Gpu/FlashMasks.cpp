@@ -101,6 +101,9 @@ void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
   };
   Value randomKey = emitRandomKey(k, state(0), opKey), step = state(1);
   Value globalSequence = k.add(state(2), currentSequence);
+  Value head = currentHead;
+  if (shape.dividesHeads)
+    head = k.add(times(state(3), shape.heads), head);
   // Key 64 b + 16 w + j, with w < 4 and j < 16, uses word w of the Philox
   // output for counter 16 b + j. A thread evaluates the counters of eight
   // consecutive j, which give 8 bits for each w: four bytes of the mask.
@@ -110,7 +113,7 @@ void FlashTiles::makeMask(Value firstQuery, int64_t count, Value firstKey,
     Value item = plus(thread, firstItem), half = lowBits(item, 1);
     Value index = k.shiftRight(item, 1);
     Value query = existing(k.add(firstQuery, index));
-    Value counter = k.add(times(currentHead, shape.length), query);
+    Value counter = k.add(times(head, shape.length), query);
     Value column = k.add(block, times(half, keys));
     Value none = k.constantI(0, k.i32());
     // Evaluate only two of the eight counters per iteration, which limits code

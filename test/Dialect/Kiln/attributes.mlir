@@ -192,10 +192,10 @@ kiln.program @encoded(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1x
 
 // Collectives name an axis of the mesh.
 
-module attributes {kiln.mesh = {dp = 2 : i64}} {
+module attributes {kiln.mesh = {dp = 2 : i64, tp = 2 : i64}} {
 // CHECK: kiln.state @divided : tensor<2xf32> {{{.*}}shard = #kiln.shard<tensor<4xf32> over "dp">}
 kiln.state @divided : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<4xf32> over "dp">}
-kiln.program @ranks(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @ranks(%h: tensor<8x6xf32>, %targets: tensor<8xi32>, %scale: tensor<f64>, %rank: tensor<i32>, %x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
   // CHECK: kiln.all_reduce %{{.*}} over "dp" : tensor<4xf32>
   %0 = kiln.all_reduce %x over "dp" : tensor<4xf32>
   // CHECK: [[T:%.+]] = kiln.collective_start all_reduce %{{.*}} over "dp" : tensor<4xf32> -> tensor<4xf32>
@@ -208,6 +208,18 @@ kiln.program @ranks(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<tra
   %4 = kiln.all_gather %3 over "dp" : tensor<2xf32> -> tensor<4xf32>
   // CHECK: kiln.take_shard %{{.*}} over "dp" : tensor<4xf32> -> tensor<2xf32>
   %5 = kiln.take_shard %x over "dp" : tensor<4xf32> -> tensor<2xf32>
+  // CHECK: kiln.share %{{.*}} over "tp" : tensor<8x6xf32>
+  %t0 = kiln.share %h over "tp" : tensor<8x6xf32>
+  // CHECK: kiln.shard_rows {{.*}} {padding_index = 3 : i64, rows = 5 : i64}
+  %t1 = kiln.shard_rows %targets, %rank {rows = 5, padding_index = 3} : (tensor<8xi32>, tensor<i32>) -> tensor<8xi32>
+  // CHECK: kiln.shard_softmax {{.*}} {classes = 9 : i64}
+  %t2:2 = kiln.shard_softmax %h, %targets, %rank {classes = 9} : (tensor<8x6xf32>, tensor<8xi32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>)
+  // CHECK: kiln.shard_cross_entropy {{.*}} {classes = 9 : i64}
+  %t3 = kiln.shard_cross_entropy %h, %targets, %rank, %t2#0, %t2#1, %scale {classes = 9} : (tensor<8x6xf32>, tensor<8xi32>, tensor<i32>, tensor<8xf32>, tensor<8xf32>, tensor<f64>) -> tensor<8xf32>
+  // CHECK: kiln.linear_cross_entropy {{.*}} rank %{{.*}} {classes = 15 : i64}
+  %t4 = kiln.linear_cross_entropy %h, %h, %targets, %scale rank %rank {classes = 15} : (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8xi32>, tensor<f64>, tensor<i32>) -> tensor<f64>
+  // CHECK: kiln.linear_cross_entropy_with_grad {{.*}} rank %{{.*}} {classes = 15 : i64}
+  %t5:3 = kiln.linear_cross_entropy_with_grad %h, %h, %targets, %scale rank %rank {classes = 15} : (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8xi32>, tensor<f64>, tensor<i32>) -> (tensor<f64>, tensor<8x6xf32>, tensor<8x6xf32>)
   kiln.return
 }
 }

@@ -26,6 +26,15 @@ def environment():
     }
 
 
+def sizes_of(mesh):
+    """Returns the ranks of each axis of a mesh such as dp=2,tp=4."""
+    sizes = {"dp": 1, "tp": 1}
+    for axis in mesh.split(","):
+        name, size = axis.split("=")
+        sizes[name] = int(size)
+    return sizes
+
+
 def command(mpirun, ranks, *arguments):
     """Returns the command that starts `ranks` ranks."""
     return [*shlex.split(mpirun), "-n", str(ranks), *map(str, arguments)]

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""ranks_ends.py MPIRUN KILNC MODEL WORK: a rank that is killed ends all ranks, and so does one
+"""ranks_ends.py [--mesh=dp=2] MPIRUN KILNC MODEL WORK: of two ranks, a rank that is killed ends all ranks, and so does one
 that is stopped, after --peer-timeout. A signal to one rank, or to mpirun, makes all ranks stop
 after the same step and save one checkpoint, from which a run continues with the same bits. A rank
 that cannot read its data ends all ranks with one error line."""
@@ -21,11 +21,19 @@ import time
 import harness
 import ranks
 
-mpirun, kilnc, model, work = sys.argv[1:]
+options, arguments = harness.leading_options(sys.argv[1:], mesh="dp=2")
+mpirun, kilnc, model, work = arguments
 work = harness.fresh_directory(work)
 harness.write_inputs(model, work)
 executable = harness.compile_model(
-    kilnc, model, work / "train", "--batch=2", "--seq=16", "--max-threads=1", "--eval=off", "--mesh=dp=2"
+    kilnc,
+    model,
+    work / "train",
+    "--batch=2",
+    "--seq=16",
+    "--max-threads=1",
+    "--eval=off",
+    f"--mesh={options['mesh']}",
 )
 LONG = 1_000_000
 

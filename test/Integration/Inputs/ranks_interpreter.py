@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""ranks_interpreter.py MPIRUN KILNC KILN_RUN MODEL WORK [compile flags]: compiles a model for two
-ranks, and interprets its step and its schedule as two ranks. Losses and gradient norms of the
+"""ranks_interpreter.py [--mesh=dp=2] MPIRUN KILNC KILN_RUN MODEL WORK [compile flags]: compiles a
+model for the ranks of `mesh`, and interprets its step and its schedule as these ranks. Losses and gradient norms of the
 executable must agree with those of the interpreter to 1e-9 with --precision=fp64, and to 1e-5
 otherwise."""
 
@@ -14,10 +14,13 @@ import sys
 import harness
 import ranks
 
-mpirun, kilnc, kiln_run, model, work, *flags = sys.argv[1:]
+options, arguments = harness.leading_options(sys.argv[1:], mesh="dp=2")
+mpirun, kilnc, kiln_run, model, work, *flags = arguments
+sizes = ranks.sizes_of(options["mesh"])
+count = sizes["dp"] * sizes["tp"]
 work = harness.fresh_directory(work)
 harness.write_inputs(model, work)
-common = ["--mesh=dp=2", "--max-threads=1", "--eval=off", *flags]
+common = [f"--mesh={options['mesh']}", "--max-threads=1", "--eval=off", *flags]
 executable = harness.compile_model(kilnc, model, work / "train", *common)
 programs = {"executable": [executable]}
 for stage in ("step", "schedule"):
@@ -28,9 +31,9 @@ records = {}
 for name, program in programs.items():
     log = work / f"{name}.jsonl"
     arguments = [f"--data={work / 'train.bin'}", "--steps=3", "--lr=0.01", "--seed=5", f"--log={log}"]
-    ranks.run(mpirun, 2, *program, *arguments)
-    if harness.events(log, "start")[0]["ranks"] != 2:
-        harness.fail(f"{name} does not run as two ranks")
+    ranks.run(mpirun, count, *program, *arguments)
+    if harness.events(log, "start")[0]["ranks"] != count:
+        harness.fail(f"{name} does not run as {count} ranks")
     records[name] = [(step["loss"], step.get("grad_norm")) for step in harness.events(log, "step")]
 tolerance = 1e-9 if "--precision=fp64" in flags else 1e-5
 for stage in ("step", "schedule"):

@@ -4,15 +4,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""ranks_match.py [--ranks=2] [--batch=2] [--mask=0] [--scale=0] [--tolerance=0] MPIRUN KILNC MODEL
-WORK [compile flags]: compiles a model for several ranks, each with a batch of `batch`, and for one
-rank with the batch of all of them. Losses, validation losses and gradient norms of 20 steps must
-agree, to 1e-9 with --precision=fp64, to `tolerance` if it is given, and to 1e-6 otherwise. With
-fp64, the gradients of the first step, and the saved weights and moments, must agree to 1e-9. With
+"""ranks_match.py [--mesh=dp=2] [--batch=2] [--mask=0] [--scale=0] [--tolerance=0] MPIRUN KILNC
+MODEL WORK [compile flags]: compiles a model for the ranks of `mesh`, with a batch of `batch` on
+each rank of dp, and for one rank with the batch of all of them. Losses, validation losses and
+gradient norms of 20 steps must agree, to 1e-9 with --precision=fp64, to `tolerance` if it is
+given, and to 1e-6 otherwise (norms to ten times the last two). With fp64, the gradients of the
+first step (if all ranks have them), and the saved weights and moments, must agree to 1e-9. With
 --mask=1, a mask excludes targets, so that ranks have different numbers of them. `scale` is the
-initial loss scale, which must be so large that steps are skipped. Two runs of the same ranks must
-be equal to the last bit. The executable compares the states of its ranks at every checkpoint. The
-bytes that it sends must be those of the algorithm. One rank must continue a checkpoint of several."""
+initial loss scale, which must be so large that steps are skipped. Two runs of the same ranks
+must be equal to the last bit. The executable compares the states of its ranks at every
+checkpoint. The bytes that it sends must be those of the algorithm. One rank must continue a
+checkpoint of several."""
 
 import math
 import random
@@ -39,10 +41,12 @@ def compare_records(logs, tolerance):
                 # The norm of a skipped step is null, because it is not finite.
                 if a.get(name) is None and b.get(name) is None:
                     continue
-                if None in (a.get(name), b.get(name)) or not close(a[name], b[name], tolerance):
+                # Rounding differences of f32 states grow over the steps, and change norms more.
+                allowed = tolerance * (10 if name == "grad_norm" and tolerance > 1e-9 else 1)
+                if None in (a.get(name), b.get(name)) or not close(a[name], b[name], allowed):
                     harness.fail(
                         f"{name} of {kind} {b['step']} is {a.get(name)} on several ranks, "
-                        f"{b.get(name)} on one, expected at most {tolerance} between them"
+                        f"{b.get(name)} on one, expected at most {allowed} between them"
                     )
     skipped = [[step["step"] for step in harness.events(log, "step") if "skipped" in step] for log in logs]
     if skipped[0] != skipped[1]:
@@ -70,45 +74,51 @@ def compare_tensors(pairs_of_files, tolerance):
     print(f"{compared} numbers of states and gradients agree to {tolerance}")
 
 
-def check_bytes(log, count):
+def check_bytes(log, sizes):
     """Checks the bytes that the first rank has sent in a step: of an array of b bytes on n ranks,
     2 b (n - 1) / n if all ranks sum it, and b (n - 1) / n if it is summed into shards or gathered
     from shards, if n divides the number of its elements. An array is the data of one command, and
     each of its n parts may be one element longer than b / n. Parts are shards otherwise, of which
-    the last may be shorter by a few rows."""
+    the last may be shorter by a few rows. All axes with several ranks have the same number of
+    them."""
+    count = max(sizes.values())
     start, end = harness.events(log, "start")[0], harness.events(log, "end")[0]
     divided = start["reduce_scattered_bytes_per_step"] + start["all_gathered_bytes_per_step"]
     planned = 2 * start["all_reduced_bytes_per_step"] + divided
     expected = planned * (count - 1) / count
-    # At most 16 commands, whose parts differ by at most 8 bytes from the mean, and two of them
-    # are not sent twice.
-    slack = 16 * 2 * 8 + 0.04 * divided
+    # At most 16 commands, or 64 with tensor parallelism, whose parts differ by at most 8 bytes
+    # from the mean, and two of them are not sent twice.
+    slack = (16 if sizes["tp"] == 1 else 64) * 2 * 8 + 0.04 * divided
     if planned <= 0 or abs(end["sent_bytes_per_step"] - expected) > slack:
         harness.fail(
             f"{end['sent_bytes_per_step']} bytes sent per step, expected {expected} "
             f"for {planned} bytes on {count} ranks"
         )
-    if start["ranks"] != count or end["arena_bytes"] != start["device_arena_bytes"]:
+    if start["ranks"] != sizes["dp"] * sizes["tp"] or end["arena_bytes"] != start["device_arena_bytes"]:
         harness.fail(f"unexpected ranks or arena: {start}, {end}")
 
 
 def main(options, mpirun, kilnc, model, work, *flags):
-    count, batch = options["ranks"], options["batch"]
+    sizes, batch = ranks.sizes_of(options["mesh"]), options["batch"]
+    count = sizes["dp"] * sizes["tp"]
     work = harness.fresh_directory(work)
     harness.write_inputs(model, work)
     common = ["--max-threads=1", *flags]
-    if "--precision=fp64" in flags:
+    has_gradients = "--precision=fp64" in flags and sizes["tp"] == 1
+    if has_gradients:
         common.append("--emit-gradients")
     several = harness.compile_model(
-        kilnc, model, work / "several", *common, f"--batch={batch}", f"--mesh=dp={count}"
+        kilnc, model, work / "several", *common, f"--batch={batch}", f"--mesh={options['mesh']}"
     )
-    common = [flag for flag in common if not flag.startswith("--zero=")]
+    # One rank needs more memory, but computes the same with any budget.
+    dropped = ("--zero=", "--memory-budget=") if sizes["tp"] > 1 else ("--zero=",)
+    common = [flag for flag in common if not flag.startswith(dropped)]
     # Micro-batches of one rank have the same number of sequences.
     alone = [
-        f"--microbatches={int(flag.split('=')[1]) * count}" if flag.startswith("--microbatches=") else flag
+        f"--microbatches={int(flag.split('=')[1]) * sizes['dp']}" if flag.startswith("--microbatches=") else flag
         for flag in common
     ]
-    one = harness.compile_model(kilnc, model, work / "one", *alone, f"--batch={batch * count}")
+    one = harness.compile_model(kilnc, model, work / "one", *alone, f"--batch={batch * sizes['dp']}")
     arguments = [
         f"--data={work / 'train.bin'}",
         f"--val-data={work / 'validation.bin'}",
@@ -135,7 +145,7 @@ def main(options, mpirun, kilnc, model, work, *flags):
 
     def outputs(name):
         files = [f"--log={work / name}.jsonl", f"--save={work / name}.saved"]
-        return [*files, f"--dump-gradients={work / name}.gradients"] if is_double else files
+        return [*files, f"--dump-gradients={work / name}.gradients"] if has_gradients else files
 
     harness.run([one, *arguments, *outputs("one")])
     for name in ("first", "again"):
@@ -156,8 +166,11 @@ def main(options, mpirun, kilnc, model, work, *flags):
             for name in ("model.safetensors", "optimizer.safetensors")
             if (one_saved / name).exists()  # An SGD optimizer has no states.
         ]
-        compare_tensors([*files, (work / "first.gradients", work / "one.gradients")], tolerance)
-    check_bytes(logs["first"], count)
+        if has_gradients:
+            files.append((work / "first.gradients", work / "one.gradients"))
+        compare_tensors(files, tolerance)
+    if len({size for size in sizes.values() if size > 1}) == 1:
+        check_bytes(logs["first"], sizes)
     # One rank continues what several ranks began.
     rest = work / "rest.jsonl"
     harness.run(
@@ -175,5 +188,5 @@ def main(options, mpirun, kilnc, model, work, *flags):
         harness.fail(f"resumed on one rank, the losses are {found}, expected {expected}")
 
 
-options, arguments = harness.leading_options(sys.argv[1:], ranks=2, batch=2, mask=0, scale=0, tolerance=0.0)
+options, arguments = harness.leading_options(sys.argv[1:], mesh="dp=2", batch=2, mask=0, scale=0, tolerance=0.0)
 main(options, *arguments)

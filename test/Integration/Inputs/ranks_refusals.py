@@ -63,8 +63,8 @@ def in_own_directory(*arguments):
 flags = [f"--data={work / 'train.bin'}", "--steps=2"]
 clean = ranks.environment()
 check("no launcher", [two, *flags], "start it with mpirun -n 2 " + str(two), env=clean)
-check("three ranks", started(3, two, *flags), "compiled for 2 ranks (--mesh), but 3 were", env=clean)
-check("one rank of two", started(1, two, *flags), "compiled for 2 ranks (--mesh), but one", env=clean)
+check("three ranks", started(3, two, *flags), "compiled for 2 ranks (--mesh=dp=2), but 3 were", env=clean)
+check("one rank of two", started(1, two, *flags), "compiled for 2 ranks (--mesh=dp=2), but one", env=clean)
 check("a program of one rank", started(2, one, *flags), "compile it with --mesh=dp=2", env=clean)
 torchrun = {**clean, "RANK": "0", "WORLD_SIZE": "2"}
 check("torchrun", [two, *flags], "mpirun -n 2", env=torchrun)

@@ -5,8 +5,8 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """zero_resume.py MPIRUN KILNC MODEL WORK: trains on four ranks that store shards of all states, and
-resumes a checkpoint in the middle on the same mesh, on two ranks, on one rank, and on eight. All
-have the same global batch. The same mesh must give the same bits, and the others the same losses to
+resumes a checkpoint in the middle on the same mesh, on two ranks, on one rank, on eight, and on two
+that divide layers. All have the same global batch. The same mesh must give the same bits, and the others the same losses to
 1e-6. Ranks that generate text must print it once, and it must be that of one rank."""
 
 import sys
@@ -22,11 +22,14 @@ harness.write_inputs(model, work)
 common = ["--max-threads=1", "--seq=16"]
 
 
-def build(name, count, *flags):
-    mesh = [f"--mesh=dp={count}"] if count > 1 else []
-    return harness.compile_model(
-        kilnc, model, work / name, *common, f"--batch={GLOBAL // count}", *mesh, *flags
+def build(mesh, *flags):
+    """Returns the number of ranks, and the executable."""
+    sizes = ranks.sizes_of(mesh)
+    name = mesh.replace("=", "").replace(",", "-")
+    executable = harness.compile_model(
+        kilnc, model, work / name, *common, f"--batch={GLOBAL // sizes['dp']}", f"--mesh={mesh}", *flags
     )
+    return sizes["dp"] * sizes["tp"], executable
 
 
 def train(name, count, executable, *flags):
@@ -51,15 +54,17 @@ def train(name, count, executable, *flags):
     return log, saved, process.stdout.rpartition(f"checkpoint-{STEPS}\n")[2]
 
 
-four = build("four", 4, "--zero=3")
-log, saved, text = train("first", 4, four)
+four = build("dp=4", "--zero=3")
+log, saved, text = train("first", *four)
 middle = saved / f"checkpoint-{FIRST}"
 losses = [step["loss"] for step in harness.events(log, "step")]
 meshes = {
-    "again": (4, four),
-    "two": (2, build("two", 2, "--zero=1")),
-    "one": (1, build("one", 1)),
-    "eight": (8, build("eight", 8, "--zero=3", "--recompute=full")),
+    "again": four,
+    "two": build("dp=2", "--zero=1"),
+    "one": build("dp=1"),
+    "eight": build("dp=8", "--zero=3", "--recompute=full"),
+    "layers": build("tp=2"),
+    "both": build("dp=2,tp=2", "--zero=3"),
 }
 for name, (count, executable) in meshes.items():
     other, others_saved, others_text = train(name, count, executable, f"--resume={middle}")

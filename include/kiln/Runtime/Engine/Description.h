@@ -95,19 +95,42 @@ struct ElementRange {
   int64_t size() const { return end - begin; }
 };
 
+/// One division of a tensor over the n ranks of a mesh axis. The row-major
+/// tensor consists of `blocks` blocks of L elements each, and each block is
+/// divided: with K = elements / blocks, the part of the rank with index r has
+/// the elements [r K, (r + 1) K) of each block, as far as they exist, followed
+/// by zeros. K <= L <= n K.
+struct Division {
+  std::string axis;
+  int64_t blocks = 1;
+  int64_t elements = 0; ///< Of the part of one rank.
+
+  /// Returns the first element of the part of the rank with this index in a
+  /// block of `length` elements: `length` if the part is only padding.
+  int64_t beginOf(int64_t index, int64_t length) const {
+    // A large index times `part` may overflow.
+    int64_t part = elements / blocks;
+    return part > 0 && index <= length / part ? index * part : length;
+  }
+  bool operator==(const Division &other) const {
+    return axis == other.axis && blocks == other.blocks &&
+           elements == other.elements;
+  }
+};
+
 /// A state holds a tensor or a shard of one. `shape` is the shape of the shard.
 ///
-/// A sharded state (isSharded) is divided evenly over the ranks of a mesh axis:
-/// with shards of K elements, rank r holds the elements [r K, (r + 1) K) of the
-/// row-major tensor, as far as they exist, followed by zeros. The shard may
-/// have another number of dimensions than the tensor: three ranks may hold a
-/// tensor of shape [5, 2] in shards of shape [4], the last of which ends with
-/// two zeros. Files contain the whole tensor, without this padding.
+/// A sharded state (isSharded) is divided over the ranks of one or several mesh
+/// axes. The shard may have another number of dimensions than the tensor: three
+/// ranks may hold a tensor of shape [5, 2] in shards of shape [4], the last of
+/// which ends with two zeros. Files contain the whole tensor, without this
+/// padding. StateLayout.h enumerates the elements of a rank.
 struct StateInfo : ValueInfo {
   std::vector<int64_t> globalShape; ///< Shape of the complete tensor.
-  /// The mesh axis over which the tensor is divided; empty if each rank holds
-  /// the same elements.
-  std::string over;
+  /// The divisions over different axes, each of which divides the part that the
+  /// previous one leaves, with its padding. Ranks that differ only in their
+  /// indexes on other axes hold the same elements. Empty if all ranks do.
+  std::vector<Division> divisions;
   /// Offset of the shard in the tensor, per dimension.
   std::vector<int64_t> shard;
   /// Indexes of the roles that hold the shard.
@@ -137,19 +160,21 @@ struct StateInfo : ValueInfo {
   bool written = true;
   InitialValue init;
 
-  bool isSharded() const { return !over.empty(); }
+  bool isSharded() const { return !divisions.empty(); }
+  bool isDividedOver(std::string_view axis) const {
+    return std::any_of(
+        divisions.begin(), divisions.end(),
+        [&](const Division &division) { return division.axis == axis; });
+  }
+  /// Returns the axes over which the tensor is divided.
+  std::vector<std::string> axes() const {
+    std::vector<std::string> axes;
+    for (const Division &division : divisions)
+      axes.push_back(division.axis);
+    return axes;
+  }
   bool isWhole() const { return !isSharded() && shape == globalShape; }
   int64_t globalElements() const { return elementsOf(globalShape); }
-  /// Returns the elements of the tensor that a rank of the axis holds: all, if
-  /// the state is not sharded.
-  ElementRange rangeOf(int64_t rank) const {
-    if (!isSharded())
-      return {0, elements()};
-    int64_t count = globalElements(), size = elements();
-    // A large rank times `size` may overflow.
-    int64_t begin = size > 0 && rank <= count / size ? rank * size : count;
-    return {begin, begin + std::min(size, count - begin)};
-  }
   int64_t weightElements() const {
     return quantized ? quantized->elements() : globalElements();
   }
@@ -251,7 +276,9 @@ struct Description {
   /// Returns the number of ranks of the mesh.
   int64_t ranks() const { return mesh.size(); }
   /// Returns the number of sequences of an update, over all ranks.
-  int64_t globalBatch() const { return model.batch * ranks(); }
+  int64_t globalBatch() const {
+    return model.batch * mesh.sizeOf(support::dataAxis);
+  }
   const ProgramInfo *findProgram(const std::string &name) const {
     for (const ProgramInfo &program : programs)
       if (program.name == name)

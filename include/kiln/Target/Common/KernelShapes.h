@@ -59,6 +59,9 @@ struct AttentionShape {
   double dropout = 0; ///< Probability; if 0, no dropout code is emitted.
   /// True if rng is an argument; required if dropout > 0.
   bool takesRng = false;
+  /// True if rng has a fourth number, the index of this rank, whose heads these
+  /// are.
+  bool dividesHeads = false;
   /// Keys per tile. Determines the order of summation and thus the rounding.
   int64_t kvTile = 64;
   mlir::Type elementType;

@@ -111,24 +111,51 @@ static LogicalResult checkQuantized(StateOp state) {
 
 /// Checks C7: the state is a shard of a tensor over an axis of the mesh.
 static LogicalResult checkShardOf(StateOp state) {
-  ShardAttr shard = state.getShardAttr();
-  if (!shard)
-    return success();
-  auto module = state->getParentOfType<ModuleOp>();
-  int64_t ranks = module ? meshSizeOf(module, shard.getAxis()) : 0;
-  if (ranks == 0)
-    return state.emitOpError("is divided over the axis '")
-           << shard.getAxis()
-           << "', which the module's attribute 'kiln.mesh' does not have";
-  if (state.getQuantized())
+  if (state.getShard() && state.getQuantized())
     return state.emitOpError(
         "has 'shard' and 'quantized', expected at most one of them");
-  if (succeeded(checkShard(shard.getType(), state.getTensorType(), ranks)))
-    return success();
-  return state.emitOpError("has type ")
-         << state.getTensorType() << ", expected the element type of "
-         << shard.getType() << " and at least 1/" << ranks
-         << " of its elements, but not more than it has";
+  auto module = state->getParentOfType<ModuleOp>();
+  RankedTensorType part = state.getTensorType();
+  for (ShardAttr shard = state.getShardAttr(); shard;
+       shard = shard.getOuter()) {
+    int64_t ranks = module ? meshSizeOf(module, shard.getAxis()) : 0;
+    if (ranks == 0)
+      return state.emitOpError("is divided over the axis '")
+             << shard.getAxis()
+             << "', which the module's attribute 'kiln.mesh' does not have";
+    if (failed(checkShard(shard.getType(), part, ranks, shard.getBlocks()))) {
+      InFlightDiagnostic diagnostic =
+          state.emitOpError("has ")
+          << (part == state.getTensorType() ? "type " : "a shard of type ")
+          << part << ", expected the element type of " << shard.getType()
+          << " and at least 1/" << ranks << " of its elements";
+      if (shard.getBlocks() > 1)
+        return diagnostic << " in each of " << shard.getBlocks()
+                          << " blocks, but not more than it has";
+      return diagnostic << ", but not more than it has";
+    }
+    part = shard.getType();
+  }
+  return success();
+}
+
+/// Returns true if two shards, of which either may be null, are the same
+/// division of tensors that may have other element types.
+static bool isSameDivision(ShardAttr a, ShardAttr b) {
+  if (!a || !b)
+    return a == b;
+  return a.withElementType(b.getType().getElementType()) == b;
+}
+
+/// Returns true if a mirror has the same part of the tensor as its parameter,
+/// or the part of which that of the parameter is a shard.
+static bool mirrorsPart(StateOp mirror, StateOp parameter) {
+  ArrayRef<int64_t> shape = mirror.getTensorType().getShape();
+  ShardAttr shard = parameter.getShardAttr();
+  if (isSameDivision(shard, mirror.getShardAttr()))
+    return parameter.getTensorType().getShape() == shape;
+  return shard && isSameDivision(shard.getOuter(), mirror.getShardAttr()) &&
+         shard.getType().getShape() == shape;
 }
 
 LogicalResult StateOp::verify() {
@@ -196,9 +223,7 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &tables) {
     return success();
   if (!isParameter || // C2
       parameter.getWholeType().getShape() != getWholeType().getShape() ||
-      (getShard() &&
-       (!parameter.getShard() ||
-        parameter.getTensorType().getShape() != getTensorType().getShape())) ||
+      !mirrorsPart(*this, parameter) ||
       (elementTypeOf(parameter.getType()) != elementTypeOf(getType()) &&
        !isConvertible(elementTypeOf(parameter.getType()),
                       elementTypeOf(getType()))))

@@ -105,10 +105,12 @@ LogicalResult checks::checkSequences(Operation *op, int64_t rows,
 }
 
 LogicalResult checks::checkRng(Operation *op, Value rng) {
-  if (tensorTypeOf(rng).getShape() != ArrayRef<int64_t>{1, 3})
+  ArrayRef<int64_t> shape = tensorTypeOf(rng).getShape();
+  if (shape != ArrayRef<int64_t>{1, 3} && shape != ArrayRef<int64_t>{1, 4})
     return op->emitOpError("'rng' has shape ")
-           << toString(tensorTypeOf(rng).getShape())
-           << ", expected [1, 3] for seed, step and first sequence";
+           << toString(shape)
+           << ", expected [1, 3] for seed, step and first sequence, or [1, 4] "
+              "with the index of this rank on the axis tp";
   return success();
 }
 
@@ -137,9 +139,9 @@ LogicalResult checks::checkChunkRows(Operation *op,
 }
 
 LogicalResult checks::checkPaddingIndex(Operation *op, IntegerAttr index,
-                                        Value table) {
+                                        Value table, int64_t least) {
   int64_t rows = tensorTypeOf(table).getDimSize(0);
-  if (index && (index.getInt() < 0 || index.getInt() >= rows))
+  if (index && (index.getInt() < least || index.getInt() >= rows))
     return op->emitOpError("padding_index is ")
            << index.getInt() << ", expected a row index of the table, below "
            << rows;

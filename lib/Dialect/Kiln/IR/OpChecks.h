@@ -61,10 +61,11 @@ mlir::LogicalResult checkKeyTile(mlir::Operation *op,
 /// means that it is not yet chosen.
 mlir::LogicalResult checkChunkRows(mlir::Operation *op,
                                    std::optional<uint64_t> rows);
-/// Checks that a padding index, if not null, is a row index of the table.
+/// Checks that a padding index, if not null, is at least `least` and less than
+/// the number of rows of the table.
 mlir::LogicalResult checkPaddingIndex(mlir::Operation *op,
                                       mlir::IntegerAttr index,
-                                      mlir::Value table);
+                                      mlir::Value table, int64_t least = 0);
 /// Checks that there is one target per row of a rank-2 value.
 mlir::LogicalResult checkTargets(mlir::Operation *op, mlir::Value rows,
                                  mlir::Value targets);

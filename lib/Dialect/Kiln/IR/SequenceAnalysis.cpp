@@ -16,8 +16,9 @@ SequenceAnalysis::SequenceAnalysis(ProgramOp program) {
     SequenceFact &fact = facts[argument];
     if (input && input.getRole() == InputRole::LossScale) {
       fact = SequenceFact::shared(1, ~uint64_t(0));
-    } else if (input && input.getRole() == InputRole::Data &&
-               !input.getBatchDim()) {
+    } else if (input &&
+               (input.getRole() == InputRole::TensorRank ||
+                (input.getRole() == InputRole::Data && !input.getBatchDim()))) {
       fact = SequenceFact::shared();
     } else if (input && input.getBatchDim() &&
                input.getRole() != InputRole::Rng) {

@@ -72,7 +72,7 @@ private:
     StateOp parameter = update.parameter;
     auto updated = parameter.getTensorType().clone(element);
     ShardAttr shard = parameter.getShardAttr();
-    bool isGathered = shard && gather;
+    bool isGathered = shard && shard.getAxis() == dataAxis() && gather;
     OpBuilder builder(parameter);
     builder.setInsertionPointAfter(parameter);
     auto copy =
@@ -81,10 +81,8 @@ private:
                         isGathered ? shard.getType().clone(element) : updated,
                         Role::Mirror, parameter.getInit());
     copy.setOfAttr(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
-    if (shard && !isGathered)
-      copy.setShardAttr(ShardAttr::get(builder.getContext(),
-                                       shard.getType().clone(element),
-                                       shard.getAxis()));
+    if (ShardAttr left = isGathered ? shard.getOuter() : shard)
+      copy.setShardAttr(left.withElementType(element));
     // If the model already has a state with this symbol, insert() renames it.
     symbols.insert(copy);
 
@@ -117,7 +115,8 @@ private:
     for (AllGatherOp gathered : gathers) {
       AllGatherOp narrowGather;
       Value replacement = narrow.getY();
-      if (ShardAttr shard = copy.getShardAttr()) {
+      ShardAttr shard = copy.getShardAttr();
+      if (shard && shard.getAxis() == dataAxis()) {
         builder.setInsertionPoint(gathered);
         narrowGather = AllGatherOp::create(builder, gathered.getLoc(),
                                            TypeRange(shard.getType()),

@@ -308,6 +308,11 @@ LogicalResult Differentiator::run() {
   if (failed(returnGradients()))
     return failure();
 
+  for (ShareOp share :
+       llvm::make_early_inc_range(program.getBlock().getOps<ShareOp>())) {
+    share.replaceAllUsesWith(share.getX());
+    share.erase();
+  }
   // Erase losses that were replaced by their training forms and pads that were
   // replaced by concatenations.
   for (Operation &op :

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
@@ -66,8 +67,16 @@ static LogicalResult returnLogits(ProgramOp program) {
                           RankedTensorType::get({1, rowsType.getDimSize(1)},
                                                 rowsType.getElementType()),
                           rows, program.getArgument(index));
-  if (auto linear = dyn_cast<LinearCrossEntropyOp>(loss))
+  if (auto linear = dyn_cast<LinearCrossEntropyOp>(loss)) {
     row = MatmulOp::create(builder, loc, row, linear.getWeight(), false, true);
+    if (std::optional<uint64_t> classes = linear.getClasses()) {
+      auto whole = tensorTypeOf(row).clone({1, int64_t(*classes)});
+      row =
+          AllGatherOp::create(builder, loc, TypeRange(whole), row, tensorAxis())
+              .getOutputs()
+              .front();
+    }
+  }
   // Tokens are sampled from the logits in full precision.
   row =
       builder.createOrFold<CastOp>(loc, fullPrecision(tensorTypeOf(row)), row);

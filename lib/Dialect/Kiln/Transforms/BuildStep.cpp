@@ -250,7 +250,8 @@ RankedTensorType StepBuilder::shardOf(StateOp state) const {
   return shardTypeOf(type, facts.ranks, hasBlocks ? support::dynamicBlock : 1);
 }
 
-/// Returns a gradient as a whole, for a program that returns it.
+/// Returns a gradient as a whole, for a program that returns it. Tensor
+/// parallelism leaves the part of each rank.
 Value StepBuilder::wholeGradient(const Gradient &gradient) {
   if (!facts.divides())
     return gradient.value();
@@ -263,28 +264,31 @@ Value StepBuilder::wholeGradient(const Gradient &gradient) {
 
 /// Computes the clip factor from the sums of squares of all rows of the
 /// gradients. The sums of each gradient are computed as soon as it can be read,
-/// and are concatenated in state order. `gradientScale` is null if
-/// the gradients are not scaled.
+/// and are concatenated in state order, after the total of those that are
+/// divided by tensor parallelism. `gradientScale` is null if the gradients are
+/// not scaled.
 Value StepBuilder::clipFactor(Value gradientScale) {
-  SmallVector<Value> squares;
-  int64_t count = 0;
+  SmallVector<Value> squares, divided;
   auto f64 = builder.getF64Type();
   for (Gradient &gradient : gradients) {
     Value value = gradient.value();
     int64_t rows = getRowCount(tensorTypeOf(value));
     placeReader(builder, gradient.sum, program);
-    squares.push_back(
-        SumSquaresOp::create(builder, value.getLoc(),
-                             RankedTensorType::get({rows}, f64), value));
-    count += rows;
+    (gradient.state.getShard() ? divided : squares)
+        .push_back(SumSquaresOp::create(builder, value.getLoc(),
+                                        RankedTensorType::get({rows}, f64),
+                                        value));
   }
   builder.setInsertionPoint(program.getReturn());
   Location loc = program.getLoc();
   auto scalar = RankedTensorType::get({}, f64);
-  Value joined = ConcatOp::create(
-      builder, loc, RankedTensorType::get({count}, f64), squares, 0);
+  if (!divided.empty())
+    squares.insert(squares.begin(),
+                   totalOverRanks(builder, concatenate(builder, loc, divided),
+                                  tensorAxis()));
+  Value joined = concatenate(builder, loc, squares);
   if (facts.divides())
-    joined = totalOverRanks(builder, joined);
+    joined = totalOverRanks(builder, joined, dataAxis());
   Value limit = facts.clip
                     ? addInput("clip", scalar)
                     : ConstantOp::create(builder, loc, scalar, 0.0).getResult();
@@ -316,8 +320,14 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot,
       /*source=*/StringAttr(), /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
       /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr(),
       /*quantized=*/QuantizedAttr(), /*shard=*/ShardAttr());
+  ShardAttr outer = parameter.getShardAttr();
+  if (outer)
+    outer = shardOfMoment(outer, whole, parameter);
   if (facts.divides())
-    state.setShardAttr(ShardAttr::get(builder.getContext(), whole, dataAxis()));
+    outer = ShardAttr::get(builder.getContext(), whole, dataAxis(),
+                           /*blocks=*/1, outer);
+  if (outer)
+    state.setShardAttr(outer);
   symbols.insert(state);
   return state;
 }
@@ -382,7 +392,8 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
         TakeShardOp::create(builder, loc, updated, p, dataAxis());
   }
   SmallVector<StateOp> states = {state};
-  bool mayEncode = canEncodeMoments(state.getTensorType(), p);
+  bool mayEncode =
+      canEncodeMoments(state.getTensorType(), p) && hasBlocksOfMoments(state);
   SmallVector<MomentStorage, 2> storage;
   for (unsigned slot = 0; slot < optimizer.rule->slots.size(); ++slot)
     storage.push_back(addMoments(state, slot, mayEncode, states));

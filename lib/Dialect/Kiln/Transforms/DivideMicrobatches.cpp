@@ -37,6 +37,33 @@ static Operation *getStoringOp(Value value) {
   return op;
 }
 
+/// Returns true if `last` needs all ops between two ops of a block, except
+/// views, and these ops compute with results of the first one, such as the
+/// exchange of sums over classes between the logits and their loss.
+static bool formChain(Operation *first, Operation *last) {
+  llvm::SmallPtrSet<Operation *, 16> dependent = {first}, needed = {last};
+  auto isView = [](Operation *op) { return familyOf(op) == Family::View; };
+  for (Operation *op = first->getNextNode(); op != last;
+       op = op->getNextNode()) {
+    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return dependent.contains(operand.getDefiningOp());
+    });
+    if (depends)
+      dependent.insert(op);
+    else if (!isView(op))
+      return false;
+  }
+  for (Operation *op = last->getPrevNode(); op != first;
+       op = op->getPrevNode()) {
+    if (llvm::any_of(op->getUsers(),
+                     [&](Operation *user) { return needed.contains(user); }))
+      needed.insert(op);
+    else if (!isView(op))
+      return false;
+  }
+  return true;
+}
+
 Operation *kiln::findBackwardSegment(MicrobatchesOp op) {
   Value lossScale =
       op->getParentOfType<ProgramOp>().getInput(InputRole::LossScale);
@@ -49,18 +76,20 @@ Operation *kiln::findBackwardSegment(MicrobatchesOp op) {
   };
   auto found = llvm::find_if(body, reads);
   Operation *begin = found == body.end() ? body.getTerminator() : &*found;
-  Operation *before = begin->getPrevNode();
-  while (before && !isa<DispatchOp, GemmOpInterface>(before))
-    before = before->getPrevNode();
-  bool computesLogits = before && isa<GemmOpInterface>(before) &&
-                        llvm::any_of(begin->getOperands(), [&](Value operand) {
-                          return getStoringOp(operand) == before;
-                        });
-  if (computesLogits)
-    begin = before;
+  for (Value operand : begin->getOperands())
+    if (Operation *logits = getStoringOp(operand);
+        logits && logits->getBlock() == &body && isa<GemmOpInterface>(logits) &&
+        formChain(logits, begin)) {
+      begin = logits;
+      break;
+    }
   // The segment also gathers the states that its first op reads.
   auto gathers = [](Operation *previous) {
-    return isa_and_nonnull<CollectiveStartOp, CollectiveWaitOp>(previous);
+    auto start = dyn_cast_or_null<CollectiveStartOp>(previous);
+    if (auto wait = dyn_cast_or_null<CollectiveWaitOp>(previous))
+      start = wait.getStart();
+    return start && start.getCollective() == Collective::AllGather &&
+           readsStates(start);
   };
   while (gathers(begin->getPrevNode()))
     begin = begin->getPrevNode();

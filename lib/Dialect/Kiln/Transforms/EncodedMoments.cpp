@@ -33,6 +33,30 @@ bool kiln::canEncodeMoments(RankedTensorType stored, Value entry) {
          !(type.getRank() >= 2 && isTable(entry));
 }
 
+ShardAttr kiln::shardOfMoment(ShardAttr parameter, RankedTensorType part,
+                               StateOp state) {
+  RankedTensorType whole = parameter.getType();
+  int64_t ratio =
+      state.getTensorType().getNumElements() / part.getNumElements();
+  if (ratio > 1) // Scales of blocks.
+    whole = RankedTensorType::get({whole.getNumElements() / ratio},
+                                  part.getElementType());
+  return ShardAttr::get(parameter.getContext(),
+                        whole.clone(part.getElementType()), parameter.getAxis(),
+                        parameter.getBlocks(), Attribute());
+}
+
+bool kiln::hasBlocksOfMoments(StateOp state) {
+  ShardAttr shard = state.getShardAttr();
+  if (!shard)
+    return true;
+  auto isWhole = [&](RankedTensorType type) {
+    return type.getNumElements() / shard.getBlocks() % support::dynamicBlock ==
+           0;
+  };
+  return isWhole(shard.getType()) && isWhole(state.getTensorType());
+}
+
 EncodedUpdateOp kiln::buildEncodedUpdate(OpBuilder &builder, Location loc,
                                          const OptimizerSpec &spec,
                                          const UpdateValues &values,

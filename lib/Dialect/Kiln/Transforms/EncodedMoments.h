@@ -28,6 +28,16 @@ bool hasWholeBlocks(mlir::RankedTensorType type);
 /// are zero.
 bool canEncodeMoments(mlir::RankedTensorType type, mlir::Value entry);
 
+/// Returns true if the blocks of encoded moments are the same whether tensor
+/// parallelism divides the parameter or not.
+bool hasBlocksOfMoments(StateOp state);
+
+/// Returns the division over the ranks of tensor parallelism of a moment, of
+/// which each of these ranks has a part of type `part`. `parameter` is that of
+/// the parameter, whose moment may be stored as codes and scales.
+ShardAttr shardOfMoment(ShardAttr parameter, mlir::RankedTensorType part,
+                        StateOp state);
+
 /// Builds an update whose optimizer states are stored as `storage` says, one
 /// entry for each. `values.states` has the states, and instead of an encoded
 /// state its codes and its scales.

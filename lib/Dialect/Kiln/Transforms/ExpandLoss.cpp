@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
@@ -69,6 +70,23 @@ struct Expansion {
                                          gradient ? logits.getType() : Type(),
                                          logits, targets, scale);
   }
+  /// Builds the loss of each row of logits whose classes are divided over
+  /// ranks.
+  ShardCrossEntropyOp shardedRowLosses(Value logits, Value targets, Value scale,
+                                       Value rank, int64_t classes,
+                                       bool gradient);
+  /// Combines the numbers of all ranks [ranks, rows] in a [rows, ranks] tensor.
+  Value gathered(Value all) {
+    auto type = tensorTypeOf(all);
+    return TransposeOp::create(
+        builder, loc, typeLike(all, {type.getDimSize(1), type.getDimSize(0)}),
+        all, ArrayRef<int64_t>{1, 0});
+  }
+  Value reduce(Reduction kind, Value x) {
+    return ReduceOp::create(builder, loc,
+                            typeLike(x, tensorTypeOf(x).getDimSize(0)), kind, x,
+                            ArrayRef<int64_t>{1});
+  }
   /// Returns the factor of the gradient of each row.
   Value gradientFactor(Value scale, Value cotangent) {
     return cotangent ? MulOp::create(builder, loc, scale, cotangent).getResult()
@@ -80,6 +98,35 @@ struct Expansion {
 };
 
 } // namespace
+
+ShardCrossEntropyOp Expansion::shardedRowLosses(Value logits, Value targets,
+                                                Value scale, Value rank,
+                                                int64_t classes,
+                                                bool gradient) {
+  int64_t count = tensorTypeOf(logits).getDimSize(0);
+  int64_t ranks = meshSizeOf(
+      logits.getDefiningOp()->getParentOfType<ModuleOp>(), tensorAxis());
+  auto rows = fullPrecision(typeLike(logits, count));
+  auto own = ShardSoftmaxOp::create(builder, loc, rows, rows, logits, targets,
+                                    rank, classes);
+  auto whole = rows.clone({ranks, count});
+  auto all =
+      AllGatherOp::create(builder, loc, {whole, whole},
+                          {own.getLogSum(), own.getAtTarget()}, tensorAxis());
+  Value sums = gathered(all.getOutputs()[0]);
+  Value most = reduce(Reduction::Max, sums);
+  Value each = BroadcastOp::create(builder, loc, sums.getType(), most,
+                                   ArrayRef<int64_t>{0});
+  Value shifted = SubOp::create(builder, loc, sums, each);
+  Value exponentials =
+      reduce(Reduction::Sum, ExpOp::create(builder, loc, shifted));
+  Value logSum = AddOp::create(builder, loc, most,
+                               LogOp::create(builder, loc, exponentials));
+  Value atTarget = reduce(Reduction::Sum, gathered(all.getOutputs()[1]));
+  return ShardCrossEntropyOp::create(
+      builder, loc, rows, gradient ? logits.getType() : Type(), logits, targets,
+      rank, logSum, atTarget, scale, classes);
+}
 
 /// Returns the number of rows per chunk, for chunks of nearly equal size. This
 /// number affects results, because it fixes the order in which the weight
@@ -112,9 +159,18 @@ static void expandCrossEntropy(Operation *op, bool gradient) {
   op->erase();
 }
 
+/// Returns the index of this rank if the classes of a linear_cross_entropy are
+/// divided over ranks, or null.
+static Value rankOf(Operation *op) {
+  if (auto loss = dyn_cast<LinearCrossEntropyOp>(op))
+    return loss.getRank();
+  return cast<LinearCrossEntropyGradOp>(op).getRank();
+}
+
 static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
                                      bool gradient) {
   Expansion e(op);
+  Value rank = rankOf(op);
   Value hidden = op->getOperand(0), weight = op->getOperand(1),
         scale = op->getOperand(3);
   Value targets = e.flatTargets(op->getOperand(2));
@@ -127,15 +183,22 @@ static void expandLinearCrossEntropy(Operation *op, int64_t rowsPerChunk,
     Value part = e.rowsOf(hidden, begin, count);
     Value logits =
         MatmulOp::create(e.builder, e.loc, part, weight, false, true);
-    auto chunk =
-        e.rowLosses(logits, e.rowsOf(targets, begin, count), factor, gradient);
-    losses.push_back(chunk.getRowLoss());
+    Value some = e.rowsOf(targets, begin, count);
+    Operation *chunk =
+        rank
+            ? e.shardedRowLosses(
+                   logits, some, factor, rank,
+                   op->getAttrOfType<IntegerAttr>("classes").getInt(), gradient)
+                  .getOperation()
+            : e.rowLosses(logits, some, factor, gradient).getOperation();
+    losses.push_back(chunk->getResult(0));
     if (!gradient)
       continue;
-    hiddenGradients.push_back(MatmulOp::create(
-        e.builder, e.loc, chunk.getDlogits(), weight, false, false));
-    auto matmul = MatmulOp::create(e.builder, e.loc, chunk.getDlogits(), part,
-                                   true, false);
+    Value dlogits = chunk->getResult(1);
+    hiddenGradients.push_back(
+        MatmulOp::create(e.builder, e.loc, dlogits, weight, false, false));
+    auto matmul =
+        MatmulOp::create(e.builder, e.loc, dlogits, part, true, false);
     // The gradients of the chunks are summed in f32.
     matmul.getResult().setType(fullPrecision(matmul.getType()));
     if (weightGradient)

@@ -191,6 +191,7 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
   case InputRole::Clip:
   case InputRole::Position:
   case InputRole::GradientScale:
+  case InputRole::TensorRank:
     break;
   }
   return program.emitOpError("input ")
@@ -315,7 +316,8 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
     return failure();
   if (isa<MicrobatchesOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
           CopyWaitOp, CollectiveOpInterface, CollectiveStartOp,
-          CollectiveWaitOp, TakeShardOp>(op))
+          CollectiveWaitOp, TakeShardOp, ShareOp, ShardRowsOp, ShardSoftmaxOp,
+          ShardCrossEntropyOp>(op))
     return op->emitOpError(
         "is an op that a model must not have, because kilnc itself adds "
         "such ops after the forward level");
@@ -412,6 +414,10 @@ LogicalResult ForwardVerifier::run() {
       return state.emitOpError(
           "is a mirror or in host memory; a model must not "
           "have such states, because kilnc adds them itself");
+    if (state.getShard())
+      return state.emitOpError("is a shard; a model must not have such states, "
+                               "because kilnc divides "
+                               "states over ranks itself");
     if (state->hasAttr(kResidencyAttr))
       return state.emitOpError("has the attribute '")
              << kResidencyAttr << "', which is not allowed in a model";

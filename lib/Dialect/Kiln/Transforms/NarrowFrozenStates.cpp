@@ -52,6 +52,8 @@ struct NarrowFrozenStatesPass
         continue;
       type = type.clone(element);
       state.setType(type);
+      if (ShardAttr shard = state.getShardAttr())
+        state.setShardAttr(shard.withElementType(element));
       narrowed[state.getSymName()] = type;
     }
     // Collect the reads first, because narrow() erases ops that follow them.

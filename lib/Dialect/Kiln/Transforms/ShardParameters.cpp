@@ -144,7 +144,8 @@ private:
       auto write = cast<WriteOp>(*whole.user_begin());
       auto state = symbols.lookup<StateOp>(write.getState());
       state.setShardAttr(ShardAttr::get(&getContext(), state.getTensorType(),
-                                        gather.getAxis()));
+                                        gather.getAxis(), /*blocks=*/1,
+                                        state.getShardAttr()));
       state.setTypeAttr(TypeAttr::get(shard.getType()));
       write.getValueMutable().assign(shard);
       write->moveAfter(shard.getDefiningOp());

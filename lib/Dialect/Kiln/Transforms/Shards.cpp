@@ -53,12 +53,21 @@ RankedTensorType kiln::shardTypeOf(RankedTensorType whole, int64_t ranks,
   return whole.getRank() < 2 ? whole.clone({count}) : whole.clone({1, count});
 }
 
-Value kiln::totalOverRanks(OpBuilder &builder, Value rowSums) {
+Value kiln::concatenate(OpBuilder &builder, Location loc,
+                         ArrayRef<Value> vectors) {
+  int64_t count = 0;
+  for (Value vector : vectors)
+    count += tensorTypeOf(vector).getDimSize(0);
+  return ConcatOp::create(
+      builder, loc, tensorTypeOf(vectors.front()).clone({count}), vectors, 0);
+}
+
+Value kiln::totalOverRanks(OpBuilder &builder, Value rowSums, StringRef axis) {
   Location loc = rowSums.getLoc();
   auto scalar = RankedTensorType::get({}, builder.getF64Type());
   Value one = ConstantOp::create(builder, loc, scalar, 1.0);
   Value total = ScaledTotalOp::create(builder, loc, scalar, rowSums, one);
-  auto sum = AllReduceOp::create(builder, loc, total, dataAxis());
+  auto sum = AllReduceOp::create(builder, loc, total, axis);
   return ReshapeOp::create(builder, loc,
                            RankedTensorType::get({1}, builder.getF64Type()),
                            sum.getOutputs().front());

@@ -23,6 +23,11 @@ inline llvm::StringRef dataAxis() {
   return {support::dataAxis.data(), support::dataAxis.size()};
 }
 
+/// Returns the name of the axis of tensor parallelism.
+inline llvm::StringRef tensorAxis() {
+  return {support::tensorAxis.data(), support::tensorAxis.size()};
+}
+
 /// Sets the attribute kiln.mesh of a module, unless the mesh has one rank.
 void setMesh(mlir::ModuleOp module, const support::Mesh &mesh);
 
@@ -36,9 +41,14 @@ void setMesh(mlir::ModuleOp module, const support::Mesh &mesh);
 mlir::RankedTensorType shardTypeOf(mlir::RankedTensorType whole, int64_t ranks,
                                    int64_t multiple);
 
-/// Returns the sum of the elements of `rowSums` of all ranks, as a vector of
-/// one element.
-mlir::Value totalOverRanks(mlir::OpBuilder &builder, mlir::Value rowSums);
+/// Concatenates vectors.
+mlir::Value concatenate(mlir::OpBuilder &builder, mlir::Location loc,
+                        llvm::ArrayRef<mlir::Value> vectors);
+
+/// Returns the sum of the elements of `rowSums` of all ranks of an axis, as a
+/// vector of one element.
+mlir::Value totalOverRanks(mlir::OpBuilder &builder, mlir::Value rowSums,
+                           llvm::StringRef axis);
 
 /// Joins the shards of all ranks to a tensor of type `whole`.
 mlir::Value gatherWhole(mlir::OpBuilder &builder, mlir::Value shard,

@@ -18,11 +18,14 @@ using namespace kiln;
 /// of their layer, because each message costs the latency of the network.
 static constexpr int64_t kJoinedBytes = int64_t(4) << 20;
 
+bool kiln::readsStates(Operation *op) {
+  return llvm::all_of(op->getOperands(), [](Value operand) {
+    return isa_and_nonnull<ReadOp>(operand.getDefiningOp());
+  });
+}
+
 bool kiln::gathersStates(Operation *op) {
-  return isa<AllGatherOp>(op) &&
-         llvm::all_of(op->getOperands(), [](Value operand) {
-           return isa_and_nonnull<ReadOp>(operand.getDefiningOp());
-         });
+  return isa<AllGatherOp>(op) && readsStates(op);
 }
 
 void kiln::moveReadsBefore(ValueRange states, Operation *position) {

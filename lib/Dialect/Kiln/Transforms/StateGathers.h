@@ -12,6 +12,9 @@
 
 namespace kiln {
 
+/// Returns true if all operands of an op are the values of states.
+bool readsStates(mlir::Operation *op);
+
 /// Returns true for an all-gather of states. It can start at any time before
 /// its readers, because states do not change before their updates.
 bool gathersStates(mlir::Operation *op);
@@ -27,8 +30,9 @@ void joinGathers(mlir::Block &block);
 
 /// Returns the first op of the backward segment of micro-batches that are not
 /// divided: the first op that reads the loss scale or a sum. If this op reads
-/// the result of the preceding command, a GEMM that computes logits, the
-/// segment begins with that GEMM. The segment has at least the terminator.
+/// the result of a GEMM that computes logits, and all commands between them
+/// belong to the loss, the segment begins with that GEMM. The segment has at
+/// least the terminator.
 mlir::Operation *findBackwardSegment(MicrobatchesOp op);
 
 } // namespace kiln

@@ -89,7 +89,7 @@ def main():
                     modules.append(example + "\n")
                 else:
                     modules.append(program(len(modules), example, HALVES.get(mnemonic, "{}")))
-    print("module attributes {kiln.mesh = {dp = 2 : i64}} {")
+    print("module attributes {kiln.mesh = {dp = 2 : i64, tp = 2 : i64}} {")
     print("\n".join(modules))
     print("}")
 

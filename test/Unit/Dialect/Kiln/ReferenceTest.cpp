@@ -191,7 +191,8 @@ TEST(Reference, CrossEntropyIgnoresMinusHundred) {
   expectNear(both[1], rows[1]);
   // The operand 'hidden' is `logits` and the weight is the identity matrix, so
   // hidden * weight^T equals `logits`.
-  auto head = evaluate("kiln.linear_cross_entropy_with_grad", "",
+  auto head = evaluate("kiln.linear_cross_entropy_with_grad",
+                       "operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>",
                        {"3x2xf32", "2x2xf32", "3xi32", "f64"},
                        {"f64", "3x2xf32", "2x2xf32"},
                        {logits, {1, 0, 0, 1}, {1, -100, 1}, {0.5}});
@@ -203,7 +204,9 @@ TEST(Reference, CrossEntropyIgnoresMinusHundred) {
                          {logits, {1, -100, 1}, {0.5}, {8}});
   expectNear(scaled[0], both[0]);
   expectNear(scaled[1], {1, -1, 0, 0, 4, -4});
-  auto scaledHead = evaluate("kiln.linear_cross_entropy_with_grad", "",
+  auto scaledHead = evaluate("kiln.linear_cross_entropy_with_grad",
+                             "operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, "
+                             "0>",
                              {"3x2xf32", "2x2xf32", "3xi32", "f64", "f64"},
                              {"f64", "3x2xf32", "2x2xf32"},
                              {logits, {1, 0, 0, 1}, {1, -100, 1}, {0.5}, {8}});

@@ -9,6 +9,7 @@
 #include "ToyOffload.h"
 #include "ToyProgram.h"
 #include "kiln/Runtime/Engine/Program.h"
+#include "kiln/Runtime/Engine/StateLayout.h"
 
 #include <gtest/gtest.h>
 
@@ -21,15 +22,20 @@ namespace {
 
 constexpr int64_t elements = vocabulary * width;
 
+/// Returns the member "over" of a state that is divided over one axis.
+Json over(const char *axis, int64_t size = elements) {
+  return {{{"axis", axis}, {"blocks", 1}, {"elements", size}}};
+}
+
 /// Returns a description for two ranks in which the tensor of E.m has twice as
 /// many rows as the shard, and that of U.m nearly so, in another shape.
 Json withShards() {
   Json json = toy::describe();
   json["mesh"] = {{{"name", "dp"}, {"size", 2}}};
   Json &momentE = json["states"][2], &momentU = json["states"][3];
-  momentE["over"] = "dp";
+  momentE["over"] = over("dp");
   momentE["global_shape"] = {2 * vocabulary, width};
-  momentU["over"] = "dp";
+  momentU["over"] = over("dp");
   momentU["global_shape"] = {2 * elements - 1};
   momentU["shard"] = {0};
   return json;
@@ -41,41 +47,54 @@ TEST(ShardedStatesTest, ReadsTheShards) {
   const std::vector<StateInfo> &states = file->description.states;
   EXPECT_FALSE(states[0].isSharded());
   EXPECT_TRUE(states[0].isWhole());
-  EXPECT_EQ(states[0].rangeOf(1).begin, 0);
-  EXPECT_EQ(states[0].rangeOf(1).end, elements);
+  auto spanOf = [&](const StateInfo &state, int64_t rank) {
+    return StateLayout(state, file->description.mesh, rank).span();
+  };
+  EXPECT_EQ(spanOf(states[0], 1).begin, 0);
+  EXPECT_EQ(spanOf(states[0], 1).end, elements);
   const StateInfo &even = states[2], &odd = states[3];
-  EXPECT_EQ(even.over, "dp");
+  EXPECT_EQ(even.divisions,
+            (std::vector<runtime::Division>{{"dp", 1, elements}}));
   EXPECT_TRUE(even.isSharded());
   EXPECT_FALSE(even.isWhole());
   EXPECT_EQ(even.elements(), elements);
   EXPECT_EQ(even.globalElements(), 2 * elements);
   EXPECT_EQ(even.weightShape(), (std::vector<int64_t>{2 * vocabulary, width}));
-  EXPECT_EQ(even.rangeOf(1).begin, elements);
-  EXPECT_EQ(even.rangeOf(1).end, 2 * elements);
+  EXPECT_EQ(spanOf(even, 1).begin, elements);
+  EXPECT_EQ(spanOf(even, 1).end, 2 * elements);
   EXPECT_EQ(odd.shape.size(), 2u);
   EXPECT_EQ(odd.globalShape, std::vector<int64_t>{2 * elements - 1});
   EXPECT_EQ(odd.shard, std::vector<int64_t>{0});
-  EXPECT_EQ(odd.rangeOf(1).size(), elements - 1);
+  EXPECT_EQ(spanOf(odd, 1).size(), elements - 1);
   EXPECT_TRUE(toy::makeEngine(withShards()).ok());
 }
 
-TEST(ShardedStatesTest, RangesCoverTheTensor) {
-  for (int64_t ranks : {2, 3, 5, 65536})
-    for (int64_t count : {0, 1, 2, 7, 18, 20})
-      for (int64_t size = (count + ranks - 1) / ranks; size <= count; ++size) {
-        StateInfo state;
-        state.over = "dp";
-        state.globalShape = {count};
-        state.shape = {size};
-        int64_t end = 0;
-        for (int64_t rank = 0; rank < ranks; ++rank) {
-          ElementRange range = state.rangeOf(rank);
-          EXPECT_EQ(range.begin, end);
-          EXPECT_EQ(range.size(), std::min(size, count - end));
-          end = range.end;
-        }
-        EXPECT_EQ(end, count);
-      }
+/// Returns a description for two by two ranks, in which the columns of E.m are
+/// divided over one axis, and then the elements over the other.
+Json withTwoAxes() {
+  Json json = withShards();
+  json["mesh"].push_back({{"name", "tp"}, {"size", 2}});
+  Json &moment = json["states"][2];
+  moment["global_shape"] = {4 * vocabulary, width};
+  moment["over"] = {
+      {{"axis", "tp"}, {"blocks", 4 * vocabulary}, {"elements", 2 * elements}},
+      {{"axis", "dp"}, {"blocks", 1}, {"elements", elements}}};
+  return json;
+}
+
+TEST(ShardedStatesTest, ReadsSeveralDivisions) {
+  Result<ProgramFile> file = read(withTwoAxes());
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  const StateInfo &state = file->description.states[2];
+  EXPECT_EQ(state.divisions,
+            (std::vector<runtime::Division>{
+                {"tp", 4 * vocabulary, 2 * elements}, {"dp", 1, elements}}));
+  EXPECT_EQ(state.axes(), (std::vector<std::string>{"tp", "dp"}));
+  EXPECT_TRUE(state.isDividedOver("dp"));
+  EXPECT_FALSE(state.isDividedOver("pp"));
+  EXPECT_EQ(file->description.ranks(), 4);
+  EXPECT_EQ(file->description.globalBatch(), 2 * file->description.model.batch);
+  EXPECT_TRUE(toy::makeEngine(withTwoAxes()).ok());
 }
 
 TEST(ShardedStatesTest, ShardsMayBeOnlyPadding) {
@@ -85,20 +104,9 @@ TEST(ShardedStatesTest, ShardsMayBeOnlyPadding) {
   ASSERT_TRUE(file.ok()) << file.status().message();
   const StateInfo &state = file->description.states[3];
   EXPECT_FALSE(state.isWhole());
-  EXPECT_EQ(state.rangeOf(0).size(), elements);
-  EXPECT_EQ(state.rangeOf(1).size(), 0);
-}
-
-// The index of a shard is the number of the rank, which would be wrong with a
-// second axis.
-TEST(ShardedStatesTest, EnginesShardOverAllRanks) {
-  Json json = withShards();
-  json["mesh"].push_back({{"name", "pp"}, {"size", 3}});
-  ASSERT_TRUE(read(json).ok());
-  EXPECT_EQ(toy::makeEngine(json).status().message(),
-            "the program description has a state, 'E.m', that is divided over "
-            "only one of several axes, but this version of kiln runs one role "
-            "with one rank: compile the model for one rank");
+  const support::Mesh &mesh = file->description.mesh;
+  EXPECT_EQ(StateLayout(state, mesh, 0).span().size(), elements);
+  EXPECT_EQ(StateLayout(state, mesh, 1).span().size(), 0);
 }
 
 /// The states of an offloaded toy, in which U.device mirrors U. `parameter` and
@@ -113,11 +121,12 @@ Status readMirror(const Json &parameter, const Json &mirror) {
 
 TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
   Json half = {
-      {"over", "dp"}, {"global_shape", {2 * elements}}, {"shard", {0}}};
-  Json padded = {{"over", "dp"}, {"global_shape", {elements}}, {"shard", {0}}};
+      {"over", over("dp")}, {"global_shape", {2 * elements}}, {"shard", {0}}};
+  Json padded = {
+      {"over", over("dp")}, {"global_shape", {elements}}, {"shard", {0}}};
   Json whole = {{"global_shape", {width, vocabulary}}, {"shard", {0, 0}}};
   Json sameButDivided = whole;
-  sameButDivided["over"] = "dp";
+  sameButDivided["over"] = over("dp");
   auto with = [](Json json, const char *key, const Json &value) {
     json[key] = value;
     return json;
@@ -137,11 +146,33 @@ TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
       "with the same dtype and in the same arena");
   expectRefusal(readMirror(whole, sameButDivided), "whose shard differs");
   expectRefusal(readMirror(half, padded), "whose shard differs");
-  expectRefusal(readMirror(half, with(half, "over", "pp")),
+  expectRefusal(readMirror(half, with(half, "over", over("pp"))),
                 "whose shard differs");
   expectRefusal(readMirror(half, whole), "whose shard differs");
   expectRefusal(readMirror(half, with(half, "shape", {elements})),
                 "whose shape differs");
+}
+
+// A mirror may lack the last division of its parameter.
+TEST(ShardedStatesTest, MirrorsMayLackTheLastDivision) {
+  auto divided = [](const Json &divisions) {
+    return Json{
+        {"over", divisions}, {"global_shape", {2 * elements}}, {"shard", {0}}};
+  };
+  Json tp = {{{"axis", "pp"}, {"blocks", 2}, {"elements", elements}}};
+  Json both = tp, otherBlocks = tp, order = over("dp");
+  both.push_back({{"axis", "dp"}, {"blocks", 1}, {"elements", elements}});
+  otherBlocks.push_back(
+      {{"axis", "dp"}, {"blocks", 2}, {"elements", elements}});
+  order.push_back({{"axis", "pp"}, {"blocks", 1}, {"elements", elements}});
+  EXPECT_EQ(readMirror(divided(both), divided(tp)).message(), "");
+  for (auto [parameter, mirror] :
+       {std::pair(tp, both), std::pair(otherBlocks, tp), std::pair(order, tp),
+        std::pair(both, over("dp"))})
+    EXPECT_NE(readMirror(divided(parameter), divided(mirror))
+                  .message()
+                  .find("'states[4].of' is a parameter whose shard differs"),
+              std::string::npos);
 }
 
 class DamagedShardsTest : public testing::TestWithParam<Damage> {};
@@ -154,33 +185,63 @@ INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedShardsTest,
     testing::Values(
         Damage{"NoMesh", "/mesh", "discarded",
-               "'states[2].over' is 'dp', expected the name of an axis of the "
-               "mesh with more than one rank"},
+               "'states[2].over[0].axis' is 'dp', expected the name of an axis "
+               "of the mesh with more than one rank"},
         Damage{"OneRank", "/mesh/0/size", 1,
-               "'states[2].over' is 'dp', expected the name of an axis"},
-        Damage{"NoAxis", "/states/2/over", "pp",
-               "'states[2].over' is 'pp', expected the name of an axis"},
-        Damage{"EmptyAxis", "/states/2/over", "",
-               "'states[2].over' is '', expected the name of an axis"},
-        Damage{"AxisNumber", "/states/2/over", 2,
-               "'states[2].over' must be a string"},
-        Damage{"AxisList", "/states/2/over", Json::array({"dp"}),
-               "'states[2].over' must be a string"},
+               "'states[2].over[0].axis' is 'dp', expected the name of an "
+               "axis"},
+        Damage{"NoAxis", "/states/2/over/0/axis", "pp",
+               "'states[2].over[0].axis' is 'pp', expected the name of an "
+               "axis"},
+        Damage{"EmptyAxis", "/states/2/over/0/axis", "",
+               "'states[2].over[0].axis' is '', expected the name of an axis"},
+        Damage{"AxisNumber", "/states/2/over/0/axis", 2,
+               "'states[2].over[0].axis' must be a string"},
+        Damage{"AxisIsMissing", "/states/2/over/0/axis", "discarded",
+               "'states[2].over[0].axis' is missing"},
+        Damage{"OverName", "/states/2/over", "dp",
+               "'states[2].over' must be an array"},
+        Damage{"OverNames", "/states/2/over", Json::array({"dp"}),
+               "'states[2].over[0].axis' is missing"},
+        Damage{"OverNothing", "/states/2/over", Json::array(),
+               "'states[2].over' is empty, expected at least one division"},
+        Damage{"BlocksAreMissing", "/states/2/over/0/blocks", "discarded",
+               "'states[2].over[0].blocks' is missing"},
+        Damage{"NoBlocks", "/states/2/over/0/blocks", 0,
+               "'states[2].over[0].blocks' is 0, expected at least 1"},
+        Damage{"OddBlocks", "/states/2/over/0/blocks", 3,
+               "'states[2].over[0].blocks' is 3, but the division is one of "
+               "8192 elements, which are not as many equal blocks"},
+        Damage{"UnevenParts", "/states/2/over/0/blocks", 8192,
+               "'states[2].over[0].elements' is 4096, but 2 ranks that divide "
+               "8192 elements in 8192 blocks have at least 8192 and at most "
+               "8192 elements each, a multiple of the number of blocks"},
+        Damage{"ElementsAreMissing", "/states/2/over/0/elements", "discarded",
+               "'states[2].over[0].elements' is missing"},
+        Damage{"OtherElements", "/states/2/over/0/elements", 4097,
+               "'states[2].over[0].elements' is 4097, expected 4096, the "
+               "number of elements of the shape"},
+        Damage{"NegativeElements", "/states/2/over/0/elements", -1,
+               "'states[2].over[0].elements' is -1, expected at least 0"},
+        Damage{"LargeElements", "/states/2/over/0/elements", INT64_MAX,
+               "'states[2].over[0].elements' is 9223372036854775807, but 2 "
+               "ranks that divide 8192 elements in 1 block have at least 4096 "
+               "and at most 8192 elements each"},
         Damage{"NotDivided", "/states/3/over", "discarded",
                "'states[3].global_shape' has 1 entries, expected 2, one for "
                "each dimension of the shape"},
         Damage{"TooSmall",
                "/states/3/global_shape",
                {2 * elements + 1},
-               "'states[3].shape' has 4096 elements, but 2 shards of a tensor "
-               "of 8193 elements have at least 4097 and at most 8193 elements "
-               "each"},
+               "'states[3].over[0].elements' is 4096, but 2 ranks that divide "
+               "8193 elements in 1 block have at least 4097 and at most 8193 "
+               "elements each"},
         Damage{"TooLarge",
                "/states/3/global_shape",
                {elements - 1},
-               "'states[3].shape' has 4096 elements, but 2 shards of a tensor "
-               "of 4095 elements have at least 2048 and at most 4095 elements "
-               "each"},
+               "'states[3].over[0].elements' is 4096, but 2 ranks that divide "
+               "4095 elements in 1 block have at least 2048 and at most 4095 "
+               "elements each"},
         Damage{"EmptyTensor",
                "/states/3/global_shape",
                {0},
@@ -188,7 +249,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ShapeTooLarge",
                "/states/2/shape",
                {int64_t(1) << 56},
-               "'states[2].shape' has 72057594037927936 elements"},
+               "'states[2].over[0].elements' is 4096, expected "
+               "72057594037927936, the number of elements of the shape"},
         Damage{"NoGlobalShape", "/states/3/global_shape", "discarded",
                "'states[3].global_shape' is missing"},
         Damage{"GlobalShapeNumber", "/states/3/global_shape", 8191,
@@ -219,6 +281,28 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"Bytes", "/states/2/bytes", 8 * elements,
                "'states[2].bytes' is not the number of bytes of a tensor with "
                "this shape and dtype, expected 16384"}),
+    [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
+
+class DamagedDivisionsTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamagedDivisionsTest, IsOneClearError) {
+  expectOneClearError(withTwoAxes(), "/states/2/over", GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Damages, DamagedDivisionsTest,
+    testing::Values(
+        Damage{"AxisTwice", "/1/axis", "tp",
+               "'states[2].over[1].axis' is 'tp', which is named twice"},
+        Damage{"OddBlocks", "/1/blocks", 3,
+               "'states[2].over[1].blocks' is 3, but the division is one of "
+               "8192 elements"},
+        Damage{"SmallPart", "/0/elements", elements,
+               "'states[2].over[0].elements' is 4096, but 2 ranks that divide "
+               "16384 elements in 1024 blocks have at least 8192"},
+        Damage{"LargePart", "/0/elements", 4 * elements,
+               "'states[2].over[1].elements' is 4096, but 2 ranks that divide "
+               "16384 elements in 1 block have at least 8192"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 } // namespace

@@ -18,7 +18,8 @@ namespace {
 /// An engine that provides tensors and computes nothing.
 class StorageEngine final : public Engine {
 public:
-  explicit StorageEngine(ProgramInfo program) {
+  explicit StorageEngine(ProgramInfo program, support::Mesh mesh = {}) {
+    description_.mesh = std::move(mesh);
     description_.programs.push_back(std::move(program));
     for (const ValueInfo &value : description_.programs[0].inputs)
       storage_.emplace_back(size_t(value.bytes() + 8));
@@ -93,6 +94,27 @@ TEST(ProgramInputsTest, MissingRowsDoNotCount) {
   EXPECT_EQ(*counted, 2);
   EXPECT_EQ(engine.input<int32_t>(1)[3], ignoredTarget);
   EXPECT_EQ(engine.input<int32_t>(0)[3], 0);
+}
+
+TEST(ProgramInputsTest, WritesTheIndexOfTheRank) {
+  ProgramInfo program = trainProgram();
+  program.inputs.push_back({{"tp_rank", ElementType::I32, {}}});
+  support::Mesh mesh = *support::parseMesh("dp=2,tp=3");
+  for (int32_t rank = 0; rank < 6; ++rank)
+    for (bool isPrompt : {false, true}) {
+      StorageEngine engine(program, mesh);
+      Result<ProgramInputs> inputs = ProgramInputs::bind(engine, 0, rank);
+      ASSERT_TRUE(inputs.ok()) << inputs.status().message();
+      int32_t token = 3;
+      if (isPrompt)
+        inputs->writePrompt(&token, 1, nullptr);
+      else
+        ASSERT_TRUE(inputs->writeBatch(counting(), 0, 4, 0, 0).ok());
+      EXPECT_EQ(engine.input<int32_t>(5)[0], rank % 3);
+    }
+  program.inputs.back().type = ElementType::I64;
+  StorageEngine wide(program, mesh);
+  EXPECT_FALSE(ProgramInputs::bind(wide, 0).ok());
 }
 
 TEST(ProgramInputsTest, RefusesWhatItDoesNotKnow) {

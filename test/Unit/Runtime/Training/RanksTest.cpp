@@ -99,10 +99,54 @@ TEST(RanksTest, ADifferenceNamesTheFactAndTheRank) {
   });
 }
 
+TEST(RanksTest, RanksWithTheSameSequencesCountOnce) {
+  ThreadWorlds worlds(6);
+  worlds.onEach([](World &world) {
+    Ranks ranks(world);
+    EXPECT_EQ(ranks.dataIndex(), world.rank());
+    EXPECT_EQ(ranks.dataSize(), 6);
+    EXPECT_EQ(ranks.vote("the start", Status(), {false, 1, 0})->targets, 6);
+    ranks.useMesh(*support::parseMesh("dp=2,tp=3"));
+    EXPECT_EQ(ranks.dataIndex(), world.rank() / 3);
+    EXPECT_EQ(ranks.dataSize(), 2);
+    Ballot mine = {world.rank() == 5, world.rank() < 3 ? 10 : 20, 0.5};
+    Result<Ballot> all = ranks.vote("the start", Status(), mine);
+    ASSERT_TRUE(all.ok());
+    EXPECT_TRUE(all->stop);
+    EXPECT_EQ(all->targets, 30);
+    EXPECT_EQ(all->loss, 1);
+    ranks.useMesh(*support::parseMesh("tp=6"));
+    EXPECT_EQ(ranks.dataIndex(), 0);
+    EXPECT_EQ(ranks.vote("the end", Status(), {false, 7, 2})->targets, 7);
+  });
+}
+
+TEST(RanksTest, SomeFactsAreThoseOfAnAxis) {
+  ThreadWorlds worlds(4);
+  worlds.onEach([](World &world) {
+    Ranks ranks(world);
+    ranks.useMesh(*support::parseMesh("dp=2,tp=2"));
+    auto compare = [&](uint64_t hash) {
+      return ranks.compare({{"flags", 4}, {"parts", hash, {"tp"}}}).message();
+    };
+    EXPECT_EQ(compare(uint64_t(world.rank() % 2)), "");
+    EXPECT_EQ(compare(uint64_t(world.rank())),
+              "the parts of rank 2 differ from those of rank 0; both ranks "
+              "must have the same parts");
+    EXPECT_EQ(compare(uint64_t(world.rank() == 3 ? 7 : world.rank() % 2)),
+              "the parts of rank 3 differ from those of rank 1; both ranks "
+              "must have the same parts");
+  });
+}
+
 TEST(RanksTest, OneRankNeedsNoMessages) {
   Ranks ranks;
   EXPECT_EQ(ranks.size(), 1);
   EXPECT_EQ(ranks.world(), nullptr);
+  // A check may run one rank of a program for several.
+  ranks.useMesh(*support::parseMesh("dp=2,tp=2"));
+  EXPECT_EQ(ranks.dataIndex(), 0);
+  EXPECT_EQ(ranks.dataSize(), 1);
   EXPECT_EQ(ranks.vote("the start", Status(), {true, 7, 2})->targets, 7);
   EXPECT_EQ(ranks.finish(Status::error("failed")).message(), "failed");
   EXPECT_TRUE(ranks.compare({{"flags", 1}}).ok());
@@ -115,9 +159,10 @@ TEST(RanksTest, TheNumberOfRanksIsThatOfTheProgram) {
   EXPECT_TRUE(alone.checkSize(one, "./train").ok());
   Status status = alone.checkSize(two, "./train");
   EXPECT_EQ(status.code(), ExitCode::Usage);
-  EXPECT_EQ(status.message(),
-            "this executable was compiled for 2 ranks (--mesh), but one was "
-            "started: start it with mpirun -n 2 ./train ...");
+  EXPECT_EQ(
+      status.message(),
+      "this executable was compiled for 2 ranks (--mesh=dp=2), but one was "
+      "started: start it with mpirun -n 2 ./train ...");
   ThreadWorlds worlds(2);
   worlds.onEach([&](World &world) {
     Ranks ranks(world);

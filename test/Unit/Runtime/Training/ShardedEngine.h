@@ -14,6 +14,7 @@
 #define KILN_TEST_UNIT_RUNTIME_TRAINING_SHARDEDENGINE_H
 
 #include "kiln/Runtime/Engine/Engine.h"
+#include "kiln/Runtime/Engine/StateLayout.h"
 
 #include <string>
 #include <vector>
@@ -22,12 +23,18 @@ namespace kiln::runtime {
 
 using support::ElementType;
 
-/// Divides a state over `ranks` ranks, into shards of one dimension.
-inline void divide(StateInfo &state, int64_t ranks) {
+/// Divides the elements of a state, or those of its shards, over `ranks` ranks
+/// of an axis, into shards of one dimension. `blocks` divides their number.
+/// `extra` elements of each block are not needed.
+inline void divide(StateInfo &state, int64_t ranks,
+                   std::string_view axis = support::dataAxis,
+                   int64_t blocks = 1, int64_t extra = 0) {
   if (ranks == 1)
     return;
-  state.over = support::dataAxis;
-  state.shape = {(state.globalElements() + ranks - 1) / ranks};
+  int64_t length = state.elements() / blocks;
+  int64_t part = std::min((length + ranks - 1) / ranks + extra, length);
+  state.shape = {blocks * part};
+  state.divisions.push_back({std::string(axis), blocks, blocks * part});
 }
 
 /// Collects the states of a description.
@@ -38,6 +45,13 @@ public:
     description_.roles = {{"main", 1}};
     if (ranks > 1)
       description_.mesh.axes = {{std::string(support::dataAxis), ranks}};
+  }
+
+  /// Sharded states are divided over the axis of data parallelism.
+  explicit StateList(const support::Mesh &mesh)
+      : ranks_(mesh.sizeOf(support::dataAxis)) {
+    description_.roles = {{"main", 1}};
+    description_.mesh = mesh;
   }
 
   /// Adds a state with random initial values, which is not sharded.
@@ -94,12 +108,6 @@ public:
   /// Makes every access to this state fail, before the data are seen.
   void failAt(std::size_t state) { failing_ = state; }
 
-  /// Returns the bytes of the elements that a rank holds.
-  std::string held(std::size_t state, int64_t rank) const {
-    const StateInfo &info = description_.states[state];
-    return states_[state].substr(
-        0, std::size_t(bytesOf(info.type, info.rangeOf(rank).size())));
-  }
   const std::string &bytes(std::size_t state) const { return states_[state]; }
   std::size_t size() const { return states_.size(); }
 
@@ -124,13 +132,20 @@ private:
   std::size_t failing_ = SIZE_MAX;
 };
 
-/// Returns the elements of a tensor that a rank holds, given the bytes of the
-/// whole tensor.
-inline std::string sliceOf(const std::string &whole, const StateInfo &state,
-                           int64_t rank) {
-  ElementRange range = state.rangeOf(rank);
-  return whole.substr(std::size_t(bytesOf(state.type, range.begin)),
-                      std::size_t(bytesOf(state.type, range.size())));
+/// Returns the elements of a tensor that a rank of the mesh holds, and zeros
+/// for its padding, given the bytes of the whole tensor.
+inline std::string partOf(const std::string &whole, const StateInfo &state,
+                          const support::Mesh &mesh, int64_t rank) {
+  std::string part(std::size_t(state.bytes()), '\0');
+  StateLayout layout(state, mesh, rank);
+  layout.forEachRun(layout.whole(), [&](const ElementRun &run) {
+    auto bytes = [&](int64_t elements) {
+      return std::size_t(bytesOf(state.type, elements));
+    };
+    part.replace(bytes(run.local), bytes(run.count), whole, bytes(run.whole),
+                 bytes(run.count));
+  });
+  return part;
 }
 
 } // namespace kiln::runtime

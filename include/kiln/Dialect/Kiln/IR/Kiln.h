@@ -133,6 +133,9 @@ namespace kiln {
 /// Target value of positions that are excluded from the loss.
 constexpr int64_t kIgnoreIndex = -100;
 
+/// Index of a row that belongs to the shard of another rank.
+constexpr int64_t kNoRow = -1;
+
 /// Attribute of an op whose results are offloaded to the host while no op reads
 /// them. For each such result, the attribute has three numbers: the index of
 /// the result; the number of commands (dispatches and matmuls) that may run
@@ -186,9 +189,11 @@ int64_t meshSizeOf(mlir::ModuleOp module, llvm::StringRef axis);
 
 /// Succeeds if `shard` can be the type of the shards of a tensor of type
 /// `whole` over `ranks` ranks: it has the same element type, not more elements,
-/// and the shards of all ranks have at least as many.
+/// and the shards of all ranks have at least as many. The same holds for each
+/// of `blocks` blocks of equal size.
 llvm::LogicalResult checkShard(mlir::RankedTensorType whole,
-                               mlir::RankedTensorType shard, int64_t ranks);
+                               mlir::RankedTensorType shard, int64_t ranks,
+                               int64_t blocks = 1);
 
 /// Attribute of a program argument: the role of the argument (InputAttr).
 inline constexpr llvm::StringLiteral kInputAttr = "kiln.input";

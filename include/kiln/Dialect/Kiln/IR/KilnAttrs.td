@@ -96,7 +96,8 @@ def Kiln_InputRole : Kiln_Enum<"InputRole", "the role of a program input", [
   I32EnumAttrCase<"Clip", 6, "clip">,            // f64 []
   I32EnumAttrCase<"Position", 7, "position">,    // i64 []
   I32EnumAttrCase<"Data", 8, "data">,            // declared by the model
-  I32EnumAttrCase<"GradientScale", 9, "gradient_scale">]>; // f64 []
+  I32EnumAttrCase<"GradientScale", 9, "gradient_scale">, // f64 []
+  I32EnumAttrCase<"TensorRank", 10, "tp_rank">]>;          // i32 []
 class Kiln_Attr<string name, string attrMnemonic> : AttrDef<Kiln_Dialect, name> {
   let mnemonic = attrMnemonic;
   let assemblyFormat = "`<` struct(params) `>`";
@@ -108,7 +109,7 @@ def Kiln_InputAttr : AttrDef<Kiln_Dialect, "Input"> {
   let description = [{
     The attribute `kiln.input` of an argument of a program. An argument without the
     attribute that is named `tokens`, `targets`, `rng`, `loss_scale`, `lr`, `step`,
-    `clip`, `position` or `gradient_scale` has the role of that name. The model declares inputs of
+    `clip`, `position`, `gradient_scale` or `tp_rank` has the role of that name. The model declares inputs of
     role `data`; the runtime reads them from the tensor of the same name in a file.
     With `batch_dim`, which must be 0, each step gets the rows of its sequences.
     Without it, every step gets the whole tensor.
@@ -205,13 +206,31 @@ def Kiln_ShardAttr : AttrDef<Kiln_Dialect, "Shard"> {
   let summary = "a tensor that is divided over ranks";
   let description = [{
     The attribute `shard` of a `kiln.state` of which each rank of `axis`, an axis of
-    the module's mesh, stores a shard. `type` is the type of the whole tensor. See
-    `kiln.reduce_scatter` for the elements of a shard.
+    the module's mesh, stores a shard. `type` is the type of the tensor that is
+    divided. The row-major tensor consists of `blocks` blocks of equal size, each of
+    which is divided as described for `kiln.reduce_scatter`: a matrix of R rows is
+    divided by columns if it has R blocks. If the tensor is itself a shard, `of`
+    describes that shard, which is over another axis.
 
-    Example: `#kiln.shard<tensor<5x8xf32> over "dp">`
+    Example: `#kiln.shard<tensor<5x8xf32> over "dp">`,
+    `#kiln.shard<tensor<5x8xf32> over "tp" blocks = 5>`
   }];
-  let parameters = (ins "::mlir::RankedTensorType":$type, StringRefParameter<"">:$axis);
-  let assemblyFormat = "`<` $type `over` $axis `>`";
+  let parameters = (ins "::mlir::RankedTensorType":$type, StringRefParameter<"">:$axis,
+                        DefaultValuedParameter<"int64_t", "1">:$blocks,
+                        OptionalParameter<"::mlir::Attribute">:$of);
+  let assemblyFormat = "`<` $type `over` $axis (`blocks` `=` $blocks^)? (`of` $of^)? `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Returns the shard that is divided further, or null.
+    ::kiln::ShardAttr getOuter() { return ::llvm::dyn_cast_or_null<::kiln::ShardAttr>(getOf()); }
+    /// Returns the type of the whole tensor.
+    ::mlir::RankedTensorType getWholeType();
+    /// Returns the same division of a tensor with another element type.
+    ::kiln::ShardAttr withElementType(::mlir::Type element);
+  }];
+  let builders = [AttrBuilder<(ins "::mlir::RankedTensorType":$type, "::llvm::StringRef":$axis), [{
+    return $_get($_ctxt, type, axis, 1, ::mlir::Attribute());
+  }]>];
 }
 
 def Kiln_AdapterAttr : AttrDef<Kiln_Dialect, "Adapter"> {

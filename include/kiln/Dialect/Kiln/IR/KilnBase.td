@@ -89,6 +89,7 @@ def Kiln_StoredReal : Kiln_TensorOf<[Kiln_AnyReal]>;
 // The tensor types of states.
 def Kiln_StateTensor : Kiln_TensorOf<[Kiln_AnyReal, I8, I32, I64]>;
 def Kiln_IndexTensor : Kiln_TensorOf<[I32]>;
+def Kiln_RankScalar : Kiln_ScalarOf<[I32]>; // the index of a rank on an axis
 def Kiln_IntScalar : Kiln_ScalarOf<[I64]>;
 def Kiln_RealScalar : Kiln_ScalarOf<[F64]>;
 def Kiln_Rng : Kiln_TensorOf<[I64]>;

@@ -57,7 +57,9 @@ def Kiln_AttentionOp : Kiln_Op<"attention", [Pure, LaunchArgumentsOpInterface,
     uses key head h / (heads / kv_heads). For each sequence and head, computes
     P = softmax(scale * q k^T) and o = P v. With `causal`, P is masked above the
     diagonal. With `p` > 0, dropout is applied to P; in its mask, element (i, j)
-    of head h has row h*T + i and column j. `lse` [sequences*heads, T] is
+    of head h has row h*T + i and column j. If `rng` has a fourth column with the
+    index of this rank, the heads are those of this rank, and the first of them is
+    head rank*heads of the mask. `lse` [sequences*heads, T] is
     log(sum(exp(scale * q k^T))) per query, and is f32 if `q` is bf16. The
     backward pass needs only q, k, v, o and lse. `kv_tile` fixes the order of
     summation over keys.
@@ -116,27 +118,32 @@ def Kiln_LinearCrossEntropyOp : Kiln_Op<"linear_cross_entropy", [Pure,
     `--kiln-expand-loss` splits the op into chunks of `rows` rows, so that memory
     never holds all logits at once.
 
+    With `rank`, the index of this rank on the axis "tp" of the mesh, `weight` is the
+    shard of this rank of a matrix of `classes` rows, whose other rows are padding
+    (C2). All ranks get the loss of all classes.
+
     Example: `%loss = kiln.linear_cross_entropy %h, %w, %targets, %scale : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<2x4xi32>, tensor<f64>) -> tensor<f64>`
   }];
-  let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, OptionalAttr<I64Attr>:$rows);
+  let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, Optional<Kiln_RankScalar>:$rank, OptionalAttr<I64Attr>:$rows, OptionalAttr<I64Attr>:$classes);
   let results = (outs Kiln_RealScalar:$loss);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$hidden `,` $weight `,` $targets `,` $scale (`rank` $rank^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
-def Kiln_LinearCrossEntropyGradOp : Kiln_Op<"linear_cross_entropy_with_grad", [Pure,
+def Kiln_LinearCrossEntropyGradOp : Kiln_Op<"linear_cross_entropy_with_grad", [Pure, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<WideResultOpInterface, ["getWideResult"]>,
     DeclareOpInterfaceMethods<ReferenceOpInterface>]> {
   let summary = "linear_cross_entropy and its gradients";
   let description = [{
     Computes the loss of `linear_cross_entropy` and the gradients of `hidden` and
     `weight` for a cotangent of one, or for `cotangent`. `dweight` may be f32 if the
-    weight is narrower.
+    weight is narrower. With `rank`, `dhidden` is the contribution of the classes of
+    this rank: the sum over all ranks is the gradient of `hidden`.
 
     Example: `%loss, %dh, %dw = kiln.linear_cross_entropy_with_grad %h, %w, %targets, %scale : (tensor<8x4xf32>, tensor<16x4xf32>, tensor<2x4xi32>, tensor<f64>) -> (tensor<f64>, tensor<8x4xf32>, tensor<16x4xf32>)`
   }];
-  let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, Optional<Kiln_RealScalar>:$cotangent, OptionalAttr<I64Attr>:$rows);
+  let arguments = (ins Kiln_Tensor:$hidden, Kiln_Tensor:$weight, Kiln_IndexTensor:$targets, Kiln_RealScalar:$scale, Optional<Kiln_RealScalar>:$cotangent, Optional<Kiln_RankScalar>:$rank, OptionalAttr<I64Attr>:$rows, OptionalAttr<I64Attr>:$classes);
   let results = (outs Kiln_RealScalar:$loss, Kiln_Tensor:$dhidden, Kiln_Tensor:$dweight);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$hidden `,` $weight `,` $targets `,` $scale (`,` $cotangent^)? (`rank` $rank^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Collective operations. All ranks of an axis of the module's mesh execute the
-// same collectives in the same order, so none of these ops is pure: no pass
-// merges, erases or reorders them.
+// same collectives in the same order, so these ops are not pure: no pass merges,
+// erases or reorders them. Ops that need no other rank are pure.
 //
 // A tensor of N elements is divided over n ranks into shards of K elements,
 // where n K >= N. The shard of rank r has the elements r K, ..., r K + K - 1 of
@@ -37,12 +37,18 @@ class Kiln_CollectiveOp<string mnemonic, list<Trait> traits = []> : Kiln_RankOp<
   let arguments = (ins Variadic<Kiln_Tensor>:$inputs, StrAttr:$axis);
 }
 
-def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethods<InferTypeOpInterface>,
+    PrecisionOpInterface, DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "sums tensors over the ranks of an axis";
   let description = [{
     Result i is the elementwise sum of operand i over all ranks of `axis`, an axis
     of the module's mesh (C1), and has its type (C2). The tensors are in device
     memory and form one *bucket*: they are sent together.
+
+    The derivative assumes that all ranks compute the same loss from the results, as
+    tensor parallelism does: the gradient of an operand is the cotangent of the
+    result, which is the same on all ranks. `kiln.share` is the counterpart.
 
     Example: `%s:2 = kiln.all_reduce %a, %b over "dp" : tensor<4x8xf32>, tensor<8xf32>`
   }];
@@ -113,6 +119,26 @@ def Kiln_CollectiveWaitOp : Kiln_RankOp<"collective_wait", [DeclareOpInterfaceMe
       return getTokens().front().getDefiningOp<::kiln::CollectiveStartOp>();
     }
   }];
+}
+
+def Kiln_ShareOp : Kiln_RankOp<"share", [Pure, AllTypesMatch<["x", "y"]>, PrecisionOpInterface,
+    DeclareOpInterfaceMethods<SequenceOpInterface, ["isLinear"]>,
+    DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "passes a value that all ranks have to a computation that they divide";
+  let description = [{
+    `y` is `x`, which has the same value on all ranks of `axis`, an axis of the
+    module's mesh (C1). Each rank computes another part of the loss from `y`, so the
+    gradient of `x` is the sum of the gradients of `y` over the ranks, a
+    `kiln.all_reduce`. The op exists for this derivative: `kiln-autodiff` removes it
+    from the program that it differentiates, and other programs than a forward
+    program fold it.
+
+    Example: `%y = kiln.share %x over "tp" : tensor<8x16xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, StrAttr:$axis);
+  let results = (outs Kiln_Tensor:$y);
+  let assemblyFormat = "$x `over` $axis attr-dict `:` type($x)";
+  let hasFolder = 1;
 }
 
 def Kiln_TakeShardOp : Kiln_RankOp<"take_shard", [Pure]> {

@@ -151,6 +151,38 @@ def Kiln_SoftmaxCrossEntropyOp : Kiln_RowOp<"softmax_cross_entropy", RowGradient
   let results = (outs Kiln_Tensor:$rowLoss, Optional<Kiln_Tensor>:$dlogits);
   let hasVerifier = 1;
 }
+def Kiln_ShardSoftmaxOp : Kiln_RowOp<"shard_softmax", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
+  let summary = "the contribution of the classes of this rank to a cross entropy";
+  let description = [{
+    `logits` [N, K] are those of the classes rank*K, ..., rank*K + K - 1 out of
+    `classes` classes; columns of further classes are padding. For each row x with
+    target t, computes log_sum = log(sum(exp(x))) over the classes, or a number that
+    is small enough to have no effect if all columns are padding, and
+    at_target = x[t], or 0 if t is the class of another rank. Both have N elements
+    and full precision.
+
+    Example: `%s, %t = kiln.shard_softmax %logits, %targets, %rank {classes = 30} : (tensor<8x16xf32>, tensor<8xi32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RankScalar:$rank, I64Attr:$classes);
+  let results = (outs Kiln_Tensor:$log_sum, Kiln_Tensor:$at_target);
+  let hasVerifier = 1;
+}
+def Kiln_ShardCrossEntropyOp : Kiln_RowOp<"shard_cross_entropy", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
+  let summary = "cross entropy of each row and its gradient for the classes of this rank";
+  let description = [{
+    `log_sum` and `at_target` [N] are those of all classes: the results of
+    `kiln.shard_softmax`, combined over the ranks. For each row x of `logits` [N, K]
+    with target t, computes row_loss = log_sum - at_target and
+    dlogits = scale * (exp(x - log_sum) - onehot(t - rank*K)). A row with target -100
+    has the loss 0 and a zero gradient, and padding has a zero gradient. Without the
+    result `dlogits`, only the loss is computed.
+
+    Example: `%loss, %d = kiln.shard_cross_entropy %logits, %targets, %rank, %s, %t, %scale {classes = 30} : (tensor<8x16xf32>, tensor<8xi32>, tensor<i32>, tensor<8xf32>, tensor<8xf32>, tensor<f64>) -> (tensor<8xf32>, tensor<8x16xf32>)`
+  }];
+  let arguments = (ins Kiln_Tensor:$logits, Kiln_IndexTensor:$targets, Kiln_RankScalar:$rank, Kiln_Tensor:$log_sum, Kiln_Tensor:$at_target, Kiln_RealScalar:$scale, I64Attr:$classes);
+  let results = (outs Kiln_Tensor:$rowLoss, Optional<Kiln_Tensor>:$dlogits);
+  let hasVerifier = 1;
+}
 def Kiln_ScaledTotalOp : Kiln_RowOp<"scaled_total", RowGradientTraits # [DeclareOpInterfaceMethods<ReferenceOpInterface, ["getLongestSum"]>]> {
   let summary = "scaled sum of all elements in f64";
   let description = "Example: `%loss = kiln.scaled_total %rows, %scale : (tensor<8xf32>, tensor<f64>) -> tensor<f64>`";
@@ -195,9 +227,13 @@ def Kiln_EmbeddingOp : Kiln_RowOp<"embedding", [Pure,
     it reads them. Row `padding_index` of the table (C2) is looked up like any
     other, but the lookup does not contribute to its gradient.
 
+    With `rank`, the table has the rows rank*V, ..., rank*V + V - 1 of a larger
+    table, where V is its number of rows. Tokens and `padding_index` are rows of the
+    larger table, and y[i, :] = 0 if row tokens[i] belongs to another rank.
+
     Example: `%y = kiln.embedding %tokens, %table : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>`
   }];
-  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$table, OptionalAttr<I64Attr>:$padding_index);
+  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$table, Optional<Kiln_RankScalar>:$rank, OptionalAttr<I64Attr>:$padding_index);
   let results = (outs Kiln_Tensor:$y);
   let hasVerifier = 1;
 }
@@ -210,12 +246,27 @@ def Kiln_EmbeddingGradOp : Kiln_RowOp<"embedding_grad", [Pure,
     Computes dtable[v, :] = accumulate[v, :] + the sum of dy[i, :] over all i with
     tokens[i] = v, added in the order of i. Without `accumulate`, the sum starts
     from zero. `dtable` must be f32 if `dy` is bf16. Tokens equal to
-    `padding_index`, a row of the table (C1), contribute nothing.
+    `padding_index`, a row of the table or -1 (C1), contribute nothing.
 
     Example: `%dt = kiln.embedding_grad %tokens, %dy : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<16x8xf32>`
   }];
   let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_Tensor:$dy, Optional<Kiln_Tensor>:$accumulate, OptionalAttr<I64Attr>:$padding_index);
   let results = (outs Kiln_Tensor:$dtable);
+  let hasVerifier = 1;
+}
+
+def Kiln_ShardRowsOp : Kiln_RowOp<"shard_rows", [Pure, DispatchableOpInterface,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
+  let summary = "the rows of the shard of this rank that tokens denote";
+  let description = [{
+    y[i] = tokens[i] - rank*rows if this is a number from 0 to rows - 1, and
+    otherwise -1. Tokens equal to `padding_index` become -1, too.
+
+    Example: `%y = kiln.shard_rows %tokens, %rank {rows = 16} : (tensor<2x4xi32>, tensor<i32>) -> tensor<2x4xi32>`
+  }];
+  let arguments = (ins Kiln_IndexTensor:$tokens, Kiln_RankScalar:$rank, I64Attr:$rows, OptionalAttr<I64Attr>:$padding_index);
+  let results = (outs Kiln_IndexTensor:$y);
   let hasVerifier = 1;
 }
 

@@ -32,8 +32,7 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     shape determines one of its dimensions (C5). A state that is `quantized` has the
     bytes of an encoding of a weight and is frozen; files and `init` give the values
     of the weight, which the runtime encodes (C6). Each rank stores its part of a state
-    with `shard`, whose attribute has the type of the whole tensor; files and `init`
-    give the whole tensor (C7).
+    with `shard`; files and `init` give the whole tensor (C7).
 
     The numbers in `init` are finite, and a rotary table has one column per
     frequency (C3). A state of integers is initialized with one integer and is not
@@ -54,10 +53,10 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
   }]>];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
-    /// Returns the type of the tensor of which the state is a shard, and the type of
-    /// any other state.
+    /// Returns the type of the whole tensor of which the state is a shard, and the
+    /// type of any other state.
     ::mlir::RankedTensorType getWholeType() {
-      return getShard() ? getShardAttr().getType() : getTensorType();
+      return getShard() ? getShardAttr().getWholeType() : getTensorType();
     }
     /// Returns the type of the weight that a quantized state encodes, and the type
     /// of the whole tensor of any other state.
@@ -101,7 +100,7 @@ def Kiln_ProgramOp : Kiln_Op<"program", [FunctionOpInterface, IsolatedFromAbove,
   let description = [{
     Arguments and results are tensors on the device (C1). The attribute
     `kiln.name` names them: arguments "tokens", "targets", "rng", "loss_scale",
-    "lr", "step", "clip", "position" and "gradient_scale", and results "loss",
+    "lr", "step", "clip", "position", "gradient_scale" and "tp_rank", and results "loss",
     "grad_norm" and "logits". A gradient result of `@train` has `kiln.gradient = @state` instead,
     where @state is a `kiln.state` (C3). The body contains only ops of this
     dialect and ends with `kiln.return` (C2). The runtime identifies a program by

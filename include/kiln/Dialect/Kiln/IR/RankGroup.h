@@ -22,11 +22,13 @@ namespace kiln {
 class RankGroup {
 public:
   virtual ~RankGroup() = default;
-  virtual int64_t rank() const = 0; ///< Of the calling thread or process.
-  /// Replaces each tensor by the sum of this tensor over all ranks. All ranks
-  /// call this function, with tensors of the same types. Returns false if
-  /// another rank has failed.
-  virtual bool sum(llvm::MutableArrayRef<HostTensor> tensors) = 0;
+  /// Returns the index of the calling thread or process on an axis of the mesh.
+  virtual int64_t rank(llvm::StringRef axis) const = 0;
+  /// Replaces each tensor by the sum of this tensor over all ranks of an axis.
+  /// All of them call this function, with tensors of the same types. Returns
+  /// false if another rank has failed.
+  virtual bool sum(llvm::StringRef axis,
+                   llvm::MutableArrayRef<HostTensor> tensors) = 0;
 };
 
 /// Returns the group of the calling thread, or null if it has none.
@@ -35,12 +37,15 @@ RankGroup *currentRankGroup();
 /// Evaluates a collective of the calling rank. `results` have their types.
 llvm::LogicalResult
 evaluateCollective(mlir::Operation *op, Collective collective,
+                   llvm::StringRef axis,
                    llvm::ArrayRef<const HostTensor *> operands,
                    llvm::MutableArrayRef<HostTensor> results);
 
 /// Returns the shard of the calling rank, of `elements` elements.
-llvm::FailureOr<std::vector<double>>
-evaluateShard(mlir::Operation *op, const HostTensor &whole, int64_t elements);
+llvm::FailureOr<std::vector<double>> evaluateShard(mlir::Operation *op,
+                                                   llvm::StringRef axis,
+                                                   const HostTensor &whole,
+                                                   int64_t elements);
 
 /// Makes `ranks` the group of the calling thread.
 class RankGroupScope {

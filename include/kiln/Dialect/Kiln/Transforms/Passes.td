@@ -39,6 +39,36 @@ def AddLora : Pass<"kiln-add-lora", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
+def PartitionLayers : Pass<"kiln-partition-layers", "::mlir::ModuleOp"> {
+  let summary = "Divide the matrices of layers over ranks";
+  let description = [{
+    Implements tensor parallelism (arXiv 1909.08053) over the axis `tp` of `mesh`.
+    The ranks of this axis compute with the same tokens. Between two matmuls with
+    parameters, the columns of values are divided: each rank has some columns of the
+    first parameter and the same rows of the second one, whose matmul yields partial
+    sums. Ops between them must compute each column from the same column, or be
+    attention, whose heads are divided. Parameters that are divided get the attribute
+    `shard`; columns that do not divide evenly are padded with zeros.
+
+    ```
+    %h = kiln.matmul %x, %w1          %s = kiln.share %x over "tp"
+    %a = kiln.gelu %h          ->     %h = kiln.matmul %s, %w1
+    %y = kiln.matmul %a, %w2          %a = kiln.gelu %h
+                                      %p = kiln.matmul %a, %w2
+                                      %y = kiln.all_reduce %p over "tp"
+    ```
+
+    Tables that only embeddings and the linear head read are divided by rows: the
+    vocabulary. A lookup yields zeros for the rows of other ranks, and is summed, and
+    the loss is combined from those of the ranks (`kiln.shard_softmax`). Masks of
+    dropout are those of one rank. Runs on the forward level, before the program is
+    differentiated; the derivative of `kiln.share` sums gradients over the ranks. An
+    attention op with fewer key heads than ranks is an error.
+  }];
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "ranks of each axis, such as tp=2; empty: one rank">];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
 def SetPrecision : Pass<"kiln-set-precision", "::mlir::ModuleOp"> {
   let summary = "Run the forward program in mixed precision";
   let description = [{

@@ -67,16 +67,21 @@ struct Heads {
 /// Dropout mask of an attention op. Its factor is 1 if the op has no dropout.
 struct AttentionMask {
   std::optional<reference::DropoutMask> mask;
-  int64_t length;
+  int64_t length, firstHead = 0;
 
   template <typename Op>
   AttentionMask(Op op, const HostTensor *rng, int64_t length) : length(length) {
-    if (double p = op.getP().convertToDouble())
-      mask.emplace(*rng, op.getKey(), p);
+    double p = op.getP().convertToDouble();
+    if (p == 0)
+      return;
+    mask.emplace(*rng, op.getKey(), p);
+    if (rng->size() == 4)
+      firstHead = rng->integers[3] * op.getHeads();
   }
   double operator()(int64_t sequence, int64_t head, int64_t i,
                     int64_t j) const {
-    return mask ? mask->factor(sequence, head * length + i, j) : 1;
+    return mask ? mask->factor(sequence, (firstHead + head) * length + i, j)
+                : 1;
   }
 };
 

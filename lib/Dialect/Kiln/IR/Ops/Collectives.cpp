@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GradientRules.h"
 #include "ReferenceRules.h"
 #include "kiln/Dialect/Kiln/IR/RankGroup.h"
 
 using namespace mlir;
 using namespace kiln;
+using namespace kiln::gradients;
 using namespace kiln::reference;
 
 int64_t kiln::meshSizeOf(ModuleOp module, StringRef axis) {
@@ -46,11 +48,44 @@ static LogicalResult verifyShard(Operation *op, StringRef axis, Type whole,
 }
 
 LogicalResult kiln::checkShard(RankedTensorType whole, RankedTensorType shard,
-                               int64_t ranks) {
+                               int64_t ranks, int64_t blocks) {
   int64_t elements = whole.getNumElements(), part = shard.getNumElements();
-  return success(whole.getElementType() == shard.getElementType() &&
-                 ranks > 0 && part <= elements &&
+  if (whole.getElementType() != shard.getElementType() || ranks < 1 ||
+      blocks < 1 || elements % blocks != 0 || part % blocks != 0)
+    return failure();
+  elements /= blocks;
+  part /= blocks;
+  return success(part <= elements &&
                  part >= int64_t(llvm::divideCeil(elements, ranks)));
+}
+
+LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                RankedTensorType type, StringRef axis,
+                                int64_t blocks, Attribute of) {
+  if (blocks < 1 || type.getNumElements() % blocks != 0)
+    return emitError() << "expected a number of blocks that divides the "
+                       << type.getNumElements() << " elements of " << type
+                       << ", got " << blocks;
+  auto outer = dyn_cast_or_null<ShardAttr>(of);
+  if (of && !outer)
+    return emitError() << "expected #kiln.shard after 'of', got " << of;
+  for (; outer; outer = outer.getOuter())
+    if (outer.getAxis() == axis)
+      return emitError() << "expected another axis than '" << axis
+                         << "', over which the tensor is already divided";
+  return success();
+}
+
+RankedTensorType ShardAttr::getWholeType() {
+  ShardAttr outer = getOuter();
+  return outer ? outer.getWholeType() : getType();
+}
+
+ShardAttr ShardAttr::withElementType(Type element) {
+  ShardAttr outer = getOuter();
+  return ShardAttr::get(getContext(), getType().clone(element), getAxis(),
+                        getBlocks(),
+                        outer ? outer.withElementType(element) : ShardAttr());
 }
 
 /// Verifies the types of the results of a collective, or of its tokens.
@@ -123,6 +158,43 @@ LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
                                             RegionRange,
                                             SmallVectorImpl<Type> &results) {
   return inferSameTypes(operands, results);
+}
+
+bool AllReduceOp::isLinear() { return true; }
+
+LogicalResult AllReduceOp::buildGradient(OpBuilder &, ValueRange cotangents,
+                                         Wanted, Gradients gradients) {
+  for (auto [gradient, cotangent] : llvm::zip_equal(gradients, cotangents))
+    gradient = cotangent;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// share
+//===----------------------------------------------------------------------===//
+
+Family ShareOp::getFamily() { return Family::View; }
+
+LogicalResult ShareOp::verify() { return verifyAxis(*this, getAxis()); }
+
+bool ShareOp::isLinear() { return true; }
+
+OpFoldResult ShareOp::fold(FoldAdaptor) {
+  auto program = (*this)->getParentOfType<ProgramOp>();
+  bool mayBeDifferentiated =
+      !program || program.getKind() == ProgramKind::Forward;
+  return mayBeDifferentiated ? OpFoldResult() : getX();
+}
+
+/// Inserts the sum directly after the cotangent, before the gradients of
+/// weights that were built since, so that the transfer overlaps with them.
+LogicalResult ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
+                                     Wanted, Gradients gradients) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(cotangents[0]);
+  auto sum = AllReduceOp::create(builder, getLoc(), cotangents[0], getAxis());
+  gradients[0] = sum.getOutputs().front();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -228,9 +300,11 @@ static LogicalResult needsRanks(Operation *op) {
 // A tensor is gathered as the sum of tensors that are zero outside of the shard
 // of one rank.
 LogicalResult kiln::evaluateCollective(Operation *op, Collective collective,
-                                       Operands operands, Results results) {
+                                       StringRef axis, Operands operands,
+                                       Results results) {
   if (failed(needsRanks(op)))
     return failure();
+  int64_t rank = currentRanks->rank(axis);
   SmallVector<HostTensor> wholes;
   for (auto [operand, result] : llvm::zip_equal(operands, results)) {
     if (collective != Collective::AllGather) {
@@ -238,44 +312,49 @@ LogicalResult kiln::evaluateCollective(Operation *op, Collective collective,
       continue;
     }
     HostTensor &whole = wholes.emplace_back(result.type);
-    auto [begin, end] = rangeOfShard(whole.reals.size(), operand->reals.size(),
-                                     currentRanks->rank());
+    auto [begin, end] =
+        rangeOfShard(whole.reals.size(), operand->reals.size(), rank);
     std::copy_n(operand->reals.begin(), end - begin,
                 whole.reals.begin() + begin);
   }
-  if (!currentRanks->sum(wholes))
+  if (!currentRanks->sum(axis, wholes))
     return op->emitOpError("cannot be completed, because another rank failed");
   for (auto [whole, result] : llvm::zip_equal(wholes, results)) {
     if (collective == Collective::ReduceScatter)
-      result.reals = shardOf(whole.reals, result.type.getNumElements(),
-                             currentRanks->rank());
+      result.reals = shardOf(whole.reals, result.type.getNumElements(), rank);
     else
       result.reals = std::move(whole.reals);
   }
   return success();
 }
 
-FailureOr<std::vector<double>>
-kiln::evaluateShard(Operation *op, const HostTensor &whole, int64_t elements) {
+FailureOr<std::vector<double>> kiln::evaluateShard(Operation *op,
+                                                   StringRef axis,
+                                                   const HostTensor &whole,
+                                                   int64_t elements) {
   if (failed(needsRanks(op)))
     return failure();
-  return shardOf(whole.reals, elements, currentRanks->rank());
+  return shardOf(whole.reals, elements, currentRanks->rank(axis));
 }
 
 LogicalResult AllReduceOp::evaluate(Operands operands, Results results) {
-  return evaluateCollective(*this, getCollective(), operands, results);
+  return evaluateCollective(*this, getCollective(), getAxis(), operands,
+                            results);
 }
 
 LogicalResult ReduceScatterOp::evaluate(Operands operands, Results results) {
-  return evaluateCollective(*this, getCollective(), operands, results);
+  return evaluateCollective(*this, getCollective(), getAxis(), operands,
+                            results);
 }
 
 LogicalResult AllGatherOp::evaluate(Operands operands, Results results) {
-  return evaluateCollective(*this, getCollective(), operands, results);
+  return evaluateCollective(*this, getCollective(), getAxis(), operands,
+                            results);
 }
 
 LogicalResult CollectiveStartOp::evaluate(Operands operands, Results results) {
-  return evaluateCollective(*this, getCollective(), operands, results);
+  return evaluateCollective(*this, getCollective(), getAxis(), operands,
+                            results);
 }
 
 LogicalResult CollectiveWaitOp::evaluate(Operands operands, Results results) {
@@ -284,9 +363,14 @@ LogicalResult CollectiveWaitOp::evaluate(Operands operands, Results results) {
   return success();
 }
 
+LogicalResult ShareOp::evaluate(Operands operands, Results results) {
+  results[0].reals = operands[0]->reals;
+  return success();
+}
+
 LogicalResult TakeShardOp::evaluate(Operands operands, Results results) {
-  auto shard =
-      evaluateShard(*this, *operands[0], results[0].type.getNumElements());
+  auto shard = evaluateShard(*this, getAxis(), *operands[0],
+                             results[0].type.getNumElements());
   if (failed(shard))
     return failure();
   results[0].reals = std::move(*shard);

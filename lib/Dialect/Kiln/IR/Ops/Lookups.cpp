@@ -46,9 +46,13 @@ LogicalResult EmbeddingOp::verify() {
                                 getTable().getType().getDimSize(1)};
   if (failed(
           checkShape(*this, "y", getY(), shape, Value())) || // Constraint C1.
-      failed(checkPaddingIndex(*this, getPaddingIndexAttr(),
-                               getTable()))) // Constraint C2.
+      (!getRank() && failed(checkPaddingIndex(*this, getPaddingIndexAttr(),
+                                              getTable())))) // Constraint C2.
     return failure();
+  int64_t padding = int64_t(getPaddingIndex().value_or(0));
+  if (padding < 0 || padding > INT32_MAX)
+    return emitOpError("padding_index is ")
+           << padding << ", expected a row index of the table of all ranks";
   return checkWide(*this, "table", getTable(), getTable().getType().getShape(),
                    getY());
 }
@@ -68,9 +72,17 @@ LogicalResult EmbeddingOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted,
                                          Gradients gradients) {
   auto type = getTable().getType();
-  Value sum = EmbeddingGradOp::create(
-      builder, getLoc(), fullPrecision(type), getTokens(), cotangents[0],
-      /*accumulate=*/Value(), getPaddingIndexAttr());
+  Value tokens = getTokens();
+  IntegerAttr padding = getPaddingIndexAttr();
+  if (getRank()) {
+    tokens = ShardRowsOp::create(
+        builder, getLoc(), tokens.getType(), tokens, getRank(),
+        builder.getI64IntegerAttr(type.getDimSize(0)), padding);
+    padding = builder.getI64IntegerAttr(kNoRow);
+  }
+  Value sum = EmbeddingGradOp::create(builder, getLoc(), fullPrecision(type),
+                                      tokens, cotangents[0],
+                                      /*accumulate=*/Value(), padding);
   gradients[1] = builder.createOrFold<CastOp>(getLoc(), type, sum);
   return success();
 }
@@ -94,22 +106,41 @@ LogicalResult EmbeddingOp::buildRows(RowBuilder &rows) {
   NodeId token = rows.perRow(getTokens());
   if (!hasSpace(rows, getRowSpace()) || token < 0)
     return failure();
-  NodeId y = rows.gathered(getTable(), token);
+  if (!getRank()) {
+    NodeId y = rows.gathered(getTable(), token);
+    if (y < 0)
+      return failure();
+    rows.set(getY(), y);
+    return success();
+  }
+  NodeId rank = rows.scalar(getRank());
+  if (rank < 0)
+    return failure();
+  // Row 0 of the table is read for a token of another rank.
+  ShardRow row =
+      shardRow(rows, token, rank, getTable().getType().getDimSize(0));
+  NodeId y =
+      rows.gathered(getTable(), rows.select(row.isMine, row.index,
+                                            rows.constantLike(0, row.index)));
   if (y < 0)
     return failure();
-  rows.set(getY(), y);
+  rows.set(getY(), rows.select(row.isMine, y, rows.constantLike(0, y)));
   return success();
 }
 
 LogicalResult EmbeddingOp::evaluate(Operands operands, Results results) {
   const HostTensor &tokens = *operands[0], &table = *operands[1];
-  int64_t columns = table.shape()[1];
-  if (failed(checkTokens(*this, tokens, table.shape()[0])))
+  int64_t rows = table.shape()[0], columns = table.shape()[1];
+  if (!getRank() && failed(checkTokens(*this, tokens, rows)))
     return failure();
-  for (int64_t i = 0, e = tokens.size(); i < e; ++i)
+  int64_t first = getRank() ? operands[2]->integers[0] * rows : 0;
+  for (int64_t i = 0, e = tokens.size(); i < e; ++i) {
+    int64_t row = tokens.integers[i] - first;
+    bool isMine = row >= 0 && row < rows;
     for (int64_t c = 0; c < columns; ++c)
       results[0].reals[i * columns + c] =
-          table.reals[tokens.integers[i] * columns + c];
+          isMine ? table.reals[row * columns + c] : 0;
+  }
   return success();
 }
 
@@ -119,8 +150,8 @@ LogicalResult EmbeddingGradOp::verify() {
                         {getTokens().getType().getNumElements(),
                          getDtable().getType().getDimSize(1)},
                         Value())) ||
-      failed(checkPaddingIndex(*this, getPaddingIndexAttr(),
-                               getDtable())) || // Constraint C1.
+      failed(checkPaddingIndex(*this, getPaddingIndexAttr(), getDtable(),
+                               kNoRow)) || // Constraint C1.
       failed(checkFull(*this, "dtable", getDtable(),
                        getDtable().getType().getShape(), getDy())))
     return failure();
@@ -145,17 +176,62 @@ LogicalResult EmbeddingGradOp::evaluate(Operands operands, Results results) {
   const HostTensor &tokens = *operands[0], &dy = *operands[1];
   HostTensor &dtable = results[0];
   int64_t columns = dtable.shape()[1];
-  if (failed(checkTokens(*this, tokens, dtable.shape()[0])))
+  IntegerAttr padding = getPaddingIndexAttr();
+  bool mayBeForeign = padding && padding.getInt() == kNoRow;
+  if (!mayBeForeign && failed(checkTokens(*this, tokens, dtable.shape()[0])))
     return failure();
   if (operands.size() == 3)
     dtable.reals = operands[2]->reals;
-  IntegerAttr padding = getPaddingIndexAttr();
   for (int64_t i = 0, e = tokens.size(); i < e; ++i) {
     if (padding && tokens.integers[i] == padding.getInt())
       continue;
     for (int64_t c = 0; c < columns; ++c)
       dtable.reals[tokens.integers[i] * columns + c] +=
           dy.reals[i * columns + c];
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// shard_rows
+//===----------------------------------------------------------------------===//
+
+LogicalResult ShardRowsOp::verify() {
+  if (getY().getType() != getTokens().getType())
+    return emitOpError("has a result of type ")
+           << getY().getType() << ", expected " << getTokens().getType();
+  if (getRows() < 1 || getRows() > INT32_MAX)
+    return emitOpError("rows is ")
+           << getRows() << ", expected a number from 1 to " << INT32_MAX;
+  return success();
+}
+
+Rounding ShardRowsOp::getRounding() { return Rounding::Nothing; }
+
+RowSpace ShardRowsOp::getRowSpace() {
+  return {getTokens().getType().getNumElements(), 1, /*flexible=*/false};
+}
+
+LogicalResult ShardRowsOp::buildRows(RowBuilder &rows) {
+  NodeId token = rows.perRow(getTokens()), rank = rows.scalar(getRank());
+  if (!hasSpace(rows, getRowSpace()) || !areValid({token, rank}))
+    return failure();
+  ShardRow row = shardRow(rows, token, rank, getRows());
+  NodeId none = rows.constantLike(kNoRow, token);
+  NodeId y = rows.select(row.isMine, row.index, none);
+  if (std::optional<int64_t> padding = getPaddingIndex())
+    y = rows.select(rows.equal(token, rows.constantLike(*padding, token)), none,
+                    y);
+  rows.set(getY(), y);
+  return success();
+}
+
+LogicalResult ShardRowsOp::evaluate(Operands operands, Results results) {
+  int64_t rows = getRows(), first = operands[1]->integers[0] * rows;
+  for (auto [i, token] : llvm::enumerate(operands[0]->integers)) {
+    int64_t row = token - first;
+    bool isMine = row >= 0 && row < rows && token != getPaddingIndex();
+    results[0].integers[i] = isMine ? row : kNoRow;
   }
   return success();
 }

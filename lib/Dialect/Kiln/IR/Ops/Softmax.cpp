@@ -16,6 +16,9 @@
 #include "ReferenceRules.h"
 #include "RowSpaces.h"
 #include "SequenceRules.h"
+#include "ShardedLoss.h"
+
+#include "kiln/Support/Mesh.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
@@ -449,6 +452,36 @@ static double linearCrossEntropy(const HostTensor &hidden,
   return scale * sum;
 }
 
+/// Returns the number of classes of a linear_cross_entropy.
+template <typename Op> static int64_t classesOf(Op op) {
+  return op.getClasses() ? int64_t(*op.getClasses())
+                         : tensorTypeOf(op.getWeight()).getDimSize(0);
+}
+
+/// Checks that 'rank' and 'classes' are both present or both absent, and that
+/// the weight has at most as many rows as there are classes.
+template <typename Op> static LogicalResult checkRankOfLoss(Op op) {
+  int64_t rows = tensorTypeOf(op.getWeight()).getDimSize(0);
+  if (bool(op.getRank()) != op.getClasses().has_value())
+    return op.emitOpError("has only one of 'rank' and 'classes', expected both "
+                          "or none of them");
+  int64_t most = INT32_MAX;
+  if (auto module = op->template getParentOfType<ModuleOp>();
+      module && op.getRank()) {
+    int64_t ranks = meshSizeOf(module, support::tensorAxis);
+    if (ranks < 1)
+      return op.emitOpError(
+          "has 'rank', but the module's attribute 'kiln.mesh' "
+          "does not have the axis 'tp'");
+    most = ranks < most / rows ? ranks * rows : most;
+  }
+  if (classesOf(op) >= rows && classesOf(op) <= most)
+    return success();
+  return op.emitOpError("classes is ")
+         << classesOf(op) << ", expected a number from " << rows
+         << ", the number of rows of 'weight', to " << most;
+}
+
 LogicalResult LinearCrossEntropyOp::verify() {
   if (failed(
           checkTargets(*this, getHidden(), getTargets())) || // Constraint C1.
@@ -462,6 +495,8 @@ LogicalResult LinearCrossEntropyOp::verify() {
            << getWeight().getType().getDimSize(1) << " columns, expected "
            << getHidden().getType().getDimSize(1)
            << ", the number of columns of 'hidden'";
+  if (failed(checkRankOfLoss(*this))) // Constraint C2.
+    return failure();
   return checkShape(*this, "weight", getWeight(),
                     getWeight().getType().getShape(), getHidden());
 }
@@ -483,8 +518,8 @@ LogicalResult LinearCrossEntropyOp::buildGradient(OpBuilder &builder,
         builder, getLoc(),
         TypeRange{getLoss().getType(), getHidden().getType(),
                   getWeight().getType()},
-        getHidden(), getWeight(), getTargets(), getScale(), input,
-        getRowsAttr());
+        getHidden(), getWeight(), getTargets(), getScale(), input, getRank(),
+        getRowsAttr(), getClassesAttr());
   }
   getLoss().replaceAllUsesWith(both.getLoss());
   Rule r(builder, *this);
@@ -504,8 +539,19 @@ void LinearCrossEntropyOp::inferSequences(Facts operands, int64_t,
 
 LogicalResult LinearCrossEntropyOp::evaluate(Operands operands,
                                              Results results) {
-  if (failed(checkClasses(*this, *operands[2], operands[1]->shape().front())))
+  if (failed(checkClasses(*this, *operands[2], classesOf(*this))))
     return failure();
+  if (getRank()) {
+    auto loss = evaluateShardedLoss(
+        *this,
+        {*operands[0], *operands[1], *operands[2], operands[3]->reals[0],
+         operands[4]->integers[0], classesOf(*this)},
+        nullptr, nullptr);
+    if (failed(loss))
+      return failure();
+    results[0].reals[0] = *loss;
+    return success();
+  }
   results[0].reals[0] =
       linearCrossEntropy(*operands[0], *operands[1], *operands[2],
                          operands[3]->reals[0], nullptr, nullptr);
@@ -520,7 +566,8 @@ LogicalResult LinearCrossEntropyGradOp::verify() {
                         {getWeight().getType().getDimSize(0),
                          getHidden().getType().getDimSize(1)},
                         getHidden())) ||
-      failed(checkLike(*this, {{"dhidden", getDhidden()}}, getHidden())))
+      failed(checkLike(*this, {{"dhidden", getDhidden()}}, getHidden())) ||
+      failed(checkRankOfLoss(*this)))
     return failure();
   return checkWide(*this, "dweight", getDweight(),
                    getWeight().getType().getShape(), getWeight());
@@ -530,10 +577,22 @@ unsigned LinearCrossEntropyGradOp::getWideResult() { return 2; }
 
 LogicalResult LinearCrossEntropyGradOp::evaluate(Operands operands,
                                                  Results results) {
-  if (failed(checkClasses(*this, *operands[2], operands[1]->shape().front())))
+  if (failed(checkClasses(*this, *operands[2], classesOf(*this))))
     return failure();
-  results[0].reals[0] = linearCrossEntropy(
-      *operands[0], *operands[1], *operands[2], operands[3]->reals[0],
-      &results[1], &results[2], getCotangent() ? operands[4]->reals[0] : 1);
+  double cotangent = getCotangent() ? operands[4]->reals[0] : 1;
+  if (getRank()) {
+    auto loss = evaluateShardedLoss(
+        *this,
+        {*operands[0], *operands[1], *operands[2], operands[3]->reals[0],
+         operands.back()->integers[0], classesOf(*this)},
+        &results[1], &results[2], cotangent);
+    if (failed(loss))
+      return failure();
+    results[0].reals[0] = *loss;
+    return success();
+  }
+  results[0].reals[0] = linearCrossEntropy(*operands[0], *operands[1],
+                                           *operands[2], operands[3]->reals[0],
+                                           &results[1], &results[2], cotangent);
   return success();
 }

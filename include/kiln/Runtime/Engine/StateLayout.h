@@ -1,0 +1,137 @@
+//===- StateLayout.h - The elements of a state on a rank --------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Enumerates the elements of a tensor that a rank holds, as *runs* of elements
+// that are contiguous both in the whole tensor and in the part of the rank. A
+// matrix of 2 rows and 5 columns whose columns are divided over two ranks
+// (blocks = 2, elements = 6) has these runs on rank 1:
+//
+//   whole   0 1 2 3 4 | 5 6 7 8 9
+//   part    3 4 .     | 8 9 .        "." is padding, a zero
+//   runs    {whole 3, local 0, count 2}, {whole 8, local 3, count 2}
+//
+// A further division divides this part of 6 elements with its padding.
+//
+// Both `whole` and `local` increase from run to run. The elements of the part
+// that no run has are padding. Each element of the whole tensor is in a run of
+// exactly one rank of those that differ only in their indexes on the axes over
+// which the state is divided.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_RUNTIME_ENGINE_STATELAYOUT_H
+#define KILN_RUNTIME_ENGINE_STATELAYOUT_H
+
+#include "kiln/Runtime/Engine/Description.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace kiln::runtime {
+
+/// `count` elements from element `whole` of a tensor, and from element `local`
+/// of the part of a rank.
+struct ElementRun {
+  int64_t whole = 0, local = 0, count = 0;
+};
+
+class StateLayout {
+public:
+  /// Describes a whole tensor of `elements` elements.
+  explicit StateLayout(int64_t elements) : wholeElements_(elements) {}
+  /// Describes the part that a rank of the mesh holds. The divisions of the
+  /// state must be valid. `rank` has no effect on a state that is not divided.
+  StateLayout(const StateInfo &state, const support::Mesh &mesh, int64_t rank)
+      : wholeElements_(state.globalElements()) {
+    int64_t elements = wholeElements_;
+    for (const Division &division : state.divisions) {
+      Level &level = levels_[depth_++];
+      level.length = elements / division.blocks;
+      level.part = division.elements / division.blocks;
+      level.begin =
+          division.beginOf(mesh.indexOn(division.axis, rank), level.length);
+      level.held = std::min(level.part, level.length - level.begin);
+      elements = division.elements;
+    }
+    // A state that is not divided may be a part of a tensor by its shape.
+    if (depth_ == 0)
+      wholeElements_ = state.elements();
+  }
+
+  /// Returns all elements of the tensor.
+  ElementRange whole() const { return {0, wholeElements_}; }
+
+  /// Calls body(const ElementRun &) for each run in a range of elements of the
+  /// whole tensor, in increasing order. Runs are cut off at the ends of the
+  /// range. Allocates no memory.
+  template <typename Body>
+  void forEachRun(const ElementRange &range, Body &&body) const {
+    walk(0, range, 0, body);
+  }
+
+  /// Returns the number of elements of a range that this rank holds.
+  int64_t elementsIn(const ElementRange &range) const {
+    int64_t elements = 0;
+    forEachRun(range, [&](const ElementRun &run) { elements += run.count; });
+    return elements;
+  }
+
+  /// Returns the smallest range that has all elements that this rank holds.
+  ElementRange span() const {
+    ElementRange span = {wholeElements_, 0};
+    forEachRun(whole(), [&](const ElementRun &run) {
+      span.begin = std::min(span.begin, run.whole);
+      span.end = run.whole + run.count;
+    });
+    return span.end == 0 ? ElementRange{0, 0} : span;
+  }
+
+private:
+  /// One division: each block of `length` elements has a part of `part`
+  /// elements on this rank, which begins with the elements [begin, begin +
+  /// held) of the block.
+  struct Level {
+    int64_t length = 0, part = 0, begin = 0, held = 0;
+  };
+
+  /// Enumerates the runs in a range of the elements that level `depth` divides.
+  /// The sum of an index of these elements and `shift` is the index of the same
+  /// element in the whole tensor.
+  template <typename Body>
+  void walk(std::size_t depth, const ElementRange &range, int64_t shift,
+            Body &body) const {
+    if (range.begin >= range.end)
+      return;
+    if (depth == depth_) {
+      body(ElementRun{range.begin + shift, range.begin, range.size()});
+      return;
+    }
+    const Level &level = levels_[depth];
+    if (level.held == 0)
+      return;
+    for (int64_t block = range.begin / level.length;
+         block * level.length < range.end; ++block) {
+      int64_t first = block * level.length + level.begin;
+      int64_t begin = std::max(range.begin, first);
+      int64_t end = std::min(range.end, first + level.held);
+      int64_t local = block * level.part + (begin - first);
+      if (begin < end)
+        walk(depth + 1, {local, local + end - begin}, shift + begin - local,
+             body);
+    }
+  }
+
+  int64_t wholeElements_;
+  std::array<Level, support::maxMeshAxes> levels_;
+  std::size_t depth_ = 0; ///< The number of levels in use.
+};
+
+} // namespace kiln::runtime
+
+#endif // KILN_RUNTIME_ENGINE_STATELAYOUT_H

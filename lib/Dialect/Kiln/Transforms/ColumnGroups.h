@@ -1,0 +1,107 @@
+//===- ColumnGroups.h - Values whose columns ranks can divide ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Tensor parallelism divides the columns of values between two matmuls, as in
+//
+//   %h = kiln.matmul %x, %w1       each rank has some columns of @w1 and %h
+//   %a = kiln.gelu %h              and of %a,
+//   %y = kiln.matmul %a, %w2       and these rows of @w2: %y is a partial sum
+//
+// The values that ops between the matmuls connect form a *group*: either the
+// columns of all of them are divided, in the same way, or those of none. The
+// matmuls that define values of a group are its *sources*, and those that read
+// them as left operands are its *sinks*. A group cannot be divided if an op
+// combines the columns of one of its values in another way.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_COLUMNGROUPS_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_COLUMNGROUPS_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <vector>
+
+namespace kiln {
+
+/// The columns of each value in a group consist of blocks of `extent` columns.
+/// Rank r has the columns [r part, (r + 1) part) of each block, as far as they
+/// exist, followed by zeros.
+struct ColumnGroup {
+  int64_t extent = 0;
+  int64_t part = 0;
+  /// Columns that one rank must have together, such as those of a head.
+  int64_t unit = 1;
+  bool isDivided = false;
+
+  // Used by the analysis.
+  bool isPinned = false; ///< Cannot be divided.
+  bool keepsZero = true; ///< Columns of zeros remain zero.
+  int64_t position = -1; ///< The position of the first source, or -1.
+  llvm::SmallVector<MatmulOp, 2> sources, sinks;
+  llvm::SmallVector<mlir::Value, 4> values;
+};
+
+class ColumnGroups {
+public:
+  /// Finds the groups of a forward program, and those that `ranks` ranks
+  /// divide.
+  ColumnGroups(ProgramOp program, mlir::SymbolTable &symbols, int64_t ranks);
+
+  /// Returns the group of a value if it is divided, or null.
+  const ColumnGroup *divided(mlir::Value value) const;
+  /// Returns the values whose columns are divided.
+  llvm::SmallVector<mlir::Value> dividedValues() const;
+  /// Returns an attention op that could be divided, but has fewer key heads
+  /// than there are ranks; null if there is none.
+  AttentionOp tooFewHeads();
+
+private:
+  int32_t find(int32_t index) const;
+  int32_t indexOf(mlir::Value value);
+  ColumnGroup &groupOf(mlir::Value value) {
+    return groups[find(indexOf(value))];
+  }
+  void merge(mlir::Value a, mlir::Value b);
+  void pin(mlir::Value value);
+  void setExtent(mlir::Value value, int64_t extent, int64_t unit);
+
+  void visit(mlir::Operation *op);
+  void visitMatmul(MatmulOp matmul);
+  void visitBroadcast(BroadcastOp broadcast);
+  void visitSlice(SliceOp slice);
+  void visitAttention(AttentionOp attention);
+  bool isWeight(mlir::Value value) const;
+
+  bool choosePart(ColumnGroup &group);
+  bool canDivide(llvm::ArrayRef<int32_t> set);
+  void divide();
+
+  ProgramOp program;
+  mlir::SymbolTable &symbols;
+  int64_t ranks;
+  /// The attention ops with fewer key heads than ranks.
+  llvm::SmallVector<AttentionOp> fewHeads;
+  llvm::DenseMap<mlir::Value, int32_t> indexes;
+  std::vector<int32_t> parents;    ///< Of the index of each value.
+  std::vector<ColumnGroup> groups; ///< Those of roots are valid.
+  // The groups of both values are divided, or none of them.
+  using Links = std::vector<std::pair<mlir::Value, mlir::Value>>;
+  Links headLinks; ///< Queries, and keys of another number of heads.
+  /// Queries of attention ops with dropout: the random state, which all of them
+  /// read, has the index of the rank if they are divided.
+  Links maskLinks;
+  AttentionOp masked; ///< The last attention op with dropout.
+  llvm::DenseMap<mlir::Operation *, int64_t> positions;
+  llvm::DenseMap<mlir::StringAttr, int64_t> reads; ///< Of each state.
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_COLUMNGROUPS_H
