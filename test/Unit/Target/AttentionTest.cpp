@@ -29,6 +29,8 @@ struct Case {
   double dropout = 0;
   int64_t kvTile = 64;
   bool takesRng = false;
+  /// The index of the rank whose heads these are; -1: all heads.
+  int64_t rank = -1;
 };
 
 /// The expected results, computed in f64 element by element.
@@ -37,7 +39,7 @@ struct Expected {
 };
 
 constexpr int64_t kKey = 3;
-int64_t rng[3] = {42, 7, 5}; // {seed, step, first sequence}.
+int64_t rng[4] = {42, 7, 5, 0}; // {seed, step, first sequence, rank}.
 
 template <typename T> struct Problem {
   Case c;
@@ -52,6 +54,7 @@ template <typename T> struct Problem {
     size_t rows = c.sequences * c.length;
     qkv = someValues<T>(rows * columns, 1);
     dout = someValues<T>(rows * oColumns, 2);
+    rng[3] = c.rank;
     clear();
   }
 
@@ -72,6 +75,7 @@ template <typename T> struct Problem {
     s.causal = c.causal;
     s.dropout = c.dropout;
     s.takesRng = c.takesRng || c.dropout > 0;
+    s.dividesHeads = c.rank >= 0;
     s.kvTile = c.kvTile;
     s.elementType = elementType<T>(b);
     s.qStride = s.kStride = s.vStride = columns;
@@ -113,6 +117,7 @@ template <typename T> struct Problem {
   double keepFactor(int64_t s, int64_t h, int64_t i, int64_t j) const {
     if (c.dropout == 0)
       return 1;
+    h += std::max<int64_t>(c.rank, 0) * c.heads;
     uint64_t key =
         splitmix64(uint64_t(rng[0]) + 0x9E3779B97F4A7C15 * (kKey + 1));
     auto words =
@@ -253,6 +258,11 @@ TEST(Attention, OddSizes) {
 TEST(Attention, Dropout) {
   check<float>({2, 70, 4, 2, 64, true, 0.1});
   check<float>({1, 100, 2, 2, 24, false, 0.3, 128});
+}
+
+TEST(Attention, DropoutOfTheHeadsOfARank) {
+  for (int64_t rank : {0, 2})
+    check<float>({2, 70, 4, 2, 64, true, 0.1, 64, /*takesRng=*/true, rank});
 }
 
 TEST(Attention, UnusedRandomNumbers) {

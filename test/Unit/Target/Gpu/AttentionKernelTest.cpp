@@ -29,6 +29,7 @@ struct Case {
   int64_t kvTile = 64;
   int64_t padding = 0; ///< Padding columns per row of qkv.
   int64_t skip = 0;    ///< Offset of each argument in bytes.
+  int64_t rank = -1;   ///< The rank whose heads these are; -1: all heads.
 };
 
 template <typename T> class AttentionCase {
@@ -55,6 +56,7 @@ template <typename T> AttentionCase<T>::AttentionCase(const Case &c) {
   shape.causal = c.causal;
   shape.dropout = c.dropout;
   shape.takesRng = c.dropout > 0;
+  shape.dividesHeads = c.rank >= 0;
   shape.kvTile = c.kvTile;
   shape.qStride = shape.kStride = shape.vStride = columns;
   shape.dqStride = shape.dkStride = shape.dvStride = columns;
@@ -64,7 +66,7 @@ template <typename T> AttentionCase<T>::AttentionCase(const Case &c) {
   q = qkv;
   k = from<T>(qkv, c.heads * c.headDim);
   v = from<T>(qkv, (c.heads + c.kvHeads) * c.headDim);
-  rng = memory.add(std::vector<int64_t>{42, 7, 5});
+  rng = memory.add(std::vector<int64_t>{42, 7, 5, c.rank});
   o = memory.add(someValues<T>(rows * oColumns, 2), c.skip);
   // Approximate values of lse suffice if they make no probability exceed 1 by
   // much.
@@ -165,6 +167,7 @@ TEST(GpuAttention, OddPlaces) {
 TEST(GpuAttention, Dropout) {
   check({2, 70, 2, 1, 32, true, 0.1});
   check({1, 100, 1, 1, 24, false, 0.3});
+  check({2, 70, 2, 1, 32, true, 0.1, 64, 0, 0, /*rank=*/2});
 }
 
 TEST(GpuAttention, OtherKeyTiles) {

@@ -45,6 +45,7 @@ struct Case {
   int64_t skip = 0;    ///< Offset of each 16-bit argument in bytes.
   bool takesRng = false;
   ElementType type = ElementType::BF16;
+  int64_t rank = -1; ///< The rank whose heads these are; -1: all heads.
 };
 
 constexpr int64_t kKey = 3;
@@ -190,7 +191,8 @@ Problem::Problem(const Case &given)
     lse.push_back(float(x));
 
   qkvPlace = memory.add(qkv, c.skip);
-  rngPlace = memory.add(std::vector<int64_t>(kRng, kRng + 3));
+  rngPlace =
+      memory.add(std::vector<int64_t>{kRng[0], kRng[1], kRng[2], c.rank});
   oPlace = memory.add(o, c.skip);
   lsePlace = memory.add(lse);
   doutPlace = memory.add(dout, c.skip);
@@ -203,6 +205,7 @@ Problem::Problem(const Case &given)
 double Problem::keepFactor(int64_t s, int64_t h, int64_t i, int64_t j) const {
   if (c.dropout == 0)
     return 1;
+  h += std::max<int64_t>(c.rank, 0) * c.heads;
   uint64_t key =
       splitmix64(uint64_t(kRng[0]) + 0x9E3779B97F4A7C15 * (kKey + 1));
   auto words =
@@ -223,6 +226,7 @@ AttentionGradShape Problem::shape(mlir::Builder b) const {
   shape.causal = c.causal;
   shape.dropout = c.dropout;
   shape.takesRng = c.takesRng || c.dropout > 0;
+  shape.dividesHeads = c.rank >= 0;
   shape.elementType = irTypeOf(c.type, b.getContext());
   shape.qStride = shape.kStride = shape.vStride = columns;
   shape.dqStride = shape.dkStride = shape.dvStride = columns;
@@ -380,6 +384,8 @@ TEST(FlashKernel, Dropout) {
   check({1, 50, 1, 1, 32, true, 0.2});
   check({1, 100, 1, 1, 128, false, 0.3});
   check({1, 20, 1, 1, 16, true, 0, 0, 0, 0, /*takesRng=*/true});
+  check({2, 40, 2, 1, 32, true, 0.2, 0, 0, 0, /*takesRng=*/true,
+         ElementType::BF16, /*rank=*/2});
 }
 
 TEST(FlashKernel, Scales) {
