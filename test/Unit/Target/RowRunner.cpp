@@ -75,6 +75,12 @@ HostTensor Buffer::read() const {
       tensor.integers[i] = value;
       continue;
     }
+    if (type.getElementType().isInteger(32)) {
+      int32_t value;
+      std::memcpy(&value, from, sizeof(value));
+      tensor.integers[i] = value;
+      continue;
+    }
     convertElements(elementTypeOf(type.getElementType()), from,
                     ElementType::F64, &tensor.reals[i], 1);
   }
@@ -251,6 +257,10 @@ static void compareCodes(const HostTensor &got, const HostTensor &want) {
 
 static void compare(const HostTensor &got, const HostTensor &want,
                     double tolerance) {
+  if (want.type.getElementType().isInteger(32)) {
+    EXPECT_EQ(got.integers, want.integers);
+    return;
+  }
   if (!want.isReal())
     return compareCodes(got, want);
   double largest = 1, worst = 0;
