@@ -60,13 +60,9 @@ std::string meshText(const Description &description) {
 /// over which they are divided, or an empty string if there are none.
 static std::string shardedStates(const Description &description) {
   std::map<int64_t, int64_t> states;
-  for (const StateInfo &state : description.states) {
-    int64_t ranks = 1;
-    for (const Division &division : state.divisions)
-      ranks *= description.mesh.sizeOf(division.axis);
+  for (const StateInfo &state : description.states)
     if (state.isSharded())
-      ++states[ranks];
-  }
+      ++states[state.parts(description.mesh)];
   std::string text;
   for (auto [ranks, count] : states)
     text += (text.empty() ? "sharded states: " : "; ") + std::to_string(count) +

@@ -54,8 +54,8 @@ static StateLayout layoutOf(const Engine &engine, const StateInfo &state,
   return StateLayout(state, engine.description().mesh, rank);
 }
 
-/// Sets the state to zero if it may have padding, which no run of its layout
-/// has.
+/// Sets the state to zero if it may have padding. The runs of a layout do not
+/// include the padding.
 static void clearPadding(const StateInfo &state, char *data) {
   if (state.isSharded())
     std::fill_n(data, state.bytes(), 0);

@@ -444,11 +444,8 @@ Status TrainingRun::compareStates() {
   // only in their indexes on others.
   const Description &description = engine_.description();
   for (const StateInfo &state : description.states) {
-    int64_t parts = 1;
-    for (const Division &division : state.divisions)
-      parts *= description.mesh.sizeOf(division.axis);
     bool isCompared =
-        parts == description.ranks() ||
+        state.parts(description.mesh) == description.ranks() ||
         std::any_of(facts.begin(), facts.end(), [&](const RankFact &fact) {
           return fact.axes == state.axes();
         });

@@ -35,6 +35,15 @@ def sizes_of(mesh):
     return sizes
 
 
+def compile_mesh(kilnc, model, work, mesh, batch, *flags):
+    """Compiles a model for a mesh with a global batch. Returns the number of ranks, and the
+    executable."""
+    sizes = sizes_of(mesh)
+    name = mesh.replace("=", "").replace(",", "-")
+    flags = [*flags, f"--batch={batch // sizes['dp']}", f"--mesh={mesh}"]
+    return sizes["dp"] * sizes["tp"], harness.compile_model(kilnc, model, work / name, *flags)
+
+
 def command(mpirun, ranks, *arguments):
     """Returns the command that starts `ranks` ranks."""
     return [*shlex.split(mpirun), "-n", str(ranks), *map(str, arguments)]

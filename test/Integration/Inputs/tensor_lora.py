@@ -23,21 +23,8 @@ harness.write_inputs(model, work)
 
 
 def build(mesh, *flags):
-    """Returns the number of ranks, and the executable."""
-    sizes = ranks.sizes_of(mesh)
-    name = mesh.replace("=", "").replace(",", "-")
-    executable = harness.compile_model(
-        kilnc,
-        model,
-        work / name,
-        "--max-threads=1",
-        "--seq=16",
-        "--lora=r=4,targets=all-linear",
-        f"--batch={GLOBAL // sizes['dp']}",
-        f"--mesh={mesh}",
-        *flags,
-    )
-    return sizes["dp"] * sizes["tp"], executable
+    common = ("--max-threads=1", "--seq=16", "--lora=r=4,targets=all-linear")
+    return ranks.compile_mesh(kilnc, model, work, mesh, GLOBAL, *common, *flags)
 
 
 def train(name, built, steps, *flags):

@@ -19,17 +19,10 @@ STEPS, FIRST, GLOBAL = 12, 6, 8
 mpirun, kilnc, model, work = sys.argv[1:]
 work = harness.fresh_directory(work)
 harness.write_inputs(model, work)
-common = ["--max-threads=1", "--seq=16"]
 
 
 def build(mesh, *flags):
-    """Returns the number of ranks, and the executable."""
-    sizes = ranks.sizes_of(mesh)
-    name = mesh.replace("=", "").replace(",", "-")
-    executable = harness.compile_model(
-        kilnc, model, work / name, *common, f"--batch={GLOBAL // sizes['dp']}", f"--mesh={mesh}", *flags
-    )
-    return sizes["dp"] * sizes["tp"], executable
+    return ranks.compile_mesh(kilnc, model, work, mesh, GLOBAL, "--max-threads=1", "--seq=16", *flags)
 
 
 def train(name, count, executable, *flags):

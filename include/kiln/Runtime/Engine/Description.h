@@ -174,6 +174,13 @@ struct StateInfo : ValueInfo {
     return axes;
   }
   bool isWhole() const { return !isSharded() && shape == globalShape; }
+  /// Returns the number of ranks that hold different parts of the tensor.
+  int64_t parts(const support::Mesh &mesh) const {
+    int64_t ranks = 1;
+    for (const Division &division : divisions)
+      ranks *= mesh.sizeOf(division.axis);
+    return ranks;
+  }
   int64_t globalElements() const { return elementsOf(globalShape); }
   int64_t weightElements() const {
     return quantized ? quantized->elements() : globalElements();

@@ -78,8 +78,8 @@ void LayerPartitioner::divideState(ReadOp read, ArrayRef<int64_t> shape,
   isChanged = true;
 }
 
-/// Makes the operand of a divided computation a kiln.share, which all divided
-/// computations with this operand have in common.
+/// Replaces the operand of a divided computation by a kiln.share of it. All
+/// divided computations with this operand read the same kiln.share.
 void LayerPartitioner::share(OpOperand &operand) {
   Value value = operand.get();
   Value &share = shared[value];

@@ -18,8 +18,9 @@ namespace {
 
 constexpr int64_t padding = -1;
 
-/// Returns, for each element of the part of a rank, its index in the whole
-/// tensor or `padding`, one division and one element at a time.
+/// Returns the index in the whole tensor of each element of the part of a rank,
+/// or `padding`. Applies one division after the other, element by element, so
+/// that it shares no code with StateLayout.
 std::vector<int64_t> partOf(const StateInfo &state, const Mesh &mesh,
                             int64_t rank) {
   std::vector<int64_t> elements;
