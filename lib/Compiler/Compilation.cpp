@@ -173,6 +173,8 @@ Status Compilation::checkOptions() {
   if (mesh->sizeOf(support::dataAxis) == 1 && options.zero > 0)
     return usage("--zero divides states over data-parallel ranks, but the step "
                  "has one such rank: set their number with --mesh=dp=N");
+  if (Status status = checkSyncEvery(*mesh); !status.ok())
+    return status;
   if (mesh->size() > 1 && options.offload == "auto")
     return usage("--offload=auto: the planner does not choose what several "
                  "ranks (--mesh) offload; name it, as in "
@@ -190,6 +192,46 @@ Status Compilation::checkOptions() {
   if (mesh->size() == 1 && options.simulatedNetwork > 0)
     return usage("--simulate-network: the step has one rank, and no network; "
                  "set the number of ranks with --mesh");
+  return Status();
+}
+
+/// Checks that data-parallel ranks can train with steps of their own.
+Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
+  auto usage = [](const std::string &message) {
+    return Status(ExitCode::Usage, message);
+  };
+  if (options.syncEvery < 1)
+    return usage("--sync-every is " + std::to_string(options.syncEvery) +
+                 ", expected a positive number of steps");
+  if (options.syncEvery == 1)
+    return Status();
+  std::string flag = "--sync-every=" + std::to_string(options.syncEvery);
+  if (mesh.sizeOf(support::dataAxis) == 1)
+    return usage(flag + " averages the states of data-parallel ranks, but the "
+                        "step has one such rank: set their number with "
+                        "--mesh=dp=N");
+  if (options.zero > 0)
+    return usage(flag +
+                 " lets each rank update whole states, but with --zero=" +
+                 std::to_string(options.zero) +
+                 " each rank has a part of them: leave one of them out");
+  if (options.emitGradients)
+    return usage("--emit-gradients: with " + flag +
+                 ", each rank has gradients of its own, of a part of the "
+                 "batch: leave one of them out");
+  std::string error;
+  auto optimizer = OptimizerSpec::parse(options.optimizer, error);
+  auto types = optimizer
+                   ? StateTypes::parse(options.states, *optimizer->rule, error)
+                   : std::nullopt;
+  if (types && types->encodedMoments)
+    return usage("--states stores moments as codes (dynamic8), which have no "
+                 "average: with " +
+                 flag + ", store them in f32 or bf16");
+  if (options.precision == "fp16")
+    return usage("--precision=fp16 adapts a scale of the gradients, which "
+                 "ranks that train alone cannot agree on: with " +
+                 flag + ", use --precision=bf16");
   return Status();
 }
 
@@ -272,6 +314,7 @@ void Compilation::choosePipeline() {
   step.keepGradients = options.emitGradients;
   step.mesh = options.mesh;
   step.zero = options.zero;
+  step.syncEvery = options.syncEvery;
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
   if (options.gemm == "auto")

@@ -20,6 +20,7 @@
 
 #include "kiln/Compiler/Compile.h"
 #include "kiln/Compiler/Pipelines.h"
+#include "kiln/Support/Mesh.h"
 #include "kiln/Target/Common/ProgramWriter.h"
 #include "kiln/Target/Interface/TargetBackend.h"
 
@@ -84,6 +85,7 @@ private:
   Status setModuleTarget();
   Status readMachine();
   OffloadSet offloadByHand() const;
+  Status checkSyncEvery(const support::Mesh &mesh) const;
   void choosePipeline();
   Status runTo(PipelinePoint point);
   /// Returns the planner's prediction, or null if nothing was planned.

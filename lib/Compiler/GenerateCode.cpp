@@ -64,9 +64,12 @@ Status Compilation::generateCode() {
   record.batch =
       model.getAs<IntegerAttr>("batch").getInt() * options.microbatches;
 
-  for (rt::ProgramOp program : module->getOps<rt::ProgramOp>())
+  for (rt::ProgramOp program : module->getOps<rt::ProgramOp>()) {
     if (program.getKind() == ProgramKind::Train)
       record.predictedStepMs = 1e3 * programSeconds(program, *machine);
+    if (program.getKind() == ProgramKind::Sync)
+      record.predictedSyncMs = 1e3 * programSeconds(program, *machine);
+  }
   record.lowerBoundMs = record.predictedStepMs;
   if (PlanAttr planned = decidedPlan())
     record.lowerBoundMs = planned.getLowerBoundMs().getValueAsDouble();

@@ -45,6 +45,16 @@ static constexpr int kHostRounds = 3;
 /// Maximum number of steps of the search for offsets with ArenaGoal::Fit.
 static constexpr int64_t kTrialEffort = 100'000'000;
 
+/// Returns the bytes of the device arena that a scheduled program uses.
+static int64_t slotHeight(rt::ProgramOp program) {
+  int64_t height = 0;
+  for (rt::SlotOp slot : program.getBody().front().getOps<rt::SlotOp>())
+    if (slot.getMemory() == MemorySpace::Device)
+      height =
+          std::max<int64_t>(height, slot.getOffset() + slot.getTotalBytes());
+  return height;
+}
+
 /// Returns the live bytes and the positions of the heavy ops of a scheduled
 /// program.
 static LiveCurve followProgram(rt::ProgramOp program) {
@@ -77,7 +87,7 @@ void kiln::markReads(ModuleOp module, const Proposal &proposal) {
   Builder builder(module.getContext());
   for (ProgramOp program : module.getOps<ProgramOp>())
     for (ReadOp read : readsAcross(program)) {
-      if (proposal.lead)
+      if (proposal.lead && program.getKind() != ProgramKind::Sync)
         read->setAttr(kPrefetchAttr,
                       builder.getDenseI64ArrayAttr(*proposal.lead));
       if (program.getKind() == ProgramKind::Train &&
@@ -202,14 +212,21 @@ Result<Choice> MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
   proposal.height = arena.getHeight();
   proposal.hostHeight = arena.getHostHeight();
   proposal.isExact = minimizes;
-  for (rt::ProgramOp program : dispatched.getOps<rt::ProgramOp>())
-    if (program.getKind() == ProgramKind::Train) {
-      proposal.seconds = programSeconds(program, machine);
-      LiveCurve curve = followProgram(program);
-      proposal.peak = curve.peak;
-      if (liveCurve)
-        *liveCurve = std::move(curve);
-    }
+  int64_t train = 0, averages = 0;
+  for (rt::ProgramOp program : dispatched.getOps<rt::ProgramOp>()) {
+    if (program.getKind() == ProgramKind::Sync)
+      averages = slotHeight(program);
+    if (program.getKind() != ProgramKind::Train)
+      continue;
+    train = slotHeight(program);
+    proposal.seconds = programSeconds(program, machine);
+    LiveCurve curve = followProgram(program);
+    proposal.peak = curve.peak;
+    if (liveCurve)
+      *liveCurve = std::move(curve);
+  }
+  if (averages > train)
+    proposal.peak = averagesOfStates.str();
   return fits(proposal) ? Choice::Fits : Choice::Exceeds;
 }
 

@@ -78,8 +78,10 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
     passes.addPass(createQuantizeWeights(quantize));
   }
   AutodiffOptions autodiff;
-  // The losses of the micro-batches of all ranks add up.
-  autodiff.microbatches = options.microbatches * dataRanks(options);
+  // The losses of the micro-batches of all ranks add up, except those of local
+  // steps, in which each rank has a loss of its own.
+  autodiff.microbatches =
+      options.microbatches * (options.syncEvery > 1 ? 1 : dataRanks(options));
   // The gradients of f16 activations would underflow without a scale.
   autodiff.scaleGradients = options.precision == "fp16";
   passes.addPass(createAutodiff(autodiff));
@@ -117,6 +119,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.keepGradients = options.keepGradients;
   step.mesh = options.mesh;
   step.zero = options.zero;
+  step.syncEvery = options.syncEvery;
   passes.addPass(createBuildStep(step));
   // Run last, because this pass erases the forward program that autodiff reads.
   BuildEvaluationOptions evaluation;
@@ -124,13 +127,22 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   passes.addPass(createBuildEvaluation(evaluation));
   // A master copy is read by its update only, so each rank needs its shard of
   // it from stage 1 of ZeRO on.
-  if (options.zero >= 3 || (options.zero > 0 && types.parameters))
-    passes.addPass(createShardParameters());
+  if (options.zero >= 3 || (options.zero > 0 && types.parameters)) {
+    // Casts read working copies, if there are any.
+    ShardParametersOptions shard;
+    shard.castShards = !types.parameters;
+    passes.addPass(createShardParameters(shard));
+  }
   if (types.parameters) {
     AddWorkingCopiesOptions copies;
     copies.gather = options.zero < 3;
     copies.type = std::string(support::infoOf(*types.parameters).name);
     passes.addPass(createAddWorkingCopies(copies));
+  }
+  if (options.syncEvery > 1) {
+    BuildSyncOptions sync;
+    sync.syncEvery = options.syncEvery;
+    passes.addPass(createBuildSync(sync));
   }
   passes.addPass(createCanonicalizerPass());
   addLevelCheck(passes, "step");

@@ -71,8 +71,12 @@ Status MemoryPlanner::refuse(int64_t &leastBudget) {
     policy = " with --recompute=" + request.policy;
     hint += "leave --recompute to the planner, ";
   }
-  hint += "lower --batch or --seq";
-  if (request.suggestMicrobatches)
+  if (peak == averagesOfStates)
+    hint += "or keep the states of the largest parameters on the device, which "
+            "are copied there to be averaged (--sync-every)";
+  else
+    hint += "lower --batch or --seq";
+  if (request.suggestMicrobatches && peak != averagesOfStates)
     hint += ", or split the batch with --microbatches=auto";
   leastBudget = least;
   // Determine whether the smallest arena would be lower if activations were

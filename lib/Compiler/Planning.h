@@ -114,9 +114,12 @@ struct Proposal {
   /// Lower bound, in seconds, on the step time of all schedules that fit the
   /// chain budget.
   double bound = 0;
-  /// Name of the command at which the live bytes peak.
+  /// Name of the command at which the live bytes peak, or `averagesOfStates`.
   std::string peak;
 };
+
+/// The peak of a plan whose program of kind Sync uses more than the step.
+inline constexpr llvm::StringLiteral averagesOfStates = "@sync";
 
 /// Live bytes while a program runs.
 struct LiveCurve {

@@ -246,6 +246,8 @@ Description describeModule(ModuleOp module, const Interpreter &interpreter) {
   description.mesh = describeMesh(module);
   if (description.ranks() > 1)
     description.hash = hashOf(module);
+  if (auto steps = module->getAttrOfType<IntegerAttr>(kSyncEveryAttr))
+    description.syncEvery = steps.getInt();
   description.training = deriveTrainingInfo(module);
   if (auto lora = module->getAttrOfType<StringAttr>(kLoraAttr))
     description.lora = *support::parseLoraOptions(lora.getValue());

@@ -223,6 +223,9 @@ PlanFigures::PlanFigures(const Object &plan)
   rankBytes.reduced = number(plan, "all_reduced_bytes_per_step");
   rankBytes.scattered = number(plan, "reduce_scattered_bytes_per_step");
   rankBytes.gathered = number(plan, "all_gathered_bytes_per_step");
+  rankBytes.averaged = number(plan, "all_reduced_bytes_per_sync");
+  syncMs = real(plan, "predicted_sync_ms");
+  syncEvery = std::max<int64_t>(number(plan, "sync_every"), 1);
   mesh = plan.getString("mesh").value_or("").str();
   if (const Object *segments = plan.getObject("segments"))
     readSegments(*segments);
@@ -427,7 +430,12 @@ std::string kiln::report::ranksText(const PlanFigures &plan) {
         std::pair(plan.rankBytes.gathered, " gathered from shards")})
     if (bytes > 0)
       text += ", " + bytesText(bytes) + what;
-  return plan.mesh + text + " in a step";
+  text += " in a step";
+  if (plan.syncEvery > 1)
+    text += ", " + bytesText(plan.rankBytes.averaged) + " averaged every " +
+            std::to_string(plan.syncEvery) + " steps (" +
+            timeText(plan.syncMs) + " predicted)";
+  return plan.mesh + text;
 }
 
 std::string kiln::report::reasonText(const PlanFigures &plan) {

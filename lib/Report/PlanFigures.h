@@ -119,11 +119,14 @@ struct PlanFigures {
   int64_t budget = 0, unplannedPeak = 0;
   double stepMs = 0, boundMs = 0, unplannedMs = 0;
   /// Bytes of the whole tensors that ranks sum, sum into shards, and gather
-  /// from shards in a step, and the text of the mesh, such as "dp=2"; empty for
-  /// one rank.
+  /// from shards in a step, and of the states that they average every
+  /// `syncEvery` steps; and the text of the mesh, such as "dp=2", which is
+  /// empty for one rank.
   struct {
-    int64_t reduced = 0, scattered = 0, gathered = 0;
+    int64_t reduced = 0, scattered = 0, gathered = 0, averaged = 0;
   } rankBytes;
+  int64_t syncEvery = 1;
+  double syncMs = 0;
   std::string mesh;
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Program with the highest memory use. `buffers` contains its buffers.

@@ -58,6 +58,7 @@ const FlagTable &compilerFlags() {
       {"simulate-link", "RATE"},
       {"simulate-network", "RATE"},
       {"states", "LIST"},
+      {"sync-every", "H"},
       {"target", "NAME"},
       {"val-batches", "N"},
       {"val-data", "FILE"},

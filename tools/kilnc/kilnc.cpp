@@ -249,6 +249,12 @@ static cl::opt<int64_t>
                   "storing copies: 0 (nothing; the default), 1 (the states of "
                   "the optimizer), 2 (also the gradients) or 3 (also the "
                   "parameters); requires --mesh=dp=N"));
+static cl::opt<int64_t> syncEvery(
+    "sync-every", cl::cat(category), cl::init(1), cl::value_desc("H"),
+    cl::desc("let each data-parallel rank train alone, with its part of the "
+             "batch, and average parameters and optimizer states every H steps "
+             "(local SGD, an approximation); 1, the default, sums the "
+             "gradients in each step; requires --mesh=dp=N"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(
@@ -640,6 +646,7 @@ int main(int argc, char **argv) {
   options.gemm = gemm;
   options.mesh = mesh;
   options.zero = zero;
+  options.syncEvery = syncEvery;
   options.quantizeWeights = quantizeWeights;
   options.commandLine = joinWords(argc, argv);
   if (!machineName.getNumOccurrences())

@@ -88,6 +88,9 @@ struct CompileOptions {
   std::string mesh;
   /// Stage of ZeRO: what is divided over the data-parallel ranks.
   int64_t zero = 0;
+  /// Data-parallel ranks average their states every `syncEvery` steps, and
+  /// train alone in between. 1: they sum gradients in each step.
+  int64_t syncEvery = 1;
   /// Techniques that change the gradient, see Lossy.h. Empty: none.
   std::string lossy;
   /// "fp32", "fp64" or "bf16". Default: fp32, or the precision of the states in

@@ -100,6 +100,11 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<int64_t> zero{*this, "zero",
                        llvm::cl::desc("stage of ZeRO, as in kilnc --zero"),
                        llvm::cl::init(0)};
+  Option<int64_t> syncEvery{
+      *this, "sync-every",
+      llvm::cl::desc("steps between averages of states, as in kilnc "
+                     "--sync-every"),
+      llvm::cl::init(1)};
 };
 
 /// Tensors that are offloaded to the host on the user's request.

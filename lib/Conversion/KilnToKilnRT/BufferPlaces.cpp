@@ -261,13 +261,12 @@ Place PlanBuilder::placeMatrix(GemmOpInterface gemm) {
 }
 
 /// Returns true if a dispatch may store `result` at the location of `operand`,
-/// whose lifetime ends at the dispatch. `rows` is the row program of the
-/// dispatch, or null if it has none. Of the ops without a row program, only
+/// whose lifetime ends at the dispatch. Of the ops without a row program, only
 /// kiln.bucket_decode may store its result dx at the location of an operand:
 /// its kernel reads each element of dy before it writes the same element of dx.
-static bool mayWriteOver(DispatchOp dispatch, const row::RowProgram *rows,
-                         unsigned operand, unsigned result) {
-  if (rows)
+bool PlanBuilder::mayWriteOver(DispatchOp dispatch, unsigned operand,
+                               unsigned result) {
+  if (const row::RowProgram *rows = rowPrograms.get(dispatch))
     return row::mayShareSlot(*rows, operand, result);
   auto decode = dyn_cast<BucketDecodeOp>(dispatch.getBody().front().front());
   return decode &&
@@ -343,6 +342,11 @@ void PlanBuilder::placeResults(Operation *op) {
     }
     if (places.contains(result))
       continue;
+    if (dispatch && !isGemm)
+      if (std::optional<Place> state = summedStatePlace(dispatch, result)) {
+        setPlace(result, *state);
+        continue;
+      }
     if (std::optional<Place> mirror = mirrorPlace(op, result)) {
       setPlace(result, *mirror);
       continue;
@@ -366,7 +370,7 @@ void PlanBuilder::placeResults(Operation *op) {
             (hasPaddedRows(place) &&
              (input.getType() != result.getType() ||
               rowStrideOf(result) != place.rowStride)) ||
-            !mayWriteOver(dispatch, rows, isGemm ? i - 1 : i,
+            !mayWriteOver(dispatch, isGemm ? i - 1 : i,
                           result.getResultNumber()))
           continue;
         // Overwrite the operand only if its buffer contains no other operand of

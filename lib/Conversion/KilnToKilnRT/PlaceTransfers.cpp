@@ -21,6 +21,39 @@ static bool contains(int32_t buffer, ArrayRef<Place> operands) {
       operands, [&](const Place &operand) { return operand.buffer == buffer; });
 }
 
+/// If the only user of `result` is an all-reduce whose sum is the new value of
+/// a state, and only `dispatch` still reads the entry value of the state,
+/// returns the location of the state: it is then summed there.
+std::optional<Place> PlanBuilder::summedStatePlace(DispatchOp dispatch,
+                                                   OpResult result) {
+  if (!result.hasOneUse())
+    return std::nullopt;
+  OpOperand &use = *result.use_begin();
+  auto start = dyn_cast<CollectiveStartOp>(use.getOwner());
+  if (!start || start.getCollective() != Collective::AllReduce)
+    return std::nullopt;
+  Value sum = start.getWait()->getResult(use.getOperandNumber());
+  for (Operation *user : sum.getUsers()) {
+    auto write = dyn_cast<WriteOp>(user);
+    if (!write || isReadAfter(write.getStateAttr().getAttr(), dispatch))
+      continue;
+    Place place = densePlace(
+        stateBuffers.lookup(write.getStateAttr().getAttr()), result.getType());
+    unsigned reads = 0, overwritten = 0;
+    for (auto [i, input] : llvm::enumerate(dispatch.getInputs()))
+      if (places.lookup(input).buffer == place.buffer) {
+        ++reads;
+        overwritten += input.getType() == result.getType() &&
+                       mayWriteOver(dispatch, i, result.getResultNumber());
+      }
+    if (reads != overwritten || reads > 1)
+      continue;
+    summedInStates.insert(result);
+    return place;
+  }
+  return std::nullopt;
+}
+
 /// Returns a place of an operand of a collective that the collective may
 /// overwrite. Copies the operand if an op reads it later, if it is not
 /// contiguous, or if its buffer contains one of the `earlier` operands, so that
@@ -33,7 +66,7 @@ Place PlanBuilder::placeSummed(CollectiveStartOp start, Value value,
   bool dies = !buffer.state && buffer.slotClass != rt::SlotClass::Input &&
               buffer.lastUse <= order.lookup(start) &&
               !contains(from.buffer, earlier);
-  if (dies && isDense(from, type))
+  if ((dies || summedInStates.contains(value)) && isDense(from, type))
     return from;
   Place copy = densePlace(newBuffer(describeOp(start), buffer.slotClass, type,
                                     "copy that is summed"),

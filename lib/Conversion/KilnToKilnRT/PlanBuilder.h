@@ -68,7 +68,10 @@ private:
   std::optional<Place> statePlace(mlir::OpResult result,
                                   mlir::Operation *start);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
+  bool mayWriteOver(DispatchOp dispatch, unsigned operand, unsigned result);
   std::optional<Place> mirrorPlace(mlir::Operation *op, mlir::OpResult result);
+  std::optional<Place> summedStatePlace(DispatchOp dispatch,
+                                        mlir::OpResult result);
   void placeResults(mlir::Operation *op);
   llvm::LogicalResult checkEpilogue(GemmOpInterface gemm);
   Place placeMatrix(GemmOpInterface gemm);
@@ -88,6 +91,9 @@ private:
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;
   llvm::DenseSet<mlir::StringAttr> mirrors; ///< States of role mirror.
+  /// Operands of all-reduces that are stored at the location of the state whose
+  /// new value is the sum.
+  llvm::DenseSet<mlir::Value> summedInStates;
   /// The reads of the entry value of each state.
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<ReadOp, 2>> readsOf;
   llvm::DenseMap<mlir::Operation *, int64_t> order;

@@ -201,7 +201,9 @@ void TraceObserver::addTransfers(const TimedTransfers &transfers) {
     const Command &command = program_.commands[entry.command];
     TraceEvent event;
     event.name = command.name;
-    event.category = entry.kind == TransferKind::Collective ? "sum" : "copy";
+    event.category = entry.kind == TransferKind::Collective
+                         ? nameOf(command.collective)
+                         : "copy";
     event.track = trackOf(entry.kind);
     event.startUs = microseconds(entry.timing.begin);
     event.durationUs = microseconds(entry.timing.end) - event.startUs;

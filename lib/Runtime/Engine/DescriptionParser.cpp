@@ -166,7 +166,7 @@ static void readMesh(const Node &node, Description &description) {
 }
 
 /// The version of the description format that this reader supports.
-static constexpr int64_t formatNumber = 3;
+static constexpr int64_t formatNumber = 4;
 
 void readDescription(const Node &root, Description &description) {
   Node format = root.at("format");
@@ -180,6 +180,11 @@ void readDescription(const Node &root, Description &description) {
   readTarget(root.at("target"), description.target);
   if (std::optional<Node> mesh = root.find("mesh"))
     readMesh(*mesh, description);
+  if (std::optional<Node> steps = root.find("sync_every")) {
+    description.syncEvery = steps->integer(2);
+    if (!steps->failed() && description.mesh.sizeOf(dataAxis) == 1)
+      steps->fail("is set, but the mesh has one rank of dp");
+  }
   if (!root.failed() &&
       !checkedMul<int64_t>(description.model.batch, description.ranks()))
     root.at("model").at("batch").fail("times the number of ranks exceeds 2^63 "

@@ -84,6 +84,10 @@ std::string describeText(const Description &description) {
       << " tokens, " << build.microbatches << " micro-batches\n"
       << "ranks: " << description.ranks() << meshText(description) << "\n"
       << shardedStates(description)
+      << (description.syncEvery > 1
+              ? "averages: every " + std::to_string(description.syncEvery) +
+                    " steps\n"
+              : "")
       << "global batch: " << description.globalBatch() << " sequences\n"
       << "optimizer: " << build.optimizer << "\n"
       << "lossy: " << (build.lossy.empty() ? "none" : build.lossy) << "\n"

@@ -132,6 +132,9 @@ void Driver::logEnd(const Status &status, int64_t steps) {
   if (sums)
     line.integer("sent_bytes_per_step", sums->sentBytes)
         .integer("sum_scratch_bytes", memory.commScratchBytes);
+  if (std::optional<size_t> sync = findProgram(description_, "sync"))
+    if (std::optional<SumCounts> averages = engine_.sums(*sync))
+      line.integer("sent_bytes_per_sync", averages->sentBytes);
   if (sectors)
     line.integer("emu_read_sectors_per_step", sectors->read)
         .integer("emu_write_sectors_per_step", sectors->written);

@@ -194,4 +194,12 @@ void Records::evaluation(int64_t step, double loss, int64_t targets) {
   say(text);
 }
 
+void Records::average(int64_t step, double milliseconds) {
+  if (log_)
+    log_->write(LogLine()
+                    .text("event", "average")
+                    .integer("step", step)
+                    .real("average_ms", milliseconds));
+}
+
 } // namespace kiln::runtime

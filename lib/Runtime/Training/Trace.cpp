@@ -56,7 +56,7 @@ std::string traceJson(const std::string &processName,
     nameTrack(TraceEvent::Track::CopiesIn, "copies from the host");
   }
   if (sums)
-    nameTrack(TraceEvent::Track::Sums, "sums over ranks");
+    nameTrack(TraceEvent::Track::Sums, "communication of ranks");
   add({{"name", "process_name"},
        {"ph", "M"},
        {"pid", 0},

@@ -75,6 +75,12 @@ Status TrainingRun::bind() {
   Status status;
   if (options_.steps > 0)
     status = bindTo("train", train_);
+  if (status.ok() && description.syncEvery > 1) {
+    sync_ = findProgram(description, "sync");
+    if (!sync_)
+      status = Status::error("the executable has no program 'sync', which "
+                             "averages the states of its ranks");
+  }
   if (train_ && train_->scalesGradients()) {
     if (!progress_.lossScale)
       progress_.lossScale = {options_.lossScale.initial};
@@ -215,7 +221,8 @@ Result<int64_t> TrainingRun::beginStep() {
   stops_ = all->stop;
   if (stops_)
     return stopped();
-  train_->writeLossScale(all->targets);
+  bool isLocal = engine_.description().syncEvery > 1;
+  train_->writeLossScale(isLocal ? mine.targets : all->targets);
   return all->targets;
 }
 
@@ -261,7 +268,24 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   progress_.step += 1;
   progress_.sequence += train_->batch() * ranks_.dataSize();
   progress_.tokens += *targets;
+  areStatesLocal_ = engine_.description().syncEvery > 1;
   return record;
+}
+
+/// Averages the states of data-parallel ranks that have taken steps of their
+/// own.
+Status TrainingRun::averageStates() {
+  if (!areStatesLocal_)
+    return Status();
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  if (Status status = engine_.run(*sync_); !status.ok())
+    return ranks_.abort(status);
+  areStatesLocal_ = false;
+  records_.average(
+      progress_.step,
+      std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  return Status();
 }
 
 Status TrainingRun::trainStep() {
@@ -280,7 +304,11 @@ Status TrainingRun::trainStep() {
       missing("--dump-gradients", status);
   records_.step(*record);
   Status status = checkFinite(*record);
-  return status.ok() ? checkSkips(*record, before) : status;
+  if (status.ok())
+    status = checkSkips(*record, before);
+  if (status.ok() && progress_.step % engine_.description().syncEvery == 0)
+    status = averageStates();
+  return status;
 }
 
 /// Divides elements of `type` by `scale`. Returns them as f32.
@@ -542,7 +570,9 @@ Status TrainingRun::run() {
   if (stops_ && progress_.step == firstStep_)
     return Status(ExitCode::Stopped,
                   "stopped by a signal; there was nothing to save");
-  Status status = stops_ ? Status() : validate();
+  Status status = averageStates();
+  if (status.ok() && !stops_)
+    status = validate();
   if (status.ok())
     status = save();
   return status.ok() && stops_ ? stopped() : status;

@@ -86,6 +86,7 @@ public:
 
 private:
   Status trainStep();
+  Status averageStates();
   Status diverged(const std::string &reason) const;
   Status checkSkips(const StepRecord &record, const Progress &before);
   Status validate();
@@ -110,12 +111,15 @@ private:
   Schedule schedule_;
   std::optional<ProgramInputs> train_;
   std::optional<ProgramInputs> evaluate_;
+  std::optional<size_t> sync_; ///< The program that averages states.
   Ranks &ranks_;
   int64_t firstStep_;
   /// True if the ranks have agreed to stop.
   bool stops_ = false;
   Status diagnostics_;
   std::optional<int64_t> savedStep_;
+  /// True if ranks have taken steps of their own since their states were equal.
+  bool areStatesLocal_ = false;
   bool hasWarnedOfTargets_ = false; ///< That a batch has none.
   std::optional<int64_t> validatedStep_;
 };

@@ -173,11 +173,13 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
   JsonValue segments = nullptr;
   std::string worstName;
   int64_t worst = -1;
-  TransferredBytes moved;
+  TransferredBytes moved, averaged;
   llvm::StringSet<> updatedOnHost = findUpdatedOnHost(module);
   for (rt::ProgramOp program : module.getOps<rt::ProgramOp>()) {
     if (program.getKind() == ProgramKind::Train)
       moved = countTransfers(program);
+    if (program.getKind() == ProgramKind::Sync)
+      averaged = countTransfers(program);
     auto slots = program.getBody().front().getOps<rt::SlotOp>();
     int64_t height = arena.getStates(), hostHeight = arena.getHostStates();
     for (rt::SlotOp slot : slots) {
@@ -266,6 +268,11 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
     plan["all_reduced_bytes_per_step"] = moved.reduced;
     plan["reduce_scattered_bytes_per_step"] = moved.scattered;
     plan["all_gathered_bytes_per_step"] = moved.gathered;
+  }
+  if (auto steps = module->getAttrOfType<IntegerAttr>(kSyncEveryAttr)) {
+    plan["sync_every"] = steps.getInt();
+    plan["all_reduced_bytes_per_sync"] = averaged.reduced;
+    plan["predicted_sync_ms"] = record.predictedSyncMs;
   }
   if (!record.lossy.empty())
     plan["lossy"] = record.lossy;

@@ -209,7 +209,7 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
   plan.erase("command_names");
 
   Object program{
-      {"format", 3},
+      {"format", 4},
       {"kiln", record.version},
       {"model", std::move(model)},
       {"options", Object{{"optimizer", record.optimizer},
@@ -243,6 +243,8 @@ Object kiln::writeProgram(ModuleOp module, const TargetBackend &target,
     program["lora"] = lora.getValue();
   if (auto mesh = module->getAttrOfType<DictionaryAttr>(kMeshAttr))
     program["mesh"] = writeMesh(mesh);
+  if (auto steps = module->getAttrOfType<IntegerAttr>(kSyncEveryAttr))
+    program["sync_every"] = steps.getInt();
   if (record.networkBytesPerSecond > 0)
     program["network"] =
         Object{{"bytes_per_second", record.networkBytesPerSecond}};

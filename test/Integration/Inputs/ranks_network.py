@@ -55,7 +55,7 @@ def main():
         if step["step_ms"] < sums:
             harness.fail(f"step {step['step']} takes {step['step_ms']} ms, its sums {sums:.0f} ms")
     events = json.loads(trace.read_text())["traceEvents"]
-    gradients = [event for event in events if event.get("cat") == "sum" and event["args"]["bytes"] > 1e6]
+    gradients = [event for event in events if event.get("cat") == "all_reduce" and event["args"]["bytes"] > 1e6]
     last_gemm = max(event["ts"] for event in events if event.get("cat") == "gemm")
     early = [event["name"] for event in gradients if event["ts"] < last_gemm]
     print(f"{len(early)} of {len(gradients)} sums of gradients begin before the last GEMM")

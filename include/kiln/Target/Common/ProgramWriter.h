@@ -57,6 +57,8 @@ struct BuildRecord {
   /// Predicted time of a step on the planned machine, and a lower bound of the
   /// time.
   double predictedStepMs = 0, lowerBoundMs = 0;
+  /// Time in which ranks average their states; 0 if they do not.
+  double predictedSyncMs = 0;
   /// Rate of copies between device and host, in each direction; 0 if copies run
   /// at memory bandwidth.
   double linkBytesPerSecond = 0;

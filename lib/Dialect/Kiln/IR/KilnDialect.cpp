@@ -304,6 +304,14 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                   Twine(support::maxRanks) +
                   ", and only a module may have this attribute");
   }
+  if (attribute.getName() == kSyncEveryAttr) {
+    auto steps = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (isa<ModuleOp>(op) && steps && steps.getType().isInteger(64) &&
+        steps.getInt() > 1)
+      return success();
+    return refuse("the value must be an i64 above 1, and only a module may "
+                  "have this attribute");
+  }
   if (attribute.getName() == kTargetAttr)
     return verifyTarget(op, attribute.getValue(),
                         getRegisteredInterface<TargetNames>());

@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parses the pass option 'optimizer' into an OptimizerSpec, moves the forward
-// and backward pass into kiln.microbatches if there are several micro-batches,
-// and adds an update for each gradient.
+// Parses the pass option 'optimizer' into an OptimizerSpec, sums gradients over
+// micro-batches and ranks, and adds an update for each gradient.
 //
 //===----------------------------------------------------------------------===//
 
 #include "EncodedMoments.h"
 #include "ReduceGradients.h"
 #include "Shards.h"
+#include "WrapMicrobatches.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
@@ -46,7 +46,9 @@ struct StepFacts {
   int64_t microbatches = 1;
   abi::SegmentOrder order; ///< Of the segments of micro-batches.
   bool keepGradients = false;
-  int64_t ranks = 1; ///< Data-parallel ranks.
+  int64_t ranks = 1; ///< Data-parallel ranks whose gradients are summed.
+  /// Data-parallel ranks each of which updates its own states.
+  int64_t localRanks = 1;
   int64_t bucketBytes = 0;
   /// The stage of ZeRO: from stage 1 on, each rank updates its shards of the
   /// parameters, and from stage 2 on, micro-batches add to shards of gradients.
@@ -67,7 +69,6 @@ public:
 
 private:
   LogicalResult checkParts();
-  LogicalResult wrapMicrobatches();
   void findGradients();
   void reduceOverRanks();
   RankedTensorType shardOf(StateOp state) const;
@@ -129,91 +130,6 @@ LogicalResult StepBuilder::checkParts() {
                        "option 'microbatches'"
                     << (facts.ranks > 1 ? ", for kiln-autodiff times the ranks"
                                         : "");
-}
-
-/// Moves the forward and backward pass into a kiln.microbatches. Reads of
-/// states stay outside of it: micro-batches do not write states, so all of them
-/// would read the same values.
-LogicalResult StepBuilder::wrapMicrobatches() {
-  if (microbatches == 1)
-    return success();
-  Block &block = program.getBlock();
-  Operation *ret = block.getTerminator();
-  if (auto writes = block.getOps<WriteOp>(); !writes.empty()) {
-    WriteOp write = *writes.begin();
-    return write.emitOpError("would write ")
-           << write.getStateAttr()
-           << " once per micro-batch; use a single micro-batch";
-  }
-
-  SmallVector<BlockArgument> slicedArguments;
-  SmallVector<Type> partTypes;
-  for (InputRole role :
-       {InputRole::Tokens, InputRole::Targets, InputRole::Rng, InputRole::Data})
-    for (BlockArgument argument : block.getArguments()) {
-      InputAttr fact = program.getInputFact(argument.getArgNumber());
-      if (!fact || fact.getRole() != role || !fact.getBatchDim())
-        continue;
-      slicedArguments.push_back(argument);
-      partTypes.push_back(argument.getType());
-      auto type = tensorTypeOf(argument);
-      SmallVector<int64_t> shape(type.getShape());
-      if (microbatches > INT32_MAX / shape[0])
-        return program.emitOpError("cannot have ")
-               << microbatches << " micro-batches of " << shape[0]
-               << " sequences, because the batch would have more than "
-                  "2147483647 sequences; use fewer micro-batches";
-      shape[0] *= microbatches;
-      argument.setType(RankedTensorType::get(shape, type.getElementType()));
-    }
-  program.setFunctionType(builder.getFunctionType(block.getArgumentTypes(),
-                                                  program.getResultTypes()));
-
-  builder.setInsertionPoint(ret);
-  SmallVector<Value> sliced(slicedArguments.begin(), slicedArguments.end());
-  SmallVector<Type> sumTypes(ret->getOperandTypes());
-  OrderAttr orderAttr;
-  if (facts.order != abi::SegmentOrder())
-    orderAttr = OrderAttr::get(builder.getContext(), facts.order.text());
-  auto loop = MicrobatchesOp::create(
-      builder, program.getLoc(), sumTypes, sliced,
-      builder.getI64IntegerAttr(microbatches), orderAttr, /*segmentsCount=*/1);
-  Block *body = new Block();
-  loop.getSegments().front().push_back(body);
-  SmallVector<Value> parts;
-  for (Type type : partTypes)
-    parts.push_back(body->addArgument(type, program.getLoc()));
-  SmallVector<Value> sums;
-  for (Type type : sumTypes)
-    sums.push_back(body->addArgument(type, program.getLoc()));
-
-  for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
-    if (&op != loop && !isa<ReadOp>(op))
-      op.moveBefore(body, body->end());
-  for (auto [argument, part] : llvm::zip(slicedArguments, parts))
-    argument.replaceUsesWithIf(
-        part, [&](OpOperand &use) { return use.getOwner() != loop; });
-
-  // Add each contribution to its sum as soon as it can be read, so that its
-  // memory can be released there.
-  SmallVector<Value> yielded;
-  for (auto [i, contribution, sum] :
-       llvm::enumerate(ret->getOperands(), sums)) {
-    builder.setInsertionPointToEnd(body);
-    Operation *last = contribution.getDefiningOp();
-    if (i > 0 && facts.reducesInMicrobatches())
-      last = gradients[i - 1].sum.readAfter;
-    if (last && last->getBlock() == body)
-      builder.setInsertionPointAfter(last);
-    auto total =
-        AddOp::create(builder, contribution.getLoc(), sum, contribution);
-    setLayer(total, getDefiningLayer(contribution));
-    yielded.push_back(total);
-  }
-  builder.setInsertionPointToEnd(body);
-  YieldOp::create(builder, program.getLoc(), yielded);
-  ret->setOperands(loop.getResults());
-  return success();
 }
 
 /// Finds the loss and the gradients that the program returns.
@@ -492,13 +408,21 @@ LogicalResult StepBuilder::run() {
     for (auto [i, gradient] : llvm::enumerate(gradients))
       ret.setOperand(i + 1, gradient.value());
   }
-  if (failed(wrapMicrobatches()))
+  SmallVector<Operation *> complete(ret.getNumOperands());
+  for (auto [op, value] : llvm::zip_equal(complete, ret.getOperands()))
+    op = value.getDefiningOp();
+  if (facts.reducesInMicrobatches())
+    for (auto [i, gradient] : llvm::enumerate(gradients))
+      complete[i + 1] = gradient.sum.readAfter;
+  if (failed(wrapMicrobatches(program, microbatches, facts.order, complete)))
     return failure();
   findGradients();
   if (facts.ranks > 1) {
     loss = reduceLoss(loss);
     if (!facts.reducesInMicrobatches())
       reduceOverRanks();
+  } else if (facts.localRanks > 1) {
+    loss = averageOverRanks(loss, facts.localRanks);
   }
 
   builder.setInsertionPoint(ret);
@@ -507,6 +431,11 @@ LogicalResult StepBuilder::run() {
   Value gradientScale = program.getInput(InputRole::GradientScale);
   if (gradientScale && failed(checkWrites()))
     return failure();
+  if (gradientScale && facts.localRanks > 1)
+    return program.emitOpError(
+        "scales the gradients, and all ranks must use one scale, but with "
+        "sync-every each rank would adapt its own; use a precision without "
+        "gradient scaling, such as bf16");
   if (facts.clip || gradientScale) {
     factor = clipFactor(gradientScale);
   } else {
@@ -532,6 +461,8 @@ LogicalResult StepBuilder::run() {
            << kLeastEncoded << " f32 elements, a multiple of "
            << support::dynamicBlock
            << ", and no embedding; store moments in f32 or bf16";
+  if (norm && facts.localRanks > 1)
+    norm = averageOverRanks(norm, facts.localRanks);
   builder.setInsertionPoint(ret);
   setResults();
   dropUnusedInputs();
@@ -599,6 +530,18 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
     return refuse("zero divides states over the ranks of data parallelism, but "
                   "the mesh has one; set the mesh to dp=N");
   facts.zero = zero;
+  if (syncEvery < 1)
+    return refuse("sync-every is " + Twine(syncEvery.getValue()) +
+                  ", expected a positive number");
+  if (syncEvery > 1) {
+    if (facts.ranks == 1)
+      return refuse("sync-every averages the states of data-parallel ranks, "
+                    "but the mesh has one; set the mesh to dp=N");
+    if (zero > 0)
+      return refuse("sync-every averages whole states, which ranks with zero "
+                    "do not have; set one of them only");
+    std::swap(facts.ranks, facts.localRanks);
+  }
   facts.clip = clip;
   facts.keepGradients = keepGradients;
   return facts;

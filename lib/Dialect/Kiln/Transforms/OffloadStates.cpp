@@ -59,6 +59,7 @@ private:
   void moveUpdates();
   void orderDeviceUpdates();
   void sendBack();
+  void writeAverages();
   void writeMirror(const StateUpdate &update, StateOp mirror, Value value);
   void addMirrors();
   bool needsHost(OpOperand &use);
@@ -120,9 +121,27 @@ void StateOffloader::moveToHost(StateOp state) {
   movedStates.insert(state.getSymNameAttr());
 }
 
-/// Starts a copy of a value to the host directly after its definition.
+/// Returns the collective after the one that sums `value` over ranks: readers
+/// of sums follow it, so that the transfer overlaps with the ops before it.
+/// Null if `value` is not such a sum, or if there is no further sum of tensors.
+static Operation *nextSum(Value value) {
+  Operation *sum = value.getDefiningOp();
+  if (!isa_and_nonnull<AllReduceOp, ReduceScatterOp>(sum))
+    return nullptr;
+  for (Operation *op = sum; (op = op->getNextNode());)
+    if (isa<AllReduceOp, ReduceScatterOp>(op) &&
+        op->getAttr("axis") == sum->getAttr("axis") &&
+        tensorTypeOf(op->getResult(0)).getRank() > 0)
+      return op;
+  return nullptr;
+}
+
+/// Starts a copy of a value to the host as early as it can be read: directly
+/// after its definition or, for a sum over ranks, after the next sum.
 CopyOutOp StateOffloader::beginOut(Value value) {
   builder.setInsertionPointAfterValue(value);
+  if (Operation *next = nextSum(value))
+    builder.setInsertionPointAfter(next);
   return CopyOutOp::create(builder, value.getLoc(),
                            inMemory(value.getType(), MemorySpace::Host), value);
 }
@@ -445,6 +464,49 @@ void StateOffloader::addMirrors() {
   }
 }
 
+/// Writes the mirrors of the parameters that a program averages over ranks, and
+/// copies the averages of states on the host to it. So that few states are on
+/// the device at a time, a copy back ends before the states are read that
+/// follow the next sum, and a state is copied in when it is read.
+void StateOffloader::writeAverages() {
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    if (program.getKind() != ProgramKind::Sync)
+      continue;
+    SmallVector<WriteOp> writes(program.getBlock().getOps<WriteOp>());
+    llvm::DenseSet<StringAttr> written;
+    for (WriteOp write : writes)
+      written.insert(write.getStateAttr().getAttr());
+    for (WriteOp write : writes)
+      for (StateOp mirror : module.getOps<StateOp>()) {
+        if (mirror.getRole() != Role::Mirror ||
+            mirror.getOfAttr() != write.getStateAttr() ||
+            written.contains(mirror.getSymNameAttr()))
+          continue;
+        builder.setInsertionPointAfter(write);
+        WriteOp::create(builder, mirror.getLoc(), mirror.getSymName(),
+                        write.getValue());
+      }
+    for (WriteOp write : writes) {
+      if (!movedStates.contains(write.getStateAttr().getAttr()))
+        continue;
+      Value value = write.getValue();
+      builder.setInsertionPoint(write);
+      auto copy = CopyOutOp::create(
+          builder, value.getLoc(), inMemory(value.getType(), MemorySpace::Host),
+          value);
+      Operation *next = write;
+      while (isa<WriteOp, CopyOutOp, CopyWaitOp, CastOp>(next))
+        next = next->getNextNode();
+      builder.setInsertionPoint(next);
+      write.getValueMutable().assign(waitFor(copy));
+      write->moveBefore(next);
+    }
+    for (ReadOp read : program.getBlock().getOps<ReadOp>())
+      if (movedStates.contains(read.getStateAttr().getAttr()))
+        read->setAttr(kPrefetchAttr, builder.getDenseI64ArrayAttr({0}));
+  }
+}
+
 /// Returns true if a use requires the value on the host: the user is an update
 /// on the host, a write of a state on the host, or a write of a working copy,
 /// which writeMirror() replaces.
@@ -492,6 +554,7 @@ void StateOffloader::run() {
   orderDeviceUpdates();
   sendBack();
   addMirrors();
+  writeAverages();
   assignReads();
 }
 

@@ -84,6 +84,15 @@ Value kiln::reduceLoss(Value loss) {
   return reduceBucket(bucket)->getResult(0);
 }
 
+Value kiln::averageOverRanks(Value scalar, int64_t ranks) {
+  OpBuilder builder(scalar.getContext());
+  builder.setInsertionPointAfterValue(scalar);
+  auto part = ScaleOp::create(builder, scalar.getLoc(), scalar,
+                              builder.getF64FloatAttr(1.0 / double(ranks)));
+  setLayer(part, getDefiningLayer(scalar));
+  return reduceLoss(part);
+}
+
 void kiln::reduceGradients(Block &block, ArrayRef<SummedGradient> gradients,
                            int64_t bucketBytes) {
   DenseMap<Operation *, int64_t> numbers = numberOps(block);

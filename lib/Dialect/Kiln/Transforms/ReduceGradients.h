@@ -42,6 +42,9 @@ struct SummedGradient {
 /// Returns the sum of a loss over the ranks of data parallelism.
 mlir::Value reduceLoss(mlir::Value loss);
 
+/// Returns the average of a scalar over `ranks` ranks of data parallelism.
+mlir::Value averageOverRanks(mlir::Value scalar, int64_t ranks);
+
 /// Sums the values of `gradients`, which are defined in `block`, over the ranks
 /// of data parallelism, and replaces each of them by its sum, or by the shard
 /// of this rank. Either all gradients have shards, or none.

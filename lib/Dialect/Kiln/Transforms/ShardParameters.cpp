@@ -89,9 +89,23 @@ static SmallVector<Readers> groupReaders(Value whole, Block &block) {
   return groups;
 }
 
+/// Returns the element type to which all readers cast a parameter, if it is
+/// narrower: the cast shards are then gathered, which sends fewer bytes.
+static Type narrowTypeOf(const Readers &readers) {
+  auto first = dyn_cast<CastOp>(readers.ops.front());
+  if (!first ||
+      bytesOf(first.getY().getType()) >= bytesOf(first.getX().getType()))
+    return Type();
+  for (Operation *op : readers.ops)
+    if (auto cast = dyn_cast<CastOp>(op);
+        !cast || cast.getY().getType() != first.getY().getType())
+      return Type();
+  return tensorTypeOf(first.getY()).getElementType();
+}
+
 /// Makes a program read the shard of a parameter, and gather the parameter for
 /// all readers except updates.
-static void gatherRead(ReadOp read, StateOp state) {
+static void gatherRead(ReadOp read, StateOp state, bool castShards) {
   OpBuilder builder(read);
   Value whole = read.getY();
   auto shard = ReadOp::create(builder, read.getLoc(), state.getType(),
@@ -105,10 +119,27 @@ static void gatherRead(ReadOp read, StateOp state) {
     for (const Readers &readers : groupReaders(whole, *block)) {
       Operation *first = readers.ops.front();
       builder.setInsertionPoint(first);
-      auto gather = AllGatherOp::create(
-          builder, read.getLoc(), TypeRange(whole.getType()), shard.getY(),
-          state.getShardAttr().getAxis());
+      Value part = shard.getY();
+      RankedTensorType gathered = tensorTypeOf(whole);
+      Type narrow = castShards ? narrowTypeOf(readers) : Type();
+      if (narrow) {
+        gathered = gathered.clone(narrow);
+        auto cast = CastOp::create(builder, first->getLoc(),
+                                   tensorTypeOf(part).clone(narrow), part);
+        copyLayer(first, cast);
+        part = cast;
+      }
+      auto gather =
+          AllGatherOp::create(builder, read.getLoc(), TypeRange(gathered), part,
+                              state.getShardAttr().getAxis());
       copyLayer(first, gather);
+      if (narrow) {
+        for (Operation *cast : readers.ops) {
+          cast->getResult(0).replaceAllUsesWith(gather.getOutputs().front());
+          cast->erase();
+        }
+        continue;
+      }
       whole.replaceUsesWithIf(gather.getOutputs().front(), [&](OpOperand &use) {
         return llvm::is_contained(
             readers.ops, block->findAncestorOpInBlock(*use.getOwner()));
@@ -121,6 +152,8 @@ namespace {
 
 struct ShardParametersPass
     : kiln::impl::ShardParametersBase<ShardParametersPass> {
+  using ShardParametersBase::ShardParametersBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
@@ -154,7 +187,7 @@ private:
              llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>()))
           if (read.getStateAttr().getAttr() == state.getSymNameAttr() &&
               read.getType() != state.getType())
-            gatherRead(read, state);
+            gatherRead(read, state, castShards);
     }
     gather.erase();
   }

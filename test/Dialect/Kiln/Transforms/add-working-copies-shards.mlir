@@ -1,8 +1,8 @@
 // Narrow copies of parameters of which each rank has a shard.
 
-// RUN: kiln-opt %s '--kiln-build-step=mesh=dp=4 zero=1 clip=false optimizer=sgd' --kiln-shard-parameters --kiln-add-working-copies | FileCheck %s --check-prefix=WHOLE
-// RUN: kiln-opt %s '--kiln-build-step=mesh=dp=4 zero=1 clip=false optimizer=sgd' --kiln-shard-parameters --kiln-add-working-copies=bucket-bytes=20 | FileCheck %s --check-prefix=BUCKETS
-// RUN: kiln-opt %s '--kiln-build-step=mesh=dp=4 zero=3 clip=false optimizer=sgd' --kiln-shard-parameters --kiln-add-working-copies=gather=false | FileCheck %s --check-prefix=SHARD
+// RUN: kiln-opt %s '--kiln-build-step=mesh=dp=4 zero=1 clip=false optimizer=sgd' --kiln-shard-parameters=cast-shards=false --kiln-add-working-copies | FileCheck %s --check-prefix=WHOLE
+// RUN: kiln-opt %s '--kiln-build-step=mesh=dp=4 zero=1 clip=false optimizer=sgd' --kiln-shard-parameters=cast-shards=false --kiln-add-working-copies=bucket-bytes=20 | FileCheck %s --check-prefix=BUCKETS
+// RUN: kiln-opt %s '--kiln-build-step=mesh=dp=4 zero=3 clip=false optimizer=sgd' --kiln-shard-parameters=cast-shards=false --kiln-add-working-copies=gather=false | FileCheck %s --check-prefix=SHARD
 
 // With gather, each rank stores the whole copy and its shard of the master copy, which only the update
 // reads. The updated shards of the copy are gathered.

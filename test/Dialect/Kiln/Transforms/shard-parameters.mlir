@@ -2,6 +2,7 @@
 
 // RUN: kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=2 '--kiln-build-step=mesh=dp=2 zero=3 clip=false optimizer=sgd' --kiln-build-eval=evaluation --kiln-shard-parameters | FileCheck %s
 // RUN: kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=4 '--kiln-build-step=mesh=dp=2 zero=3 microbatches=2 clip=false optimizer=sgd' --kiln-shard-parameters | FileCheck %s --check-prefix=PARTS
+// RUN: kiln-opt %S/Inputs/tied.mlir --kiln-set-precision=precision=bf16 --kiln-autodiff=microbatches=2 '--kiln-build-step=mesh=dp=2 zero=3 clip=false optimizer=sgd' --kiln-shard-parameters --cse | FileCheck %s --check-prefix=NARROW
 // Without shards, nothing changes.
 // RUN: kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=2 '--kiln-build-step=mesh=dp=2 clip=false' -o %t.whole
 // RUN: kiln-opt %t.whole --kiln-shard-parameters | diff %t.whole -
@@ -47,6 +48,14 @@
 // CHECK-NEXT: kiln.embedding
 // CHECK: [[LAST:%.+]] = kiln.all_gather [[T]] over "dp"
 // CHECK-NEXT: kiln.matmul {{%.+}}, [[LAST]] trans_b
+
+// If all readers cast a parameter, the shards are cast before they are gathered.
+// NARROW-LABEL: kiln.program @train
+// NARROW: [[A:%.+]] = kiln.read @a : tensor<4x8xf32>
+// NARROW: [[C:%.+]] = kiln.cast [[A]] : tensor<4x8xf32> to tensor<4x8xbf16>
+// NARROW: [[W:%.+]] = kiln.all_gather [[C]] over "dp" {{.*}}: tensor<4x8xbf16> -> tensor<8x8xbf16>
+// NARROW: kiln.matmul {{%.+}}, [[W]]
+// NARROW-NOT: kiln.all_gather [[A]]
 
 // Each micro-batch gathers, because its readers are in the micro-batches.
 // PARTS-LABEL: kiln.program @train

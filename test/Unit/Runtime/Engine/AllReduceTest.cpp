@@ -138,7 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ManyRanks",
                "mesh",
                {{{"name", "dp"}, {"size", 70000}}},
-               "the mesh may have at most 65536 ranks"}),
+               "the mesh may have at most 65536 ranks"},
+        Damage{"SyncEvery", "sync_every", 1, "sync_every"}),
     [](const auto &info) { return info.param.name; });
 
 TEST(AllReduceTest, OtherCommandsMayNotAccessTheTensorsInFlight) {
@@ -153,6 +154,16 @@ TEST(AllReduceTest, OtherCommandsMayNotAccessTheTensorsInFlight) {
   EXPECT_NE(refusal(json).find("(fill 'second table') writes the data of "
                                "all_reduce 'tables' at commands[0] while that "
                                "collective is in flight"),
+            std::string::npos)
+      << refusal(json);
+}
+
+TEST(AllReduceTest, AveragesAreThoseOfDataParallelRanks) {
+  Json json = describeRanks(2);
+  json["sync_every"] = 4;
+  EXPECT_EQ(refusal(json), "");
+  json["mesh"] = {{{"name", "tp"}, {"size", 2}}};
+  EXPECT_NE(refusal(json).find("is set, but the mesh has one rank of dp"),
             std::string::npos)
       << refusal(json);
 }

@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedProgramTest,
     testing::Values(
         Damage{"Format", "/format", 1,
-               "'format' is 1, expected 3; the executable is damaged or was "
+               "'format' is 1, expected 4; the executable is damaged or was "
                "made by another version of kiln: compile it again"},
         Damage{"NoModel", "/model", "discarded", "'model' is missing"},
         Damage{"Threads", "/options/max_threads", 0,

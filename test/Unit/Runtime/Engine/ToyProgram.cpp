@@ -418,7 +418,7 @@ Json describe(const Options &options) {
     arenaBytes = std::max(arenaBytes, program.end());
   }
   return withQueues({
-      {"format", 3},
+      {"format", 4},
       {"kiln", "0.1.0"},
       {"model",
        {{"name", "toy"},

@@ -104,7 +104,7 @@ inline Json handProgram(Json commands, Json slots, Json inputs, Json outputs,
   else
     program["commands"] = std::move(commands);
   return withQueues({
-      {"format", 3},
+      {"format", 4},
       {"kiln", "0.1.0"},
       {"model",
        {{"name", "hand"},

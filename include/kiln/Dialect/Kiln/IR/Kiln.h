@@ -183,6 +183,10 @@ inline constexpr llvm::StringLiteral kLoraAttr = "kiln.lora";
 /// axis of the mesh, by name (DictionaryAttr of i64).
 inline constexpr llvm::StringLiteral kMeshAttr = "kiln.mesh";
 
+/// Module attribute: the number of steps after which the program of kind Sync
+/// runs (i64, above 1).
+inline constexpr llvm::StringLiteral kSyncEveryAttr = "kiln.sync_every";
+
 /// Returns the number of ranks of an axis of the mesh of a module, or 0 if the
 /// module has no such axis.
 int64_t meshSizeOf(mlir::ModuleOp module, llvm::StringRef axis);

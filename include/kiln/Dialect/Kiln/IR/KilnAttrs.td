@@ -69,7 +69,8 @@ def Kiln_ProgramKind : Kiln_Enum<"ProgramKind", "the purpose of a program", [
   I32EnumAttrCase<"Forward", 0, "forward">,
   I32EnumAttrCase<"Train", 1, "train">,
   I32EnumAttrCase<"Evaluate", 2, "evaluate">,
-  I32EnumAttrCase<"Generate", 3, "generate">]>;
+  I32EnumAttrCase<"Generate", 3, "generate">,
+  I32EnumAttrCase<"Sync", 4, "sync">]>;
 def Kiln_ProgramKindAttr : Kiln_EnumAttr<Kiln_ProgramKind, "program_kind">;
 
 def Kiln_MemorySpace : Kiln_Enum<"MemorySpace", "the memory that holds a value", [

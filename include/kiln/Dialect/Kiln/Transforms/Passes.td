@@ -304,6 +304,11 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     micro-batches add to whole gradients, whose sums are reduced at the end of the
     step. In stage 2, the gradients of each micro-batch are reduced, and added to
     shards.
+
+    If `sync-every` is above 1, a step is local: each rank updates its states with
+    the gradients of its own part of the batch, and only the loss and the norm that
+    the step reports are averaged over the ranks. `kiln-build-sync` adds the program
+    that averages the states.
   }];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "NAME[:key=value,...]: adamw, adam, sgd, momentum, nesterov, lion">,
@@ -315,6 +320,7 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     Option<"mesh", "mesh", "std::string", "\"\"", "ranks of each axis, such as dp=2; empty: one rank">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "gradients that are summed over ranks together have about this many bytes">,
     Option<"zero", "zero", "int64_t", "0", "what is divided over the data-parallel ranks: 0: nothing; 1: optimizer states; 2 or 3: also gradients">,
+    Option<"syncEvery", "sync-every", "int64_t", "1", "steps after which data-parallel ranks average their states; 1: ranks sum gradients in each step">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
@@ -326,7 +332,8 @@ def ShardParameters : Pass<"kiln-shard-parameters", "::mlir::ModuleOp"> {
     its shard of every parameter that it updates. Updates read and write the shard,
     and other readers a `kiln.all_gather` of the shards of all ranks. The gathered
     parameter is computed from a state alone: it is kept until the backward pass, or
-    gathered again, as the memory plan decides (see StageChain.h).
+    gathered again, as the memory plan decides (see StageChain.h). If all readers cast
+    the parameter to the same narrower type, its shards are cast and then gathered.
 
     ```
     %w = kiln.read @w : tensor<4x8xf32>                          %s = kiln.read @w : tensor<2x8xf32>
@@ -338,6 +345,9 @@ def ShardParameters : Pass<"kiln-shard-parameters", "::mlir::ModuleOp"> {
     kiln.write @w, %w1                                           kiln.write @w, %s1
     ```
   }];
+  let options = [
+    Option<"castShards", "cast-shards", "bool", "true", "cast a shard before it is gathered if all its readers cast the parameter to the same narrower type">,
+  ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
@@ -365,6 +375,37 @@ def AddWorkingCopies : Pass<"kiln-add-working-copies", "::mlir::ModuleOp"> {
     Option<"type", "type", "std::string", "\"bf16\"", "the element type of copies">,
     Option<"gather", "gather", "bool", "true", "store the whole copy of a parameter of which each rank has a shard">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "copies that are gathered together have about this many bytes">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def BuildSync : Pass<"kiln-build-sync", "::mlir::ModuleOp"> {
+  let summary = "Add the program that averages the states of ranks";
+  let description = [{
+    Adds the program `@sync`, which replaces each state that `@train` writes by its
+    average over the ranks of data parallelism. `@train` was built by
+    `kiln-build-step` with the same `sync-every`, which the module keeps as the attribute
+    `kiln.sync_every`: the runtime runs `@sync` after as many steps. This is local
+    SGD (Stich, 2018, arXiv:1805.09767), with averages of the optimizer states too, so
+    that all ranks continue from the same states. A state is averaged in its type.
+    Working copies are casts of the averages. Moments that are stored as codes
+    cannot be averaged.
+
+    Runs after `kiln-add-working-copies`, on the step level.
+
+    ```
+    kiln.program @sync kind = sync () {
+      %w = kiln.read @w : tensor<4x8xf32>
+      %s = kiln.scale %w by 5.0e-01 : tensor<4x8xf32>
+      %a = kiln.all_reduce %s over "dp" : tensor<4x8xf32>
+      kiln.write @w, %a : tensor<4x8xf32>
+      kiln.return
+    }
+    ```
+  }];
+  let options = [
+    Option<"syncEvery", "sync-every", "int64_t", "2", "number of steps between averages">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "states that are averaged together have about this many bytes">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
