@@ -13,7 +13,7 @@ import itertools
 import random
 
 import techniques
-from techniques import LEARNING_RATES, LOSSY, NAMED, PLANNED, POLICIES, Program
+from techniques import LEARNING_RATES, LOSSY, PLANNED, POLICIES, Program
 
 # Levels are sets of techniques that a factor adds. The factors that determine the meaning come
 # first, because few meanings need few reference runs.
@@ -49,7 +49,8 @@ def allowed(row):
         or {"budget, auto", "clipping"} <= has
     )
     settled = {"budget", "activations", "clipping"} <= has
-    return techniques.possible(has) and not exact and not settled
+    refused = any(techniques.refused(*pair) for pair in itertools.combinations(has, 2))
+    return techniques.possible(has) and not exact and not settled and not refused
 
 
 def extend(bases, factors, wanted, chance):
@@ -125,10 +126,50 @@ def covering_programs(seed, more):
     ]
 
 
+# Combinations of three techniques that are often used, of which one is ranks.
+RANK_TRIPLES = [
+    ("zero 3", "lora", "16 bit", "optimizer", "adamw"),  # QLoRA.
+    ("dp and tp", "optimizer", "activations", "dropout", "adamw"),
+    ("zero 2", "16 bit", "micro-batches", "adam"),  # Fp16.
+    ("sync", "16 bit", "narrow states", "optimizer", "momentum"),
+]
+
+
+def rank_programs(seed, first_only):
+    """Returns programs of several ranks that cover every pair of a mesh and another technique, and
+    every mesh without every technique, and RANK_TRIPLES; or with `first_only` the first program of
+    each mesh."""
+    chance = random.Random(seed)
+    bases = [{"ranks": (name,)} for name in techniques.MESHES]
+    factors = {**MEANING, **PLAN}
+    items = [(factor, level) for factor, levels in factors.items() for level in levels]
+    wanted = set()
+    for base, item in itertools.product(bases, items):
+        row = {**base, item[0]: item[1]}
+        if allowed(row):
+            wanted |= pairs(row)
+    policies = itertools.cycle(POLICIES)
+    programs = {}
+    for _ in range(1000):
+        row = extend(bases, factors, wanted, chance)
+        if not row:
+            continue
+        wanted -= pairs(row)
+        chosen = set(names(row))
+        precision = "fp32" if {"16 bit", "narrow states"} & chosen else row["precision"]
+        policy = next(policies) if "recompute" in chosen else "full"
+        programs.setdefault(row["ranks"], []).append(Program(frozenset(chosen), precision, policy))
+    assert not wanted, f"no program has {wanted}"
+    if first_only:
+        return [of_mesh[0] for of_mesh in programs.values()]
+    triples = [Program(frozenset(chosen), "fp32", "full") for chosen in RANK_TRIPLES]
+    return [*itertools.chain.from_iterable(programs.values()), *triples]
+
+
 def every(size):
     """Returns a program for every choice of `size` techniques, with AdamW if none is an
     optimizer. Pairs are tested with every recomputation policy."""
-    for chosen in itertools.combinations(NAMED, size):
+    for chosen in itertools.combinations([each.name for each in techniques.ALL], size):
         if not techniques.possible(chosen):
             continue
         policies = POLICIES if size < 3 and "recompute" in chosen else POLICIES[:1]

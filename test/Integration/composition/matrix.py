@@ -6,6 +6,7 @@
 # ===-----------------------------------------------------------------------=== #
 """matrix.py --kilnc=FILE --model=DIR --work=DIR [--programs=covering|pairs|triples]
             [--page=FILE [--write]] [--target=cuda-emu [--seeds=N]]
+matrix.py --programs=ranks [--first-only] --mpirun=COMMAND ...
 
 Compiles a model with combinations of techniques and compares the training results:
 
@@ -18,6 +19,12 @@ Compiles a model with combinations of techniques and compares the training resul
 
 No combination may be rejected. `covering` tests every pair with few programs of many
 techniques each; `pairs` and `triples` have one program for each.
+
+`ranks` tests every pair of a technique and a mesh of ranks. A program of several ranks is
+compared with the same ranks without exact techniques; those are compared with one rank within
+rounding, unless they train alone for some steps, and with the interpreter of as many ranks. The
+compiler must refuse the pairs that the table says it refuses. --first-only tests one program of
+each mesh.
 
 --page compares the table of a page with the results of this run; --write updates the table.
 
@@ -40,7 +47,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "Inputs"
 import covering
 import harness
 import page
-from techniques import LOSSY, ON_HOST, PLANNED, Program
+import ranks
+import techniques
+from techniques import LOSSY, MESHES, ON_HOST, PLANNED, Program
 
 STEPS, INTERPRETED_STEPS, EMULATED_STEPS = 6, 4, 2
 # Number of tokens per sequence.
@@ -59,8 +68,8 @@ def allowed_error(meaning):
 
 
 class Matrix:
-    def __init__(self, kilnc, model, work, target):
-        self.target = target
+    def __init__(self, kilnc, model, work, target, mpirun):
+        self.target, self.mpirun = target, mpirun
         self.steps = STEPS if target == "cpu" else EMULATED_STEPS
         self.kilnc, self.model = pathlib.Path(kilnc), pathlib.Path(model)
         self.tools = self.kilnc.parent
@@ -69,6 +78,13 @@ class Matrix:
         self.references = {}  # By meaning: executable, log, saved.
         self.plans = {}
         self.made = self.seed = self.tight = 0
+
+    def launch(self, program, command, **options):
+        """Runs a command, on all ranks of the program."""
+        if program.ranks:
+            command = ranks.command(self.mpirun, program.sizes[1], *command)
+            options["env"] = ranks.environment()
+        harness.run(command, **options)
 
     def flags(self, program, target):
         length = LENGTH if self.target == "cpu" else EMULATED_LENGTH
@@ -117,8 +133,10 @@ class Matrix:
         elif done.returncode:
             harness.fail(f"exit code {done.returncode}: {done.stderr}")
         # With activations on the host, and all gradients or the buffers of one sequence at the
-        # peak, nothing that the planner may choose is live there.
+        # peak, nothing that the planner may choose is live there; nor may it be if each rank has
+        # codes or micro-batches of its few sequences.
         settled = "activations" in program.techniques and program.techniques & {"micro-batches", "clipping"}
+        settled = settled or program.ranks and program.techniques & {"micro-batches", "codes"}
         if not budget < peak and not settled:
             harness.fail(f"no budget below {peak} bytes is feasible")
         self.tight += budget < peak
@@ -126,8 +144,8 @@ class Matrix:
 
     def train(self, executable, program, name, *flags):
         log, saved = executable.parent / f"{name}.jsonl", executable.parent / f"{name}.saved"
-        command = [executable, f"--data={self.work / 'train.bin'}", "--threads=2", *flags]
-        harness.run([*command, *program.run_flags(self.steps), f"--log={log}", f"--save={saved}"])
+        command = [executable, f"--data={self.work / 'train.bin'}", f"--threads={2 // min(program.sizes[1], 2)}", *flags]
+        self.launch(program, [*command, *program.run_flags(self.steps), f"--log={log}", f"--save={saved}"])
         return log, saved
 
     def make(self, program, name, target):
@@ -141,7 +159,7 @@ class Matrix:
         else:
             harness.run(command)
         self.made += 1
-        harness.run([executable, "--check-memory"])
+        self.launch(program, [executable, "--check-memory"])
         log, saved = self.train(executable, program, "plain")
         end = harness.events(log, "end")[0]
         if budget is not None and end["arena_bytes"] > budget:
@@ -171,12 +189,16 @@ class Matrix:
             harness.fail(f"the loss does not fall: {losses}")
         # Batches differ, and adapters learn slowly, so also compare with the losses of the same batches without updates.
         still = executable.parent / "still.jsonl"
-        command = [executable, f"--data={self.work / 'train.bin'}", "--threads=2"]
-        harness.run([*command, *meaning.run_flags(self.steps, rate=0), f"--log={still}"])
+        command = [executable, f"--data={self.work / 'train.bin'}"]
+        self.launch(meaning, [*command, *meaning.run_flags(self.steps, rate=0), f"--log={still}"])
         unchanged = [step["loss"] for step in harness.events(still, "step")]
         if not sum(losses[-2:]) < sum(unchanged[-2:]):
             harness.fail(f"the loss does not fall: {losses}, without updates {unchanged}")
         self.compare_interpreted(meaning, executable.parent, log)
+        if meaning.ranks:
+            if meaning.ranks != "sync" and not self.depends_on_division(meaning):
+                self.compare_losses(allowed_error(meaning), self.reference(meaning.without(*MESHES))[1], log)
+            return
         if "micro-batches" in meaning.techniques:
             whole = meaning.without("micro-batches")
             self.compare_losses(allowed_error(meaning), self.reference(whole)[1], log)
@@ -187,13 +209,23 @@ class Matrix:
                     + meaning.run_flags(3)
                 )
 
+    @staticmethod
+    def depends_on_division(meaning):
+        """Returns true if the results depend on the division of layers: codes share a scale with
+        those of the same rank, and divided weights are not quantized."""
+        has = meaning.techniques.issuperset
+        encodes = has({"codes"}) or has({"narrow states", "momentum"}) or has({"narrow states", "adam"})
+        encodes = encodes or has({"lora", "16 bit"})
+        return encodes and meaning.sizes[1] > meaning.sizes[0]
+
     def compare_interpreted(self, meaning, directory, log):
         path, other = directory / "planned.mlir", directory / "interpreted.jsonl"
         flags = [*self.flags(meaning, "cpu"), "--emit=planned", "-o", path]
         harness.run([self.kilnc, self.model, *flags])
         # f64 evaluation would not round to bf16.
         evaluation = "f32" if meaning.rounding == "bf16" else "f64"
-        harness.run(
+        self.launch(
+            meaning,
             [self.tools / "kiln-run", path, f"--data={self.work / 'train.bin'}"]
             + [f"--eval-type={evaluation}", f"--log={other}"]
             + meaning.run_flags(INTERPRETED_STEPS)
@@ -206,6 +238,18 @@ class Matrix:
         print(f"losses differ by at most {worst:.2e}, {allowed} is allowed")
         if not worst <= allowed:
             harness.fail(f"losses of {one} and {other} differ by {worst:.2e}")
+
+    def check_refusals(self):
+        """Checks that the compiler refuses the pairs that it cannot combine."""
+        pairs = [(mesh, each.name) for mesh in MESHES for each in techniques.ALL]
+        for mesh, name in pairs:
+            if not techniques.refused(mesh, name):
+                continue
+            program = Program(frozenset({mesh, name, "adamw"}))
+            flags = self.flags(program, "cpu") + ["--memory-budget=100MB"] * (name in PLANNED)
+            done = harness.run([self.kilnc, self.model, *flags, "-o", self.work / "refused"], expect=2)
+            if len(done.stderr.splitlines()) != 1:
+                harness.fail(f"expected one line: {done.stderr}")
 
     def chosen(self, program, executable):
         """Returns the program without the lossy techniques that the planner did not use,
@@ -248,7 +292,9 @@ def parse():
     parser.add_argument("--kilnc", type=pathlib.Path, required=True)
     parser.add_argument("--model", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("--programs", choices=("covering", "pairs", "triples"), default="covering")
+    parser.add_argument("--programs", choices=("covering", "pairs", "triples", "ranks"), default="covering")
+    parser.add_argument("--mpirun", help="starts ranks")
+    parser.add_argument("--first-only", action="store_true", help="one program of each mesh")
     parser.add_argument("--first", type=int, default=0, help="program to start with")
     parser.add_argument("--target", choices=("cpu", "cuda-emu"), default="cpu")
     parser.add_argument("--seeds", type=int, default=3, help="of cuda-emu")
@@ -261,6 +307,8 @@ def main():
     args = parse()
     if args.programs == "covering":
         programs = covering.covering_programs(SEED, MORE)
+    elif args.programs == "ranks":
+        programs = covering.rank_programs(SEED, args.first_only)
     else:
         programs = list(covering.every({"pairs": 2, "triples": 3}[args.programs]))
     seeds = 3 if args.programs == "pairs" else 1
@@ -271,7 +319,9 @@ def main():
             # With short sequences, other programs with both techniques have an exact plan.
             programs.append(Program(frozenset({"budget", "few-bit", "adamw"})))
             programs.append(Program(frozenset({"budget", "rmm", "adamw"})))
-    matrix = Matrix(args.kilnc, args.model, args.work, args.target)
+    matrix = Matrix(args.kilnc, args.model, args.work, args.target, args.mpirun)
+    if args.programs == "ranks":
+        matrix.check_refusals()
     passed, failed = [], []
     for number, program in enumerate(programs[args.first :], args.first):
         print(f"[{number + 1}/{len(programs)}] {program}", flush=True)
@@ -290,8 +340,8 @@ def main():
     if args.page or args.target != "cpu":
         idle = {name for name in LOSSY if not any(matrix.encodes(p, name) for p in programs)}
         passed = [used | (named & idle) for named, used in passed]
-        table = page.Table(args.model.name, passed, idle)
-        complaint = table.untried() if args.programs != "triples" else None
+        table = page.Table(args.model.name, passed, idle, args.programs == "ranks")
+        complaint = table.untried() if args.programs != "triples" and not args.first_only else None
         if args.page:
             complaint = complaint or (table.write if args.write else table.compare)(args.page)
         if complaint:

@@ -76,7 +76,23 @@ ALL = [
         for name in ("adamw", "adam", "sgd", "momentum", "nesterov")
     ),
 ]
-NAMED = {each.name: each for each in ALL}
+# Ranks, in tables of their own. "sync" is local SGD.
+MESHES = {
+    "dp": ("dp=2", ()),
+    "zero 1": ("dp=2", ("--zero=1",)),
+    "zero 2": ("dp=2", ("--zero=2",)),
+    "zero 3": ("dp=2", ("--zero=3",)),
+    "tp": ("tp=2", ()),
+    "dp and tp": ("dp=2,tp=2", ("--zero=3",)),
+    "sync": ("dp=2", ("--sync-every=2",)),
+}
+RANKS = [
+    technique(
+        name, "program" if name == "sync" else "reordering", f"`{' '.join([f'--mesh={mesh}', *flags])}`", "ranks"
+    )
+    for name, (mesh, flags) in MESHES.items()
+]
+NAMED = {each.name: each for each in [*ALL, *RANKS]}
 ON_HOST = ("activations", "optimizer", "parameters", "mixed states")
 PLANNED = ("budget", "budget, auto")
 LOSSY = ("few-bit", "rmm", "codes")
@@ -92,6 +108,16 @@ def exclude(one, other):
 
 def possible(names):
     return not any(exclude(a, b) for a, b in itertools.combinations(names, 2))
+
+
+def refused(one, other):
+    """Returns true if the compiler refuses programs with ranks that have both."""
+    pair = {one, other}
+    if not pair & set(MESHES):
+        return False
+    whole_parameters = pair & {"zero 1", "zero 2"} and pair & {"optimizer", "parameters", "mixed states"}
+    gathered = pair & {"zero 3", "dp and tp"} and pair & {"parameters", "mixed states"}
+    return bool("budget, auto" in pair or whole_parameters or gathered)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,9 +142,23 @@ class Program:
         return self.without(kind="exact")
 
     @property
+    def ranks(self):
+        """The name of the technique of ranks, or None for one rank."""
+        return next((name for name in MESHES if name in self.techniques), None)
+
+    @property
+    def sizes(self):
+        """The number of data-parallel ranks, and that of all ranks."""
+        axes = dict(axis.split("=") for axis in MESHES[self.ranks][0].split(",")) if self.ranks else {}
+        parts = int(axes.get("dp", 1))
+        return parts, parts * int(axes.get("tp", 1))
+
+    @property
     def precision(self):
         if "16 bit" in self.techniques:
-            return "fp16" if self.optimizer in ("adam", "momentum") else "bf16"
+            # Ranks that train alone for some steps cannot agree on a loss scale.
+            scales = self.optimizer in ("adam", "momentum") and self.ranks != "sync"
+            return "fp16" if scales else "bf16"
         return "fp32" if "narrow states" in self.techniques else self.full_precision
 
     @property
@@ -135,7 +175,7 @@ class Program:
         return bool(self.techniques & {*ON_HOST, "budget, auto"})
 
     def __str__(self):
-        names = [each.name for each in ALL if each.name in self.techniques]
+        names = [each.name for each in [*RANKS, *ALL] if each.name in self.techniques]
         if "recompute" in names and self.policy != "full":
             names[names.index("recompute")] += f"={self.policy}"
         return f"{self.precision} " + " + ".join(names)
@@ -145,12 +185,17 @@ class Program:
         on the memory of the program without one. Unless `encodes`, the parameters are too small
         for moments that are stored as codes."""
         has = self.techniques.__contains__
-        flags = ["--batch=4", f"--seq={length}", "--max-threads=2", "--eval=off"]
+        parts, count = self.sizes
+        flags = [f"--batch={4 // parts}", f"--seq={length}", "--max-threads=2", "--eval=off"]
+        if self.ranks:
+            mesh, more = MESHES[self.ranks]
+            flags += [f"--mesh={mesh}", *more]
         flags += [f"--precision={self.precision}", f"--optimizer={self.optimizer}"]
         flags += ["--clip=on" if has("clipping") else "--clip=off"]
         flags += ["--dropout=0.1"] if has("dropout") else []
         moments = {"adam": "dynamic8", "momentum": "dynamic8"}
-        if has("lora") or not encodes:  # Adapters are too small, too.
+        # Adapters are too small, too, and codes cannot be averaged.
+        if has("lora") or not encodes or self.ranks == "sync":
             moments = {"momentum": "bf16"}
         moments = {"adamw": "bf16/f32", "adam": "bf16/f32", "nesterov": "bf16", **moments}
         low = {"fp16": "f16", "bf16": "bf16"}.get(self.precision)
@@ -160,8 +205,8 @@ class Program:
         flags += [f"--states={narrow}"] if has("narrow states") else []
         flags += ["--lora=r=4,alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
         encoding = "int8:outliers=2" if self.optimizer in ("sgd", "adam") else "nf4"
-        flags += [f"--quantize-weights={encoding}"] if has("lora") and has("16 bit") else []
-        flags += ["--microbatches=4"] if has("micro-batches") else []
+        flags += [f"--quantize-weights={encoding}"] if has("lora") and has("16 bit") and count == parts else []
+        flags += [f"--microbatches={4 // parts}"] if has("micro-batches") else []
         flags += ["--fuse=off"] if has("unfused") else []
         flags += [f"--recompute={self.policy}"] if has("recompute") else []
         mixed = "optimizer:0.3,parameters:0.5" if self.optimizer == "sgd" else "optimizer:0.3,moments:0.4,parameters:0.5"
