@@ -8,13 +8,15 @@
 """Compares steps over simulated networks with the time that a full overlap takes.
 
     ranks_overlap.py --kilnc=kilnc [--model=DIR] [--ranks=2] [--batch=1] [--seq=256]
-                     [--microbatches=1,2] [--shares=0.5,1,2] [--threads=1] [--steps=5]
+                     [--microbatches=1,2] [--shares=0.5,1,2] [--threads=1] [--steps=5] [--zero=0]
                      [--mpirun="mpirun --oversubscribe"] [--markdown=FILE]
 
 A share S stands for a network on which the sums of a step take S times as long as its
 computation. The computation is the step without a simulated network, less the time that it waits for
 sums. The limit is max(computation, sums) + last bucket: the sum of the last bucket cannot overlap
-with the backward pass. All figures are of rank 0, and medians over --steps steps.
+with the backward pass. With --zero=3, sums include the gathers of parameters, the first of which
+cannot overlap with the forward pass: the limit includes it, too. All figures are of rank 0, and
+medians over --steps steps.
 """
 
 import argparse
@@ -35,7 +37,7 @@ class Step:
         executable = work / "train"
         flags = [options.model, f"--batch={options.batch * microbatches}", f"--seq={options.seq}"]
         flags += [f"--microbatches={microbatches}", f"--mesh=dp={options.ranks}", "--clip=off"]
-        flags += ["--dropout=0", "--eval=off", f"--max-threads={options.threads}"]
+        flags += ["--dropout=0", "--eval=off", f"--max-threads={options.threads}", f"--zero={options.zero}"]
         if rate:
             flags.append(f"--simulate-network={rate:.0f}B/s")
         quiet = {"check": True, "stdout": subprocess.DEVNULL}
@@ -53,8 +55,11 @@ class Step:
         self.waited = statistics.median(entry["sum_wait_ms"] for entry in steps)
         self.sent = next(e for e in entries if e.get("event") == "end")["sent_bytes_per_step"]
         events = json.loads(trace.read_text())["traceEvents"]
-        sums = [event for event in events if event.get("cat") == "sum"]
-        self.buckets = [event["args"]["bytes"] for event in sorted(sums, key=lambda e: e["ts"])]
+        # Of the bytes of a transfer, a rank sends twice as many if all ranks get the whole sum.
+        weights = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+        transfers = [event for event in events if event.get("cat") in weights]
+        transfers.sort(key=lambda event: event["ts"])
+        self.buckets = [weights[event["cat"]] * event["args"]["bytes"] for event in transfers]
 
 
 def main():
@@ -70,11 +75,12 @@ def main():
     parser.add_argument("--shares", default="0.5,1,2")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--zero", type=int, default=0, help="stage of ZeRO")
     parser.add_argument("--mpirun", default="mpirun --oversubscribe")
     parser.add_argument("--markdown", type=pathlib.Path, help="append the table to it")
     options = parser.parse_args()
     rows = [
-        "| micro-batches | network, MB/s | computation, ms | sums, ms | last bucket, ms | limit, ms "
+        "| micro-batches | network, MB/s | computation, ms | sums, ms | without overlap, ms | limit, ms "
         "| step, ms | step / limit |",
         "|---|---|---|---|---|---|---|---|",
     ]
@@ -87,7 +93,8 @@ def main():
                 rate = free.sent / (share * computation / 1e3)
                 step = Step(options, work, microbatches, rate)
                 sums = 1e3 * step.sent / rate
-                last = sums * step.buckets[-1] / sum(step.buckets)
+                apart = step.buckets[-1] + (step.buckets[0] if options.zero == 3 else 0)
+                last = sums * apart / sum(step.buckets)
                 limit = max(computation, sums) + last
                 cells = [microbatches, f"{rate / 1e6:.0f}"]
                 cells += [f"{x:.0f}" for x in (computation, sums, last, limit, step.milliseconds)]
