@@ -66,19 +66,24 @@ Status MemoryPlanner::refuse(int64_t &leastBudget) {
                       bytes(request.hostBudget) + " and " + bytes(leastHost) +
                       " are needed on the host; raise it, or name less in "
                       "--offload");
+  leastBudget = least;
+  if (peak == averagesOfStates)
+    return Status(ExitCode::OverBudget,
+                  "the plan does not fit: --memory-budget is " +
+                      bytes(request.budget) +
+                      ", and the averages of "
+                      "--sync-every need " +
+                      bytes(least) +
+                      "; raise the budget, or offload fewer states: those on "
+                      "the host are averaged on the device");
   std::string policy, hint = "raise the budget, ";
   if (!choosesRecompute(request)) {
     policy = " with --recompute=" + request.policy;
     hint += "leave --recompute to the planner, ";
   }
-  if (peak == averagesOfStates)
-    hint += "or keep the states of the largest parameters on the device, which "
-            "are copied there to be averaged (--sync-every)";
-  else
-    hint += "lower --batch or --seq";
-  if (request.suggestMicrobatches && peak != averagesOfStates)
+  hint += "lower --batch or --seq";
+  if (request.suggestMicrobatches)
     hint += ", or split the batch with --microbatches=auto";
-  leastBudget = least;
   // Determine whether the smallest arena would be lower if activations were
   // offloaded.
   bool statesStay = llvm::none_of(module.getOps<StateOp>(), [](StateOp state) {

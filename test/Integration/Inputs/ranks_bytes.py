@@ -39,6 +39,7 @@ for mesh, *flags in (
     ("dp=2", "--clip=off"),
     ("dp=3", "--microbatches=2"),
     ("dp=2", "--zero=3"),
+    ("dp=2", "--zero=3", "--precision=bf16"),
     ("dp=2", "--zero=2", "--microbatches=2"),
     ("tp=2",),
     ("dp=2,tp=2", "--zero=1"),

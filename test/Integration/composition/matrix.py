@@ -248,8 +248,8 @@ class Matrix:
             program = Program(frozenset({mesh, name, "adamw"}))
             flags = self.flags(program, "cpu") + ["--memory-budget=100MB"] * (name in PLANNED)
             done = harness.run([self.kilnc, self.model, *flags, "-o", self.work / "refused"], expect=2)
-            if len(done.stderr.splitlines()) != 1:
-                harness.fail(f"expected one line: {done.stderr}")
+            if len(done.stderr.splitlines()) != 1 or "--offload" not in done.stderr:
+                harness.fail(f"expected one line about --offload: {done.stderr}")
 
     def chosen(self, program, executable):
         """Returns the program without the lossy techniques that the planner did not use,

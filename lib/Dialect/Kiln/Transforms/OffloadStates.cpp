@@ -121,13 +121,8 @@ void StateOffloader::moveToHost(StateOp state) {
   movedStates.insert(state.getSymNameAttr());
 }
 
-/// Returns the collective after the one that sums `value` over ranks: readers
-/// of sums follow it, so that the transfer overlaps with the ops before it.
-/// Null if `value` is not such a sum, or if there is no further sum of tensors.
-static Operation *nextSum(Value value) {
-  Operation *sum = value.getDefiningOp();
-  if (!isa_and_nonnull<AllReduceOp, ReduceScatterOp>(sum))
-    return nullptr;
+/// Returns the next sum of tensors over the same ranks, or null.
+static Operation *nextSum(Operation *sum) {
   for (Operation *op = sum; (op = op->getNextNode());)
     if (isa<AllReduceOp, ReduceScatterOp>(op) &&
         op->getAttr("axis") == sum->getAttr("axis") &&
@@ -137,11 +132,23 @@ static Operation *nextSum(Value value) {
 }
 
 /// Starts a copy of a value to the host as early as it can be read: directly
-/// after its definition or, for a sum over ranks, after the next sum.
+/// after its definition or, for a sum over ranks, after the next sum, so that
+/// the transfer of the first one overlaps with the ops between the two. Copies
+/// of sums are in the order of the sums.
 CopyOutOp StateOffloader::beginOut(Value value) {
   builder.setInsertionPointAfterValue(value);
-  if (Operation *next = nextSum(value))
-    builder.setInsertionPointAfter(next);
+  Operation *sum = value.getDefiningOp();
+  if (isa_and_nonnull<AllReduceOp, ReduceScatterOp>(sum)) {
+    if (Operation *next = nextSum(sum))
+      builder.setInsertionPointAfter(next);
+    for (Operation *op = &*builder.getInsertionPoint();
+         auto copy = dyn_cast<CopyOutOp>(op); op = op->getNextNode()) {
+      Operation *other = copy.getOperand().getDefiningOp();
+      if (!other || sum->isBeforeInBlock(other))
+        break;
+      builder.setInsertionPointAfter(copy);
+    }
+  }
   return CopyOutOp::create(builder, value.getLoc(),
                            inMemory(value.getType(), MemorySpace::Host), value);
 }

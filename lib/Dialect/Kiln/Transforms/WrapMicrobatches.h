@@ -19,9 +19,10 @@ namespace kiln {
 /// same values. Result i is added to its sum after the op `complete[i]`, or at
 /// the end of the micro-batch if that op is null or outside of it. Reports an
 /// error if the program writes states, or if the batch would be too large.
-llvm::LogicalResult wrapMicrobatches(ProgramOp program, int64_t microbatches,
-                                     const abi::SegmentOrder &order,
-                                     llvm::ArrayRef<mlir::Operation *> complete);
+llvm::LogicalResult
+wrapMicrobatches(ProgramOp program, int64_t microbatches,
+                 const abi::SegmentOrder &order,
+                 llvm::ArrayRef<mlir::Operation *> complete);
 
 } // namespace kiln
 

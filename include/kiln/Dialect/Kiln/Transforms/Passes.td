@@ -394,7 +394,7 @@ def BuildSync : Pass<"kiln-build-sync", "::mlir::ModuleOp"> {
     Runs after `kiln-add-working-copies`, on the step level.
 
     ```
-    kiln.program @sync kind = sync () {
+    kiln.program @sync() attributes {kind = #kiln.program_kind<sync>} {
       %w = kiln.read @w : tensor<4x8xf32>
       %s = kiln.scale %w by 5.0e-01 : tensor<4x8xf32>
       %a = kiln.all_reduce %s over "dp" : tensor<4x8xf32>
