@@ -70,7 +70,7 @@ public:
                std::optional<int64_t> resumedStep);
   void step(const StepRecord &record);
   void evaluation(int64_t step, double loss, int64_t targets);
-  /// Records that ranks averaged their states after a step.
+  /// Logs the time that ranks took to average their states after a step.
   void average(int64_t step, double milliseconds);
   void end(const LogLine &line);
   /// Prints a line for the user to stdout.

@@ -272,8 +272,8 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   return record;
 }
 
-/// Averages the states of data-parallel ranks that have taken steps of their
-/// own.
+/// Averages the states of the data-parallel ranks, if they have taken
+/// steps since they were last averaged.
 Status TrainingRun::averageStates() {
   if (!areStatesLocal_)
     return Status();

@@ -86,7 +86,7 @@ def main(options, mpirun, kilnc, model, work, *flags):
         harness.make_weights.write_tokens(data, slice_of)
         logs, checkpoints = [], []
         for rank in range(parts):
-            # Target t is token t + 1, of sequence t / LENGTH.
+            # The target at position t is token t + 1. It belongs to sequence t // LENGTH.
             owners = [target // LENGTH % (parts * BATCH) // BATCH for target in range(len(slice_of) - 1)]
             mask = work / "interval.mask"
             mask.write_bytes(bytes([0] + [int(owner == rank) for owner in owners]))

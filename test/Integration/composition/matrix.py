@@ -133,8 +133,8 @@ class Matrix:
         elif done.returncode:
             harness.fail(f"exit code {done.returncode}: {done.stderr}")
         # With activations on the host, and all gradients or the buffers of one sequence at the
-        # peak, nothing that the planner may choose is live there; nor may it be if each rank has
-        # codes or micro-batches of its few sequences.
+        # peak, nothing that the planner may choose is live there. With several ranks, the same
+        # holds for quantized residuals, and for micro-batches of one sequence per rank.
         settled = "activations" in program.techniques and program.techniques & {"micro-batches", "clipping"}
         settled = settled or program.ranks and program.techniques & {"micro-batches", "codes"}
         if not budget < peak and not settled:

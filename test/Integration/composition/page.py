@@ -20,7 +20,7 @@ def verdict(one, other):
     kinds = {NAMED[one].kind, NAMED[other].kind}
     if "exact" in kinds:
         return SAME_BITS
-    # Ranks that train alone, and divided codes, have no counterpart on one rank.
+    # One rank computes neither local SGD nor the quantized residuals of a part of each layer.
     apart = {"sync"} & {one, other} or "codes" in (one, other) and {"tp", "dp and tp"} & {one, other}
     return ROUNDING if "reordering" in kinds and not apart else INTERPRETED
 

@@ -275,8 +275,8 @@ struct Description {
   uint64_t hash = 0;
   /// The grid of ranks; empty for one rank.
   support::Mesh mesh;
-  /// The program "sync" averages the states of data-parallel ranks and runs
-  /// after every `syncEvery` steps. 1: there is no such program.
+  /// Number of steps after which the program "sync" averages the states of
+  /// data-parallel ranks; 1 if there is no such program.
   int64_t syncEvery = 1;
   std::vector<RoleInfo> roles;
   std::vector<StateInfo> states;

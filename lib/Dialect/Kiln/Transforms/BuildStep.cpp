@@ -47,7 +47,8 @@ struct StepFacts {
   abi::SegmentOrder order; ///< Of the segments of micro-batches.
   bool keepGradients = false;
   int64_t ranks = 1; ///< Data-parallel ranks whose gradients are summed.
-  /// Data-parallel ranks each of which updates its own states.
+  /// Number of data-parallel ranks that update their states independently, as
+  /// local SGD does; 1 if gradients are summed.
   int64_t localRanks = 1;
   int64_t bucketBytes = 0;
   /// The stage of ZeRO: from stage 1 on, each rank updates its shards of the

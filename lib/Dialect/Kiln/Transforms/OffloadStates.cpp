@@ -121,7 +121,8 @@ void StateOffloader::moveToHost(StateOp state) {
   movedStates.insert(state.getSymNameAttr());
 }
 
-/// Returns the next sum of tensors over the same ranks, or null.
+/// Returns the next all-reduce or reduce-scatter of tensors over the same axis
+/// of the mesh, or null.
 static Operation *nextSum(Operation *sum) {
   for (Operation *op = sum; (op = op->getNextNode());)
     if (isa<AllReduceOp, ReduceScatterOp>(op) &&
@@ -131,10 +132,10 @@ static Operation *nextSum(Operation *sum) {
   return nullptr;
 }
 
-/// Starts a copy of a value to the host as early as it can be read: directly
-/// after its definition or, for a sum over ranks, after the next sum, so that
-/// the transfer of the first one overlaps with the ops between the two. Copies
-/// of sums are in the order of the sums.
+/// Starts a copy of a value to the host directly after its definition. The copy
+/// of an all-reduce or reduce-scatter starts after the next such collective, so
+/// that the first one overlaps with the ops between the two. These copies are
+/// in the order of their collectives.
 CopyOutOp StateOffloader::beginOut(Value value) {
   builder.setInsertionPointAfterValue(value);
   Operation *sum = value.getDefiningOp();
