@@ -175,20 +175,6 @@ Status Compilation::checkOptions() {
                  "has one such rank: set their number with --mesh=dp=N");
   if (Status status = checkSyncEvery(*mesh); !status.ok())
     return status;
-  if (mesh->size() > 1 && options.offload == "auto")
-    return usage("--offload=auto: the planner does not choose what several "
-                 "ranks (--mesh) offload; name it, as in "
-                 "--offload=activations,optimizer");
-  const ResidencyShares offloaded = offloadByHand().shares;
-  if (options.zero > 0 && options.zero < 3 && offloaded.any())
-    return usage("--zero=" + std::to_string(options.zero) +
-                 ": every rank has whole parameters on its device, so "
-                 "--offload can move activations only; use --zero=3, with "
-                 "which the optimizer states on the host are shards");
-  if (options.zero == 3 && offloaded.parameters > 0)
-    return usage(
-        "--zero=3: parameters are gathered on the device, so --offload "
-        "can move activations, optimizer and moments only");
   if (mesh->size() == 1 && options.simulatedNetwork > 0)
     return usage("--simulate-network: the step has one rank, and no network; "
                  "set the number of ranks with --mesh");

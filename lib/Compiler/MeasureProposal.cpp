@@ -65,6 +65,8 @@ static LiveCurve followProgram(rt::ProgramOp program) {
   auto module = program->getParentOfType<ModuleOp>();
   SymbolTable symbols(module);
   for (auto [i, op] : llvm::enumerate(commands)) {
+    if (isa<rt::GemmOp, rt::LaunchOp>(op))
+      curve.computing.push_back(static_cast<int64_t>(i));
     bool heavy = isa<rt::GemmOp>(op);
     if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
       auto kernel =

@@ -158,7 +158,8 @@ static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
     addReaders(group, update.getUsed());
     for (OpResult gradient : gradientsOf(update)) {
       group.gradient = std::max(
-          group.gradient, static_cast<int32_t>(order.of(gradient.getOwner())));
+          group.gradient,
+          static_cast<int32_t>(order.completingPosition(gradient.getOwner())));
       group.gradientBytes +=
           bytesIn(gradient.getType(), rt::SlotClass::Gradient);
     }

@@ -125,6 +125,8 @@ inline constexpr llvm::StringLiteral averagesOfStates = "@sync";
 struct LiveCurve {
   std::vector<int64_t> live;  ///< Live bytes per command, without states.
   std::vector<int64_t> heavy; ///< Indices of the commands that are heavy ops.
+  /// Indices of the commands that are launches and GEMMs.
+  std::vector<int64_t> computing;
   std::string peak; ///< Name of the command at which the live bytes peak.
 };
 

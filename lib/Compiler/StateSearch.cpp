@@ -162,14 +162,16 @@ Status MemoryPlanner::boundStates(const LiveCurve &curve) {
   for (const StateGroup &group : problem.groups)
     if (group.update > problem.join && problem.join >= 0)
       leastWithStates += group.gradientBytes;
-  if (problem.live.size() != curve.live.size())
+  if (problem.live.size() != curve.computing.size())
     return Status::error("internal error: the states of a program do not "
                          "belong to its commands");
   statelessBytes = problem.fixedBytes;
   stateless = curve;
   for (const StateGroup &group : problem.groups)
-    for (int32_t c = group.gradient + 1; c <= group.update; ++c)
-      stateless->live[c] -= group.gradientBytes;
+    if (group.gradient >= 0 && group.update >= 0)
+      for (int64_t c = curve.computing[group.gradient] + 1;
+           c <= curve.computing[group.update]; ++c)
+        stateless->live[c] -= group.gradientBytes;
   plainStates = std::move(model->states);
   return Status();
 }

@@ -232,7 +232,7 @@ kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<for
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has an operand of type 'tensor<4xf32>' and a result of type 'tensor<2xf32, #kiln.memory<host>>', expected tensors in device memory}}
+  // expected-error @below {{has an operand of type 'tensor<4xf32>' and a result of type 'tensor<2xf32, #kiln.memory<host>>', expected tensors in the same memory}}
   %s = kiln.take_shard %x over "dp" : tensor<4xf32> -> tensor<2xf32, #kiln.memory<host>>
   kiln.return
 }

@@ -49,8 +49,7 @@ def allowed(row):
         or {"budget, auto", "clipping"} <= has
     )
     settled = {"budget", "activations", "clipping"} <= has
-    refused = any(techniques.refused(*pair) for pair in itertools.combinations(has, 2))
-    return techniques.possible(has) and not exact and not settled and not refused
+    return techniques.possible(has) and not exact and not settled
 
 
 def extend(bases, factors, wanted, chance):

@@ -10,10 +10,9 @@ techniques determine how the program was judged."""
 
 import itertools
 
-from techniques import ALL, NAMED, RANKS, exclude, refused
+from techniques import ALL, NAMED, RANKS, exclude
 
 SAME_BITS, ROUNDING, INTERPRETED, NO_EFFECT, APART, UNTRIED = "=", "≈", "✓", "0", "–", " "
-REFUSED = "✗"
 
 
 def verdict(one, other):
@@ -68,8 +67,6 @@ class Table:
         for one, other in self.pairs():
             if one != other and exclude(one, other):
                 self.cells[one, other] = APART
-            elif refused(one, other):
-                self.cells[one, other] = REFUSED
             elif any({one, other} <= program for program in programs):
                 nothing = one in idle or other in idle
                 self.cells[one, other] = NO_EFFECT if nothing else verdict(one, other)

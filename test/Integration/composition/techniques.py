@@ -110,16 +110,6 @@ def possible(names):
     return not any(exclude(a, b) for a, b in itertools.combinations(names, 2))
 
 
-def refused(one, other):
-    """Returns true if the compiler refuses programs with ranks that have both."""
-    pair = {one, other}
-    if not pair & set(MESHES):
-        return False
-    whole_parameters = pair & {"zero 1", "zero 2"} and pair & {"optimizer", "parameters", "mixed states"}
-    gathered = pair & {"zero 3", "dp and tp"} and pair & {"parameters", "mixed states"}
-    return bool("budget, auto" in pair or whole_parameters or gathered)
-
-
 @dataclasses.dataclass(frozen=True)
 class Program:
     """A set of techniques, one of which is an optimizer."""

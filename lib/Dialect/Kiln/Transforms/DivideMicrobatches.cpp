@@ -20,6 +20,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_DIVIDEMICROBATCHES
@@ -28,6 +29,11 @@ namespace kiln {
 
 using namespace mlir;
 using namespace kiln;
+
+/// Returns true for a part of a copy between device and host.
+static bool isCopy(Operation *op) {
+  return isa<CopyInOp, CopyOutOp, CopyWaitOp>(op);
+}
 
 /// Returns the op that defines the memory of `value`, which may be a view.
 static Operation *getStoringOp(Value value) {
@@ -38,11 +44,13 @@ static Operation *getStoringOp(Value value) {
 }
 
 /// Returns true if `last` needs all ops between two ops of a block, except
-/// views, and these ops compute with results of the first one, such as the
+/// views and copies, and these ops compute with results of the first one, such as the
 /// exchange of sums over classes between the logits and their loss.
 static bool formChain(Operation *first, Operation *last) {
   llvm::SmallPtrSet<Operation *, 16> dependent = {first}, needed = {last};
-  auto isView = [](Operation *op) { return familyOf(op) == Family::View; };
+  auto isAside = [](Operation *op) {
+    return isCopy(op) || familyOf(op) == Family::View;
+  };
   for (Operation *op = first->getNextNode(); op != last;
        op = op->getNextNode()) {
     bool depends = llvm::any_of(op->getOperands(), [&](Value operand) {
@@ -50,7 +58,7 @@ static bool formChain(Operation *first, Operation *last) {
     });
     if (depends)
       dependent.insert(op);
-    else if (!isView(op))
+    else if (!isAside(op))
       return false;
   }
   for (Operation *op = last->getPrevNode(); op != first;
@@ -58,7 +66,7 @@ static bool formChain(Operation *first, Operation *last) {
     if (llvm::any_of(op->getUsers(),
                      [&](Operation *user) { return needed.contains(user); }))
       needed.insert(op);
-    else if (!isView(op))
+    else if (!isAside(op))
       return false;
   }
   return true;
@@ -83,16 +91,28 @@ Operation *kiln::findBackwardSegment(MicrobatchesOp op) {
       begin = logits;
       break;
     }
-  // The segment also gathers the states that its first op reads.
-  auto gathers = [](Operation *previous) {
-    auto start = dyn_cast_or_null<CollectiveStartOp>(previous);
-    if (auto wait = dyn_cast_or_null<CollectiveWaitOp>(previous))
+  // The segment also gathers the states that its first ops read, and computes
+  // what it gathers. Copies may be between these ops.
+  llvm::SmallPtrSet<Operation *, 8> starts;
+  auto gathers = [&](Operation *op) {
+    auto start = dyn_cast<CollectiveStartOp>(op);
+    if (auto wait = dyn_cast<CollectiveWaitOp>(op))
       start = wait.getStart();
-    return start && start.getCollective() == Collective::AllGather &&
-           readsStates(start);
+    bool isGather = start && start.getCollective() == Collective::AllGather &&
+                    llvm::all_of(start.getInputs(), isFromState);
+    bool computesShards =
+        op->getNumResults() > 0 && isFromState(op->getResult(0)) &&
+        llvm::all_of(op->getUsers(),
+                     [&](Operation *user) { return starts.contains(user); });
+    if (isGather || computesShards)
+      starts.insert(op);
+    return isGather || computesShards;
   };
-  while (gathers(begin->getPrevNode()))
-    begin = begin->getPrevNode();
+  for (Operation *op = begin->getPrevNode(); op; op = op->getPrevNode())
+    if (gathers(op))
+      begin = op;
+    else if (!isCopy(op))
+      break;
   return begin;
 }
 

@@ -25,6 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CopyAverages.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
 
@@ -56,10 +57,12 @@ private:
   Value waitFor(Operation *copy);
   void returnToDevice(Operation *update);
   void orderUpdates();
+  void takeShards();
   void moveUpdates();
   void orderDeviceUpdates();
+  CopyWaitOp sendBack(WriteOp write);
   void sendBack();
-  void writeAverages();
+  void sendGathered();
   void writeMirror(const StateUpdate &update, StateOp mirror, Value value);
   void addMirrors();
   bool needsHost(OpOperand &use);
@@ -95,10 +98,11 @@ bool StateOffloader::moveStates() {
     bool moves = found != residencies.end();
     bool onHost = moves && found->second != Residency::Host;
     bool hasMirror = moves && found->second == Residency::Mirrored;
-    // A working copy that stays on the device is the mirror of its parameter.
-    if (moves && !(hasMirror && update.copy))
+    // A working copy that stays on the device is the mirror of its parameter,
+    // and so is a tensor that is gathered on the device.
+    if (moves && !(hasMirror && (update.copy || update.isGathered)))
       moveToHost(used);
-    if (hasMirror)
+    if (hasMirror && !update.isGathered)
       mirrored.insert(update.parameter.getSymNameAttr());
     for (StateOp state : update.getUpdateStates())
       if (onHost || residencies.contains(state.getSymNameAttr())) {
@@ -172,9 +176,12 @@ void StateOffloader::returnToDevice(Operation *update) {
     if (uses.empty())
       continue;
     builder.setInsertionPointAfter(update);
-    Value there = waitFor(CopyInOp::create(
+    auto copy = CopyInOp::create(
         builder, result.getLoc(),
-        inMemory(result.getType(), MemorySpace::Device), result));
+        inMemory(result.getType(), MemorySpace::Device), result);
+    if (uses.size() == 1 && isa<AllGatherOp>(uses.front()->getOwner()))
+      builder.setInsertionPoint(uses.front()->getOwner());
+    Value there = waitFor(copy);
     for (OpOperand *use : uses)
       use->set(there);
   }
@@ -263,6 +270,32 @@ static bool readsOtherSums(Operation *update) {
   return false;
 }
 
+/// Takes the shards of parameters that updates on the host read. The copy of the
+/// shard of a parameter on the device starts kGradientsUnderWay updates before
+/// the one that reads it.
+void StateOffloader::takeShards() {
+  SmallVector<Operation *> ops;
+  for (const StateUpdate &update : updates)
+    ops.push_back(update.op);
+  llvm::sort(ops, [](Operation *a, Operation *b) {
+    return a != b && a->isBeforeInBlock(b);
+  });
+  for (auto [i, op] : llvm::enumerate(ops))
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto take = operand.get().getDefiningOp<TakeShardOp>();
+      if (!take)
+        continue;
+      if (movedStates.contains(readOf(take).getStateAttr().getAttr())) {
+        setMemory(take.getShard(), MemorySpace::Host);
+        continue;
+      }
+      take->moveBefore(ops[i - std::min(i, kGradientsUnderWay)]);
+      CopyOutOp copy = beginOut(take.getShard());
+      builder.setInsertionPoint(op);
+      operand.set(waitFor(copy));
+    }
+}
+
 /// Moves the updates to the host. The copy of a gradient is waited for only
 /// after the next kGradientsUnderWay copies of gradients have started, so that
 /// copies overlap with the backward pass. The update follows this wait, unless
@@ -283,6 +316,7 @@ void StateOffloader::moveUpdates() {
       Value value = operand.get();
       auto read = value.getDefiningOp<ReadOp>();
       if (tensorTypeOf(value).getRank() > 0 &&
+          !value.getDefiningOp<TakeShardOp>() &&
           !(read && movedStates.contains(read.getStateAttr().getAttr())))
         gradients.push_back({&operand, i});
     }
@@ -304,8 +338,8 @@ void StateOffloader::moveUpdates() {
   });
   for (auto [i, copy] : llvm::enumerate(copies)) {
     StateUpdate &update = updates[copy.second];
-    // Together with the update, move the waits for its operands and the writes
-    // of its results.
+    // Together with the update, move the waits for its operands, and the
+    // all-gathers and writes of its results.
     Operation *anchor = i + kGradientsUnderWay < copies.size()
                             ? copies[i + kGradientsUnderWay].first
                             : end.getOperation();
@@ -320,8 +354,11 @@ void StateOffloader::moveUpdates() {
       if (auto wait = operand.getDefiningOp<CopyWaitOp>())
         moving.push_back(wait);
     moving.push_back(update.op);
-    for (Operation *user : update.op->getUsers())
+    for (Operation *user : update.op->getUsers()) {
       moving.push_back(user);
+      if (isa<AllGatherOp>(user))
+        llvm::append_range(moving, user->getUsers());
+    }
     for (Operation *op : moving)
       if (op->isBeforeInBlock(anchor))
         op->moveBefore(anchor);
@@ -333,6 +370,7 @@ void StateOffloader::moveUpdates() {
       Operation *before = copies[i - kGradientsUnderWay + 1].first;
       copies[i].first->moveBefore(*before->getResult(0).user_begin());
     }
+  takeShards();
   for (StateUpdate &update : updates) {
     for (Value result : update.op->getResults())
       setMemory(result, MemorySpace::Host);
@@ -369,6 +407,17 @@ void StateOffloader::orderDeviceUpdates() {
   }
 }
 
+/// Copies the new value of a state to the host before it is written. Returns the
+/// wait, at the end of the program.
+CopyWaitOp StateOffloader::sendBack(WriteOp write) {
+  CopyOutOp copy = beginOut(write.getValue());
+  builder.setInsertionPoint(train.getReturn());
+  Value there = waitFor(copy);
+  write.getValueMutable().assign(there);
+  write->moveBefore(train.getReturn());
+  return there.getDefiningOp<CopyWaitOp>();
+}
+
 /// Copies the results of updates on the device to the host. The copies of an
 /// update are waited for before the update that follows kUpdatesUnderWay later,
 /// so that results can share slots.
@@ -385,12 +434,33 @@ void StateOffloader::sendBack() {
       auto write = dyn_cast<WriteOp>(user);
       if (!write || !movedStates.contains(write.getStateAttr().getAttr()))
         continue;
-      CopyOutOp copy = beginOut(write.getValue());
-      builder.setInsertionPoint(train.getReturn());
-      waits.push_back(waitFor(copy).getDefiningOp<CopyWaitOp>());
-      write.getValueMutable().assign(waits.back().getResult());
-      write->moveBefore(train.getReturn());
+      waits.push_back(sendBack(write));
     }
+  }
+}
+
+/// Copies the states on the host whose new values are gathered on the device.
+/// The copies of an all-gather are waited for before the one that follows
+/// kUpdatesUnderWay later.
+void StateOffloader::sendGathered() {
+  std::deque<SmallVector<CopyWaitOp>> underWay;
+  SmallVector<AllGatherOp> gathers(train.getBlock().getOps<AllGatherOp>());
+  for (AllGatherOp gather : gathers) {
+    SmallVector<WriteOp> writes;
+    for (Operation *user : gather->getUsers())
+      if (auto write = dyn_cast<WriteOp>(user);
+          write && movedStates.contains(write.getStateAttr().getAttr()))
+        writes.push_back(write);
+    if (writes.empty())
+      continue;
+    if (underWay.size() == kUpdatesUnderWay) {
+      for (CopyWaitOp wait : underWay.front())
+        wait->moveBefore(gather);
+      underWay.pop_front();
+    }
+    underWay.emplace_back();
+    for (WriteOp write : writes)
+      underWay.back().push_back(sendBack(write));
   }
 }
 
@@ -472,57 +542,16 @@ void StateOffloader::addMirrors() {
   }
 }
 
-/// Writes the mirrors of the parameters that a program averages over ranks, and
-/// copies the averages of states on the host to it. So that few states are on
-/// the device at a time, a copy back ends before the states are read that
-/// follow the next sum, and a state is copied in when it is read.
-void StateOffloader::writeAverages() {
-  for (ProgramOp program : module.getOps<ProgramOp>()) {
-    if (program.getKind() != ProgramKind::Sync)
-      continue;
-    SmallVector<WriteOp> writes(program.getBlock().getOps<WriteOp>());
-    llvm::DenseSet<StringAttr> written;
-    for (WriteOp write : writes)
-      written.insert(write.getStateAttr().getAttr());
-    for (WriteOp write : writes)
-      for (StateOp mirror : module.getOps<StateOp>()) {
-        if (mirror.getRole() != Role::Mirror ||
-            mirror.getOfAttr() != write.getStateAttr() ||
-            written.contains(mirror.getSymNameAttr()))
-          continue;
-        builder.setInsertionPointAfter(write);
-        WriteOp::create(builder, mirror.getLoc(), mirror.getSymName(),
-                        write.getValue());
-      }
-    for (WriteOp write : writes) {
-      if (!movedStates.contains(write.getStateAttr().getAttr()))
-        continue;
-      Value value = write.getValue();
-      builder.setInsertionPoint(write);
-      auto copy = CopyOutOp::create(
-          builder, value.getLoc(), inMemory(value.getType(), MemorySpace::Host),
-          value);
-      Operation *next = write;
-      while (isa<WriteOp, CopyOutOp, CopyWaitOp, CastOp>(next))
-        next = next->getNextNode();
-      builder.setInsertionPoint(next);
-      write.getValueMutable().assign(waitFor(copy));
-      write->moveBefore(next);
-    }
-    for (ReadOp read : program.getBlock().getOps<ReadOp>())
-      if (movedStates.contains(read.getStateAttr().getAttr()))
-        read->setAttr(kPrefetchAttr, builder.getDenseI64ArrayAttr({0}));
-  }
-}
-
 /// Returns true if a use requires the value on the host: the user is an update
-/// on the host, a write of a state on the host, or a write of a working copy,
+/// on the host, or takes the shard for one, a write of a state on the host, or a write of a working copy,
 /// which writeMirror() replaces.
 bool StateOffloader::needsHost(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto write = dyn_cast<WriteOp>(user))
     return movedStates.contains(write.getStateAttr().getAttr()) ||
            updatesOnHost.contains(write.getValue().getDefiningOp());
+  if (auto take = dyn_cast<TakeShardOp>(user))
+    return memoryOf(take.getShard().getType()) == MemorySpace::Host;
   return updatesOnHost.contains(user);
 }
 
@@ -561,8 +590,9 @@ void StateOffloader::run() {
   moveUpdates();
   orderDeviceUpdates();
   sendBack();
+  sendGathered();
   addMirrors();
-  writeAverages();
+  copyAverages(module, movedStates);
   assignReads();
 }
 

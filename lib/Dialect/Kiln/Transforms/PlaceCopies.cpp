@@ -23,7 +23,7 @@
 // Copies of one direction complete in the order in which they start. Copies
 // that start before the same command start in the order of their first readers.
 //
-// Also divides each collective between ranks into its start and its wait.
+// Before, divides each collective between ranks into its start and its wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +46,12 @@ using namespace kiln;
 /// that share a copy.
 static constexpr int64_t kReach = 8;
 
+/// Returns true for an op that reads its operands at its own position, although
+/// it is not a command.
+static bool runsBetweenCommands(Operation *op) {
+  return isa<CollectiveOpInterface, CollectiveStartOp, TakeShardOp>(op);
+}
+
 CommandOrder::CommandOrder(Block &block) {
   auto add = [&](Block &segment) {
     end = segment.getTerminator();
@@ -53,6 +59,8 @@ CommandOrder::CommandOrder(Block &block) {
       if (isa<DispatchOp, GemmOpInterface, MicrobatchesOp>(op)) {
         positions[&op] = size();
         commands.push_back(&op);
+      } else if (runsBetweenCommands(&op) || isa<CollectiveWaitOp>(op)) {
+        between[&op] = size();
       }
   };
   add(block);
@@ -66,9 +74,16 @@ int64_t CommandOrder::of(Operation *op) const {
 }
 
 int64_t CommandOrder::readingPosition(Operation *op) const {
+  if (auto found = between.find(op); found != between.end())
+    return found->second;
   bool isAtEnd =
       op == end || (isa<WriteOp>(op) && op->getBlock() == end->getBlock());
   return isAtEnd ? size() : of(op);
+}
+
+int64_t CommandOrder::completingPosition(Operation *op) const {
+  auto found = between.find(op);
+  return found == between.end() ? of(op) : found->second - 1;
 }
 
 Operation *CommandOrder::inFrontOf(int64_t position) const {
@@ -120,7 +135,7 @@ std::optional<OffloadGap> kiln::findGap(Value value,
   if (!readers || readers->empty())
     return std::nullopt;
   OffloadGap gap;
-  gap.made = order.of(value.getDefiningOp());
+  gap.made = order.completingPosition(value.getDefiningOp());
   int64_t before = gap.made;
   size_t first = 0;
   for (auto [i, reader] : llvm::enumerate(*readers)) {
@@ -141,7 +156,7 @@ void kiln::forEachMemoryValue(Block &block,
   for (Operation &op : block) {
     auto dispatch = dyn_cast<DispatchOp>(op);
     if (!dispatch) {
-      if (isa<GemmOpInterface>(op))
+      if (isa<GemmOpInterface, CollectiveWaitOp>(op))
         for (OpResult result : op.getResults())
           visit(result, result);
       continue;
@@ -277,10 +292,18 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
 
 void CopyPlacer::copyIn(const CopyIn &in) {
   Location loc = in.source.getLoc();
-  builder.setInsertionPoint(order.inFrontOf(in.begin));
+  // The copy ends before all of its readers, some of which may run before the
+  // command at position `end`.
+  Operation *last = order.inFrontOf(in.end);
+  for (const Reader &reader : in.readers)
+    if (Operation *op = reader.operand->getOwner();
+        runsBetweenCommands(op) && op->isBeforeInBlock(last))
+      last = op;
+  Operation *first = order.inFrontOf(in.begin);
+  builder.setInsertionPoint(last->isBeforeInBlock(first) ? last : first);
   auto type = inMemory(in.source.getType(), MemorySpace::Device);
   auto copy = CopyInOp::create(builder, loc, type, in.source);
-  builder.setInsertionPoint(order.inFrontOf(in.end));
+  builder.setInsertionPoint(last);
   Value there =
       CopyWaitOp::create(builder, loc, type, copy.getResult(), in.source);
   // Views of the source become views of the copy.
@@ -394,6 +417,7 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
   void runOnOperation() override {
     bool changed = false;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
+      changed |= startCollectives(program);
       // Insert the reads of host tensors at the beginning of the program. A
       // copy of such a tensor to the device may start before the original read.
       auto builder = OpBuilder::atBlockBegin(&program.getBlock());
@@ -415,7 +439,6 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
         if (failed(eraseRead(read)))
           return signalPassFailure();
       changed |= !all.empty();
-      changed |= startCollectives(program);
       program.walk([&](Operation *op) {
         for (StringRef mark : {kOffloadAttr, kPrefetchAttr, kKeepAttr})
           changed |= op->removeAttr(mark) != nullptr;
@@ -437,8 +460,8 @@ private:
           return read.emitOpError("reads a state in host memory, but the "
                                   "result of the read is used by '")
                  << user->getName()
-                 << "', expected only uses by commands and by writes in a "
-                    "program";
+                 << "', expected only uses by commands, collectives, "
+                    "kiln.take_shard and writes in a program";
         left.push_back(user);
       }
     for (Operation *op : llvm::reverse(left))

@@ -103,6 +103,27 @@ static Type narrowTypeOf(const Readers &readers) {
   return tensorTypeOf(first.getY()).getElementType();
 }
 
+/// Returns the first op of a block that reads the result of one of `casts`, or
+/// the first cast if there is none.
+static Operation *firstReaderOf(ArrayRef<Operation *> casts, Block &block) {
+  Operation *first = nullptr;
+  for (Operation *cast : casts)
+    for (Operation *user : cast->getUsers())
+      if (Operation *reader = block.findAncestorOpInBlock(*user);
+          reader && (!first || reader->isBeforeInBlock(first)))
+        first = reader;
+  return first ? first : casts.front();
+}
+
+/// Returns the layer of an op, or that of a reader of its results. A cast that
+/// kiln-set-precision adds has no layer.
+static LayerAttr layerOf(Operation *op) {
+  LayerAttr layer = getLayer(op);
+  for (Operation *user : op->getUsers())
+    layer = layer ? layer : getLayer(user);
+  return layer;
+}
+
 /// Makes a program read the shard of a parameter, and gather the parameter for
 /// all readers except updates.
 static void gatherRead(ReadOp read, StateOp state, bool castShards) {
@@ -117,22 +138,25 @@ static void gatherRead(ReadOp read, StateOp state, bool castShards) {
     }
   if (Block *block = blockOfUsers(whole))
     for (const Readers &readers : groupReaders(whole, *block)) {
-      Operation *first = readers.ops.front();
-      builder.setInsertionPoint(first);
       Value part = shard.getY();
       RankedTensorType gathered = tensorTypeOf(whole);
       Type narrow = castShards ? narrowTypeOf(readers) : Type();
+      Operation *first = readers.ops.front();
+      LayerAttr layer = layerOf(first);
+      if (narrow)
+        first = firstReaderOf(readers.ops, *block);
+      builder.setInsertionPoint(first);
       if (narrow) {
         gathered = gathered.clone(narrow);
         auto cast = CastOp::create(builder, first->getLoc(),
                                    tensorTypeOf(part).clone(narrow), part);
-        copyLayer(first, cast);
+        setLayer(cast, layer);
         part = cast;
       }
       auto gather =
           AllGatherOp::create(builder, read.getLoc(), TypeRange(gathered), part,
                               state.getShardAttr().getAxis());
-      copyLayer(first, gather);
+      setLayer(gather, layer);
       if (narrow) {
         for (Operation *cast : readers.ops) {
           cast->getResult(0).replaceAllUsesWith(gather.getOutputs().front());

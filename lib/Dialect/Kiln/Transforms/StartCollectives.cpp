@@ -37,8 +37,10 @@ static CollectiveWaitOp start(CollectiveOpInterface collective,
   builder.setInsertionPoint(firstReader(op));
   auto wait =
       CollectiveWaitOp::create(builder, op->getLoc(), start.getTokens());
-  for (Operation *part : {start.getOperation(), wait.getOperation()})
-    copyLayer(op, part);
+  copyLayer(op, start);
+  // The attributes of results, such as marks of values to offload, apply to
+  // those of the wait.
+  wait->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   op->replaceAllUsesWith(wait.getOutputs());
   op->erase();
   return wait;
@@ -53,7 +55,7 @@ static void startGathers(ArrayRef<AllGatherOp> gathers) {
     Operation *position = gather;
     if (previous && previous->isBeforeInBlock(gather))
       position = previous->getNextNode();
-    moveReadsBefore(gather.getInputs(), position);
+    moveSourcesBefore(gather.getInputs(), position);
     previous = start(gather, position);
   }
 }

@@ -18,23 +18,34 @@ using namespace kiln;
 /// of their layer, because each message costs the latency of the network.
 static constexpr int64_t kJoinedBytes = int64_t(4) << 20;
 
-bool kiln::readsStates(Operation *op) {
-  return llvm::all_of(op->getOperands(), [](Value operand) {
-    return isa_and_nonnull<ReadOp>(operand.getDefiningOp());
-  });
+bool kiln::isFromState(Value value) {
+  Operation *op = value.getDefiningOp();
+  return isa_and_nonnull<ReadOp>(op) ||
+         (isa_and_nonnull<CastOp, CopyInOp, CopyWaitOp, DispatchOp>(op) &&
+          op->getNumOperands() > 0 &&
+          llvm::all_of(op->getOperands(), isFromState));
 }
 
 bool kiln::gathersStates(Operation *op) {
-  return isa<AllGatherOp>(op) && readsStates(op);
+  return isa<AllGatherOp>(op) && llvm::all_of(op->getOperands(), isFromState);
 }
 
-void kiln::moveReadsBefore(ValueRange states, Operation *position) {
-  for (Value state : states) {
-    Operation *read = state.getDefiningOp();
-    if (read->getBlock() == position->getBlock() &&
-        position->isBeforeInBlock(read))
-      read->moveBefore(position);
+void kiln::moveSourcesBefore(ValueRange values, Operation *position) {
+  for (Value value : values) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != position->getBlock() ||
+        op->isBeforeInBlock(position))
+      continue;
+    op->moveBefore(position);
+    moveSourcesBefore(op->getOperands(), op);
   }
+}
+
+/// Returns the state from which a value is computed.
+static FlatSymbolRefAttr stateOf(Value value) {
+  while (!value.getDefiningOp<ReadOp>())
+    value = value.getDefiningOp()->getOperand(0);
+  return value.getDefiningOp<ReadOp>().getStateAttr();
 }
 
 /// Replaces several all-gathers by one at the position of the first.
@@ -45,20 +56,20 @@ static void join(ArrayRef<AllGatherOp> gathers) {
   SmallVector<Value> inputs;
   SmallVector<Type> types;
   // Two of them may gather the same state, for different readers.
-  llvm::SmallMapVector<StringRef, unsigned, 8> indexes;
+  llvm::SmallMapVector<Attribute, unsigned, 8> indexes;
   SmallVector<std::pair<Value, unsigned>> outputs;
   for (AllGatherOp gather : gathers)
     for (auto [input, output] :
          llvm::zip_equal(gather.getInputs(), gather.getOutputs())) {
-      auto [found, isNew] = indexes.try_emplace(
-          input.getDefiningOp<ReadOp>().getState(), inputs.size());
+      auto [found, isNew] =
+          indexes.try_emplace(stateOf(input), inputs.size());
       outputs.push_back({output, found->second});
       if (!isNew)
         continue;
       inputs.push_back(input);
       types.push_back(output.getType());
     }
-  moveReadsBefore(inputs, first);
+  moveSourcesBefore(inputs, first);
   OpBuilder builder(first);
   auto joined = AllGatherOp::create(builder, first.getLoc(), types, inputs,
                                     first.getAxis());

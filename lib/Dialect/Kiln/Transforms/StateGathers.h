@@ -12,16 +12,18 @@
 
 namespace kiln {
 
-/// Returns true if all operands of an op are the values of states.
-bool readsStates(mlir::Operation *op);
+/// Returns true if a value is that of a state, a copy of one that is stored on
+/// the host, or a cast of one: it can be computed at any time before the update
+/// of the state.
+bool isFromState(mlir::Value value);
 
-/// Returns true for an all-gather of states. It can start at any time before
-/// its readers, because states do not change before their updates.
+/// Returns true for an all-gather of values that isFromState() accepts. It can
+/// start at any time before its readers.
 bool gathersStates(mlir::Operation *op);
 
-/// Moves the kiln.read ops that define `states` before `position`, if they are
-/// in its block and follow it.
-void moveReadsBefore(mlir::ValueRange states, mlir::Operation *position);
+/// Moves the ops that compute `values` from states before `position`, if they
+/// are in its block and follow it.
+void moveSourcesBefore(mlir::ValueRange values, mlir::Operation *position);
 
 /// Joins small all-gathers of states that follow one another in a layer, and on
 /// the same side of the phase marker of the block. To be used where recomputed

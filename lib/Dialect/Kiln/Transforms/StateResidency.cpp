@@ -13,12 +13,18 @@ using namespace mlir;
 using namespace kiln::support;
 using namespace kiln;
 
+ReadOp kiln::readOf(Value value) {
+  if (auto take = value.getDefiningOp<TakeShardOp>())
+    value = take.getX();
+  return value.getDefiningOp<ReadOp>();
+}
+
 /// Returns true if `result`, which is written to `state`, is the updated value
 /// of the state: it is tied to a read of the state. A dispatch has no ties yet,
 /// but at least reads the state.
 static bool isUpdateOf(OpResult result, FlatSymbolRefAttr state) {
   auto reads = [&](Value operand) {
-    auto read = operand.getDefiningOp<ReadOp>();
+    ReadOp read = readOf(operand);
     return read && read.getStateAttr() == state;
   };
   if (isa<DispatchOp>(result.getOwner()))
@@ -26,6 +32,20 @@ static bool isUpdateOf(OpResult result, FlatSymbolRefAttr state) {
   auto op = dyn_cast<DispatchableOpInterface>(result.getOwner());
   int64_t tied = op ? op.getTiedOperand(result.getResultNumber()) : -1;
   return tied >= 0 && reads(op->getOperand(tied));
+}
+
+/// If a value is gathered from the shards of all ranks, returns the shard of
+/// this rank. Otherwise returns null.
+static Value shardOf(Value value) {
+  auto gather = value.getDefiningOp<AllGatherOp>();
+  auto wait = value.getDefiningOp<CollectiveWaitOp>();
+  auto start = wait ? wait.getStart() : CollectiveStartOp();
+  bool isGathered = gather || (start && start.getCollective() ==
+                                            Collective::AllGather);
+  if (!isGathered)
+    return Value();
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  return gather ? gather.getInputs()[number] : start.getInputs()[number];
 }
 
 std::vector<StateUpdate> kiln::findUpdates(ModuleOp module, ProgramOp train) {
@@ -38,24 +58,27 @@ std::vector<StateUpdate> kiln::findUpdates(ModuleOp module, ProgramOp train) {
     else if (state.getRole() == Role::Mirror)
       copies[*state.getOf()] = state;
   std::vector<StateUpdate> updates;
+  DenseMap<Operation *, DenseMap<StringAttr, WriteOp>> writes;
   for (WriteOp write : train.getBlock().getOps<WriteOp>()) {
+    Value shard = shardOf(write.getValue());
+    auto result = dyn_cast<OpResult>(shard ? shard : write.getValue());
+    if (!result)
+      continue;
+    writes[result.getOwner()][write.getStateAttr().getAttr()] = write;
     auto state = symbols.lookup<StateOp>(write.getState());
-    auto result = dyn_cast<OpResult>(write.getValue());
-    if (state.isTrainable() && result &&
-        isUpdateOf(result, write.getStateAttr()))
+    if (state.isTrainable() && isUpdateOf(result, write.getStateAttr()))
       updates.push_back({state, write, result.getOwner(), {}, {}});
   }
   for (StateUpdate &update : updates) {
-    llvm::DenseSet<StringAttr> written;
-    for (Operation *user : update.op->getUsers())
-      if (auto write = dyn_cast<WriteOp>(user))
-        written.insert(write.getStateAttr().getAttr());
+    const DenseMap<StringAttr, WriteOp> &written = writes[update.op];
     for (StateOp moment : moments.lookup(update.parameter.getSymName()))
       if (written.contains(moment.getSymNameAttr()))
         update.moments.push_back(moment);
     StateOp copy = copies.lookup(update.parameter.getSymName());
     if (copy && written.contains(copy.getSymNameAttr()))
       update.copy = copy;
+    WriteOp last = written.lookup(update.getUsed().getSymNameAttr());
+    update.isGathered = shardOf(last.getValue()) != nullptr;
   }
   llvm::sort(updates, [](const StateUpdate &a, const StateUpdate &b) {
     return a.op->isBeforeInBlock(b.op);
@@ -90,8 +113,7 @@ SmallVector<OpResult> kiln::gradientsOf(const StateUpdate &update) {
            familyOf(value.getDefiningOp()) == Family::View)
       value = value.getDefiningOp()->getOperand(0);
     auto result = dyn_cast<OpResult>(value);
-    if (result && !isa<ReadOp>(result.getOwner()) &&
-        tensorTypeOf(value).getRank() > 0)
+    if (result && !readOf(value) && tensorTypeOf(value).getRank() > 0)
       gradients.push_back(result);
   }
   return gradients;

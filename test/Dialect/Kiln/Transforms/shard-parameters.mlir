@@ -52,8 +52,8 @@
 // If all readers cast a parameter, the shards are cast before they are gathered.
 // NARROW-LABEL: kiln.program @train
 // NARROW: [[A:%.+]] = kiln.read @a : tensor<4x8xf32>
-// NARROW: [[C:%.+]] = kiln.cast [[A]] : tensor<4x8xf32> to tensor<4x8xbf16>
-// NARROW: [[W:%.+]] = kiln.all_gather [[C]] over "dp" {{.*}}: tensor<4x8xbf16> -> tensor<8x8xbf16>
+// NARROW: [[C:%.+]] = kiln.cast [[A]] {kiln.layer = [[L:#.+]]} : tensor<4x8xf32> to tensor<4x8xbf16>
+// NARROW: [[W:%.+]] = kiln.all_gather [[C]] over "dp" {kiln.layer = [[L]]} : tensor<4x8xbf16> -> tensor<8x8xbf16>
 // NARROW: kiln.matmul {{%.+}}, [[W]]
 // NARROW-NOT: kiln.all_gather [[A]]
 

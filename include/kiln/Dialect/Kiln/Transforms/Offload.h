@@ -38,10 +38,14 @@ public:
   /// Returns the position of a command, or -1 if `op` is not a command.
   int64_t of(mlir::Operation *op) const;
   /// Returns the position of the command before which the operands of `op` must
-  /// be available: the position of `op` if it is a command; size() for the
-  /// terminator and for writes of states, which can be moved to the end; -1 for
-  /// other ops.
+  /// be available: the position of `op` if it is a command; that of the next
+  /// command for a collective and a kiln.take_shard; size() for the terminator
+  /// and for writes of states, which can be moved to the end; -1 for other ops.
   int64_t readingPosition(mlir::Operation *op) const;
+  /// Returns the position of the command after which the results of `op` are
+  /// available: the position of `op` if it is a command; that of the previous
+  /// command for the wait of a collective; -1 for other ops.
+  int64_t completingPosition(mlir::Operation *op) const;
   int64_t size() const { return static_cast<int64_t>(commands.size()); }
   mlir::Operation *operator[](int64_t position) const {
     return commands[position];
@@ -53,6 +57,9 @@ public:
 private:
   llvm::SmallVector<mlir::Operation *> commands;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
+  /// The positions before which collectives, their waits and kiln.take_shard
+  /// ops run.
+  llvm::DenseMap<mlir::Operation *, int64_t> between;
   mlir::Operation *end = nullptr;
 };
 

@@ -20,7 +20,8 @@ namespace kiln {
 
 /// The update of a parameter: an op, or on the dispatched level a dispatch,
 /// with a result that is written to the parameter and tied to an operand that
-/// reads the same parameter.
+/// reads the same parameter, or its shard. The result may be gathered before it
+/// is written.
 struct StateUpdate {
   StateOp parameter;
   WriteOp write; ///< The write of the parameter.
@@ -30,6 +31,9 @@ struct StateUpdate {
   /// The working copy that programs read instead of the parameter, which is
   /// then a master copy; null if there is none.
   StateOp copy;
+  /// True if `op` updates the shard of this rank, and getUsed() is written with
+  /// a tensor that is gathered from the shards of all ranks.
+  bool isGathered = false;
 
   /// Returns the state that programs read: the working copy or the parameter.
   StateOp getUsed() const { return copy ? copy : parameter; }
@@ -53,8 +57,11 @@ std::vector<StateUpdate> findUpdates(mlir::ModuleOp module, ProgramOp train);
 /// order of the updates can then be changed.
 bool updatesComeLast(ProgramOp train, llvm::ArrayRef<StateUpdate> updates);
 
+/// Returns the read of a state whose value, or whose shard, is `value`, or null.
+ReadOp readOf(mlir::Value value);
+
 /// Returns the gradients that an update reads, without views: its operands that
-/// are tensors with at least one dimension and no states.
+/// are tensors with at least one dimension, and neither states nor their shards.
 llvm::SmallVector<mlir::OpResult> gradientsOf(const StateUpdate &update);
 
 /// Returns the frozen parameters and the buffers that may be stored on the

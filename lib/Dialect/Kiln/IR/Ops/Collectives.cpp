@@ -250,11 +250,10 @@ LogicalResult CollectiveWaitOp::inferReturnTypes(
 Family TakeShardOp::getFamily() { return Family::Copy; }
 
 LogicalResult TakeShardOp::verify() {
-  if (memoryOf(getX().getType()) != MemorySpace::Device ||
-      memoryOf(getShard().getType()) != MemorySpace::Device)
+  if (memoryOf(getX().getType()) != memoryOf(getShard().getType()))
     return emitOpError("has an operand of type ")
            << getX().getType() << " and a result of type "
-           << getShard().getType() << ", expected tensors in device memory";
+           << getShard().getType() << ", expected tensors in the same memory";
   if (failed(verifyAxis(*this, getAxis())))
     return failure();
   return verifyShard(*this, getAxis(), getX().getType(), getShard().getType());
