@@ -25,6 +25,7 @@
 #include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
 #include "kiln/Import/HuggingFace.h"
 #include "kiln/Report/PlanReport.h"
+#include "kiln/Support/GradientCompression.h"
 #include "kiln/Support/LoraConfig.h"
 #include "kiln/Support/Mesh.h"
 #include "kiln/Support/WeightEncoding.h"
@@ -175,6 +176,8 @@ Status Compilation::checkOptions() {
                  "has one such rank: set their number with --mesh=dp=N");
   if (Status status = checkSyncEvery(*mesh); !status.ok())
     return status;
+  if (Status status = checkCompression(*mesh); !status.ok())
+    return status;
   if (mesh->size() == 1 && options.simulatedNetwork > 0)
     return usage("--simulate-network: the step has one rank, and no network; "
                  "set the number of ranks with --mesh");
@@ -218,6 +221,36 @@ Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
     return usage("--precision=fp16 adapts a scale of the gradients, which "
                  "ranks that train alone cannot agree on: with " +
                  flag + ", use --precision=bf16");
+  return Status();
+}
+
+/// Checks that data-parallel ranks can sum compressed gradients.
+Status Compilation::checkCompression(const support::Mesh &mesh) const {
+  auto usage = [](const std::string &message) {
+    return Status(ExitCode::Usage, "--compress-gradients" + message);
+  };
+  auto compression =
+      support::parseGradientCompression(options.compressGradients);
+  if (!compression.ok())
+    return usage(" " + compression.status().message());
+  if (compression->rank == 0)
+    return Status();
+  if (mesh.sizeOf(support::dataAxis) == 1)
+    return usage(" compresses what data-parallel ranks send, but the step has "
+                 "one such rank: set their number with --mesh=dp=N");
+  if (options.syncEvery > 1)
+    return usage(": with --sync-every=" + std::to_string(options.syncEvery) +
+                 ", ranks send states and no gradients: leave one of them out");
+  if (options.zero >= 2 && options.microbatches > 1)
+    return usage(
+        ": with --zero=" + std::to_string(options.zero) +
+        ", ranks sum the gradients of each micro-batch, but only those "
+        "of a step can be compressed: use --zero=1, or one "
+        "micro-batch");
+  if (options.precision == "fp16")
+    return usage(": a step of --precision=fp16 whose gradients overflow must "
+                 "not change the errors of compressed gradients: use "
+                 "--precision=bf16");
   return Status();
 }
 
@@ -301,6 +334,7 @@ void Compilation::choosePipeline() {
   step.mesh = options.mesh;
   step.zero = options.zero;
   step.syncEvery = options.syncEvery;
+  step.compressGradients = options.compressGradients;
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;
   if (options.gemm == "auto")

@@ -86,6 +86,7 @@ private:
   Status readMachine();
   OffloadSet offloadByHand() const;
   Status checkSyncEvery(const support::Mesh &mesh) const;
+  Status checkCompression(const support::Mesh &mesh) const;
   void choosePipeline();
   Status runTo(PipelinePoint point);
   /// Returns the planner's prediction, or null if nothing was planned.

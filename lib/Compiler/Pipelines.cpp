@@ -11,6 +11,7 @@
 #include "kiln/Dialect/Kiln/Transforms/Optimizer.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
+#include "kiln/Support/GradientCompression.h"
 #include "kiln/Support/Mesh.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Target/Common/Passes.h"
@@ -121,6 +122,14 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.zero = options.zero;
   step.syncEvery = options.syncEvery;
   passes.addPass(createBuildStep(step));
+  // If the option is invalid, compress nothing.
+  if (auto compression = support::parseGradientCompression(
+          options.compressGradients.getValue());
+      compression.ok() && compression->rank > 0) {
+    CompressGradientsOptions compress;
+    compress.rank = compression->rank;
+    passes.addPass(createCompressGradients(compress));
+  }
   // Run last, because this pass erases the forward program that autodiff reads.
   BuildEvaluationOptions evaluation;
   evaluation.evaluation = options.evaluation;

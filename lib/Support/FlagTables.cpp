@@ -21,6 +21,7 @@ const FlagTable &compilerFlags() {
       {"attention", "NAME"},
       {"batch", "N"},
       {"clip", "on|off"},
+      {"compress-gradients", "NAME:R"},
       {"dropout", "X"},
       {"emit", "STAGE"},
       {"emit-gradients", ""},

@@ -255,6 +255,12 @@ static cl::opt<int64_t> syncEvery(
              "batch, and average parameters and optimizer states every H steps "
              "(local SGD, an approximation); 1, the default, sums the "
              "gradients in each step; requires --mesh=dp=N"));
+static cl::opt<std::string> compressGradients(
+    "compress-gradients", cl::cat(category), cl::value_desc("NAME:R"),
+    cl::desc("compress the gradients that data-parallel ranks sum, an "
+             "approximation for slow networks: powersgd:R sums products of "
+             "matrices of rank R, and adds the error to the gradients of the "
+             "next step; requires --mesh=dp=N"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(
@@ -647,6 +653,7 @@ int main(int argc, char **argv) {
   options.mesh = mesh;
   options.zero = zero;
   options.syncEvery = syncEvery;
+  options.compressGradients = compressGradients;
   options.quantizeWeights = quantizeWeights;
   options.commandLine = joinWords(argc, argv);
   if (!machineName.getNumOccurrences())

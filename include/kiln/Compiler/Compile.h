@@ -91,6 +91,9 @@ struct CompileOptions {
   /// Data-parallel ranks average their states every `syncEvery` steps, and
   /// train alone in between. 1: they sum gradients in each step.
   int64_t syncEvery = 1;
+  /// Compression of the gradients that data-parallel ranks sum, for
+  /// support::parseGradientCompression(). Empty: none.
+  std::string compressGradients;
   /// Techniques that change the gradient, see Lossy.h. Empty: none.
   std::string lossy;
   /// "fp32", "fp64" or "bf16". Default: fp32, or the precision of the states in

@@ -105,6 +105,11 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::desc("steps between averages of states, as in kilnc "
                      "--sync-every"),
       llvm::cl::init(1)};
+  Option<std::string> compressGradients{
+      *this, "compress-gradients",
+      llvm::cl::desc("compression of the gradients that ranks sum, as in kilnc "
+                     "--compress-gradients (default: none)"),
+      llvm::cl::init("")};
 };
 
 /// Tensors that are offloaded to the host on the user's request.

@@ -273,16 +273,16 @@ bool PlanBuilder::mayWriteOver(DispatchOp dispatch, unsigned operand,
          decode.getDy() == dispatch.getBody().front().getArgument(operand);
 }
 
-/// If `result` is only the new value of a mirror, and `op` is after all readers
-/// of the mirror, returns the location of the mirror.
-std::optional<Place> PlanBuilder::mirrorPlace(Operation *op, OpResult result) {
+/// If `result` is only the new value of a state, and `op` is after all readers
+/// of the state, returns the location of the state.
+std::optional<Place> PlanBuilder::writtenPlace(Operation *op, OpResult result) {
   auto write =
       result.hasOneUse() ? dyn_cast<WriteOp>(*result.user_begin()) : WriteOp();
   if (!write)
     return std::nullopt;
   StringAttr name = write.getStateAttr().getAttr();
   int32_t buffer = stateBuffers.lookup(name);
-  if (!mirrors.contains(name) || isReadAfter(name, op) ||
+  if (isReadAfter(name, op) ||
       llvm::any_of(op->getOperands(), [&](Value value) {
         return places.lookup(value).buffer == buffer;
       }))
@@ -347,8 +347,8 @@ void PlanBuilder::placeResults(Operation *op) {
         setPlace(result, *state);
         continue;
       }
-    if (std::optional<Place> mirror = mirrorPlace(op, result)) {
-      setPlace(result, *mirror);
+    if (std::optional<Place> state = writtenPlace(op, result)) {
+      setPlace(result, *state);
       continue;
     }
     // A dispatch may write to the location of an operand whose lifetime ends at

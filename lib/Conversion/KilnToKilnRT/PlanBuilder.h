@@ -69,7 +69,7 @@ private:
                                   mlir::Operation *start);
   bool isReadAfter(mlir::StringAttr state, mlir::Operation *op);
   bool mayWriteOver(DispatchOp dispatch, unsigned operand, unsigned result);
-  std::optional<Place> mirrorPlace(mlir::Operation *op, mlir::OpResult result);
+  std::optional<Place> writtenPlace(mlir::Operation *op, mlir::OpResult result);
   std::optional<Place> summedStatePlace(DispatchOp dispatch,
                                         mlir::OpResult result);
   void placeResults(mlir::Operation *op);

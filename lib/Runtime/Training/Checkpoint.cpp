@@ -10,6 +10,7 @@
 #include "States.h"
 #include "TrainingInfo.h"
 #include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/GradientCompression.h"
 #include "kiln/Support/Messages.h"
 #include "kiln/Support/ModelWeights.h"
 #include "kiln/Support/Process.h"
@@ -386,9 +387,33 @@ static Status checkEncodings(const ModelWeights &weights,
   return Status();
 }
 
+/// Removes the states of compressed gradients that a file does not have, as
+/// after a change of the compression or of the number of ranks. They keep their
+/// initial values. `weights` is null if there is no file.
+static void dropCompression(const ModelWeights *weights,
+                            const Description &description,
+                            std::vector<size_t> &indexes,
+                            std::vector<std::string> &notes) {
+  const std::vector<TensorDeclaration> tensors = declare(description, indexes);
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < indexes.size(); ++i) {
+    const std::string &slot = description.states[indexes[i]].slot;
+    const TensorInfo *tensor =
+        weights ? weights->find(tensors[i].name) : nullptr;
+    if ((slot != errorSlot && slot != basisSlot) ||
+        (tensor && tensor->shape == tensors[i].shape))
+      kept.push_back(indexes[i]);
+  }
+  if (kept.size() < indexes.size())
+    notes.push_back("the errors of compressed gradients begin with zero: the "
+                    "checkpoint has none of this compression and number of "
+                    "ranks");
+  indexes = std::move(kept);
+}
+
 static Status loadFile(const FoundCheckpoint &checkpoint,
                        const std::string &name, Engine &engine, int rank,
-                       const std::vector<size_t> &indexes,
+                       std::vector<size_t> indexes,
                        std::vector<std::string> &notes) {
   Result<InputFile> file = checkpoint.open(name);
   if (!file.ok())
@@ -399,6 +424,7 @@ static Status loadFile(const FoundCheckpoint &checkpoint,
   notes.insert(notes.end(), weights->warnings().begin(),
                weights->warnings().end());
   const Description &description = engine.description();
+  dropCompression(&*weights, description, indexes, notes);
   std::vector<ExpectedTensor> expected;
   for (const TensorDeclaration &tensor : declare(description, indexes))
     expected.push_back({tensor.name, {}, tensor.shape});
@@ -436,6 +462,9 @@ Status loadCheckpoint(const ResumePoint &point, Engine &engine, int rank,
                       weightStates(description), notes);
   }
   std::vector<size_t> moments = optimizerStates(description);
+  if (status.ok() && point.loadsStates &&
+      !point.found.files.count(optimizerFile))
+    dropCompression(nullptr, description, moments, notes);
   if (status.ok() && point.loadsStates && !moments.empty())
     status = loadFile(point.found, optimizerFile, engine, rank, moments, notes);
   return status;

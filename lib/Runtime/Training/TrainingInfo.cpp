@@ -7,6 +7,7 @@
 
 #include "TrainingInfo.h"
 
+#include "kiln/Support/GradientCompression.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
@@ -160,7 +161,7 @@ std::string lossyText(const TrainingInfo &info) {
   std::string text;
   for (auto &[encoding, residuals] : info.lossy)
     append(text, printable(encoding) + " of " + std::to_string(residuals) +
-                     " residuals");
+                     (isOfGradients(encoding) ? " gradients" : " residuals"));
   return text.empty() ? "none" : text;
 }
 

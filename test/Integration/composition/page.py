@@ -10,7 +10,7 @@ techniques determine how the program was judged."""
 
 import itertools
 
-from techniques import ALL, NAMED, RANKS, exclude
+from techniques import ALL, APPROXIMATE, NAMED, RANKS, exclude
 
 SAME_BITS, ROUNDING, INTERPRETED, NO_EFFECT, APART, UNTRIED = "=", "≈", "✓", "0", "–", " "
 
@@ -19,8 +19,8 @@ def verdict(one, other):
     kinds = {NAMED[one].kind, NAMED[other].kind}
     if "exact" in kinds:
         return SAME_BITS
-    # One rank computes neither local SGD nor the quantized residuals of a part of each layer.
-    apart = {"sync"} & {one, other} or "codes" in (one, other) and {"tp", "dp and tp"} & {one, other}
+    # One rank computes no approximation of ranks, and no quantized residuals of a part of each layer.
+    apart = {*APPROXIMATE} & {one, other} or "codes" in (one, other) and {"tp", "dp and tp"} & {one, other}
     return ROUNDING if "reordering" in kinds and not apart else INTERPRETED
 
 

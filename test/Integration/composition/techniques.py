@@ -76,7 +76,7 @@ ALL = [
         for name in ("adamw", "adam", "sgd", "momentum", "nesterov")
     ),
 ]
-# Ranks, in tables of their own. "sync" is local SGD.
+# Ranks, in tables of their own. "sync" is local SGD, and "powersgd" sums compressed gradients.
 MESHES = {
     "dp": ("dp=2", ()),
     "zero 1": ("dp=2", ("--zero=1",)),
@@ -85,10 +85,13 @@ MESHES = {
     "tp": ("tp=2", ()),
     "dp and tp": ("dp=2,tp=2", ("--zero=3",)),
     "sync": ("dp=2", ("--sync-every=2",)),
+    "powersgd": ("dp=2", ("--compress-gradients=powersgd:1",)),
 }
+# Those that train differently from one rank.
+APPROXIMATE = ("sync", "powersgd")
 RANKS = [
     technique(
-        name, "program" if name == "sync" else "reordering", f"`{' '.join([f'--mesh={mesh}', *flags])}`", "ranks"
+        name, "program" if name in APPROXIMATE else "reordering", f"`{' '.join([f'--mesh={mesh}', *flags])}`", "ranks"
     )
     for name, (mesh, flags) in MESHES.items()
 ]
@@ -146,8 +149,9 @@ class Program:
     @property
     def precision(self):
         if "16 bit" in self.techniques:
-            # Ranks that train alone for some steps cannot agree on a loss scale.
-            scales = self.optimizer in ("adam", "momentum") and self.ranks != "sync"
+            # Ranks that train alone for some steps cannot agree on a loss scale, and errors of
+            # compressed gradients have none.
+            scales = self.optimizer in ("adam", "momentum") and self.ranks not in APPROXIMATE
             return "fp16" if scales else "bf16"
         return "fp32" if "narrow states" in self.techniques else self.full_precision
 

@@ -325,6 +325,38 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
+def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
+  let summary = "Sum gradients of matrices over ranks as products of two thin matrices";
+  let description = [{
+    PowerSGD (Vogels et al., 2019): in place of an [n, m] gradient, data-parallel
+    ranks sum a [rank, n] and a [rank, m] matrix. A gradient is compressed if that
+    halves the number of elements at least. What a rank has not sent, it adds to its
+    gradient of the next step.
+
+    Adds two states of the optimizer per gradient: the `error` of each rank, which has
+    the size of the gradient, and the `basis`, a [rank, m] matrix that the ranks
+    share. With U(X), the matrix X with orthonormal rows:
+
+    ```
+                                  %e = kiln.read @w.error
+                                  %q = kiln.read @w.basis
+                                  %d = kiln.add %g, %e
+    %s = kiln.all_reduce %g  -->  %p = kiln.all_reduce (U(%q) d^T)
+                                  %r = kiln.all_reduce (U(%p) d)
+                                  %s = U(%p)^T %r
+                                  kiln.write @w.error, (%d - %s / ranks)
+                                  kiln.write @w.basis, %r
+    ```
+
+    With a `kiln.reduce_scatter`, each rank takes its shard of the sum. The gradients
+    are listed in the module attribute `kiln.encoded`. Runs after `kiln-build-step`.
+  }];
+  let options = [
+    Option<"rank", "rank", "int64_t", "4", "rank of the sums">,
+  ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
 def ShardParameters : Pass<"kiln-shard-parameters", "::mlir::ModuleOp"> {
   let summary = "Store a shard of each parameter, which programs gather";
   let description = [{

@@ -1,0 +1,42 @@
+//===- GradientCompression.h - Compressed sums of gradients -----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_SUPPORT_GRADIENTCOMPRESSION_H
+#define KILN_SUPPORT_GRADIENTCOMPRESSION_H
+
+#include "kiln/Support/Status.h"
+
+#include <string_view>
+
+namespace kiln::support {
+
+/// The value of --compress-gradients.
+struct GradientCompression {
+  /// Rank of the matrices whose product approximates a gradient (PowerSGD); 0:
+  /// gradients are not compressed.
+  int64_t rank = 0;
+};
+
+/// The states of a compressed gradient: what each rank has not sent, and the
+/// basis of the previous step. A run that has none of the first steps, or those
+/// of another number of ranks, begins with their initial values.
+inline constexpr std::string_view errorSlot = "error", basisSlot = "basis";
+
+/// The highest rank of PowerSGD: larger ranks cost more time than they save.
+inline constexpr int64_t maxCompressionRank = 64;
+
+/// Parses "powersgd:R", or an empty text for no compression. Errors have the
+/// exit code Usage and begin with a verb.
+Result<GradientCompression> parseGradientCompression(std::string_view text);
+
+/// Returns true if `encoding`, of those that make gradients approximate, is one
+/// of gradients that ranks sum, such as "powersgd:4", and not of residuals.
+bool isOfGradients(std::string_view encoding);
+
+} // namespace kiln::support
+
+#endif // KILN_SUPPORT_GRADIENTCOMPRESSION_H

@@ -1,0 +1,73 @@
+// PowerSGD: gradients of matrices are summed as products of two thin matrices.
+
+// DEFINE: %{step} = kiln-opt %s '--kiln-build-step=mesh=dp=2 optimizer=sgd clip=false
+// RUN: %{step}' --kiln-compress-gradients=rank=2 | FileCheck %s
+// RUN: %{step} bucket-bytes=100' --kiln-compress-gradients=rank=1 | FileCheck %s --check-prefix=BUCKETS
+// RUN: %{step} zero=1' --kiln-compress-gradients=rank=2 | FileCheck %s --check-prefix=ZERO
+// RUN: not %{step}' --kiln-compress-gradients=rank=3 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not %{step}' --kiln-compress-gradients=rank=0 2>&1 | FileCheck %s --check-prefix=RANK
+// RUN: not kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=4 '--kiln-build-step=mesh=dp=2 zero=2 microbatches=2' --kiln-compress-gradients=rank=1 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: not kiln-opt %S/Inputs/tied.mlir '--kiln-autodiff=microbatches=2 scale-gradients' '--kiln-build-step=mesh=dp=2' --kiln-compress-gradients=rank=1 2>&1 | FileCheck %s --check-prefix=SCALED
+
+// NONE: error: 'kiln.program' op sums no gradient over data-parallel ranks that has at least 6 times as many elements as rows and columns, so none can be compressed to rank 3; use a smaller rank
+// RANK: error: rank is 0, expected a positive number
+// PARTS: error: 'kiln.program' op sums the gradients of each micro-batch over ranks, but only those of a step can be compressed; use zero=1 or one micro-batch
+// SCALED: error: 'kiln.program' op scales the gradients
+
+// The vector and the matrix with few rows are summed as they are.
+// CHECK: module attributes {kiln.encoded = [#kiln.encoded<value = "a", as = "powersgd:2", lossy = true, bytes = 512, encoded_bytes = 192>]
+// CHECK: kiln.state @a.error : tensor<8x16xf32> {{{.*}}of = @a, role = #kiln.role<optimizer>, shard = #kiln.shard<tensor<16x16xf32> over "dp">, slot = "error"}
+// CHECK: kiln.state @a.basis : tensor<2x16xf32> {init = #kiln.normal<mean = 0.000000e+00 : f64, stddev = 1.000000e+00 : f64>, of = @a, role = #kiln.role<optimizer>, slot = "basis"}
+// CHECK-LABEL: kiln.program @train
+// CHECK-DAG: [[E:%.+]] = kiln.read @a.error
+// CHECK-DAG: [[Q:%.+]] = kiln.read @a.basis
+// CHECK-DAG: [[DA:%.+]] = kiln.mul {{.*}} : tensor<8x16xf32>
+// CHECK-DAG: [[DB:%.+]] = kiln.mul {{.*}} : tensor<2x16xf32>
+// CHECK-DAG: [[DC:%.+]] = kiln.mul {{.*}} : tensor<16xf32>
+// CHECK: [[D:%.+]] = kiln.add [[DA]], [[E]]
+// CHECK: kiln.slice [[Q]] [1, 0]
+// CHECK: [[U:%.+]] = kiln.concat
+// CHECK: [[P:%.+]] = kiln.matmul [[U]], [[D]] trans_b : {{.*}} -> tensor<2x8xf32>
+// CHECK: [[SP:%.+]] = kiln.all_reduce [[P]] over "dp" : tensor<2x8xf32>
+// CHECK: kiln.all_reduce [[DB]], [[DC]] over "dp"
+// CHECK: kiln.slice [[SP]] [0, 0] : tensor<2x8xf32> to tensor<1x8xf32>
+// CHECK: kiln.reduce sum {{.*}} dims [1]
+// CHECK: kiln.rsqrt
+// CHECK: [[L:%.+]] = kiln.concat {{.*}} -> tensor<2x8xf32>
+// CHECK: [[R:%.+]] = kiln.matmul [[L]], [[D]] : {{.*}} -> tensor<2x16xf32>
+// CHECK: [[SR:%.+]] = kiln.all_reduce [[R]] over "dp" : tensor<2x16xf32>
+// CHECK: [[G:%.+]] = kiln.matmul [[L]], [[SR]] trans_a : {{.*}} -> tensor<8x16xf32>
+// CHECK: [[H:%.+]] = kiln.scale [[G]] by 5.000000e-01
+// CHECK: [[NE:%.+]] = kiln.sub [[D]], [[H]]
+// CHECK: [[NQ:%.+]] = kiln.add [[SR]],
+// CHECK: kiln.write @a.error, [[NE]]
+// CHECK: kiln.write @a.basis, [[NQ]]
+// CHECK: kiln.sgd {{%.+}}, [[G]],
+
+// The sum of a bucket overlaps with the ops before its readers, which follow the next bucket.
+// BUCKETS-LABEL: kiln.program @train
+// BUCKETS: kiln.all_reduce {{.*}} : tensor<1x8xf32>
+// BUCKETS: kiln.all_reduce {{.*}} : tensor<2x16xf32>
+// BUCKETS: [[R:%.+]] = kiln.all_reduce {{.*}} : tensor<1x16xf32>
+// BUCKETS: kiln.write @a.error
+
+// Each rank updates its shard of the sum.
+// ZERO-LABEL: kiln.program @train
+// ZERO: kiln.all_reduce {{.*}} : tensor<2x8xf32>
+// ZERO: kiln.reduce_scatter {{.*}} : tensor<2x16xf32>, tensor<16xf32>
+// ZERO: [[G:%.+]] = kiln.matmul {{.*}} trans_a : {{.*}} -> tensor<8x16xf32>
+// ZERO: [[S:%.+]] = kiln.take_shard [[G]] over "dp" : tensor<8x16xf32> -> tensor<4x16xf32>
+// ZERO: kiln.sgd {{%.+}}, [[S]],
+
+kiln.state @a : tensor<8x16xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @b : tensor<2x16xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.state @c : tensor<16xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
+kiln.program @train(%scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}, tensor<8x16xf32> {kiln.gradient = @a}, tensor<2x16xf32> {kiln.gradient = @b}, tensor<16xf32> {kiln.gradient = @c}) attributes {kind = #kiln.program_kind<train>, kiln.microbatches = 2 : i64} {
+  %a = kiln.read @a : tensor<8x16xf32>
+  %b = kiln.read @b : tensor<2x16xf32>
+  %c = kiln.read @c : tensor<16xf32>
+  %da = kiln.mul %a, %a : tensor<8x16xf32>
+  %db = kiln.mul %b, %b : tensor<2x16xf32>
+  %dc = kiln.mul %c, %c : tensor<16xf32>
+  kiln.return %scale, %da, %db, %dc : tensor<f64>, tensor<8x16xf32>, tensor<2x16xf32>, tensor<16xf32>
+}
