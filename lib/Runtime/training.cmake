@@ -60,6 +60,7 @@ add_library(KilnEngine OBJECT
   Engine/CommandWalk.cpp
   Engine/Transfers.cpp
   Engine/CollectiveReader.cpp
+  Engine/Collectives.cpp
   Engine/TransferEngine.cpp
   Engine/TransferOrder.cpp
   Engine/TransferStress.cpp

@@ -39,8 +39,9 @@ CollectiveElements CommandReader::readElements(const Node &place,
 }
 
 int64_t CommandReader::readAxis(const Node &axis) {
-  if (hasGpu()) {
-    axis.fail("is given, but ranks are supported on --target=cpu only");
+  if (file_.description.target.kind == TargetKind::Cuda) {
+    axis.fail("is given, but ranks are supported on --target=cpu and cuda-emu "
+              "only");
     return -1;
   }
   const std::vector<MeshAxis> &mesh = file_.description.mesh.axes;

@@ -9,6 +9,7 @@
 
 #include "AllocationCounter.h"
 #include "Arena.h"
+#include "Collectives.h"
 #include "CommandTable.h"
 #include "CpuFeatures.h"
 #include "Gemm.h"
@@ -213,16 +214,11 @@ void TraceObserver::addTransfers(const TimedTransfers &transfers) {
 }
 
 Status CommandEngine::join(World &world) {
-  int64_t ranks = file_.description.ranks();
   if (world.size() == 1)
     return Status();
-  if (world.size() != ranks)
-    return Status::error("the executable has " + std::to_string(ranks) +
-                         " ranks, but " + std::to_string(world.size()) +
-                         " were started");
+  if (Status status = joinWorld(file_.description, world); !status.ok())
+    return status;
   world_ = &world;
-  if (double rate = file_.description.networkBytesPerSecond; rate > 0)
-    world.simulateNetwork(rate);
   Result<RankProcessors> processors = shareProcessors(world);
   if (!processors.ok())
     return processors.status();
@@ -239,42 +235,18 @@ static bool hasCommand(const Program &program, Command::Kind kind) {
       [=](const Command &command) { return command.kind == kind; });
 }
 
-/// Returns the size for which World::reserve() must provide scratch memory to
-/// execute a collective over `ranks` ranks. Only those that sum need scratch
-/// memory.
-static int64_t scratchedBytes(const Command &command, int64_t ranks) {
-  if (command.collective == Collective::AllGather)
-    return 0;
-  if (command.collective == Collective::AllReduce)
-    return command.size;
-  int64_t bytes = 0;
-  for (const CollectiveTensor &tensor : command.tensors)
-    bytes += tensor.shard.bytes * ranks;
-  return bytes;
-}
-
 /// Starts what executes the transfers, if there are any.
 Status CommandEngine::startTransfers() {
-  const std::vector<MeshAxis> &axes = file_.description.mesh.axes;
-  std::vector<int64_t> sumBytes(axes.size());
   int64_t tokens = 0;
   bool hasCopies = false;
   for (const Program &program : file_.programs) {
     tokens = std::max(tokens, program.tokens);
     hasCopies |= hasCommand(program, Command::Kind::CopyStart);
-    for (const Command &command : program.commands) {
-      if (command.kind != Command::Kind::Collective)
-        continue;
-      auto axis = std::size_t(command.axis);
-      sumBytes[axis] =
-          std::max(sumBytes[axis], scratchedBytes(command, axes[axis].size));
-    }
   }
   copyCounts_.resize(file_.programs.size());
   sumCounts_.resize(file_.programs.size());
   if (world_)
-    for (std::size_t axis = 0; axis < axes.size(); ++axis)
-      world_->reserve(tokens, sumBytes[axis], axes[axis].size);
+    reserveCollectives(file_, *world_);
   if (tokens == 0)
     return Status();
   if (stressSeed_) {
@@ -383,15 +355,8 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
   if (file->description.target.kind != TargetKind::Cpu)
     return Status::error("the program description is for a GPU, but this "
                          "executable was linked for the CPU");
-  if (Status status = requireOneRole(file->description); !status.ok())
+  if (Status status = requireKnownAxes(file->description); !status.ok())
     return status;
-  for (const MeshAxis &axis : file->description.mesh.axes)
-    if (axis.size > 1 && axis.name != dataAxis && axis.name != tensorAxis)
-      return Status::error(
-          "the mesh of the program description has " +
-          std::to_string(axis.size) + " ranks on axis " + inQuotes(axis.name) +
-          ", but this version of kiln has ranks on the axes " +
-          inQuotes(dataAxis) + " and " + inQuotes(tensorAxis) + " only");
   // The parsed JSON needs many times the memory of its text. It has been freed;
   // return the memory to the system.
   malloc_trim(0);

@@ -7,6 +7,7 @@
 
 #include "CommandTable.h"
 
+#include "Collectives.h"
 #include "CommandWalk.h"
 #include "GemmTiles.h"
 
@@ -218,12 +219,12 @@ void CommandTable::copy(const Step &step, const abi::SegmentRun &run) {
   char *to = at(command.to, run);
   // The shard of this rank, which ends with zeros if the whole tensor ends
   // before the shard.
-  int64_t begin = 0, size = command.size;
+  int64_t size = command.size;
   if (command.wholeBytes > 0) {
-    begin = std::min(command.size * step.index, command.wholeBytes);
-    size = std::min(command.size, command.wholeBytes - begin);
+    CopiedShard shard = copiedShard(command, step.index);
+    from += shard.begin;
+    size = shard.size;
   }
-  from += begin;
   team_.forEachPart((size + transferChunkBytes - 1) / transferChunkBytes,
                     [=](int64_t first, int64_t last, int) {
                       first *= transferChunkBytes;

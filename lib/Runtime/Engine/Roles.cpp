@@ -97,11 +97,22 @@ Status requireOneRole(const Description &description) {
   return Status();
 }
 
+Status requireKnownAxes(const Description &description) {
+  for (const MeshAxis &axis : description.mesh.axes)
+    if (axis.size > 1 && axis.name != dataAxis && axis.name != tensorAxis)
+      return Status::error(
+          "the mesh of the program description has " +
+          std::to_string(axis.size) + " ranks on axis " + inQuotes(axis.name) +
+          ", but this version of kiln has ranks on the axes " +
+          inQuotes(dataAxis) + " and " + inQuotes(tensorAxis) + " only");
+  return requireOneRole(description);
+}
+
 Status requireOneRank(const Description &description) {
   if (description.ranks() > 1)
     return Status::error(
         "the program description has " + std::to_string(description.ranks()) +
-        " ranks, but ranks are supported on --target=cpu only");
+        " ranks, but ranks are supported on --target=cpu and cuda-emu only");
   return requireOneRole(description);
 }
 

@@ -7,7 +7,7 @@
 //
 // Reads the roles of a program description, and the references to roles in
 // programs and states. The format supports any number of roles and ranks. An
-// engine whose ranks all execute the same role calls requireOneRole(), and an
+// engine whose ranks all execute the same role calls requireKnownAxes(), and an
 // engine that runs a single rank calls requireOneRank(), to reject all other
 // descriptions.
 //
@@ -37,6 +37,10 @@ void checkRoles(const support::Node &roles, const Description &description);
 /// than those of the mesh, or shards of tensors other than those of states that
 /// are divided over the ranks of the mesh.
 Status requireOneRole(const Description &description);
+
+/// Fails as requireOneRole() does, and if the mesh has several ranks on an axis
+/// that no engine knows.
+Status requireKnownAxes(const Description &description);
 
 /// Fails if a description needs more than one rank.
 Status requireOneRank(const Description &description);

@@ -7,6 +7,7 @@
 
 #include "TransferEngine.h"
 
+#include "Collectives.h"
 #include "Processors.h"
 
 #include <algorithm>
@@ -99,14 +100,7 @@ TransferEngine::~TransferEngine() {
 
 void TransferEngine::begin() {
   Transfers::begin();
-  sentBefore_ = sentBytes();
-}
-
-int64_t TransferEngine::sentBytes() const {
-  if (!world_)
-    return 0;
-  Traffic sent = world_->sent();
-  return sent.of(TrafficKind::Sum) + sent.of(TrafficKind::Gather);
+  sentBefore_ = sentBytes(world_);
 }
 
 void TransferEngine::startCollective(const TransferJob &job,
@@ -149,7 +143,7 @@ void TransferEngine::wait(int64_t token) {
   int64_t begin = monotonicNanoseconds();
   world_->wait(ticket.number);
   sums_.waitSeconds += double(monotonicNanoseconds() - begin) * 1e-9;
-  sums_.sentBytes = sentBytes() - sentBefore_;
+  sums_.sentBytes = sentBytes(world_) - sentBefore_;
 }
 
 void TransferEngine::waitForCopy(const Ticket &ticket) {

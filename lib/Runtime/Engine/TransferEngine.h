@@ -91,8 +91,6 @@ private:
   };
 
   void startCollective(const TransferJob &job, TransferTiming *timing);
-  /// Returns the bytes that this rank has sent in collectives.
-  int64_t sentBytes() const;
   void waitForCopy(const Ticket &ticket);
   static void serve(Channel &channel);
   static void carryOut(const Order &order, Channel &channel);

@@ -8,6 +8,7 @@
 #include "kiln/Runtime/Gpu/EmuEngine.h"
 
 #include "Arena.h"
+#include "Collectives.h"
 #include "CommandObserver.h"
 #include "CommandWalk.h"
 #include "CpuFeatures.h"
@@ -41,6 +42,7 @@ public:
     seed_ = seed;
     return Status();
   }
+  Status join(World &world) override;
   Status start(int threads) override;
   int threads() const override { return team_ ? team_->size() : 0; }
   std::optional<std::string> notice() const override {
@@ -72,6 +74,9 @@ public:
   }
   MemoryFacts memory() const override;
   std::optional<CopyCounts> copies(size_t program) const override;
+  std::optional<SumCounts> sums(size_t program) const override {
+    return sums_.empty() ? std::nullopt : sums_[program];
+  }
   std::optional<SectorCounts> sectors(size_t program) const override {
     return sectors_.empty() ? std::nullopt : sectors_[program];
   }
@@ -96,14 +101,17 @@ private:
   const void *const *kernels_;
   uint64_t seed_ = 0;
   uint64_t runs_ = 0;
+  World *world_ = nullptr; ///< Of several ranks, or null.
   Arenas arenas_;
   std::optional<ThreadTeam> team_;
   std::optional<EmuDevice> device_;
   std::optional<EmuExecutor> executor_;
-  // Both are indexed like Description::programs.
+  // These are indexed like Description::programs.
   std::vector<EmuProgram> programs_;
   /// The memory traffic of the last run of each program.
   std::vector<std::optional<SectorCounts>> sectors_;
+  /// The bytes that the last run of each program sent to other ranks.
+  std::vector<std::optional<SumCounts>> sums_;
 };
 
 /// The actions of a run that have not been executed yet, in one queue per
@@ -262,6 +270,19 @@ Status EmuEngine::addPrograms() {
                          std::move(touches)});
   }
   sectors_.resize(programs_.size());
+  sums_.resize(programs_.size());
+  return Status();
+}
+
+/// The ranks execute their actions in different orders.
+Status EmuEngine::join(World &world) {
+  if (world.size() == 1)
+    return Status();
+  Status status = joinWorld(file_.description, world);
+  if (!status.ok())
+    return status;
+  world_ = &world;
+  seed_ ^= splitmix64(uint64_t(world.rank()));
   return Status();
 }
 
@@ -281,7 +302,9 @@ Status EmuEngine::start(int threads) {
   if (!team_->status().ok())
     return team_->status();
   prepareBlas(*team_);
-  executor_.emplace(file_, arenas_, *device_, *team_, kernels_);
+  if (world_)
+    reserveCollectives(file_, *world_);
+  executor_.emplace(file_, arenas_, *device_, *team_, kernels_, world_);
   return Status();
 }
 
@@ -290,6 +313,7 @@ Status EmuEngine::run(size_t index) {
   const EmuProgram &program = programs_[index];
   emu::Random random(seed_ ^ splitmix64(runs_++));
   StreamQueues queues(program.streams);
+  int64_t sentBefore = sentBytes(world_);
   Status status = executor_->begin(program);
   while (status.ok()) {
     // An action waits only for events that earlier actions record. Therefore at
@@ -304,6 +328,8 @@ Status EmuEngine::run(size_t index) {
     queues.finish(action);
   }
   sectors_[index] = executor_->sectors();
+  if (program.info.communicates)
+    sums_[index] = SumCounts{sentBytes(world_) - sentBefore, 0};
   return status;
 }
 
@@ -323,6 +349,7 @@ MemoryFacts EmuEngine::memory() const {
   facts.hostArenaBytes = file_.hostArenaBytes;
   facts.touchedArenaBytes = arenas_.of(ArenaKind::Device).residentBytes() +
                             arenas_.of(ArenaKind::Host).residentBytes();
+  facts.commScratchBytes = world_ ? world_->scratchBytes() : 0;
   return facts;
 }
 
@@ -364,7 +391,7 @@ Result<std::unique_ptr<Engine>> kiln::runtime::createEmuEngine(
   if (file->description.target.kind != TargetKind::CudaEmu)
     return Status::error("the program description is not for cuda-emu, but "
                          "this executable was linked for cuda-emu");
-  if (Status status = requireOneRank(file->description); !status.ok())
+  if (Status status = requireKnownAxes(file->description); !status.ok())
     return status;
   std::unique_ptr<Engine> engine =
       std::make_unique<EmuEngine>(std::move(*file), kernels);

@@ -7,6 +7,7 @@
 
 #include "EmuExecutor.h"
 
+#include "Collectives.h"
 #include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Runtime/Engine/CommandEngine.h"
 #include "kiln/Support/Messages.h"
@@ -107,10 +108,9 @@ Status EmuExecutor::execute(const Work &work) {
     Status fill() { return emulator.fill(work); }
     Status copy() { return emulator.copy(work); }
     Status startCopy() { return emulator.copy(work); }
-    // The reader of a description rejects sums on a GPU.
-    Status startCollective() { return Status(); }
-    // A copy_wait has no effect here, because events implement the wait (see
-    // StreamProgram.h).
+    Status startCollective() { return emulator.collective(work); }
+    // The wait for a transfer has no effect here, because events implement the
+    // wait (see StreamProgram.h).
     Status waitForTransfer() { return Status(); }
   };
   return runtime::execute(work.command, Executor{*this, work});
@@ -293,9 +293,68 @@ Status EmuExecutor::fill(const Work &work) {
   return device_.markInitialised(to, work.command.size);
 }
 
+support::MeshGroup EmuExecutor::groupOf(const Command &command) const {
+  const Mesh &mesh = file_.description.mesh;
+  return mesh.groupOf(mesh.axes[std::size_t(command.axis)].name,
+                      world_ ? world_->rank() : 0);
+}
+
 Status EmuExecutor::copy(const Work &work) {
-  const char *from = at(work.command.from, work.run);
-  char *to = at(work.command.to, work.run);
-  std::memcpy(to, from, std::size_t(work.command.size));
-  return device_.copyInitialised(to, from, work.command.size);
+  const Command &command = work.command;
+  const char *from = at(command.from, work.run);
+  char *to = at(command.to, work.run);
+  int64_t size = command.size;
+  if (command.wholeBytes > 0) {
+    CopiedShard shard = copiedShard(
+        command, groupOf(command).indexOf(world_ ? world_->rank() : 0));
+    from += shard.begin;
+    size = shard.size;
+  }
+  std::memcpy(to, from, std::size_t(size));
+  std::memset(to + size, 0, std::size_t(command.size - size));
+  Status status = device_.copyInitialised(to, from, size);
+  return status.ok() ? device_.markInitialised(to + size, command.size - size)
+                     : status;
+}
+
+Status EmuExecutor::collective(const Work &work) {
+  const Command &command = work.command;
+  bool sums = command.collective != Collective::AllGather;
+  std::vector<CollectiveSpan> spans;
+  for (const CollectiveTensor &tensor : command.tensors) {
+    const CollectiveElements &read = sums ? tensor.whole : tensor.shard;
+    Status status = checkRead(work, read.ref, read.bytes);
+    if (!status.ok())
+      return status;
+    CollectiveSpan &span = spans.emplace_back();
+    span.whole = at(tensor.whole.ref, work.run);
+    span.count = tensor.whole.count;
+    span.shardCount = tensor.shard.count;
+    if (command.collective != Collective::AllReduce)
+      span.shard = at(tensor.shard.ref, work.run);
+  }
+  setEnds(command.collective, spans.data(), spans.size());
+  CollectiveJob job;
+  job.collective = command.collective;
+  job.spans = spans.data();
+  job.spanCount = spans.size();
+  job.type = command.type;
+  job.name = command.name.c_str();
+  job.group = groupOf(command);
+  if (world_)
+    world_->wait(world_->begin(job));
+  else
+    carryOutAlone(job);
+  bool scatters = command.collective == Collective::ReduceScatter;
+  Status status;
+  for (const CollectiveTensor &tensor : command.tensors) {
+    const CollectiveElements &written = scatters ? tensor.shard : tensor.whole;
+    if (status.ok() && scatters)
+      status = device_.invalidate(at(tensor.whole.ref, work.run),
+                                  tensor.whole.bytes);
+    if (status.ok())
+      status =
+          device_.markInitialised(at(written.ref, work.run), written.bytes);
+  }
+  return status;
 }

@@ -11,7 +11,10 @@
 // executed by host code. Such a matmul uses the tiles of the CPU engine and
 // produces the same bits as that engine. All bytes that a matmul or a host
 // kernel reads must be initialised. A copy of uninitialised bytes makes the
-// destination uninitialised.
+// destination uninitialised, and a reduce-scatter its operands.
+//
+// Each rank has an emulated device of its own. A collective waits for the other
+// ranks on the calling thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +26,7 @@
 #include "GemmTiles.h"
 #include "StreamProgram.h"
 #include "ThreadTeam.h"
+#include "kiln/Runtime/Comm/World.h"
 #include "kiln/Runtime/Emu/EmuDevice.h"
 #include "kiln/Runtime/Engine/Engine.h"
 
@@ -43,11 +47,11 @@ struct EmuProgram {
 class EmuExecutor {
 public:
   /// The arenas must have been mapped, and must have been declared as memory of
-  /// `device`.
+  /// `device`. `world` is null if there is only one rank.
   EmuExecutor(const ProgramFile &file, const Arenas &arenas, EmuDevice &device,
-              ThreadTeam &team, const void *const *kernels)
+              ThreadTeam &team, const void *const *kernels, World *world)
       : file_(file), arenas_(arenas), device_(device), team_(team),
-        kernels_(kernels) {}
+        kernels_(kernels), world_(world) {}
 
   /// Begins a run. States and inputs count as initialised, and all other bytes
   /// as uninitialised.
@@ -87,6 +91,8 @@ private:
   void multiply(const Work &work, const GemmPlaces &places, bool accumulate);
   Status fill(const Work &work);
   Status copy(const Work &work);
+  Status collective(const Work &work);
+  support::MeshGroup groupOf(const Command &command) const;
   Status checkRead(const Work &work, const Ref &ref, int64_t bytes) const;
   char *at(const Ref &ref, const abi::SegmentRun &run) const {
     return arenas_.at(ref.at(run));
@@ -97,6 +103,7 @@ private:
   EmuDevice &device_;
   ThreadTeam &team_;
   const void *const *kernels_;
+  World *world_;
   SectorCounts sectors_;
   std::vector<char> scratch_; ///< Of GEMMs that do not use their workspace.
 };

@@ -24,8 +24,11 @@ constexpr int64_t nobody = -1;
 /// For one range of bytes: on each stream, the last action that read it and the
 /// last action that wrote it. `nobody` means that there is none.
 struct Touches {
-  StreamNumbers reader = {nobody, nobody, nobody, nobody};
-  StreamNumbers writer = {nobody, nobody, nobody, nobody};
+  StreamNumbers reader, writer;
+  Touches() {
+    reader.fill(nobody);
+    writer.fill(nobody);
+  }
 };
 
 /// Maps the bytes of an arena to their last accesses. The element with key k

@@ -32,12 +32,14 @@ const char *kiln::runtime::streamName(Stream stream) {
     return "copy-out";
   case Stream::CopyIn:
     return "copy-in";
+  case Stream::Ranks:
+    return "rank";
   }
   return "unknown";
 }
 
 /// Returns the stream that executes the commands of a queue, or std::nullopt
-/// for a link queue without copies.
+/// for a link queue without transfers.
 static std::optional<Stream> streamOf(const Queue &queue) {
   switch (queue.engine) {
   case QueueEngine::Device:
@@ -49,8 +51,15 @@ static std::optional<Stream> streamOf(const Queue &queue) {
   }
   if (!queue.transfers)
     return std::nullopt;
-  return *queue.transfers == TransferKind::CopyOut ? Stream::CopyOut
-                                                   : Stream::CopyIn;
+  switch (*queue.transfers) {
+  case TransferKind::CopyOut:
+    return Stream::CopyOut;
+  case TransferKind::CopyIn:
+    return Stream::CopyIn;
+  case TransferKind::Collective:
+    break;
+  }
+  return Stream::Ranks;
 }
 
 /// Returns the byte ranges that a command accesses in one execution, except
@@ -111,8 +120,8 @@ private:
   const Program &program_;
   StreamProgram result_;
   std::array<Lane, streamCount> lanes_;
-  /// Indexed by token: the last copy that was started with the token.
-  std::vector<Position> copies_;
+  /// Indexed by token: the last transfer that was started with the token.
+  std::vector<Position> transfers_;
 };
 
 } // namespace
@@ -171,8 +180,8 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
   StreamAction action;
   action.command = index;
   action.run = run;
-  // A link queue without copies has no stream. A queue that executes a command
-  // always has one.
+  // A link queue without transfers has no stream. A queue that executes a
+  // command always has one.
   action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, run);
   // Only the first launch of a group can have an `after` list, because it may
@@ -187,8 +196,8 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
   of(own.knows, action.stream) = issued(action.stream);
   own.clocks.push_back(own.knows);
   if (startsTransfer(command))
-    copies_[std::size_t(command.token.at(run))] = {action.stream,
-                                                   issued(action.stream)};
+    transfers_[std::size_t(command.token.at(run))] = {action.stream,
+                                                      issued(action.stream)};
   result_.actions.push_back(std::move(action));
 }
 
@@ -198,11 +207,11 @@ void Builder::visit(std::size_t index, const abi::SegmentRun &run) {
     return issue(index, run);
   for (int64_t queue : command.heldQueues)
     if (std::optional<Stream> stream = streamOfQueue(queue))
-      require(*stream, copies_[std::size_t(command.token.at(run))]);
+      require(*stream, transfers_[std::size_t(command.token.at(run))]);
 }
 
 StreamProgram Builder::build() {
-  copies_.resize(std::size_t(program_.tokens));
+  transfers_.resize(std::size_t(program_.tokens));
   for (CommandWalk walk(program_); walk.next();)
     visit(walk.command(), walk.run());
   return std::move(result_);

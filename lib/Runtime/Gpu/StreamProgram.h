@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Converts the executions of a program's commands to actions on four streams. A
+// Converts the executions of a program's commands to actions on five streams. A
 // stream executes its actions in order. An action may wait for an event, which
 // an action of another stream records when it completes.
 //
@@ -13,14 +13,16 @@
 //   host      the commands of the host queue
 //   copy-out  the copies of all links to the host arena
 //   copy-in   the copies of all links from the host arena
+//   rank      the collectives of all axes of the mesh, which all ranks must
+//             begin in the same order
 //
 // The compiler determines the order of the commands and stores it in the
 // program description. All waits follow from the description:
 //   - If a command has an `after` list, its action waits for all earlier
 //     actions of the queues in the list. It also waits for everything that the
 //     next actions of these queues must wait for.
-//   - If a copy_wait blocks a queue, the next action of that queue waits for
-//     the last copy that was started with the token of the copy_wait.
+//   - If the wait for a transfer blocks a queue, the next action of that queue
+//     waits for the last transfer that was started with the token of the wait.
 // buildStreamProgram() chooses the events that implement these waits, and omits
 // waits that other waits imply. StreamOrder.h verifies that the events order
 // all conflicting actions.
@@ -40,10 +42,10 @@
 
 namespace kiln::runtime {
 
-enum class Stream : uint8_t { Compute, Host, CopyOut, CopyIn };
-inline constexpr std::size_t streamCount = 4;
+enum class Stream : uint8_t { Compute, Host, CopyOut, CopyIn, Ranks };
+inline constexpr std::size_t streamCount = 5;
 
-/// Returns "compute", "host", "copy-out" or "copy-in".
+/// Returns "compute", "host", "copy-out", "copy-in" or "rank".
 const char *streamName(Stream stream);
 
 /// One number per stream, indexed by Stream.

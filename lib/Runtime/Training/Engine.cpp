@@ -38,7 +38,7 @@ Status Engine::join(World &world) {
   return Status::error("this program runs as one rank, but " +
                        std::to_string(world.size()) +
                        " were started: ranks are supported on --target=cpu "
-                       "only");
+                       "and cuda-emu only");
 }
 
 Status Engine::shuffle(uint64_t) {

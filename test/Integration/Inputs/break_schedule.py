@@ -4,12 +4,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""break_schedule.py SCHEDULE.mlir WORK.mlir KILN-OPT: introduces one fault into each copy of
+"""break_schedule.py SCHEDULE.mlir WORK.mlir KILN-OPT [KINDS]: introduces one fault into each copy of
 a scheduled program: a wait is moved after the next command that accesses the destination of
 its transfer; a queue that accesses it does not wait; no wait exists for a transfer; a
 command is no longer ordered after those of another queue; a slot overlaps another one; the
 lifetime of a slot is one command too short. --kiln-verify-schedule must reject each copy. A
-few faults of each kind are tested."""
+few faults of each kind are tested. KINDS is a pattern of the kinds of transfers: copies by default."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ import harness
 
 TRIED = 4  # Number of faults of each kind.
 
-schedule, work, opt = sys.argv[1:]
+schedule, work, opt, kinds = [*sys.argv[1:], "copy"][:4]
 lines = pathlib.Path(schedule).read_text().splitlines()
 start = next(i for i, line in enumerate(lines) if "kilnrt.program @train" in line)
 slots, views, transfers = {}, {}, []  # Slots by name, views by name, (line, token, view).
@@ -34,11 +34,11 @@ for i in range(start + 1, len(lines)):
     view = re.match(r" +(%\S+) = kilnrt\.view (%[^[]+)\[", lines[i])
     if view:
         views.setdefault(view[1], []).append((i, view[2]))
-    begin = re.match(r" +kilnrt\.begin copy (%\S+) on .*, wo (%\S+)\)", lines[i])
+    begin = re.match(rf' +kilnrt\.begin (?:{kinds})(?: over "\w+")? (%\S+) on .*, wo (%[^\s,)]+)\)', lines[i])
     if begin:
         transfers.append((i, begin[1], begin[2]))
 if not slots or not transfers:
-    harness.fail(f"no slots or no copies in {schedule}")
+    harness.fail(f"no slots or no transfers of kind {kinds} in {schedule}")
 
 
 def is_border(line):
@@ -155,8 +155,8 @@ def refused(faulty, expected):
 
 UNORDERED, LIVES = "has no order with respect to a command on", "is (only )?live from"
 missed = 0
-for what, kinds, expected in (
-    ("a wait after a command that touches the copy's destination", late_waits(), f"{UNORDERED}|{LIVES}"),
+for what, faults, expected in (
+    ("a wait after a command that touches the transfer's destination", late_waits(), f"{UNORDERED}|{LIVES}"),
     ("a wait that holds up another queue", other_queue_waits(), UNORDERED),
     (
         "a transfer that nothing waits for",
@@ -167,7 +167,7 @@ for what, kinds, expected in (
     ("a slot where another one lives", moved_slots(), "is live at the same time"),
     ("a slot whose life is a command too short", short_lives(), LIVES),
 ):
-    results = [refused(faulty, expected) for faulty in spread(list(kinds))]
+    results = [refused(faulty, expected) for faulty in spread(list(faults))]
     missed += results.count(False)
     print(f"{what}: {results.count(True)} found, {results.count(False)} missed", flush=True)
 if missed:

@@ -135,10 +135,12 @@ class Matrix:
         # With activations on the host, and all gradients or the buffers of one sequence at the
         # peak, nothing that the planner may choose is live there. With several ranks, the same
         # holds for quantized residuals, for micro-batches of one sequence per rank, and if the new
-        # values of parameters on the host are gathered: those of a small model are one bucket.
+        # values of parameters on the host are gathered: those of a small model are one bucket. With
+        # clipping, compressed gradients and their errors are live at once.
         settled = "activations" in program.techniques and program.techniques & {"micro-batches", "clipping"}
         settled = settled or program.ranks and program.techniques & {"micro-batches", "codes"}
         settled = settled or program.ranks in ("zero 1", "zero 2") and program.techniques & {"parameters", "mixed states"}
+        settled = settled or {"powersgd", "clipping"} <= program.techniques
         if not budget < peak and not settled:
             harness.fail(f"no budget below {peak} bytes is feasible")
         self.tight += budget < peak

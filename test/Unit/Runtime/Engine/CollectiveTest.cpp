@@ -295,13 +295,13 @@ TEST(CollectiveTest, AGpuHasOneRank) {
   for (std::size_t index :
        {reduceIndex, scatterIndex, gatherIndex, copyIndex}) {
     Json json = describeCollectives();
-    json["target"]["kind"] = "cuda-emu";
+    json["target"]["kind"] = "cuda";
     Json &evaluate = json["programs"]["evaluate"];
     Json only = command(json, index);
     for (std::size_t i = 0; i <= copyIndex; ++i)
       eraseCommand(evaluate, 0);
     insertCommand(evaluate, 0, only);
-    expectRefusal(json, "ranks are supported on --target=cpu only");
+    expectRefusal(json, "ranks are supported on --target=cpu and cuda-emu only");
   }
 }
 
