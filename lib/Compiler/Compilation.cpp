@@ -234,7 +234,7 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
       support::parseGradientCompression(options.compressGradients);
   if (!compression.ok())
     return usage(" " + compression.status().message());
-  if (compression->rank == 0)
+  if (!compression->any())
     return Status();
   if (mesh.sizeOf(support::dataAxis) == 1)
     return usage(" compresses what data-parallel ranks send, but the step has "
@@ -248,10 +248,10 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
         ", ranks sum the gradients of each micro-batch, but only those "
         "of a step can be compressed: use --zero=1, or one "
         "micro-batch");
-  if (options.precision == "fp16")
+  if (options.precision == "fp16" && compression->rank > 0)
     return usage(": a step of --precision=fp16 whose gradients overflow must "
                  "not change the errors of compressed gradients: use "
-                 "--precision=bf16");
+                 "--precision=bf16, or int8");
   return Status();
 }
 

@@ -125,9 +125,9 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   // If the option is invalid, compress nothing.
   if (auto compression = support::parseGradientCompression(
           options.compressGradients.getValue());
-      compression.ok() && compression->rank > 0) {
+      compression.ok() && compression->any()) {
     CompressGradientsOptions compress;
-    compress.rank = compression->rank;
+    compress.scheme = options.compressGradients;
     passes.addPass(createCompressGradients(compress));
   }
   // Run last, because this pass erases the forward program that autodiff reads.

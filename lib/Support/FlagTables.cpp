@@ -21,7 +21,7 @@ const FlagTable &compilerFlags() {
       {"attention", "NAME"},
       {"batch", "N"},
       {"clip", "on|off"},
-      {"compress-gradients", "NAME:R"},
+      {"compress-gradients", "SCHEME"},
       {"dropout", "X"},
       {"emit", "STAGE"},
       {"emit-gradients", ""},

@@ -13,16 +13,18 @@
 
 using namespace kiln::support;
 
-static constexpr std::string_view powerSgd = "powersgd";
+static constexpr std::string_view powerSgd = "powersgd", int8Sums = "int8";
 
 bool kiln::support::isOfGradients(std::string_view encoding) {
-  return encoding.substr(0, encoding.find(':')) == powerSgd;
+  return encoding == int8Sums ||
+         encoding.substr(0, encoding.find(':')) == powerSgd;
 }
 
 Result<GradientCompression>
 kiln::support::parseGradientCompression(std::string_view text) {
   GradientCompression compression;
-  if (text.empty())
+  compression.isInt8 = text == int8Sums;
+  if (text.empty() || compression.isInt8)
     return compression;
   std::size_t colon = text.find(':');
   std::string_view rank =
@@ -32,10 +34,10 @@ kiln::support::parseGradientCompression(std::string_view text) {
   if (text.substr(0, colon) != powerSgd || rank.empty() ||
       error != std::errc() || end != rank.data() + rank.size() ||
       compression.rank < 1 || compression.rank > maxCompressionRank)
-    return Status(ExitCode::Usage,
-                  "is " + inQuotes(text, 40) +
-                      ", expected powersgd:R with a rank R from 1 to " +
-                      std::to_string(maxCompressionRank) +
-                      ", such as powersgd:4");
+    return Status(
+        ExitCode::Usage,
+        "is " + inQuotes(text, 40) +
+            ", expected int8, or powersgd:R with a rank R from 1 to " +
+            std::to_string(maxCompressionRank) + ", such as powersgd:4");
   return compression;
 }

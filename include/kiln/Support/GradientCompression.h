@@ -16,9 +16,12 @@ namespace kiln::support {
 
 /// The value of --compress-gradients.
 struct GradientCompression {
-  /// Rank of the matrices whose product approximates a gradient (PowerSGD); 0:
-  /// gradients are not compressed.
+  /// Rank of the matrices whose product approximates a gradient (PowerSGD), or
+  /// 0.
   int64_t rank = 0;
+  bool isInt8 = false; ///< Ranks sum codes of 8 bits.
+
+  bool any() const { return isInt8 || rank > 0; }
 };
 
 /// The states of a compressed gradient: what each rank has not sent, and the
@@ -29,8 +32,8 @@ inline constexpr std::string_view errorSlot = "error", basisSlot = "basis";
 /// The highest rank of PowerSGD: larger ranks cost more time than they save.
 inline constexpr int64_t maxCompressionRank = 64;
 
-/// Parses "powersgd:R", or an empty text for no compression. Errors have the
-/// exit code Usage and begin with a verb.
+/// Parses "int8" or "powersgd:R", or an empty text for no compression. Errors
+/// have the exit code Usage and begin with a verb.
 Result<GradientCompression> parseGradientCompression(std::string_view text);
 
 /// Returns true if `encoding`, of those that make gradients approximate, is one

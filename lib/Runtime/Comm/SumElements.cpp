@@ -21,7 +21,7 @@ static void add(const char *from, char *to, int64_t count) {
   const T *__restrict source = reinterpret_cast<const T *>(from);
   T *__restrict target = reinterpret_cast<T *>(to);
   for (int64_t i = 0; i < count; ++i)
-    target[i] = source[i] + target[i];
+    target[i] = static_cast<T>(source[i] + target[i]);
 }
 
 /// Adds elements that are narrower than f32, a block at a time.
@@ -43,7 +43,8 @@ static void addNarrow(ElementType type, const char *from, char *to,
 }
 
 bool isSummable(ElementType type) {
-  return isFloat(type) && !infoOf(type).storageOnly;
+  return type == ElementType::I8 ||
+         (isFloat(type) && !infoOf(type).storageOnly);
 }
 
 void addElements(ElementType type, const char *from, char *to, int64_t count) {
@@ -51,6 +52,8 @@ void addElements(ElementType type, const char *from, char *to, int64_t count) {
     add<double>(from, to, count);
   else if (type == ElementType::F32)
     add<float>(from, to, count);
+  else if (type == ElementType::I8)
+    add<int8_t>(from, to, count);
   else
     addNarrow(type, from, to, count);
 }

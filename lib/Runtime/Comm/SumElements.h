@@ -14,11 +14,12 @@
 
 namespace kiln::runtime {
 
-/// Returns true if addElements() supports the type: f64, f32, bf16 and f16.
+/// Returns true if addElements() supports the type: f64, f32, bf16, f16 and i8.
 bool isSummable(ElementType type);
 
 /// Adds `count` elements of `from` to those of `to`. Each bf16 or f16 sum is
-/// computed in f32 and rounded once, to nearest even. The ranges must be
+/// computed in f32 and rounded once, to nearest even. Sums of i8 must be in its
+/// range. The ranges must be
 /// aligned to elements and must not overlap.
 void addElements(ElementType type, const char *from, char *to, int64_t count);
 

@@ -138,7 +138,7 @@ void CommandReader::readCollective(const Node &node, Command &command) {
   bool sums = command.collective != Collective::AllGather;
   if (!type || bitsOf(*type) % 8 != 0 || (sums && !isSummable(*type)))
     return dtype.fail("is " + inQuotes(typeName) +
-                      (sums ? ", expected f64, f32, bf16 or f16"
+                      (sums ? ", expected f64, f32, bf16, f16 or i8"
                             : ", expected an element type of whole bytes"));
   command.type = *type;
   readTensors(node, command);

@@ -78,7 +78,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %b[0] : memref<16xi32>
-  // expected-error @below {{accesses a view of type 'memref<16xi32>', expected device memory and one element type, a float in which kiln computes}}
+  // expected-error @below {{accesses a view of type 'memref<16xi32>', expected device memory and one element type, a float in which kiln computes or i8}}
   kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -270,7 +270,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<2x4xf64>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected device memory and one element type, a float in which kiln computes}}
+  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected device memory and one element type, a float in which kiln computes or i8}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }

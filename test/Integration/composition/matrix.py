@@ -168,9 +168,11 @@ class Matrix:
         end = harness.events(log, "end")[0]
         if budget is not None and end["arena_bytes"] > budget:
             harness.fail(f"an arena of {end['arena_bytes']} bytes, {budget} are allowed")
-        # If the program keeps no activations, it offloads none.
+        # If the program keeps no activations, it offloads none. With a budget, the planner may repeat
+        # them instead.
         hosted = program.techniques & set(ON_HOST)
-        if hosted and not (hosted == {"activations"} and program.policy == "poor"):
+        is_free = program.policy == "poor" or program.ranks and program.techniques & set(PLANNED)
+        if hosted and not (hosted == {"activations"} and is_free):
             if not end["copied_out_bytes_per_step"] or not end["copied_in_bytes_per_step"]:
                 harness.fail("nothing is copied")
         return executable, log, saved

@@ -82,7 +82,7 @@ struct CollectiveJob {
   /// The spans, which must outlive the job.
   const CollectiveSpan *spans = nullptr;
   std::size_t spanCount = 0;
-  /// f64, f32, bf16 or f16 for sums. An all-gather accepts all types whose
+  /// f64, f32, bf16, f16 or i8 for sums. An all-gather accepts all types whose
   /// elements are whole bytes.
   ElementType type = ElementType::F32;
   /// The name for messages, which must outlive the job.

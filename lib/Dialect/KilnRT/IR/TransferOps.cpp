@@ -157,11 +157,11 @@ static LogicalResult verifyCollective(BeginOp begin) {
   for (ViewOp view : all)
     if (view.getSlotOp().getMemory() != MemorySpace::Device ||
         view.getElementType() != element ||
-        (readsWritten && !isComputedReal(element)))
+        (readsWritten && !isComputedReal(element) && !element.isInteger(8)))
       return begin.emitOpError("accesses a view of type ")
              << view.getMemRefType()
              << ", expected device memory and one element type"
-             << (readsWritten ? ", a float in which kiln computes" : "");
+             << (readsWritten ? ", a float in which kiln computes or i8" : "");
   for (size_t i = 0; i < count; ++i) {
     ViewOp whole = kind == TransferKind::AllGather ? writes[i] : reads[i];
     ViewOp shard = kind == TransferKind::AllGather       ? reads[i]

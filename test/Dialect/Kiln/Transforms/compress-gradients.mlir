@@ -1,16 +1,16 @@
 // PowerSGD: gradients of matrices are summed as products of two thin matrices.
 
 // DEFINE: %{step} = kiln-opt %s '--kiln-build-step=mesh=dp=2 optimizer=sgd clip=false
-// RUN: %{step}' --kiln-compress-gradients=rank=2 | FileCheck %s
-// RUN: %{step} bucket-bytes=100' --kiln-compress-gradients=rank=1 | FileCheck %s --check-prefix=BUCKETS
-// RUN: %{step} zero=1' --kiln-compress-gradients=rank=2 | FileCheck %s --check-prefix=ZERO
-// RUN: not %{step}' --kiln-compress-gradients=rank=3 2>&1 | FileCheck %s --check-prefix=NONE
-// RUN: not %{step}' --kiln-compress-gradients=rank=0 2>&1 | FileCheck %s --check-prefix=RANK
-// RUN: not kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=4 '--kiln-build-step=mesh=dp=2 zero=2 microbatches=2' --kiln-compress-gradients=rank=1 2>&1 | FileCheck %s --check-prefix=PARTS
-// RUN: not kiln-opt %S/Inputs/tied.mlir '--kiln-autodiff=microbatches=2 scale-gradients' '--kiln-build-step=mesh=dp=2' --kiln-compress-gradients=rank=1 2>&1 | FileCheck %s --check-prefix=SCALED
+// RUN: %{step}' --kiln-compress-gradients=scheme=powersgd:2 | FileCheck %s
+// RUN: %{step} bucket-bytes=100' --kiln-compress-gradients=scheme=powersgd:1 | FileCheck %s --check-prefix=BUCKETS
+// RUN: %{step} zero=1' --kiln-compress-gradients=scheme=powersgd:2 | FileCheck %s --check-prefix=ZERO
+// RUN: not %{step}' --kiln-compress-gradients=scheme=powersgd:3 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not %{step}' --kiln-compress-gradients=scheme=powersgd:0 2>&1 | FileCheck %s --check-prefix=RANK
+// RUN: not kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=4 '--kiln-build-step=mesh=dp=2 zero=2 microbatches=2' --kiln-compress-gradients=scheme=powersgd:1 2>&1 | FileCheck %s --check-prefix=PARTS
+// RUN: not kiln-opt %S/Inputs/tied.mlir '--kiln-autodiff=microbatches=2 scale-gradients' '--kiln-build-step=mesh=dp=2' --kiln-compress-gradients=scheme=powersgd:1 2>&1 | FileCheck %s --check-prefix=SCALED
 
-// NONE: error: 'kiln.program' op sums no gradient over data-parallel ranks that has at least 6 times as many elements as rows and columns, so none can be compressed to rank 3; use a smaller rank
-// RANK: error: rank is 0, expected a positive number
+// NONE: error: 'kiln.program' op sums no gradient over data-parallel ranks that can be compressed with powersgd:3: all of them are too small
+// RANK: error: scheme is 'powersgd:0', expected int8, or powersgd:R with a rank R from 1 to 64, such as powersgd:4
 // PARTS: error: 'kiln.program' op sums the gradients of each micro-batch over ranks, but only those of a step can be compressed; use zero=1 or one micro-batch
 // SCALED: error: 'kiln.program' op scales the gradients
 

@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Damage{"Axis", "axis", "pp", "is 'pp', which is no axis of the mesh"},
         Damage{"Type", "dtype", "i32",
-               "is 'i32', expected f64, f32, bf16 or f16"},
+               "is 'i32', expected f64, f32, bf16, f16 or i8"},
         Damage{"NoData", "data", Json::array(),
                "is empty, expected the address of at least one tensor"},
         Damage{"Counts",

@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
                "is '', which is no axis of the mesh"},
         Damage{"NoAxis", gatherIndex, "axis", nullptr, "axis"},
         Damage{"ScatterType", scatterIndex, "dtype", "i32",
-               "is 'i32', expected f64, f32, bf16 or f16"},
+               "is 'i32', expected f64, f32, bf16, f16 or i8"},
         Damage{"GatherType", gatherIndex, "dtype", "f33",
                "is 'f33', expected an element type of whole bytes"},
         // An all-gather moves bytes, of integers too.

@@ -152,4 +152,26 @@ def Kiln_BlockDecodeOp : Kiln_BlockOp<"block_decode"> {
   }];
 }
 
+def Kiln_DitherOp : Kiln_CompressionOp<"dither",
+    [LaunchArgumentsOpInterface, DeclareOpInterfaceMethods<RowOpInterface>, AllTypesMatch<["x", "y"]>]> {
+  let summary = "adds uniform noise, so that rounding to codes is unbiased";
+  let description = [{
+    The elements of `x` are cut into blocks, as by `block_scales`, with one scale each
+    (C1). Computes y = x + scale * u, where u is uniform in [-1/2, 1/2): the 32 random
+    bits as a signed integer, divided by 2^32. The expected value of `block_encode` of
+    `y`, times the scale, is therefore that of `x` (stochastic rounding).
+
+    Like the mask of dropout, u is a pure function of the seed, the step and the first
+    sequence in `rng` (C2), of `key`, the index of the block and the index of the
+    element in the block. Ranks with other sequences have other noise.
+
+    Example: `%y = kiln.dither %x, %s, %rng {key = 3} : (tensor<4x16xf32>, tensor<2xf32>, tensor<1x3xi64>) -> tensor<4x16xf32>`
+  }];
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Tensor:$scales, Kiln_Rng:$rng, I64Attr:$key);
+  let results = (outs Kiln_Tensor:$y);
+  let extraClassDeclaration = [{
+    ::llvm::SmallVector<::llvm::StringRef> getLaunchArgumentNames() { return {"key"}; }
+  }];
+}
+
 #endif

@@ -32,9 +32,12 @@ class Kiln_RankOp<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, m
   let hasVerifier = 1;
 }
 
+// Ranks also sum and gather 8-bit codes. The sums of codes must be within [-128, 127].
+def Kiln_RankTensor : Kiln_TensorOf<[Kiln_ComputedReal, I8]>;
+
 class Kiln_CollectiveOp<string mnemonic, list<Trait> traits = []> : Kiln_RankOp<mnemonic,
     [DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCollective"]>] # traits> {
-  let arguments = (ins Variadic<Kiln_Tensor>:$inputs, StrAttr:$axis);
+  let arguments = (ins Variadic<Kiln_RankTensor>:$inputs, StrAttr:$axis);
 }
 
 def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethods<InferTypeOpInterface>,
@@ -46,13 +49,13 @@ def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethod
     of the module's mesh (C1), and has its type (C2). The tensors are in device
     memory and form one *bucket*: they are sent together.
 
-    The derivative assumes that all ranks compute the same loss from the results, as
+    Codes of 8 bits are summed as integers. The derivative assumes that all ranks compute the same loss from the results, as
     tensor parallelism does: the gradient of an operand is the cotangent of the
     result, which is the same on all ranks. `kiln.share` is the counterpart.
 
     Example: `%s:2 = kiln.all_reduce %a, %b over "dp" : tensor<4x8xf32>, tensor<8xf32>`
   }];
-  let results = (outs Variadic<Kiln_Tensor>:$outputs);
+  let results = (outs Variadic<Kiln_RankTensor>:$outputs);
   let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs)";
 }
 
@@ -65,7 +68,7 @@ def Kiln_ReduceScatterOp : Kiln_CollectiveOp<"reduce_scatter"> {
 
     Example: `%s = kiln.reduce_scatter %g over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`
   }];
-  let results = (outs Variadic<Kiln_Tensor>:$outputs);
+  let results = (outs Variadic<Kiln_RankTensor>:$outputs);
   let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs) `->` type($outputs)";
 }
 
@@ -78,7 +81,7 @@ def Kiln_AllGatherOp : Kiln_CollectiveOp<"all_gather"> {
 
     Example: `%w = kiln.all_gather %s over "dp" : tensor<3x8xf32> -> tensor<5x8xf32>`
   }];
-  let results = (outs Variadic<Kiln_Tensor>:$outputs);
+  let results = (outs Variadic<Kiln_RankTensor>:$outputs);
   let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs) `->` type($outputs)";
 }
 
@@ -93,8 +96,8 @@ def Kiln_CollectiveStartOp : Kiln_RankOp<"collective_start"> {
 
     Example: `%t = kiln.collective_start all_gather %a over "dp" : tensor<3x8xf32> -> tensor<5x8xf32>`
   }];
-  let arguments = (ins Kiln_CollectiveAttr:$collective, Variadic<Kiln_Tensor>:$inputs, StrAttr:$axis);
-  let results = (outs Variadic<Kiln_Tensor>:$tokens);
+  let arguments = (ins Kiln_CollectiveAttr:$collective, Variadic<Kiln_RankTensor>:$inputs, StrAttr:$axis);
+  let results = (outs Variadic<Kiln_RankTensor>:$tokens);
   let assemblyFormat = "`` $collective $inputs `over` $axis attr-dict `:` type($inputs) `->` type($tokens)";
   let extraClassDeclaration = [{
     /// Returns the op that waits for the transfer.
@@ -110,8 +113,8 @@ def Kiln_CollectiveWaitOp : Kiln_RankOp<"collective_wait", [DeclareOpInterfaceMe
 
     Example: `%s:2 = kiln.collective_wait %t#0, %t#1 : tensor<4x8xf32>, tensor<8xf32>`
   }];
-  let arguments = (ins Variadic<Kiln_Tensor>:$tokens);
-  let results = (outs Variadic<Kiln_Tensor>:$outputs);
+  let arguments = (ins Variadic<Kiln_RankTensor>:$tokens);
+  let results = (outs Variadic<Kiln_RankTensor>:$outputs);
   let assemblyFormat = "$tokens attr-dict `:` type($tokens)";
   let extraClassDeclaration = [{
     /// Returns the op that started the transfer.
@@ -145,7 +148,7 @@ def Kiln_TakeShardOp : Kiln_RankOp<"take_shard", [Pure]> {
   let summary = "copies the shard of this rank";
   let description = [{
     The result is the shard of this rank of `x`, over `axis`, an axis of the module's
-    mesh (C1). The shards of all ranks have at least as many elements as `x` (C2).
+    mesh (C1), and in the memory of `x`. The shards of all ranks have at least as many elements as `x` (C2).
 
     Example: `%s = kiln.take_shard %w over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`
   }];

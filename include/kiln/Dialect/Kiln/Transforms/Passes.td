@@ -326,15 +326,20 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
 }
 
 def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
-  let summary = "Sum gradients of matrices over ranks as products of two thin matrices";
+  let summary = "Sum compressed gradients over ranks";
   let description = [{
-    PowerSGD (Vogels et al., 2019): in place of an [n, m] gradient, data-parallel
-    ranks sum a [rank, n] and a [rank, m] matrix. A gradient is compressed if that
+    Data-parallel ranks sum the gradients in fewer bytes, which changes them. The
+    gradients are listed in the module attribute `kiln.encoded`. With a
+    `kiln.reduce_scatter`, each rank takes its shard of the sum. Runs after
+    `kiln-build-step`.
+
+    `powersgd:R` is PowerSGD (Vogels et al., 2019): in place of an [n, m] gradient, data-parallel
+    ranks sum a [R, n] and a [R, m] matrix. A gradient is compressed if that
     halves the number of elements at least. What a rank has not sent, it adds to its
     gradient of the next step.
 
     Adds two states of the optimizer per gradient: the `error` of each rank, which has
-    the size of the gradient, and the `basis`, a [rank, m] matrix that the ranks
+    the size of the gradient, and the `basis`, a [R, m] matrix that the ranks
     share. With U(X), the matrix X with orthonormal rows:
 
     ```
@@ -348,11 +353,23 @@ def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
                                   kiln.write @w.basis, %r
     ```
 
-    With a `kiln.reduce_scatter`, each rank takes its shard of the sum. The gradients
-    are listed in the module attribute `kiln.encoded`. Runs after `kiln-build-step`.
+    `int8` sums codes of 8 bits for gradients of at least 4096 elements, a multiple of
+    256. The ranks first sum the scales of blocks of 256 elements, so that they have
+    common scales, with which the sums of their codes are at most 127. Each rank adds
+    other noise before it rounds, so that the sums are unbiased:
+
+    ```
+                                  %t = kiln.block_scales %g {bits = 8}
+                                  %u = kiln.scale %t by (127 / (127 - ranks))
+                                  %a = kiln.all_reduce %u
+    %s = kiln.all_reduce %g  -->  %d = kiln.dither %g, %a, %rng
+                                  %c = kiln.block_encode %d, %a
+                                  %b = kiln.all_reduce %c
+                                  %s = kiln.block_decode %b, %a
+    ```
   }];
   let options = [
-    Option<"rank", "rank", "int64_t", "4", "rank of the sums">,
+    Option<"scheme", "scheme", "std::string", "\"\"", "as in kilnc --compress-gradients: int8 or powersgd:R">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KilnReferenceRandom.h"
 #include "OpChecks.h"
 #include "ReferenceRules.h"
 #include "RowSpaces.h"
@@ -260,5 +261,49 @@ LogicalResult BlockDecodeOp::evaluate(Operands operands, Results results) {
     }
     y.reals[i] = scales.reals[i / length] * double(code);
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// dither
+//===----------------------------------------------------------------------===//
+
+LogicalResult DitherOp::verify() {
+  if (failed(checkScales(*this, getScales(), getX()))) // Constraint C1.
+    return failure();
+  return checkRng(*this, getRng()); // Constraint C2.
+}
+
+RowSpace DitherOp::getRowSpace() { return blocksOf(getX(), getScales()); }
+
+LogicalResult DitherOp::buildRows(RowBuilder &rows) {
+  NodeId x = rows.full(getX()), scale = rows.perRow(getScales());
+  if (!hasSpace(rows, getRowSpace()) || !areValid({x, scale}))
+    return failure();
+  NodeId bits = rows.random(getRng(), getKey(), rows.getRows());
+  NodeId noise =
+      rows.mul(rows.cast(bits, rows.typeOf(x)), rows.constantLike(0x1p-32, x));
+  rows.set(getY(), rows.add(x, rows.mul(noise, scale)));
+  return success();
+}
+
+template <typename T>
+static void evaluateDither(const HostTensor &x, const HostTensor &scales,
+                           const RandomBits &bits, HostTensor &y) {
+  int64_t length = x.size() / scales.size();
+  for (int64_t i = 0, e = x.size(); i < e; ++i) {
+    int64_t block = i / length;
+    auto word = static_cast<int32_t>(bits.at(0, block, i % length));
+    T noise = static_cast<T>(word) * T(0x1p-32);
+    y.reals[i] = T(x.reals[i]) + noise * T(scales.reals[block]);
+  }
+}
+
+LogicalResult DitherOp::evaluate(Operands operands, Results results) {
+  RandomBits bits(*operands[2], getKey());
+  if (getScales().getType().getElementType().isF32())
+    evaluateDither<float>(*operands[0], *operands[1], bits, results[0]);
+  else
+    evaluateDither<double>(*operands[0], *operands[1], bits, results[0]);
   return success();
 }

@@ -88,6 +88,10 @@ ShardAttr ShardAttr::withElementType(Type element) {
                         outer ? outer.withElementType(element) : ShardAttr());
 }
 
+static bool isCodes(Type type) {
+  return cast<RankedTensorType>(type).getElementType().isInteger(8);
+}
+
 /// Verifies the types of the results of a collective, or of its tokens.
 static LogicalResult verifyCollective(Operation *op, Collective collective,
                                       StringRef axis) {
@@ -107,6 +111,9 @@ static LogicalResult verifyCollective(Operation *op, Collective collective,
     return failure();
   for (auto [from, to] :
        llvm::zip_equal(op->getOperandTypes(), op->getResultTypes())) {
+    if (collective != Collective::AllReduce && isCodes(from))
+      return op->emitOpError("has codes of type ")
+             << from << ", which can only be summed as a whole (all_reduce)";
     if (collective == Collective::AllReduce && from != to)
       return op->emitOpError("has an operand of type ")
              << from << " and a result of type " << to
@@ -307,7 +314,8 @@ LogicalResult kiln::evaluateCollective(Operation *op, Collective collective,
   SmallVector<HostTensor> wholes;
   for (auto [operand, result] : llvm::zip_equal(operands, results)) {
     if (collective != Collective::AllGather) {
-      wholes.push_back(*operand);
+      HostTensor &whole = wholes.emplace_back(*operand);
+      llvm::append_range(whole.reals, operand->integers);
       continue;
     }
     HostTensor &whole = wholes.emplace_back(result.type);
@@ -321,8 +329,10 @@ LogicalResult kiln::evaluateCollective(Operation *op, Collective collective,
   for (auto [whole, result] : llvm::zip_equal(wholes, results)) {
     if (collective == Collective::ReduceScatter)
       result.reals = shardOf(whole.reals, result.type.getNumElements(), rank);
-    else
+    else if (result.isReal())
       result.reals = std::move(whole.reals);
+    else
+      result.integers.assign(whole.reals.begin(), whole.reals.end());
   }
   return success();
 }
@@ -357,8 +367,10 @@ LogicalResult CollectiveStartOp::evaluate(Operands operands, Results results) {
 }
 
 LogicalResult CollectiveWaitOp::evaluate(Operands operands, Results results) {
-  for (auto [operand, result] : llvm::zip_equal(operands, results))
+  for (auto [operand, result] : llvm::zip_equal(operands, results)) {
     result.reals = operand->reals;
+    result.integers = operand->integers;
+  }
   return success();
 }
 

@@ -1,0 +1,101 @@
+//===- GradientSchemes.h - How ranks sum compressed gradients ---*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// kiln-compress-gradients replaces gradients in collectives by compressed ones.
+// A scheme builds the ops of the gradients of one collective, its bucket, in two
+// parts: the first one where the collective was, and the second one before the
+// readers of its results, so that transfers of the first part overlap with the
+// ops in between.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_GRADIENTSCHEMES_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_GRADIENTSCHEMES_H
+
+#include "Shards.h"
+#include "kiln/Dialect/Kiln/IR/Layer.h"
+
+#include <memory>
+
+namespace kiln {
+
+/// Builds ops at the insertion point that belong to a layer.
+struct LayerOps {
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  LayerAttr layer;
+
+  LayerOps(mlir::OpBuilder &builder, mlir::Value like)
+      : builder(builder), loc(like.getLoc()), layer(getDefiningLayer(like)) {}
+
+  template <typename Op, typename... Args>
+  Op create(Args &&...args) {
+    auto op = Op::create(builder, loc, std::forward<Args>(args)...);
+    setLayer(op, layer);
+    return op;
+  }
+  mlir::Value cast(mlir::Value value, mlir::Type element) {
+    mlir::RankedTensorType type = tensorTypeOf(value);
+    return type.getElementType() == element
+               ? value
+               : create<CastOp>(type.clone(element), value).getResult();
+  }
+  mlir::Value scale(mlir::Value value, double factor) {
+    return create<ScaleOp>(value, builder.getF64FloatAttr(factor));
+  }
+};
+
+/// A gradient that ranks sum in compressed form.
+struct CompressedGradient {
+  mlir::Value part; ///< The gradient of this rank.
+  StateOp parameter;
+};
+
+class GradientScheme {
+public:
+  GradientScheme(mlir::ModuleOp module, ProgramOp train)
+      : module(module), train(train), symbols(module),
+        ranks(meshSizeOf(module, dataAxis())), builder(module.getContext()) {}
+  virtual ~GradientScheme() = default;
+
+  /// Returns the name of the scheme, such as "powersgd:4".
+  virtual std::string name() const = 0;
+  /// Returns the number of bytes that are summed in place of a gradient, or
+  /// std::nullopt if gradients of a type are not compressed.
+  virtual std::optional<int64_t>
+  bytesOf(mlir::RankedTensorType gradient) const = 0;
+  /// Reports an error if a step cannot use the scheme.
+  virtual llvm::LogicalResult check() { return mlir::success(); }
+  /// Builds the first part for the gradients of a bucket, before `position`.
+  virtual void begin(llvm::ArrayRef<CompressedGradient> gradients,
+                     mlir::Operation *position) = 0;
+  /// Builds the second part for the gradients of the last begin(), before
+  /// `position`. Returns the sums, in full precision.
+  virtual llvm::SmallVector<mlir::Value> finish(mlir::Operation *position) = 0;
+
+protected:
+  /// Sums values over the ranks with one collective.
+  llvm::SmallVector<mlir::Value> sum(llvm::ArrayRef<mlir::Value> values);
+
+  mlir::ModuleOp module;
+  ProgramOp train;
+  mlir::SymbolTable symbols;
+  int64_t ranks; ///< Of data parallelism.
+  mlir::OpBuilder builder;
+};
+
+/// Sums matrices as products of matrices with `rank` columns and rows.
+std::unique_ptr<GradientScheme>
+createPowerSgd(mlir::ModuleOp module, ProgramOp train, int64_t rank);
+
+/// Sums 8-bit codes, to which gradients are rounded stochastically.
+std::unique_ptr<GradientScheme> createInt8Sums(mlir::ModuleOp module,
+                                               ProgramOp train);
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_GRADIENTSCHEMES_H

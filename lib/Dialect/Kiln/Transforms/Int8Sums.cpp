@@ -1,0 +1,155 @@
+//===- Int8Sums.cpp - Sums of gradients as 8-bit codes --------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ranks first sum the scales of their blocks, and then use these sums as common
+// scales: the codes of all ranks add up to at most 127, so that they are summed
+// as integers, without decoding (as in IntSGD: K. Mishchenko et al., "IntSGD:
+// Adaptive Floatless Compression of Stochastic Gradients", ICLR 2022,
+// arXiv:2102.08374, which has one scale for all). Rounding is stochastic, so
+// that the sums are unbiased.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GradientSchemes.h"
+
+using namespace mlir;
+using namespace kiln;
+
+/// Elements that share a scale.
+static constexpr int64_t kBlock = 256;
+/// Gradients with fewer elements are not compressed: their codes and scales
+/// would take several launches.
+static constexpr int64_t kLeastElements = 4096;
+static constexpr int64_t kLargestCode = 127;
+/// The codes of more ranks would have too few levels each.
+static constexpr int64_t kMostRanks = 32;
+/// The random bits of gradients have other keys than those of dropout, which
+/// count from zero.
+static constexpr int64_t kFirstKey = int64_t(1) << 24;
+
+namespace {
+
+class Int8Sums final : public GradientScheme {
+public:
+  using GradientScheme::GradientScheme;
+
+  std::string name() const override { return "int8"; }
+  std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
+  LogicalResult check() override;
+  void begin(ArrayRef<CompressedGradient> gradients,
+             Operation *position) override;
+  SmallVector<Value> finish(Operation *position) override;
+
+private:
+  Value random();
+
+  struct Coded {
+    Value part; ///< In full precision.
+    Value scales, codes;
+  };
+  SmallVector<Coded> bucket;
+  Value rng;
+  int64_t key = kFirstKey;
+};
+
+} // namespace
+
+static RankedTensorType scalesOf(RankedTensorType gradient) {
+  return RankedTensorType::get({gradient.getNumElements() / kBlock},
+                               fullPrecision(gradient).getElementType());
+}
+
+std::optional<int64_t> Int8Sums::bytesOf(RankedTensorType gradient) const {
+  int64_t elements = gradient.getNumElements();
+  if (elements < kLeastElements || elements % kBlock != 0)
+    return std::nullopt;
+  return elements + kiln::bytesOf(scalesOf(gradient));
+}
+
+LogicalResult Int8Sums::check() {
+  if (ranks <= kMostRanks)
+    return success();
+  return train.emitOpError("sums the gradients of ")
+         << ranks << " ranks, and codes of 8 bits are sums of at most "
+         << kMostRanks << " ranks; use powersgd";
+}
+
+/// Returns the seed, the step and the first sequence of this rank. Adds the
+/// input of the program if nothing else is random.
+Value Int8Sums::random() {
+  if (rng)
+    return rng;
+  OpBuilder::InsertionGuard guard(builder);
+  BlockArgument input = train.getInput(InputRole::Rng);
+  if (!input) {
+    int64_t microbatches = 1;
+    for (auto op : train.getBlock().getOps<MicrobatchesOp>())
+      microbatches = op.getCount();
+    auto type =
+        RankedTensorType::get({microbatches, 3}, builder.getI64Type());
+    unsigned index = train.getNumArguments();
+    auto name = builder.getNamedAttr("kiln.name", builder.getStringAttr("rng"));
+    (void)train.insertArgument(index, type, builder.getDictionaryAttr(name),
+                               train.getLoc());
+    input = train.getArgument(index);
+  }
+  rng = input;
+  RankedTensorType type = tensorTypeOf(rng);
+  if (type.getDimSize(0) == 1)
+    return rng;
+  builder.setInsertionPointToStart(&train.getBlock());
+  return rng = SliceOp::create(builder, train.getLoc(), type.clone({1, 3}), rng,
+                               ArrayRef<int64_t>{0, 0});
+}
+
+void Int8Sums::begin(ArrayRef<CompressedGradient> gradients,
+                     Operation *position) {
+  builder.setInsertionPoint(position);
+  bucket.clear();
+  SmallVector<Value> scales, codes;
+  for (const CompressedGradient &gradient : gradients) {
+    LayerOps o(builder, gradient.part);
+    RankedTensorType type = tensorTypeOf(gradient.part);
+    Value part = o.cast(gradient.part, fullPrecision(type).getElementType());
+    Value own = o.create<BlockScalesOp>(scalesOf(type), part,
+                                        builder.getI64IntegerAttr(8));
+    // The scale of a block is m / 127 for its largest magnitude m. Noise and
+    // rounding change a code by at most one, so let the other magnitudes of the
+    // codes of all ranks add up to at most 127 - ranks.
+    scales.push_back(o.scale(own, double(kLargestCode) /
+                                      double(kLargestCode - ranks)));
+    bucket.push_back({part, {}, {}});
+  }
+  for (auto [coded, summed] : llvm::zip_equal(bucket, sum(scales))) {
+    LayerOps o(builder, coded.part);
+    coded.scales = summed;
+    Value noisy = o.create<DitherOp>(coded.part.getType(), coded.part, summed,
+                                     random(), builder.getI64IntegerAttr(key++));
+    auto type = RankedTensorType::get(
+        {tensorTypeOf(coded.part).getNumElements()}, builder.getI8Type());
+    codes.push_back(
+        o.create<BlockEncodeOp>(type, ValueRange{noisy, summed}));
+  }
+  for (auto [coded, summed] : llvm::zip_equal(bucket, sum(codes)))
+    coded.codes = summed;
+}
+
+SmallVector<Value> Int8Sums::finish(Operation *position) {
+  builder.setInsertionPoint(position);
+  SmallVector<Value> sums;
+  for (const Coded &coded : bucket) {
+    LayerOps o(builder, coded.part);
+    sums.push_back(o.create<BlockDecodeOp>(coded.part.getType(), coded.codes,
+                                           coded.scales));
+  }
+  return sums;
+}
+
+std::unique_ptr<GradientScheme> kiln::createInt8Sums(ModuleOp module,
+                                                     ProgramOp train) {
+  return std::make_unique<Int8Sums>(module, train);
+}
