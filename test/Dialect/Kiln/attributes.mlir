@@ -114,6 +114,8 @@ kiln.program @options(%x: tensor<8x8xf32>, %k: tensor<8x4xf32>, %c: tensor<8xf32
   %12 = kiln.sketch_rows %x, %rng {key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<4x8xf32>
   // CHECK: kiln.block_scales {{.*}} {bits = 4 : i64}
   %18 = kiln.block_scales %x {bits = 4} : (tensor<8x8xf32>) -> tensor<2xf32>
+  // CHECK: kiln.dither {{.*}} {key = 4 : i64}
+  %19 = kiln.dither %x, %18, %rng {key = 4} : (tensor<8x8xf32>, tensor<2xf32>, tensor<1x3xi64>) -> tensor<8x8xf32>
   // CHECK: kiln.adam {{.*}} decoupled {beta1 = 9.000000e-01 : f64, beta2 = 7.500000e-01 : f64, eps = 1.000000e-08 : f64, weight_decay = 1.000000e-01 : f64}
   %13:3 = kiln.adam %x, %x, %x, %x, %scale, %scale, %step decoupled {beta1 = 9.0e-01, beta2 = 7.5e-01, eps = 1.0e-08, weight_decay = 1.0e-01} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<f64>, tensor<f64>, tensor<i64>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>)
   // CHECK: kiln.sgd {{.*}} {weight_decay = 1.000000e-01 : f64}

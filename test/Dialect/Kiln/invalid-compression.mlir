@@ -122,6 +122,22 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 
 // -----
 
+kiln.program @f(%x: tensor<4x8xf32>, %s: tensor<5xf32>, %rng: tensor<1x3xi64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{has scales of type 'tensor<5xf32>', expected one dimension with a divisor of 32, the number of elements}}
+  %0 = kiln.dither %x, %s, %rng {key = 3} : (tensor<4x8xf32>, tensor<5xf32>, tensor<1x3xi64>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
+kiln.program @f(%x: tensor<4x8xf32>, %s: tensor<4xf32>, %rng: tensor<2x3xi64>) attributes {kind = #kiln.program_kind<forward>} {
+  // expected-error @+1 {{'rng'}}
+  %0 = kiln.dither %x, %s, %rng {key = 3} : (tensor<4x8xf32>, tensor<4xf32>, tensor<2x3xi64>) -> tensor<4x8xf32>
+  kiln.return
+}
+
+// -----
+
 kiln.program @f(%x: tensor<4x8xf32>, %s: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
   // expected-error @+1 {{has 3 operands, expected one or two tensors and their scales}}
   %0 = kiln.block_encode %x, %s, %s : (tensor<4x8xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<32xi8>

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiled kernels of block_scales, block_encode and block_decode on the CPU
-// and the emulated GPU; RowRunner.h describes the checks.
+// Compiled kernels of block_scales, block_encode, block_decode and dither on the
+// CPU and the emulated GPU; RowRunner.h describes the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,6 +83,23 @@ TEST_F(BlockOps, Scales) {
 TEST_F(BlockOps, EightBits) { runner.add(roundTrip(false), kSizes); }
 
 TEST_F(BlockOps, FourBits) { runner.add(roundTrip(true), kSizes); }
+
+TEST_F(BlockOps, Dither) {
+  RowCase rowCase;
+  rowCase.arguments =
+      "%x: tensor<$Rx$Cx$T>, %s: tensor<$Rx$F>, %rng: tensor<1x3xi64>";
+  rowCase.body = "%y = kiln.dither %x, %s, %rng {key = 16777217} : "
+                 "(tensor<$Rx$Cx$T>, tensor<$Rx$F>, tensor<1x3xi64>) -> "
+                 "tensor<$Rx$Cx$T>";
+  rowCase.results = "%y : tensor<$Rx$Cx$T>";
+  rowCase.fill = [](unsigned argument, HostTensor &tensor) {
+    if (argument == 0)
+      fillBlocks(tensor);
+    else if (argument == 2)
+      tensor.integers = {7, 11, 13};
+  };
+  runner.add(rowCase, kSizes);
+}
 
 TEST_F(BlockOps, DecodesBothHalvesOfBytes) {
   RowCase rowCase;

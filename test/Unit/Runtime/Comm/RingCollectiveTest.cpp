@@ -186,6 +186,22 @@ TEST(RingCollectiveTest, SpansAreSummedLikeTheirConcatenation) {
   }
 }
 
+TEST(RingCollectiveTest, SumsCodesAsIntegers) {
+  ThreadWorlds worlds(3);
+  worlds.onEach([](World &world) {
+    auto rank = static_cast<int8_t>(world.rank());
+    std::vector<int8_t> codes = {int8_t(rank - 1), int8_t(40 + rank),
+                                 int8_t(-41 - rank), int8_t(-42)};
+    std::vector<CollectiveSpan> spans = {
+        {reinterpret_cast<char *>(codes.data()), int64_t(codes.size())}};
+    world.reserve(1, int64_t(codes.size()));
+    CollectiveJob job = jobOf(Collective::AllReduce, spans);
+    job.type = ElementType::I8;
+    world.wait(world.begin(job));
+    EXPECT_EQ(codes, (std::vector<int8_t>{0, 123, -126, -126}));
+  });
+}
+
 TEST(RingCollectiveTest, ScratchMemoryIsThatOfAFewFragments) {
   EXPECT_EQ(RingCollective::scratchBytes(1 << 30, 1), 0);
   EXPECT_EQ(RingCollective::scratchBytes(0, 2), 0);
@@ -194,9 +210,9 @@ TEST(RingCollectiveTest, ScratchMemoryIsThatOfAFewFragments) {
             RingCollective::window * RingCollective::fragmentBytes);
 }
 
-TEST(RingCollectiveTest, SumsFloatsButNotStorageTypes) {
+TEST(RingCollectiveTest, SumsFloatsAndCodesButNotStorageTypes) {
   for (ElementType type : {ElementType::F64, ElementType::F32,
-                           ElementType::BF16, ElementType::F16})
+                           ElementType::BF16, ElementType::F16, ElementType::I8})
     EXPECT_TRUE(isSummable(type));
   for (ElementType type :
        {ElementType::I32, ElementType::F8_E4M3, ElementType::F8_E8M0,

@@ -46,10 +46,11 @@ def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethod
   let summary = "sums tensors over the ranks of an axis";
   let description = [{
     Result i is the elementwise sum of operand i over all ranks of `axis`, an axis
-    of the module's mesh (C1), and has its type (C2). The tensors are in device
-    memory and form one *bucket*: they are sent together.
+    of the module's mesh (C1), and has its type (C2). Codes of 8 bits are summed as
+    integers. The tensors are in device memory and form one *bucket*: they are sent
+    together.
 
-    Codes of 8 bits are summed as integers. The derivative assumes that all ranks compute the same loss from the results, as
+    The derivative assumes that all ranks compute the same loss from the results, as
     tensor parallelism does: the gradient of an operand is the cotangent of the
     result, which is the same on all ranks. `kiln.share` is the counterpart.
 
