@@ -239,6 +239,13 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
   if (mesh.sizeOf(support::dataAxis) == 1)
     return usage(" compresses what data-parallel ranks send, but the step has "
                  "one such rank: set their number with --mesh=dp=N");
+  if (compression->isInt8 &&
+      mesh.sizeOf(support::dataAxis) > support::maxInt8Ranks)
+    return usage("=int8: codes of 8 bits are sums of at most " +
+                 std::to_string(support::maxInt8Ranks) +
+                 " data-parallel ranks, but the mesh has " +
+                 std::to_string(mesh.sizeOf(support::dataAxis)) +
+                 ": use powersgd:R");
   if (options.syncEvery > 1)
     return usage(": with --sync-every=" + std::to_string(options.syncEvery) +
                  ", ranks send states and no gradients: leave one of them out");

@@ -134,7 +134,8 @@ static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
           for (const Reader &reader : readers)
             if (int64_t position =
                     order.readingPosition(reader.operand->getOwner());
-                position != group.update && position < order.size())
+                position != group.update && position < order.size() &&
+                !isa<TakeShardOp>(reader.operand->getOwner()))
               positions.push_back(static_cast<int32_t>(position));
           if (!positions.empty())
             group.readers.emplace_back(positions.front(), positions.back());

@@ -15,9 +15,12 @@ using namespace kiln::support;
 
 static constexpr std::string_view powerSgd = "powersgd", int8Sums = "int8";
 
+bool kiln::support::isPowerSgd(std::string_view encoding) {
+  return encoding.substr(0, encoding.find(':')) == powerSgd;
+}
+
 bool kiln::support::isOfGradients(std::string_view encoding) {
-  return encoding == int8Sums ||
-         encoding.substr(0, encoding.find(':')) == powerSgd;
+  return encoding == int8Sums || isPowerSgd(encoding);
 }
 
 Result<GradientCompression>
@@ -29,8 +32,8 @@ kiln::support::parseGradientCompression(std::string_view text) {
   std::size_t colon = text.find(':');
   std::string_view rank =
       colon == text.npos ? std::string_view() : text.substr(colon + 1);
-  auto [end, error] = std::from_chars(rank.data(), rank.data() + rank.size(),
-                                      compression.rank);
+  auto [end, error] =
+      std::from_chars(rank.data(), rank.data() + rank.size(), compression.rank);
   if (text.substr(0, colon) != powerSgd || rank.empty() ||
       error != std::errc() || end != rank.data() + rank.size() ||
       compression.rank < 1 || compression.rank > maxCompressionRank)

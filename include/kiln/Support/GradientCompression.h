@@ -25,9 +25,14 @@ struct GradientCompression {
 };
 
 /// The states of a compressed gradient: what each rank has not sent, and the
-/// basis of the previous step. A run that has none of the first steps, or those
-/// of another number of ranks, begins with their initial values.
+/// basis of the previous step. A run that is resumed from a checkpoint without
+/// these states, or with those of another mesh or rank of the factors, starts
+/// from their initial values.
 inline constexpr std::string_view errorSlot = "error", basisSlot = "basis";
+
+/// The largest number of ranks that sum 8-bit codes: the codes of more ranks
+/// would have too few levels each.
+inline constexpr int64_t maxInt8Ranks = 32;
 
 /// The highest rank of PowerSGD: larger ranks cost more time than they save.
 inline constexpr int64_t maxCompressionRank = 64;
@@ -39,6 +44,9 @@ Result<GradientCompression> parseGradientCompression(std::string_view text);
 /// Returns true if `encoding`, of those that make gradients approximate, is one
 /// of gradients that ranks sum, such as "powersgd:4", and not of residuals.
 bool isOfGradients(std::string_view encoding);
+
+/// Returns true for an encoding of gradients whose errors are states.
+bool isPowerSgd(std::string_view encoding);
 
 } // namespace kiln::support
 

@@ -18,9 +18,9 @@ namespace kiln::runtime {
 bool isSummable(ElementType type);
 
 /// Adds `count` elements of `from` to those of `to`. Each bf16 or f16 sum is
-/// computed in f32 and rounded once, to nearest even. Sums of i8 must be in its
-/// range. The ranges must be
-/// aligned to elements and must not overlap.
+/// computed in f32 and rounded once, to nearest even. Sums of i8 that are not
+/// in its range wrap around. The ranges must be aligned to elements and must
+/// not overlap.
 void addElements(ElementType type, const char *from, char *to, int64_t count);
 
 } // namespace kiln::runtime

@@ -140,7 +140,7 @@ private:
 };
 
 /// Runs the commands of a program in the order of the description. `when`
-/// selects whether copies are executed at their starts or at their waits.
+/// selects whether transfers are executed at their starts or at their waits.
 class OrderedRun {
 public:
   OrderedRun(const EmuProgram &program, EmuExecutor &executor,
@@ -151,14 +151,14 @@ public:
 
 private:
   Status visit(std::size_t command, const abi::SegmentRun &run);
-  Status finishCopy(int64_t token);
+  Status finishTransfer(int64_t token);
 
   const EmuProgram &program_;
   EmuExecutor &executor_;
   CommandObserver *observer_;
   SerialTransfers::When when_;
   std::size_t next_ = 0; ///< Index of the next action.
-  /// Indexes of the copies that have been started but not executed.
+  /// Indexes of the transfers that have been started but not executed.
   std::vector<std::size_t> pending_;
 };
 
@@ -186,7 +186,7 @@ void StreamQueues::finish(std::size_t index) {
     recorded_[std::size_t(action.event)] = true;
 }
 
-Status OrderedRun::finishCopy(int64_t token) {
+Status OrderedRun::finishTransfer(int64_t token) {
   const std::vector<StreamAction> &actions = program_.streams.actions;
   const std::vector<Command> &commands = program_.program.commands;
   auto awaited =
@@ -196,7 +196,7 @@ Status OrderedRun::finishCopy(int64_t token) {
       });
   if (awaited == pending_.end())
     return Status();
-  // Before the awaited copy, execute all earlier copies of its stream.
+  // Before the awaited transfer, execute all earlier ones of its stream.
   std::vector<std::size_t> rest;
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     if (it > awaited || actions[*it].stream != actions[*awaited].stream) {
@@ -214,7 +214,7 @@ Status OrderedRun::finishCopy(int64_t token) {
 Status OrderedRun::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.program.commands[index];
   if (waitsForTransfer(command))
-    return finishCopy(command.token.at(run));
+    return finishTransfer(command.token.at(run));
   std::size_t action = next_++;
   assert(program_.streams.actions[action].command == index &&
          "actions are in the order of the commands");
@@ -274,7 +274,6 @@ Status EmuEngine::addPrograms() {
   return Status();
 }
 
-/// The ranks execute their actions in different orders.
 Status EmuEngine::join(World &world) {
   if (world.size() == 1)
     return Status();
@@ -282,7 +281,6 @@ Status EmuEngine::join(World &world) {
   if (!status.ok())
     return status;
   world_ = &world;
-  seed_ ^= splitmix64(uint64_t(world.rank()));
   return Status();
 }
 
@@ -291,6 +289,9 @@ Status EmuEngine::start(int threads) {
   Status status = checkCpuFeatures(description.target, readCpuInfo());
   if (!status.ok())
     return status;
+  // The ranks execute their actions in different orders.
+  if (world_)
+    seed_ = splitmix64(seed_ ^ splitmix64(uint64_t(world_->rank())));
   device_.emplace(seed_);
   status = mapArenas();
   if (status.ok())
@@ -329,7 +330,8 @@ Status EmuEngine::run(size_t index) {
   }
   sectors_[index] = executor_->sectors();
   if (program.info.communicates)
-    sums_[index] = SumCounts{sentBytes(world_) - sentBefore, 0};
+    sums_[index] =
+        SumCounts{sentBytes(world_) - sentBefore, executor_->waitedSeconds()};
   return status;
 }
 

@@ -13,6 +13,7 @@
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 using namespace kiln::runtime;
@@ -29,6 +30,7 @@ static std::vector<int64_t> immediatesOf(const KernelCall &call,
 
 Status EmuExecutor::begin(const EmuProgram &program) {
   sectors_ = SectorCounts();
+  waitedSeconds_ = 0;
   Status status;
   for (ArenaKind kind : arenaKinds) {
     const Arena &arena = arenas_.of(kind);
@@ -341,10 +343,14 @@ Status EmuExecutor::collective(const Work &work) {
   job.type = command.type;
   job.name = command.name.c_str();
   job.group = groupOf(command);
+  auto begin = std::chrono::steady_clock::now();
   if (world_)
     world_->wait(world_->begin(job));
   else
     carryOutAlone(job);
+  waitedSeconds_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
   bool scatters = command.collective == Collective::ReduceScatter;
   Status status;
   for (const CollectiveTensor &tensor : command.tensors) {

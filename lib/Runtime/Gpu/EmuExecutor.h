@@ -11,7 +11,7 @@
 // executed by host code. Such a matmul uses the tiles of the CPU engine and
 // produces the same bits as that engine. All bytes that a matmul or a host
 // kernel reads must be initialised. A copy of uninitialised bytes makes the
-// destination uninitialised, and a reduce-scatter its operands.
+// destination uninitialised. A reduce-scatter makes its operands uninitialised.
 //
 // Each rank has an emulated device of its own. A collective waits for the other
 // ranks on the calling thread.
@@ -66,6 +66,8 @@ public:
   /// Ends a run. Returns an error if an output or a state is not initialised.
   Status end(const EmuProgram &program) const;
 
+  /// Returns the seconds that collectives have taken since begin().
+  double waitedSeconds() const { return waitedSeconds_; }
   /// Returns the memory traffic of the kernels since begin().
   const SectorCounts &sectors() const { return sectors_; }
 
@@ -105,6 +107,7 @@ private:
   const void *const *kernels_;
   World *world_;
   SectorCounts sectors_;
+  double waitedSeconds_ = 0;
   std::vector<char> scratch_; ///< Of GEMMs that do not use their workspace.
 };
 

@@ -396,18 +396,24 @@ static void dropCompression(const ModelWeights *weights,
                             std::vector<std::string> &notes) {
   const std::vector<TensorDeclaration> tensors = declare(description, indexes);
   std::vector<size_t> kept;
+  bool dropsErrors = false, dropsBases = false;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const std::string &slot = description.states[indexes[i]].slot;
     const TensorInfo *tensor =
         weights ? weights->find(tensors[i].name) : nullptr;
-    if ((slot != errorSlot && slot != basisSlot) ||
-        (tensor && tensor->shape == tensors[i].shape))
+    bool isState = slot == errorSlot || slot == basisSlot;
+    if (!isState || (tensor && tensor->shape == tensors[i].shape)) {
       kept.push_back(indexes[i]);
+      continue;
+    }
+    (slot == errorSlot ? dropsErrors : dropsBases) = true;
   }
-  if (kept.size() < indexes.size())
+  if (dropsErrors)
     notes.push_back("the errors of compressed gradients begin with zero: the "
-                    "checkpoint has none of this compression and number of "
-                    "ranks");
+                    "checkpoint has none of this mesh");
+  else if (dropsBases)
+    notes.push_back("the bases of compressed gradients begin anew: the "
+                    "checkpoint has none of this rank");
   indexes = std::move(kept);
 }
 

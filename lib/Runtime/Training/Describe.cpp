@@ -7,6 +7,7 @@
 
 #include "Describe.h"
 
+#include "kiln/Support/GradientCompression.h"
 #include "kiln/Support/Json.h"
 
 #include <map>
@@ -70,6 +71,16 @@ static std::string shardedStates(const Description &description) {
   return text.empty() ? "" : text + "\n";
 }
 
+/// Returns a line with the compression of gradients that ranks sum, or an empty
+/// string if there is none.
+static std::string compressedGradients(const Description &description) {
+  for (const auto &[encoding, count] : description.training.lossy)
+    if (isOfGradients(encoding))
+      return "compressed gradients: " + encoding + " of " +
+             std::to_string(count) + "\n";
+  return "";
+}
+
 std::string describeText(const Description &description) {
   const ModelInfo &model = description.model;
   const BuildInfo &build = description.build;
@@ -88,6 +99,7 @@ std::string describeText(const Description &description) {
               ? "averages: every " + std::to_string(description.syncEvery) +
                     " steps\n"
               : "")
+      << compressedGradients(description)
       << "global batch: " << description.globalBatch() << " sequences\n"
       << "optimizer: " << build.optimizer << "\n"
       << "lossy: " << (build.lossy.empty() ? "none" : build.lossy) << "\n"

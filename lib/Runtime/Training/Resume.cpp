@@ -10,6 +10,7 @@
 #include "RateFlags.h"
 #include "TrainingInfo.h"
 #include "kiln/Support/CheckedMath.h"
+#include "kiln/Support/GradientCompression.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
@@ -310,6 +311,14 @@ static Result<std::string> applyDifference(const std::string &name,
     progress.resetOptimizer();
     return std::string("; the optimizer states are reset");
   }
+  auto hasErrors = [](const Trajectory &run) {
+    const auto &lossy = run.built.training.lossy;
+    return std::any_of(lossy.begin(), lossy.end(), [](const auto &entry) {
+      return isPowerSgd(entry.first);
+    });
+  };
+  if (name == "lossy" && hasErrors(then) && !hasErrors(now))
+    return std::string("; the errors of compressed gradients are dropped");
   if (name == "data") {
     progress.sequence = 0;
     return std::string("; reading starts at its beginning");

@@ -89,10 +89,11 @@ MEMORY_CHECKS_BY_TARGET = {
 }
 
 
-def memory_failures(executable, flags, checks=()):
-    """Runs --check-memory of an executable that was compiled with the flags, and returns what
-    is wrong, a line each. It must run all checks, and `checks`, for all programs."""
-    done = subprocess.run([executable, "--check-memory"], capture_output=True, text=True)
+def memory_failures(executable, flags, checks=(), launcher=(), **options):
+    """Runs --check-memory of an executable that was compiled with the flags, as `launcher` starts
+    it, and returns what is wrong, a line each. It must run all checks, and `checks`, for all
+    programs."""
+    done = subprocess.run([*launcher, executable, "--check-memory"], capture_output=True, text=True, **options)
     lines = done.stdout.splitlines()
     failures = [line for line in lines if not line.startswith("ok ")]
     if done.returncode != 0:

@@ -56,6 +56,13 @@ def run(mpirun, ranks, *arguments, expect=0):
     )
 
 
+def require_exact_memory(mpirun, ranks, executable, flags):
+    """Checks the memory plan of an executable that was compiled with the flags, on all ranks."""
+    failures = harness.memory_failures(executable, flags, launcher=command(mpirun, ranks), env=environment())
+    if failures:
+        harness.fail("\n".join(failures))
+
+
 def own_lines(text):
     """Returns the lines of stderr that are not messages of mpirun about exit codes."""
     lines = []

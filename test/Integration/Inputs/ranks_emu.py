@@ -43,6 +43,8 @@ for seed, other in enumerate(runs[1:], 1):
 
 plain = run("cpu", *compiled("cpu"))
 ends = [harness.events(log, "end")[0] for log in (plain[0], runs[0][0])]
+if not any(ends[0].get(key) for key in ("sent_bytes_per_step", "sent_bytes_per_sync")):
+    harness.fail("the ranks of the CPU send nothing")
 for key in ("sent_bytes_per_step", "sent_bytes_per_sync"):
     if ends[0].get(key) != ends[1].get(key):
         harness.fail(f"{key} is {ends[1].get(key)} with emulated GPUs, and {ends[0].get(key)} on the CPU")
@@ -50,5 +52,5 @@ losses = [[step["loss"] for step in harness.events(log, "step")] for log in (pla
 worst = max(abs(a - b) / abs(a) for a, b in zip(*losses, strict=True))
 if not worst <= options["tolerance"]:
     harness.fail(f"losses differ from those of the CPU by {worst}, expected at most {options['tolerance']}")
-ranks.run(mpirun, count, executable, "--check-memory")
+ranks.require_exact_memory(mpirun, count, executable, ["--target=cuda-emu"])
 print(f"{options['mesh']} {' '.join(flags)}: {options['seeds']} seeds are equal, at most {worst:.1e} from the CPU")

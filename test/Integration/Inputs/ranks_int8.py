@@ -6,9 +6,10 @@
 # ===-----------------------------------------------------------------------=== #
 """ranks_int8.py [--dp=2] [--seeds=12] MPIRUN KILNC MODEL WORK [compile flags]: compares the gradients
 that ranks sum as 8-bit codes with exact sums. The error of an element is at most one code per rank;
-the scale of the codes follows from the gradients of each rank, which one rank computes. Over several
-seeds, errors average to zero: rounding is unbiased. Smaller gradients are exact. Also compares the
-bytes that ranks sum with the formula, and two runs to the last bit."""
+the scale of the codes follows from the gradients of each rank, which one rank computes. Rounding must
+be stochastic: its errors have the variance of independent draws on all ranks, and are correlated
+neither with those of rounding to nearest, nor between seeds or tensors. Smaller gradients are exact.
+Also compares the bytes that ranks sum with the formula, and two runs to the last bit."""
 
 import struct
 import sys
@@ -55,13 +56,25 @@ def main(options, mpirun, kilnc, model, work, *flags):
     compressed = {name for name, values in exact.items() if len(values) >= LEAST and len(values) % BLOCK == 0}
     if not compressed or compressed == exact.keys():
         harness.fail(f"{len(compressed)} of {len(exact)} gradients are compressed")
-    errors = {name: [0.0] * len(values) for name, values in exact.items()}
+    errors = {name: [] for name in compressed}  # In units of the scale, of each seed.
+    nearest = {name: [0.0] * len(exact[name]) for name in compressed}
+    variance = 0.0
+    for name in compressed:
+        for block in range(0, len(exact[name]), BLOCK):
+            scale = sum(max(map(abs, each[name][block : block + BLOCK])) / parts for each in own) / (127 - parts)
+            for each in own if scale else ():
+                for i in range(block, block + BLOCK):
+                    code = each[name][i] / parts / scale
+                    nearest[name][i] += round(code) - code
+                    variance += (code % 1) * (1 - code % 1)
     worst = 0.0
     for seed in range(seeds):
         dumped, log = work / f"coded{seed}.safetensors", work / f"coded{seed}.jsonl"
         arguments = [data, start, "--steps=1", f"--seed={seed}", f"--log={log}", f"--dump-gradients={dumped}"]
         ranks.run(mpirun, parts, coded, *arguments)
         for name, found in tensors_of(dumped).items():
+            if name in compressed:
+                errors[name].append([0.0] * len(found))
             size = max(map(abs, exact[name]))
             for block in range(0, len(found), BLOCK):
                 end = min(block + BLOCK, len(found))
@@ -74,16 +87,23 @@ def main(options, mpirun, kilnc, model, work, *flags):
                         harness.fail(f"element {i} of '{name}' is {found[i]}, expected {exact[name][i]} +- {parts} * {scale}")
                     if scale:
                         worst = max(worst, abs(error) / scale)
-                        errors[name][i] += error / scale
-    # The error of a code, in units of the scale, has a variance of at most 1/4.
-    for name in compressed:
-        mean = sum(errors[name]) / (seeds * len(errors[name]))
-        allowed = 5 * (parts / 4 / (seeds * len(errors[name]))) ** 0.5
-        if not abs(mean) <= allowed:
-            harness.fail(f"the mean error of '{name}' is {mean} codes, expected at most {allowed}")
-        # Each element is rounded up and down.
-        if not max(map(abs, errors[name])) / seeds < 0.9 * parts:
-            harness.fail(f"an element of '{name}' has the same error with all seeds")
+                        errors[name][-1][i] = error / scale
+    squares = sum(e * e for name in compressed for each in errors[name] for e in each)
+    if not 0.97 < squares / (seeds * variance) < 1.03:
+        harness.fail(f"the variance of errors is {squares / (seeds * variance)} times that of independent rounding")
+
+    def require_uncorrelated(what, a, b):
+        correlation = sum(x * y for x, y in zip(a, b)) / (sum(x * x for x in a) * sum(y * y for y in b)) ** 0.5
+        if not abs(correlation) < 6 / min(len(a), len(b)) ** 0.5:
+            harness.fail(f"the correlation of errors of {what} is {correlation}")
+
+    first, second = [[e for name in sorted(compressed) for e in errors[name][seed]] for seed in (0, 1)]
+    require_uncorrelated("two seeds", first, second)
+    require_uncorrelated("rounding to nearest", first, [e for name in sorted(compressed) for e in nearest[name]])
+    names = sorted(compressed, key=lambda name: (len(exact[name]), name))
+    for one_name, other in zip(names, names[1:]):
+        count = len(exact[one_name])
+        require_uncorrelated(f"'{one_name}' and '{other}'", errors[one_name][0], errors[other][0][:count])
     print(f"errors are at most {worst:.2f} codes")
 
     sent = sum(len(exact[n]) + 4 * len(exact[n]) // BLOCK if n in compressed else 4 * len(exact[n]) for n in exact)
@@ -99,5 +119,5 @@ def main(options, mpirun, kilnc, model, work, *flags):
     harness.require_equal_runs("two runs", *run("first"), *run("second"))
 
 
-options, arguments = harness.leading_options(sys.argv[1:], dp=2, seeds=12)
+options, arguments = harness.leading_options(sys.argv[1:], dp=2, seeds=4)
 main(options, *arguments)

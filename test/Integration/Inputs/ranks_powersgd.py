@@ -18,7 +18,7 @@ import harness
 import ranks
 
 BATCH, LENGTH, RATE = 2, 16, 0.05
-LEAST_SQUARE, KEPT_BASIS = 1e-35, 1e-15
+LEAST_SQUARE, LEAST_PART, KEPT_BASIS = 1e-35, 1e-24, 1e-15
 
 
 def dot(a, b):
@@ -29,10 +29,11 @@ def orthonormal(rows):
     """Returns the rows that modified Gram-Schmidt makes of `rows`."""
     done = []
     for row in rows:
+        lost = LEAST_PART * dot(row, row) + LEAST_SQUARE
         for other in done:
             factor = dot(row, other)
             row = [x - factor * y for x, y in zip(row, other)]
-        scale = (dot(row, row) + LEAST_SQUARE) ** -0.5
+        scale = (dot(row, row) + lost) ** -0.5
         done.append([x * scale for x in row])
     return done
 
@@ -47,11 +48,16 @@ def power_sgd(parts, errors, basis):
     corrected = [summed([part, error]) for part, error in zip(parts, errors)]
     old = orthonormal(basis)
     left = orthonormal(summed([[[dot(q, row) for row in d] for q in old] for d in corrected]))
-    right = summed([[[dot(p, column) for column in zip(*d)] for p in left] for d in corrected])
-    columns = list(zip(*right))
-    total = [[dot(weights, column) for column in columns] for weights in zip(*left)]
+    own = [[[dot(p, column) for column in zip(*d)] for p in left] for d in corrected]
+    right = summed(own)
+
+    def product(factor):
+        columns = list(zip(*factor))
+        return [[dot(weights, column) for column in columns] for weights in zip(*left)]
+
+    total = product(right)
     errors = [
-        [[x - y / len(parts) for x, y in zip(row, whole)] for row, whole in zip(d, total)] for d in corrected
+        [[x - y for x, y in zip(row, sent)] for row, sent in zip(d, product(factor))] for d, factor in zip(corrected, own)
     ]
     basis = [[x + KEPT_BASIS * y for x, y in zip(new, kept)] for new, kept in zip(right, old)]
     return total, errors, basis
@@ -82,18 +88,19 @@ def require_close(what, found, expected, allowed):
 
 
 class Simulation:
-    def __init__(self, work, saved, model, parts):
-        self.work, self.parts = work, parts
+    def __init__(self, saved, model, parts, rank):
+        self.parts = parts
         self.header = model.read_bytes()
         self.begin = 8 + struct.unpack("<Q", self.header[:8])[0]
         self.weights = tensors_of(model)
         self.states = {}
         for name, (shape, numbers) in tensors_of(saved / "optimizer.safetensors").items():
             parameter, _, slot = name.rpartition(".")
-            self.states.setdefault(parameter, {})[slot] = matrix(numbers, shape[1])
-        for state in self.states.values():
-            rows = len(state["error"]) // parts
-            state["error"] = [state["error"][i * rows : (i + 1) * rows] for i in range(parts)]
+            if (len(shape), shape[0]) != ((3, parts) if slot == "error" else (2, rank)):
+                harness.fail(f"'{name}' has shape {shape}")
+            rows = matrix(numbers, shape[-1])
+            rows = rows if slot == "basis" else [rows[i : i + shape[1]] for i in range(0, len(rows), shape[1])]
+            self.states.setdefault(parameter, {})[slot] = rows
 
     def write(self, path):
         values = flat(numbers for _, numbers in self.weights.values())
@@ -150,7 +157,7 @@ def main(options, mpirun, kilnc, model, work, *flags):
 
     _, untrained = run("untrained", 0, start)
     log, saved = run("several", steps, start)
-    simulation = Simulation(work, untrained / "checkpoint-0", untrained / "checkpoint-0" / "model.safetensors", parts)
+    simulation = Simulation(untrained / "checkpoint-0", untrained / "checkpoint-0" / "model.safetensors", parts, rank)
     if not simulation.states:
         harness.fail("no gradient is compressed")
 

@@ -149,8 +149,8 @@ class Program:
     @property
     def precision(self):
         if "16 bit" in self.techniques:
-            # Ranks that train alone for some steps cannot agree on a loss scale, and errors of
-            # compressed gradients have none.
+            # Ranks that train alone for some steps cannot agree on a loss scale, and the errors of
+            # compressed gradients have no scale.
             scales = self.optimizer in ("adam", "momentum") and self.ranks not in APPROXIMATE
             return "fp16" if scales else "bf16"
         return "fp32" if "narrow states" in self.techniques else self.full_precision

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RandomInputs.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
@@ -314,11 +315,7 @@ LogicalResult AddLoraPass::run() {
   for (StateOp state : module.getOps<StateOp>())
     if (state.getRole() == Role::Parameter)
       state.setFrozen(true);
-  // Random ops with equal keys would have equal masks.
-  forward.walk([&](Operation *op) {
-    if (auto key = op->getAttrOfType<IntegerAttr>("key"))
-      nextKey = std::max(nextKey, key.getInt() + 1);
-  });
+  nextKey = firstFreeKey(forward);
   for (Linear *linear : *selected)
     adapt(*linear);
   module->setAttr(kLoraAttr, StringAttr::get(module.getContext(),

@@ -89,8 +89,8 @@ void Compressor::replaceOthers(Operation *collective,
 void Compressor::compress(Operation *collective) {
   SmallVector<CompressedGradient> gradients;
   SmallVector<OpResult> sums, others;
-  for (auto [part, sum] : llvm::zip_equal(collective->getOperands(),
-                                          collective->getResults())) {
+  for (auto [part, sum] :
+       llvm::zip_equal(collective->getOperands(), collective->getResults())) {
     auto found = parameters.find(sum);
     std::optional<int64_t> bytes;
     if (found != parameters.end())
@@ -144,9 +144,9 @@ LogicalResult Compressor::run() {
   for (Operation *collective : collectives)
     compress(collective);
   if (encoded.empty())
-    return train.emitOpError("sums no gradient over data-parallel ranks that "
-                             "can be compressed with ")
-           << scheme.name() << ": all of them are too small";
+    return train.emitOpError("sums no gradient over data-parallel ranks that ")
+           << scheme.name() << " can compress: it compresses "
+           << scheme.needs();
   SmallVector<Attribute> all;
   if (auto list = module->getAttrOfType<ArrayAttr>(kEncodedAttr))
     llvm::append_range(all, list);

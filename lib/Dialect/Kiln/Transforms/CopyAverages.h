@@ -13,9 +13,10 @@
 namespace kiln {
 
 /// Writes the mirrors of the parameters that a program averages over ranks, and
-/// copies the averages of states on the host to it. So that few states are on
-/// the device at a time, a copy back ends before the states are read that
-/// follow the next sum, and a state is copied in when it is read.
+/// copies the averages of states on the host there. So that few states are on
+/// the device at a time, a copy to the host is waited for before the states of
+/// the sum after the next one are read, and a state is copied in when it is
+/// read.
 void copyAverages(mlir::ModuleOp module,
                   const llvm::DenseSet<mlir::StringAttr> &statesOnHost);
 

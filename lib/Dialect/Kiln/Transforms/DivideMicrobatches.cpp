@@ -100,10 +100,10 @@ Operation *kiln::findBackwardSegment(MicrobatchesOp op) {
       start = wait.getStart();
     bool isGather = start && start.getCollective() == Collective::AllGather &&
                     llvm::all_of(start.getInputs(), isFromState);
-    bool computesShards =
-        op->getNumResults() > 0 && isFromState(op->getResult(0)) &&
-        llvm::all_of(op->getUsers(),
-                     [&](Operation *user) { return starts.contains(user); });
+    bool computesShards = !op->use_empty() && isFromState(op->getResult(0)) &&
+                          llvm::all_of(op->getUsers(), [&](Operation *user) {
+                            return starts.contains(user);
+                          });
     if (isGather || computesShards)
       starts.insert(op);
     return isGather || computesShards;

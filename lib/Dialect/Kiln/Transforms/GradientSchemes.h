@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // kiln-compress-gradients replaces gradients in collectives by compressed ones.
-// A scheme builds the ops of the gradients of one collective, its bucket, in two
-// parts: the first one where the collective was, and the second one before the
-// readers of its results, so that transfers of the first part overlap with the
-// ops in between.
+// A scheme builds the ops of the gradients of one collective, its bucket, in
+// two parts: the first one where the collective was, and the second one before
+// the readers of its results, so that transfers of the first part overlap with
+// the ops in between.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,7 @@ struct LayerOps {
   LayerOps(mlir::OpBuilder &builder, mlir::Value like)
       : builder(builder), loc(like.getLoc()), layer(getDefiningLayer(like)) {}
 
-  template <typename Op, typename... Args>
-  Op create(Args &&...args) {
+  template <typename Op, typename... Args> Op create(Args &&...args) {
     auto op = Op::create(builder, loc, std::forward<Args>(args)...);
     setLayer(op, layer);
     return op;
@@ -64,6 +63,8 @@ public:
 
   /// Returns the name of the scheme, such as "powersgd:4".
   virtual std::string name() const = 0;
+  /// Describes the gradients that are compressed.
+  virtual std::string needs() const = 0;
   /// Returns the number of bytes that are summed in place of a gradient, or
   /// std::nullopt if gradients of a type are not compressed.
   virtual std::optional<int64_t>
@@ -89,8 +90,8 @@ protected:
 };
 
 /// Sums matrices as products of matrices with `rank` columns and rows.
-std::unique_ptr<GradientScheme>
-createPowerSgd(mlir::ModuleOp module, ProgramOp train, int64_t rank);
+std::unique_ptr<GradientScheme> createPowerSgd(mlir::ModuleOp module,
+                                               ProgramOp train, int64_t rank);
 
 /// Sums 8-bit codes, to which gradients are rounded stochastically.
 std::unique_ptr<GradientScheme> createInt8Sums(mlir::ModuleOp module,

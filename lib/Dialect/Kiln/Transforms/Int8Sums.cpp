@@ -15,6 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "GradientSchemes.h"
+#include "RandomInputs.h"
+#include "kiln/Support/GradientCompression.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -25,19 +27,19 @@ static constexpr int64_t kBlock = 256;
 /// would take several launches.
 static constexpr int64_t kLeastElements = 4096;
 static constexpr int64_t kLargestCode = 127;
-/// The codes of more ranks would have too few levels each.
-static constexpr int64_t kMostRanks = 32;
-/// The random bits of gradients have other keys than those of dropout, which
-/// count from zero.
-static constexpr int64_t kFirstKey = int64_t(1) << 24;
 
 namespace {
 
 class Int8Sums final : public GradientScheme {
 public:
-  using GradientScheme::GradientScheme;
+  Int8Sums(ModuleOp module, ProgramOp train)
+      : GradientScheme(module, train), key(firstFreeKey(module)) {}
 
   std::string name() const override { return "int8"; }
+  std::string needs() const override {
+    return "those of at least " + std::to_string(kLeastElements) +
+           " elements, a multiple of " + std::to_string(kBlock);
+  }
   std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
   LogicalResult check() override;
   void begin(ArrayRef<CompressedGradient> gradients,
@@ -53,7 +55,7 @@ private:
   };
   SmallVector<Coded> bucket;
   Value rng;
-  int64_t key = kFirstKey;
+  int64_t key; ///< Of the next random op.
 };
 
 } // namespace
@@ -71,38 +73,27 @@ std::optional<int64_t> Int8Sums::bytesOf(RankedTensorType gradient) const {
 }
 
 LogicalResult Int8Sums::check() {
-  if (ranks <= kMostRanks)
+  if (ranks <= support::maxInt8Ranks)
     return success();
   return train.emitOpError("sums the gradients of ")
          << ranks << " ranks, and codes of 8 bits are sums of at most "
-         << kMostRanks << " ranks; use powersgd";
+         << support::maxInt8Ranks << " ranks; use powersgd";
 }
 
-/// Returns the seed, the step and the first sequence of this rank. Adds the
-/// input of the program if nothing else is random.
+/// Returns the seed, the step and the first sequence of this rank.
 Value Int8Sums::random() {
   if (rng)
     return rng;
-  OpBuilder::InsertionGuard guard(builder);
-  BlockArgument input = train.getInput(InputRole::Rng);
-  if (!input) {
-    int64_t microbatches = 1;
-    for (auto op : train.getBlock().getOps<MicrobatchesOp>())
-      microbatches = op.getCount();
-    auto type =
-        RankedTensorType::get({microbatches, 3}, builder.getI64Type());
-    unsigned index = train.getNumArguments();
-    auto name = builder.getNamedAttr("kiln.name", builder.getStringAttr("rng"));
-    (void)train.insertArgument(index, type, builder.getDictionaryAttr(name),
-                               train.getLoc());
-    input = train.getArgument(index);
-  }
-  rng = input;
-  RankedTensorType type = tensorTypeOf(rng);
-  if (type.getDimSize(0) == 1)
+  int64_t microbatches = 1;
+  for (auto op : train.getBlock().getOps<MicrobatchesOp>())
+    microbatches = op.getCount();
+  rng = getOrAddRng(train, microbatches);
+  if (microbatches == 1)
     return rng;
+  OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(&train.getBlock());
-  return rng = SliceOp::create(builder, train.getLoc(), type.clone({1, 3}), rng,
+  return rng = SliceOp::create(builder, train.getLoc(),
+                               tensorTypeOf(rng).clone({1, 3}), rng,
                                ArrayRef<int64_t>{0, 0});
 }
 
@@ -120,19 +111,19 @@ void Int8Sums::begin(ArrayRef<CompressedGradient> gradients,
     // The scale of a block is m / 127 for its largest magnitude m. Noise and
     // rounding change a code by at most one, so let the other magnitudes of the
     // codes of all ranks add up to at most 127 - ranks.
-    scales.push_back(o.scale(own, double(kLargestCode) /
-                                      double(kLargestCode - ranks)));
+    scales.push_back(
+        o.scale(own, double(kLargestCode) / double(kLargestCode - ranks)));
     bucket.push_back({part, {}, {}});
   }
   for (auto [coded, summed] : llvm::zip_equal(bucket, sum(scales))) {
     LayerOps o(builder, coded.part);
     coded.scales = summed;
-    Value noisy = o.create<DitherOp>(coded.part.getType(), coded.part, summed,
-                                     random(), builder.getI64IntegerAttr(key++));
+    Value noisy =
+        o.create<DitherOp>(coded.part.getType(), coded.part, summed, random(),
+                           builder.getI64IntegerAttr(key++));
     auto type = RankedTensorType::get(
         {tensorTypeOf(coded.part).getNumElements()}, builder.getI8Type());
-    codes.push_back(
-        o.create<BlockEncodeOp>(type, ValueRange{noisy, summed}));
+    codes.push_back(o.create<BlockEncodeOp>(type, ValueRange{noisy, summed}));
   }
   for (auto [coded, summed] : llvm::zip_equal(bucket, sum(codes)))
     coded.codes = summed;

@@ -17,8 +17,18 @@
 //
 // The last two changes are made for `mirrored` parameters only. A read that an
 // op on the device uses keeps its type; kiln-place-copies inserts the copies
-// later. If the device updates a state on the host, the result of the update is
-// copied out:
+// later. If an update reads the shard of a parameter, and its result is
+// gathered on the device (ZeRO 1 and 2), only the shard is on the host:
+//
+//   %s = take_shard %p           --> %s = take_shard %p
+//                                    %f = copy_out %s  ...  %h = copy_wait %f
+//   %n = update(%s, %m, %v, %g)  --> %n = update(%h, %m, %v, %gh)
+//                                    %c = copy_in %n  ...  %d = copy_wait %c
+//   %w = all_gather %n           --> %w = all_gather %d
+//   write @w, %w                 --> write @w, %w
+//
+// If the device updates a state on the host, the result of the update is copied
+// out:
 //
 //   write @w, %p1            --> %f = copy_out %p1  ...  %h = copy_wait %f, %p1
 //                                write @w, %h
@@ -270,7 +280,13 @@ static bool readsOtherSums(Operation *update) {
   return false;
 }
 
-/// Takes the shards of parameters that updates on the host read. The copy of the
+/// Returns true for the shard of this rank of a state, which an update reads.
+static bool isShardOfState(Value value) {
+  return value.getDefiningOp<TakeShardOp>() && readOf(value);
+}
+
+/// Takes the shards of parameters that updates on the host read, on the host if
+/// the parameter is there. The copy of the
 /// shard of a parameter on the device starts kGradientsUnderWay updates before
 /// the one that reads it.
 void StateOffloader::takeShards() {
@@ -282,9 +298,9 @@ void StateOffloader::takeShards() {
   });
   for (auto [i, op] : llvm::enumerate(ops))
     for (OpOperand &operand : op->getOpOperands()) {
-      auto take = operand.get().getDefiningOp<TakeShardOp>();
-      if (!take)
+      if (!isShardOfState(operand.get()))
         continue;
+      auto take = operand.get().getDefiningOp<TakeShardOp>();
       if (movedStates.contains(readOf(take).getStateAttr().getAttr())) {
         setMemory(take.getShard(), MemorySpace::Host);
         continue;
@@ -315,8 +331,7 @@ void StateOffloader::moveUpdates() {
     for (OpOperand &operand : update.op->getOpOperands()) {
       Value value = operand.get();
       auto read = value.getDefiningOp<ReadOp>();
-      if (tensorTypeOf(value).getRank() > 0 &&
-          !value.getDefiningOp<TakeShardOp>() &&
+      if (tensorTypeOf(value).getRank() > 0 && !isShardOfState(value) &&
           !(read && movedStates.contains(read.getStateAttr().getAttr())))
         gradients.push_back({&operand, i});
     }
@@ -439,7 +454,7 @@ void StateOffloader::sendBack() {
   }
 }
 
-/// Copies the states on the host whose new values are gathered on the device.
+/// Copies to the host the new values of states that are gathered on the device.
 /// The copies of an all-gather are waited for before the one that follows
 /// kUpdatesUnderWay later.
 void StateOffloader::sendGathered() {
@@ -542,9 +557,9 @@ void StateOffloader::addMirrors() {
   }
 }
 
-/// Returns true if a use requires the value on the host: the user is an update
-/// on the host, or takes the shard for one, a write of a state on the host, or a write of a working copy,
-/// which writeMirror() replaces.
+/// Returns true if a use requires the value on the host. Its user is an update
+/// on the host, a kiln.take_shard for such an update, a write of a state on the
+/// host, or a write of a working copy, which writeMirror() replaces.
 bool StateOffloader::needsHost(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto write = dyn_cast<WriteOp>(user))

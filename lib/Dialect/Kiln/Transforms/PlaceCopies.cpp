@@ -23,7 +23,7 @@
 // Copies of one direction complete in the order in which they start. Copies
 // that start before the same command start in the order of their first readers.
 //
-// Before, divides each collective between ranks into its start and its wait.
+// First divides each collective between ranks into its start and its wait.
 //
 //===----------------------------------------------------------------------===//
 

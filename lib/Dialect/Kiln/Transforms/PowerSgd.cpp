@@ -20,6 +20,10 @@ using namespace kiln;
 /// Added to the squared norm of a row, so that a row of zeros remains zero. The
 /// smallest normal f32 is about 1e-38.
 static constexpr double kLeastSquare = 1e-35;
+/// The part of the squared norm of a row before its projection that is added as
+/// well. A row that depends on others leaves only rounding errors, which are
+/// not orthogonal to the other rows and remain short.
+static constexpr double kLeastPart = 1e-10, kLeastPartF64 = 1e-24;
 /// Part of the previous basis in the next one, so that a gradient of zeros
 /// leaves a basis. Sums that are not negligible absorb it.
 static constexpr double kKeptBasis = 1e-15;
@@ -30,7 +34,8 @@ namespace {
 struct LowRank : CompressedGradient {
   StateOp error, basis;
   Value corrected; ///< The gradient plus the error of the previous step.
-  Value oldBasis, left, right;
+  Value oldBasis, left;
+  Value own, right; ///< The second factor of this rank, and its sum.
 };
 
 struct RowOps : LayerOps {
@@ -60,6 +65,9 @@ public:
   std::string name() const override {
     return "powersgd:" + std::to_string(rank);
   }
+  std::string needs() const override {
+    return "matrices whose factors have at most half as many bytes";
+  }
   std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
   LogicalResult check() override;
   void begin(ArrayRef<CompressedGradient> gradients,
@@ -84,14 +92,15 @@ private:
 Value RowOps::orthonormalRows(Value matrix) {
   RankedTensorType type = tensorTypeOf(matrix);
   RankedTensorType row = type.clone({1, type.getDimSize(1)});
-  Value least =
-      create<ConstantOp>(row.clone({1}), kLeastSquare);
+  Value least = create<ConstantOp>(row.clone({1}), kLeastSquare);
+  double part = type.getElementType().isF64() ? kLeastPartF64 : kLeastPart;
   SmallVector<Value> rows;
   for (int64_t i = 0; i < type.getDimSize(0); ++i) {
     Value next = create<SliceOp>(row, matrix, ArrayRef<int64_t>{i, 0});
+    Value lost = create<AddOp>(scale(dot(next, next), part), least);
     for (Value other : rows)
       next = create<SubOp>(next, times(other, dot(next, other)));
-    Value square = create<AddOp>(dot(next, next), least);
+    Value square = create<AddOp>(dot(next, next), lost);
     rows.push_back(times(next, create<RsqrtOp>(square)));
   }
   if (rows.size() == 1)
@@ -99,15 +108,16 @@ Value RowOps::orthonormalRows(Value matrix) {
   return create<ConcatOp>(type, rows, 0);
 }
 
-/// A matrix is compressed if at most half as many numbers are sent.
+/// A matrix is compressed if at most half as many bytes are sent.
 std::optional<int64_t> PowerSgd::bytesOf(RankedTensorType gradient) const {
   if (gradient.getRank() != 2)
     return std::nullopt;
   int64_t rows = gradient.getDimSize(0), columns = gradient.getDimSize(1);
-  if (2 * rank * (rows + columns) > rows * columns)
+  int64_t bytes =
+      kiln::bytesOf(fullPrecision(gradient.clone({rank, rows + columns})));
+  if (2 * bytes > kiln::bytesOf(gradient))
     return std::nullopt;
-  return kiln::bytesOf(
-      fullPrecision(gradient.clone({rank, rows + columns})));
+  return bytes;
 }
 
 LogicalResult PowerSgd::check() {
@@ -120,13 +130,13 @@ LogicalResult PowerSgd::check() {
 }
 
 StateOp PowerSgd::addState(StateOp parameter, StringRef slot,
-                             RankedTensorType type, ShardAttr shard,
-                             Attribute init) {
+                           RankedTensorType type, ShardAttr shard,
+                           Attribute init) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(train);
-  auto state = StateOp::create(
-      builder, parameter.getLoc(),
-      (parameter.getSymName() + "." + slot).str(), type, Role::Optimizer, init);
+  auto state = StateOp::create(builder, parameter.getLoc(),
+                               (parameter.getSymName() + "." + slot).str(),
+                               type, Role::Optimizer, init);
   state.setOfAttr(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
   state.setSlotAttr(builder.getStringAttr(slot));
   if (shard)
@@ -148,20 +158,23 @@ void PowerSgd::addStates(LowRank &gradient) {
        shard = shard.getOuter())
     if (shard.getAxis() == tensorAxis())
       parts = meshSizeOf(module, tensorAxis());
-  auto divided = [&](int64_t count, int64_t width) {
-    return parts == 1 ? ShardAttr()
-                      : ShardAttr::get(context,
-                                       type.clone({parts * count, width}),
-                                       tensorAxis());
+  // Files tell states of different meshes apart by their shapes.
+  auto divided = [&](ArrayRef<int64_t> shape) {
+    SmallVector<int64_t> whole = {parts};
+    llvm::append_range(whole, shape);
+    return parts == 1
+               ? ShardAttr()
+               : ShardAttr::get(context, type.clone(whole), tensorAxis());
   };
-  gradient.error = addState(
-      parameter, support::errorSlot, type,
-      ShardAttr::get(context, type.clone({ranks * rows, columns}), dataAxis(),
-                     /*blocks=*/1, divided(ranks * rows, columns)),
-      SplatAttr::get(context, 0.0));
-  gradient.basis = addState(parameter, support::basisSlot, type.clone({rank, columns}),
-                            divided(rank, columns),
-                            NormalAttr::get(context, 0.0, 1.0));
+  SmallVector<int64_t> errors = {ranks, rows, columns};
+  gradient.error =
+      addState(parameter, support::errorSlot, type,
+               ShardAttr::get(context, type.clone(errors), dataAxis(),
+                              /*blocks=*/1, divided(errors)),
+               SplatAttr::get(context, 0.0));
+  gradient.basis =
+      addState(parameter, support::basisSlot, type.clone({rank, columns}),
+               divided({rank, columns}), NormalAttr::get(context, 0.0, 1.0));
 }
 
 /// Returns the value of a state at the beginning of the step.
@@ -176,8 +189,8 @@ Value PowerSgd::read(StateOp state) {
 void PowerSgd::project(LowRank &gradient) {
   RowOps o(builder, gradient.part);
   Type element = gradient.error.getTensorType().getElementType();
-  gradient.corrected = o.create<AddOp>(o.cast(gradient.part, element),
-                                       read(gradient.error));
+  gradient.corrected =
+      o.create<AddOp>(o.cast(gradient.part, element), read(gradient.error));
   gradient.oldBasis = o.orthonormalRows(read(gradient.basis));
   gradient.left = o.create<MatmulOp>(gradient.oldBasis, gradient.corrected,
                                      /*transA=*/false, /*transB=*/true);
@@ -199,17 +212,17 @@ void PowerSgd::begin(ArrayRef<CompressedGradient> gradients,
     gradient.left = summed;
 }
 
-/// Returns the product of the factors of a sum, and writes the states.
+/// Returns the product of the factors of a sum, and writes the states. The
+/// error is what the factors of this rank do not represent.
 Value PowerSgd::restore(LowRank &gradient) {
   RowOps o(builder, gradient.part);
   Value sum = o.create<MatmulOp>(gradient.left, gradient.right,
                                  /*transA=*/true, /*transB=*/false);
-  // The ranks share the error of the sum: only the sum of their errors matters,
-  // because all that they send depends linearly on the corrected gradients.
-  Value error = o.create<SubOp>(gradient.corrected,
-                                o.scale(sum, 1.0 / double(ranks)));
-  Value basis = o.create<AddOp>(gradient.right,
-                                o.scale(gradient.oldBasis, kKeptBasis));
+  Value sent = o.create<MatmulOp>(gradient.left, gradient.own,
+                                  /*transA=*/true, /*transB=*/false);
+  Value error = o.create<SubOp>(gradient.corrected, sent);
+  Value basis =
+      o.create<AddOp>(gradient.right, o.scale(gradient.oldBasis, kKeptBasis));
   o.create<WriteOp>(gradient.error.getSymName(), error);
   o.create<WriteOp>(gradient.basis.getSymName(), basis);
   return sum;
@@ -221,8 +234,9 @@ SmallVector<Value> PowerSgd::finish(Operation *position) {
   for (LowRank &gradient : bucket) {
     RowOps o(builder, gradient.part);
     gradient.left = o.orthonormalRows(gradient.left);
-    factors.push_back(o.create<MatmulOp>(gradient.left, gradient.corrected,
-                                         /*transA=*/false, /*transB=*/false));
+    gradient.own = o.create<MatmulOp>(gradient.left, gradient.corrected,
+                                      /*transA=*/false, /*transB=*/false);
+    factors.push_back(gradient.own);
   }
   for (auto [gradient, summed] : llvm::zip_equal(bucket, sum(factors))) {
     gradient.right = summed;
@@ -231,8 +245,7 @@ SmallVector<Value> PowerSgd::finish(Operation *position) {
   return sums;
 }
 
-std::unique_ptr<GradientScheme> kiln::createPowerSgd(ModuleOp module,
-                                                     ProgramOp train,
-                                                     int64_t rank) {
+std::unique_ptr<GradientScheme>
+kiln::createPowerSgd(ModuleOp module, ProgramOp train, int64_t rank) {
   return std::make_unique<PowerSgd>(module, train, rank);
 }

@@ -19,6 +19,7 @@
 
 #include "ResidualEncoding.h"
 
+#include "RandomInputs.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -162,21 +163,8 @@ static std::optional<ResidualEncoding> findSketch(ResidualEncoding encoding,
   return encoding;
 }
 
-Value EncodingBuilder::rng() {
-  if (BlockArgument input = program.getInput(InputRole::Rng))
-    return input;
-  Builder builder(program.getContext());
-  unsigned index = program.getNumArguments();
-  (void)program.insertArgument(
-      index, RankedTensorType::get({1, 3}, builder.getI64Type()),
-      builder.getDictionaryAttr(
-          builder.getNamedAttr("kiln.name", builder.getStringAttr("rng"))),
-      program.getLoc());
-  return program.getArgument(index);
-}
-
 void EncodingBuilder::applySketch(const ResidualEncoding &encoding) {
-  Value x = encoding.through, rng = this->rng();
+  Value x = encoding.through, rng = getOrAddRng(program);
   OpBuilder builder(x.getContext());
   auto key = builder.getI64IntegerAttr(nextKey++);
   auto sketch = [&](Value of, Location loc) {
@@ -251,12 +239,8 @@ std::optional<ResidualEncoding> kiln::findEncoding(Value residual,
   return found;
 }
 
-EncodingBuilder::EncodingBuilder(ProgramOp program) : program(program) {
-  program.walk([&](Operation *op) {
-    if (auto key = op->getAttrOfType<IntegerAttr>("key"))
-      nextKey = std::max(nextKey, key.getInt() + 1);
-  });
-}
+EncodingBuilder::EncodingBuilder(ProgramOp program)
+    : program(program), nextKey(firstFreeKey(program)) {}
 
 void EncodingBuilder::apply(const ResidualEncoding &encoding) {
   if (encoding.isSketch())

@@ -64,12 +64,8 @@ private:
   void applySketch(const ResidualEncoding &encoding);
   /// Returns the step function that approximates the derivative of `op`.
   const StepFunction &stepsFor(mlir::Operation *op, int64_t bits);
-  /// Returns the program's input for random state. Adds the input if it is
-  /// missing.
-  mlir::Value rng();
-
   ProgramOp program;
-  int64_t nextKey = 0; ///< The smallest key that no random op uses.
+  int64_t nextKey; ///< The smallest key that no random op uses.
   std::map<std::pair<double (*)(double), int64_t>, StepFunction> steps;
 };
 

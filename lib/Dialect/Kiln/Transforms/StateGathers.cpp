@@ -41,10 +41,13 @@ void kiln::moveSourcesBefore(ValueRange values, Operation *position) {
   }
 }
 
-/// Returns the state from which a value is computed.
+/// Returns the state from which a cast or a copy is computed.
 static FlatSymbolRefAttr stateOf(Value value) {
-  while (!value.getDefiningOp<ReadOp>())
+  while (!value.getDefiningOp<ReadOp>()) {
+    assert(!isa<DispatchOp>(value.getDefiningOp()) &&
+           "dispatches may compute different values from one state");
     value = value.getDefiningOp()->getOperand(0);
+  }
   return value.getDefiningOp<ReadOp>().getStateAttr();
 }
 

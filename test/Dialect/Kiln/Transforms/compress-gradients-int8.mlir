@@ -16,7 +16,7 @@
 // CHECK: [[OWN:%.+]] = kiln.block_scales [[DA]] {bits = 8 : i64} : (tensor<64x64xf32>) -> tensor<16xf32>
 // CHECK: [[PART:%.+]] = kiln.scale [[OWN]] by 1.016
 // CHECK: [[S:%.+]] = kiln.all_reduce [[PART]] over "dp" : tensor<16xf32>
-// CHECK: [[N:%.+]] = kiln.dither [[DA]], [[S]], [[RNG]] {key = 16777216 : i64}
+// CHECK: [[N:%.+]] = kiln.dither [[DA]], [[S]], [[RNG]] {key = 0 : i64}
 // CHECK: [[C:%.+]] = kiln.block_encode [[N]], [[S]] : (tensor<64x64xf32>, tensor<16xf32>) -> tensor<4096xi8>
 // CHECK: [[SUM:%.+]] = kiln.all_reduce [[C]] over "dp" : tensor<4096xi8>
 // CHECK: kiln.all_reduce [[DB]] over "dp" : tensor<2x16xf32>

@@ -9,6 +9,16 @@
 // With micro-batches and ZeRO 2, the shards of the gradients are sums.
 // RUN: kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=4 '--kiln-build-step=mesh=dp=2 zero=2 clip=false optimizer=sgd microbatches=2' --kiln-offload-states=optimizer=1 | FileCheck %s --check-prefix=SUMS
 
+// A shard of a computed sum is a gradient.
+// RUN: kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=2 '--kiln-build-step=%{mesh} optimizer=sgd' --kiln-compress-gradients=scheme=powersgd:1 --kiln-offload-states=optimizer=1 | FileCheck %s --check-prefix=PRODUCT
+
+// PRODUCT-LABEL: kiln.program @train
+// PRODUCT: [[SUM:%.+]] = kiln.matmul {{.*}} trans_a : (tensor<1x64xf32>, tensor<1x8xf32>) -> tensor<64x8xf32>
+// PRODUCT: [[G:%.+]] = kiln.take_shard [[SUM]] over "dp" : tensor<64x8xf32> -> tensor<32x8xf32>
+// PRODUCT: [[C:%.+]] = kiln.copy_out [[G]]
+// PRODUCT: [[H:%.+]] = kiln.copy_wait [[C]], [[G]]
+// PRODUCT: kiln.sgd {{%.+}}, [[H]],
+
 // A parameter on the device stays there. Its shard is copied to the host two updates before it is
 // read, and the new shard is copied back and gathered.
 // CHECK: kiln.state @table : tensor<64x8xf32> {

@@ -7,7 +7,8 @@
 //
 // `--kiln-compress-residuals` and `--kiln-quantize-residuals` create these ops.
 // The forward pass stores an encoding of a residual, and the backward pass reads
-// the encoding instead of the residual.
+// the encoding instead of the residual. `--kiln-compress-gradients` uses the ops of
+// blocks for gradients that ranks sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -157,7 +158,7 @@ def Kiln_DitherOp : Kiln_CompressionOp<"dither",
   let summary = "adds uniform noise, so that rounding to codes is unbiased";
   let description = [{
     The elements of `x` are cut into blocks, as by `block_scales`, with one scale each
-    (C1). Computes y = x + scale * u, where u is uniform in [-1/2, 1/2): the 32 random
+    (C1). Computes y = x + scale * u, where u is uniform in [-1/2, 1/2]: the 32 random
     bits as a signed integer, divided by 2^32. The expected value of `block_encode` of
     `y`, times the scale, is therefore that of `x` (stochastic rounding).
 

@@ -32,7 +32,8 @@ class Kiln_RankOp<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, m
   let hasVerifier = 1;
 }
 
-// Ranks also sum and gather 8-bit codes. The sums of codes must be within [-128, 127].
+// Ranks also sum 8-bit codes, only with all_reduce. The sums of codes must be within
+// [-128, 127], but those of a block whose scale is infinite.
 def Kiln_RankTensor : Kiln_TensorOf<[Kiln_ComputedReal, I8]>;
 
 class Kiln_CollectiveOp<string mnemonic, list<Trait> traits = []> : Kiln_RankOp<mnemonic,

@@ -335,7 +335,7 @@ def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
 
     `powersgd:R` is PowerSGD (Vogels et al., 2019): in place of an [n, m] gradient, data-parallel
     ranks sum a [R, n] and a [R, m] matrix. A gradient is compressed if that
-    halves the number of elements at least. What a rank has not sent, it adds to its
+    at least halves the number of bytes. What a rank has not sent, it adds to its
     gradient of the next step.
 
     Adds two states of the optimizer per gradient: the `error` of each rank, which has
@@ -346,17 +346,18 @@ def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
                                   %e = kiln.read @w.error
                                   %q = kiln.read @w.basis
                                   %d = kiln.add %g, %e
-    %s = kiln.all_reduce %g  -->  %p = kiln.all_reduce (U(%q) d^T)
-                                  %r = kiln.all_reduce (U(%p) d)
+    %s = kiln.all_reduce %g  -->  %p = kiln.all_reduce (U(%q) %d^T)
+                                  %t = U(%p) %d
+                                  %r = kiln.all_reduce %t
                                   %s = U(%p)^T %r
-                                  kiln.write @w.error, (%d - %s / ranks)
+                                  kiln.write @w.error, (%d - U(%p)^T %t)
                                   kiln.write @w.basis, %r
     ```
 
     `int8` sums codes of 8 bits for gradients of at least 4096 elements, a multiple of
     256. The ranks first sum the scales of blocks of 256 elements, so that they have
     common scales, with which the sums of their codes are at most 127. Each rank adds
-    other noise before it rounds, so that the sums are unbiased:
+    noise of its own before it rounds, so that the sums are unbiased:
 
     ```
                                   %t = kiln.block_scales %g {bits = 8}
@@ -547,6 +548,12 @@ def OffloadStates : Pass<"kiln-offload-states", "::mlir::ModuleOp"> {
     result back. Frozen parameters, and buffers that no program writes, move as
     well.
 
+    With ZeRO 1 and 2, an update reads the shard of a parameter (`kiln.take_shard`), and
+    its result is gathered. If it runs on the host, the parameter remains on the
+    device: its shard is copied to the host, and the new shard back, before it is
+    gathered. If the parameter is on the host, too, its shard is taken there, and the
+    gathered tensor is copied to the host.
+
     Every op computes the same results from the same values as before.
   }];
   let options = [
@@ -577,7 +584,8 @@ def PlaceCopies : Pass<"kiln-place-copies", "::mlir::ModuleOp"> {
     Runs on the dispatched level, where every value is stored in memory. A result
     that `kiln.offload` names is copied to the host after its definition, and back to
     the device before the first reader after the longest run of commands that do not
-    read it. Readers on the device of a state on the host read a copy of the state;
+    read it. First divides collectives into their starts and waits; they and
+    `kiln.take_shard` read copies as commands do. Readers on the device of a state on the host read a copy of the state;
     readers that are close to each other share one. `kiln.prefetch` on the read has
     the leads of these copies (default: 6). If the read has `kiln.keep`, the state is
     copied once, at the beginning of the program, and all readers share the copy.

@@ -54,7 +54,8 @@ std::vector<StateUpdate> findUpdates(mlir::ModuleOp module, ProgramOp train);
 
 /// Returns true if all ops from the first update to the end of the program are
 /// updates, whose results are only written to states, or writes and copies. The
-/// order of the updates can then be changed.
+/// order of the updates can then be changed. Updates whose results are gathered
+/// keep their order.
 bool updatesComeLast(ProgramOp train, llvm::ArrayRef<StateUpdate> updates);
 
 /// Returns the read of a state whose value, or whose shard, is `value`, or null.
