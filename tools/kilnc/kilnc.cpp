@@ -259,9 +259,8 @@ static cl::opt<std::string> compressGradients(
     "compress-gradients", cl::cat(category), cl::value_desc("SCHEME"),
     cl::desc("compress the gradients that data-parallel ranks sum, an "
              "approximation for slow networks: int8 sums codes of 8 bits; "
-             "powersgd:R sums products of matrices of rank R, and adds the "
-             "error to the gradients of the next step; requires "
-             "--mesh=dp=N"));
+             "powersgd:R sums low-rank factors, of rank R, and adds the error "
+             "to the gradients of the next step; requires --mesh=dp=N"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiled kernels of block_scales, block_encode, block_decode and dither on the
-// CPU and the emulated GPU; RowRunner.h describes the checks.
+// Compiled kernels of block_scales, block_encode, block_decode and dither on
+// the CPU and the emulated GPU; RowRunner.h describes the checks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GradientSchemes.h"
+#include "StartCollectives.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
 #include "kiln/Support/GradientCompression.h"
@@ -49,17 +50,6 @@ private:
 };
 
 } // namespace
-
-/// Returns the first reader of a result of an op, in its block.
-static Operation *firstReader(Operation *op) {
-  Block *block = op->getBlock();
-  Operation *first = block->getTerminator();
-  for (Operation *user : op->getUsers())
-    if (Operation *reader = block->findAncestorOpInBlock(*user);
-        reader->isBeforeInBlock(first))
-      first = reader;
-  return first;
-}
 
 /// Sums the results of a collective that are not compressed with one of its
 /// own, before it.

@@ -44,8 +44,8 @@ static Operation *getStoringOp(Value value) {
 }
 
 /// Returns true if `last` needs all ops between two ops of a block, except
-/// views and copies, and these ops compute with results of the first one, such as the
-/// exchange of sums over classes between the logits and their loss.
+/// views and copies, and these ops compute with results of the first one, such
+/// as the exchange of sums over classes between the logits and their loss.
 static bool formChain(Operation *first, Operation *last) {
   llvm::SmallPtrSet<Operation *, 16> dependent = {first}, needed = {last};
   auto isAside = [](Operation *op) {

@@ -422,8 +422,8 @@ void StateOffloader::orderDeviceUpdates() {
   }
 }
 
-/// Copies the new value of a state to the host before it is written. Returns the
-/// wait, at the end of the program.
+/// Copies the new value of a state to the host before it is written. Returns
+/// the wait, at the end of the program.
 CopyWaitOp StateOffloader::sendBack(WriteOp write) {
   CopyOutOp copy = beginOut(write.getValue());
   builder.setInsertionPoint(train.getReturn());

@@ -13,9 +13,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns the first op of the block of `op`, after `op`, that reads a result of
-/// `op`, or the terminator of the block.
-static Operation *firstReader(Operation *op) {
+Operation *kiln::firstReader(Operation *op) {
   Block *block = op->getBlock();
   Operation *first = block->getTerminator();
   for (Operation *user : op->getUsers())

@@ -12,6 +12,10 @@
 
 namespace kiln {
 
+/// Returns the first op of the block of `op`, after `op`, that reads a result
+/// of `op`, or the terminator of the block.
+mlir::Operation *firstReader(mlir::Operation *op);
+
 /// Replaces each collective of a program by its start, at the same position,
 /// and a wait before the first op that reads one of its results. All-gathers of
 /// states start earlier. Returns true if the program had a collective.

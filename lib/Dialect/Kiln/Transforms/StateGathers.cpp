@@ -64,8 +64,7 @@ static void join(ArrayRef<AllGatherOp> gathers) {
   for (AllGatherOp gather : gathers)
     for (auto [input, output] :
          llvm::zip_equal(gather.getInputs(), gather.getOutputs())) {
-      auto [found, isNew] =
-          indexes.try_emplace(stateOf(input), inputs.size());
+      auto [found, isNew] = indexes.try_emplace(stateOf(input), inputs.size());
       outputs.push_back({output, found->second});
       if (!isNew)
         continue;

@@ -40,8 +40,8 @@ static Value shardOf(Value value) {
   auto gather = value.getDefiningOp<AllGatherOp>();
   auto wait = value.getDefiningOp<CollectiveWaitOp>();
   auto start = wait ? wait.getStart() : CollectiveStartOp();
-  bool isGathered = gather || (start && start.getCollective() ==
-                                            Collective::AllGather);
+  bool isGathered =
+      gather || (start && start.getCollective() == Collective::AllGather);
   if (!isGathered)
     return Value();
   unsigned number = cast<OpResult>(value).getResultNumber();

@@ -211,8 +211,9 @@ TEST(RingCollectiveTest, ScratchMemoryIsThatOfAFewFragments) {
 }
 
 TEST(RingCollectiveTest, SumsFloatsAndCodesButNotStorageTypes) {
-  for (ElementType type : {ElementType::F64, ElementType::F32,
-                           ElementType::BF16, ElementType::F16, ElementType::I8})
+  for (ElementType type :
+       {ElementType::F64, ElementType::F32, ElementType::BF16, ElementType::F16,
+        ElementType::I8})
     EXPECT_TRUE(isSummable(type));
   for (ElementType type :
        {ElementType::I32, ElementType::F8_E4M3, ElementType::F8_E8M0,

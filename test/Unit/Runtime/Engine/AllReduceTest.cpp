@@ -184,7 +184,8 @@ TEST(AllReduceTest, EverySumHasAWait) {
 TEST(AllReduceTest, AGpuHasOneRank) {
   Json json = describeRanks(2);
   json["target"]["kind"] = "cuda";
-  EXPECT_NE(refusal(json).find("ranks are supported on --target=cpu and cuda-emu only"),
+  EXPECT_NE(refusal(json).find(
+                "ranks are supported on --target=cpu and cuda-emu only"),
             std::string::npos)
       << refusal(json);
 }

@@ -301,7 +301,8 @@ TEST(CollectiveTest, AGpuHasOneRank) {
     for (std::size_t i = 0; i <= copyIndex; ++i)
       eraseCommand(evaluate, 0);
     insertCommand(evaluate, 0, only);
-    expectRefusal(json, "ranks are supported on --target=cpu and cuda-emu only");
+    expectRefusal(json,
+                  "ranks are supported on --target=cpu and cuda-emu only");
   }
 }
 

@@ -58,11 +58,13 @@ std::vector<StateUpdate> findUpdates(mlir::ModuleOp module, ProgramOp train);
 /// keep their order.
 bool updatesComeLast(ProgramOp train, llvm::ArrayRef<StateUpdate> updates);
 
-/// Returns the read of a state whose value, or whose shard, is `value`, or null.
+/// Returns the read of a state whose value, or whose shard, is `value`, or
+/// null.
 ReadOp readOf(mlir::Value value);
 
 /// Returns the gradients that an update reads, without views: its operands that
-/// are tensors with at least one dimension, and neither states nor their shards.
+/// are tensors with at least one dimension, and neither states nor their
+/// shards.
 llvm::SmallVector<mlir::OpResult> gradientsOf(const StateUpdate &update);
 
 /// Returns the frozen parameters and the buffers that may be stored on the
