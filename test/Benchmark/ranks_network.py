@@ -41,7 +41,7 @@ class Variant:
         command = [options.kilnc, *fixed, f"--simulate-network={network}", *flags, "-o", self.work / "train"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         self.steps, self.averages = [], []
-        # A run ends with an average of states.
+        # Ranks also average their states after the last step of a run.
         self.every = next((int(f.split("=")[1]) for f in flags if f.startswith("--sync-every=")), 1)
 
     def run(self):

@@ -158,7 +158,8 @@ private:
   CommandObserver *observer_;
   SerialTransfers::When when_;
   std::size_t next_ = 0; ///< Index of the next action.
-  /// Indexes of the transfers that have been started but not executed.
+  /// Indices, in StreamProgram::actions, of the transfers that have been
+  /// started but not executed.
   std::vector<std::size_t> pending_;
 };
 

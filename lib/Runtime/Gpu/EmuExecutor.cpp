@@ -297,8 +297,7 @@ Status EmuExecutor::fill(const Work &work) {
 
 support::MeshGroup EmuExecutor::groupOf(const Command &command) const {
   const Mesh &mesh = file_.description.mesh;
-  return mesh.groupOf(mesh.axes[std::size_t(command.axis)].name,
-                      world_ ? world_->rank() : 0);
+  return mesh.groupOf(mesh.axes[std::size_t(command.axis)].name, rank());
 }
 
 Status EmuExecutor::copy(const Work &work) {
@@ -307,8 +306,7 @@ Status EmuExecutor::copy(const Work &work) {
   char *to = at(command.to, work.run);
   int64_t size = command.size;
   if (command.wholeBytes > 0) {
-    CopiedShard shard = copiedShard(
-        command, groupOf(command).indexOf(world_ ? world_->rank() : 0));
+    CopiedShard shard = copiedShard(command, groupOf(command).indexOf(rank()));
     from += shard.begin;
     size = shard.size;
   }

@@ -94,6 +94,7 @@ private:
   Status fill(const Work &work);
   Status copy(const Work &work);
   Status collective(const Work &work);
+  int rank() const { return world_ ? world_->rank() : 0; }
   support::MeshGroup groupOf(const Command &command) const;
   Status checkRead(const Work &work, const Ref &ref, int64_t bytes) const;
   char *at(const Ref &ref, const abi::SegmentRun &run) const {

@@ -37,8 +37,8 @@ def main(options, mpirun, kilnc, model, work, *flags):
     one = harness.compile_model(kilnc, model, work / "one", *common, f"--batch={BATCH * parts}")
     data, start = f"--data={work / 'train.bin'}", f"--init={work / 'model.safetensors'}"
 
-    # One rank computes the sums, and with a mask the gradients of each rank. The target at position t
-    # is token t + 1. It belongs to sequence t // LENGTH.
+    # One rank computes the sums, and with a mask the gradients of each rank. Target t is token
+    # t + 1. The sequence with index t // LENGTH contains it.
     def gradients(name, *more):
         dumped = work / f"{name}.safetensors"
         harness.run([one, data, start, "--steps=1", "--seed=5", f"--dump-gradients={dumped}", *more])

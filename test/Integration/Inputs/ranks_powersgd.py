@@ -182,7 +182,7 @@ def main(options, mpirun, kilnc, model, work, *flags):
         harness.make_weights.write_tokens(data, tokens[step * size : (step + 1) * size + 1])
         weights = simulation.write(work / "step.safetensors")
         for part in range(parts):
-            # The target at position t is token t + 1. It belongs to sequence t // LENGTH.
+            # Target t is token t + 1. The sequence with index t // LENGTH contains it.
             mask.write_bytes(bytes([0] + [int(t // LENGTH // BATCH == part) for t in range(size)]))
             dumped = work / f"gradients{part}.safetensors"
             harness.run(

@@ -168,8 +168,8 @@ class Matrix:
         end = harness.events(log, "end")[0]
         if budget is not None and end["arena_bytes"] > budget:
             harness.fail(f"an arena of {end['arena_bytes']} bytes, {budget} are allowed")
-        # If the program keeps no activations, it offloads none. With a budget, the planner may repeat
-        # them instead.
+        # If the program keeps no activations, it offloads none. With a budget, the planner may
+        # recompute activations instead of offloading them.
         hosted = program.techniques & set(ON_HOST)
         is_free = program.policy == "poor" or program.ranks and program.techniques & set(PLANNED)
         if hosted and not (hosted == {"activations"} and is_free):

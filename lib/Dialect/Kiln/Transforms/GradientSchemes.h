@@ -74,8 +74,9 @@ public:
   /// Builds the first part for the gradients of a bucket, before `position`.
   virtual void begin(llvm::ArrayRef<CompressedGradient> gradients,
                      mlir::Operation *position) = 0;
-  /// Builds the second part for the gradients of the last begin(), before
-  /// `position`. Returns the sums, in full precision.
+  /// Builds the second part for the gradients that were passed to the last call
+  /// of begin(), before `position`. Returns their sums over the ranks, in f32
+  /// or f64.
   virtual llvm::SmallVector<mlir::Value> finish(mlir::Operation *position) = 0;
 
 protected:

@@ -17,8 +17,9 @@
 //
 // The last two changes are made for `mirrored` parameters only. A read that an
 // op on the device uses keeps its type; kiln-place-copies inserts the copies
-// later. If an update reads the shard of a parameter, and its result is
-// gathered on the device (ZeRO 1 and 2), only the shard is on the host:
+// later. With ZeRO 1 and 2, an update reads the shard of a parameter, and its
+// result is gathered on the device. If the host updates the shard, the
+// parameter stays on the device:
 //
 //   %s = take_shard %p           --> %s = take_shard %p
 //                                    %f = copy_out %s  ...  %h = copy_wait %f
@@ -27,8 +28,8 @@
 //   %w = all_gather %n           --> %w = all_gather %d
 //   write @w, %w                 --> write @w, %w
 //
-// If the device updates a state on the host, the result of the update is copied
-// out:
+// If the device updates a state that is stored on the host, the new value is
+// copied to the host:
 //
 //   write @w, %p1            --> %f = copy_out %p1  ...  %h = copy_wait %f, %p1
 //                                write @w, %h
@@ -36,6 +37,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CopyAverages.h"
+#include "StateMirrors.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
 
@@ -73,11 +75,8 @@ private:
   CopyWaitOp sendBack(WriteOp write);
   void sendBack();
   void sendGathered();
-  void writeMirror(const StateUpdate &update, StateOp mirror, Value value);
-  void addMirrors();
   bool needsHost(OpOperand &use);
   void assignReads();
-  Operation *lastReader(StringAttr state);
 
   ModuleOp module;
   ProgramOp train;
@@ -195,28 +194,6 @@ void StateOffloader::returnToDevice(Operation *update) {
     for (OpOperand *use : uses)
       use->set(there);
   }
-}
-
-/// Returns the last op of the train program that reads the entry value of a
-/// state.
-Operation *StateOffloader::lastReader(StringAttr state) {
-  Operation *last = nullptr;
-  SmallVector<Value> values;
-  for (ReadOp read : train.getBlock().getOps<ReadOp>())
-    if (read.getStateAttr().getAttr() == state)
-      values.push_back(read.getResult());
-  while (!values.empty())
-    for (Operation *user : values.pop_back_val().getUsers()) {
-      if (familyOf(user) == Family::View)
-        values.push_back(user->getResult(0));
-      if (isa<ReturnOp>(user))
-        continue; // A return yields the entry value of a state even if a write
-                  // precedes the return.
-      Operation *outer = train.getBlock().findAncestorOpInBlock(*user);
-      if (!last || last->isBeforeInBlock(outer))
-        last = outer;
-    }
-  return last;
 }
 
 /// Returns the op in the body of micro-batches that completes a sum over them,
@@ -479,87 +456,9 @@ void StateOffloader::sendGathered() {
   }
 }
 
-/// Returns the write of `state` by an update.
-static WriteOp writeOf(const StateUpdate &update, StateOp state) {
-  for (Operation *user : update.op->getUsers())
-    if (auto write = dyn_cast<WriteOp>(user);
-        write && write.getState() == state.getSymName())
-      return write;
-  llvm_unreachable("an update writes its working copy");
-}
-
-/// Copies the new value of a mirror to the device and writes it.
-void StateOffloader::writeMirror(const StateUpdate &update, StateOp mirror,
-                                 Value value) {
-  StringAttr name = mirror.getSymNameAttr();
-  Location loc = mirror.getLoc();
-  Operation *last = lastReader(name);
-  // Copies of one direction are executed in order. A copy that waits for an
-  // update on the host must not delay those for updates on the device.
-  if (deviceUpdates.empty())
-    builder.setInsertionPointAfter(
-        last && update.op->isBeforeInBlock(last) ? last : update.op);
-  else
-    builder.setInsertionPoint(train.getReturn());
-  auto copy = CopyInOp::create(builder, loc, mirror.getType(), value);
-  builder.setInsertionPoint(train.getReturn());
-  WriteOp::create(builder, loc, name, waitFor(copy));
-}
-
-/// Adds a state on the device for each `mirrored` parameter without a working
-/// copy, its mirror, and replaces the reads of the parameter by reads of the
-/// mirror.
-void StateOffloader::addMirrors() {
-  SymbolTable symbols(module);
-  for (StateUpdate &update : updates) {
-    StateOp parameter = update.parameter;
-    if (!mirrored.contains(parameter.getSymNameAttr()))
-      continue;
-    if (update.copy) {
-      WriteOp write = writeOf(update, update.copy);
-      Value value = write.getValue();
-      write.erase();
-      writeMirror(update, update.copy, value);
-      continue;
-    }
-    Location loc = parameter.getLoc();
-    builder.setInsertionPointAfter(parameter);
-    auto mirror = StateOp::create(
-        builder, loc, builder.getStringAttr(parameter.getSymName() + ".device"),
-        TypeAttr::get(inMemory(parameter.getType(), MemorySpace::Device)),
-        RoleAttr::get(builder.getContext(), Role::Mirror), parameter.getInit(),
-        FlatSymbolRefAttr::get(parameter.getSymNameAttr()),
-        /*slot=*/StringAttr(), /*source=*/StringAttr(),
-        /*aliases=*/ArrayAttr(), /*copies=*/ArrayAttr(),
-        /*frozen=*/UnitAttr(), /*adapter=*/AdapterAttr(),
-        /*quantized=*/QuantizedAttr(),
-        /*shard=*/parameter.getShardAttr());
-    // If the model already has a state with the symbol of the mirror, insert()
-    // renames the mirror.
-    StringAttr name = symbols.insert(mirror);
-    for (ProgramOp program : module.getOps<ProgramOp>())
-      for (ReadOp read :
-           llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>())) {
-        if (read.getStateAttr().getAttr() != parameter.getSymNameAttr())
-          continue;
-        builder.setInsertionPointAfter(read);
-        auto onDevice =
-            ReadOp::create(builder, read.getLoc(), read.getType(), name);
-        read.getResult().replaceUsesWithIf(
-            onDevice.getResult(),
-            [&](OpOperand &use) { return use.getOwner() != update.op; });
-        if (onDevice.getResult().use_empty())
-          onDevice.erase();
-        if (read.getResult().use_empty())
-          read.erase();
-      }
-    writeMirror(update, mirror, update.write.getValue());
-  }
-}
-
 /// Returns true if a use requires the value on the host. Its user is an update
 /// on the host, a kiln.take_shard for such an update, a write of a state on the
-/// host, or a write of a working copy, which writeMirror() replaces.
+/// host, or a write of a working copy, which addMirrors() replaces.
 bool StateOffloader::needsHost(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto write = dyn_cast<WriteOp>(user))
@@ -606,7 +505,9 @@ void StateOffloader::run() {
   orderDeviceUpdates();
   sendBack();
   sendGathered();
-  addMirrors();
+  // Copies of one direction are executed in order. A copy that waits for an
+  // update on the host must not delay those for updates on the device.
+  addMirrors(train, updates, mirrored, /*atEnd=*/!deviceUpdates.empty());
   copyAverages(module, movedStates);
   assignReads();
 }

@@ -23,7 +23,8 @@
 // Copies of one direction complete in the order in which they start. Copies
 // that start before the same command start in the order of their first readers.
 //
-// First divides each collective between ranks into its start and its wait.
+// Before it inserts copies, the pass divides each collective between ranks into
+// a start and a wait.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,8 +21,9 @@ bool isFromState(mlir::Value value);
 /// start at any time before its readers.
 bool gathersStates(mlir::Operation *op);
 
-/// Moves the ops that compute `values` from states before `position`, if they
-/// are in its block and follow it.
+/// Moves the ops from which `values` are computed, down to the reads of states,
+/// before the op `position`. Ops that are in another block, or already before
+/// `position`, stay.
 void moveSourcesBefore(mlir::ValueRange values, mlir::Operation *position);
 
 /// Joins small all-gathers of states that follow one another in a layer, and on
