@@ -81,7 +81,7 @@ static void markAll(ModuleOp module, ArrayRef<StateOp> states, bool keep) {
   for (StateOp state : states)
     marks.kept.push_back(state.getSymNameAttr());
   if (keep)
-    return markReads(module, marks);
+    return markTransfers(module, marks);
   for (ProgramOp program : module.getOps<ProgramOp>())
     for (ReadOp read : readsAcross(program))
       if (program.getKind() == ProgramKind::Train &&

@@ -83,11 +83,15 @@ static LiveCurve followProgram(rt::ProgramOp program) {
   return curve;
 }
 
-void kiln::markReads(ModuleOp module, const Proposal &proposal) {
-  if (!proposal.lead && proposal.kept.empty())
-    return;
+void kiln::markTransfers(ModuleOp module, const Proposal &proposal) {
   Builder builder(module.getContext());
-  for (ProgramOp program : module.getOps<ProgramOp>())
+  for (ProgramOp program : module.getOps<ProgramOp>()) {
+    bool isTrain = program.getKind() == ProgramKind::Train;
+    if (isTrain && proposal.gatherHeight)
+      program->setAttr(kGatherHeightAttr,
+                       builder.getI64IntegerAttr(*proposal.gatherHeight));
+    if (!proposal.lead && proposal.kept.empty())
+      continue;
     for (ReadOp read : readsAcross(program)) {
       if (proposal.lead && program.getKind() != ProgramKind::Sync)
         read->setAttr(kPrefetchAttr,
@@ -173,7 +177,7 @@ Result<OwningOpRef<ModuleOp>> MemoryPlanner::form(const Proposal &proposal,
   applyRecompute(stages, proposal.schedule);
   if (proposal.hoists)
     hoistMaterializations(stages);
-  markReads(*copy, proposal);
+  markTransfers(*copy, proposal);
   train.walk([](RecomputeOp repeated) { dropNumbers(repeated); });
   if (failed(runPasses(*copy, PipelinePoint::Planned, PipelinePoint::Formed)))
     return Status::error(

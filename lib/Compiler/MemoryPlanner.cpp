@@ -317,6 +317,22 @@ Status MemoryPlanner::tuneLeads() {
   return Status();
 }
 
+/// Uses memory that is left to start gathers of states earlier.
+Status MemoryPlanner::tuneGathers() {
+  bool gathers = trainProgram(module)
+                     .walk([](AllGatherOp) { return WalkResult::interrupt(); })
+                     .wasInterrupted();
+  if (!gathers || request.budget == kNoBudget || best->height >= request.budget)
+    return Status();
+  Proposal &trial = others.emplace_back(*best);
+  trial.gatherHeight = request.budget;
+  if (Status status = measure(trial); !status.ok())
+    return status;
+  if (fits(trial) && trial.seconds < best->seconds)
+    best = &trial;
+  return Status();
+}
+
 /// Finds the fastest proposal that fits; sets `best` to null if there is none.
 Status MemoryPlanner::choose(const LiveCurve &curve) {
   best = nullptr;
@@ -497,6 +513,9 @@ Status MemoryPlanner::search() {
   }
   if (best)
     if (Status status = tuneLeads(); !status.ok())
+      return status;
+  if (best)
+    if (Status status = tuneGathers(); !status.ok())
       return status;
   if (best && !fits(*best))
     return Status::error("internal error: the plan that was chosen exceeds the "

@@ -119,7 +119,7 @@ void MemoryPlanner::apply(const Proposal &proposal) {
   markForwardOps(trainProgram(module), proposal.offload);
   applyRecompute(stages, proposal.schedule);
   hoistMaterializations(stages);
-  markReads(module, proposal);
+  markTransfers(module, proposal);
   trainProgram(module).walk([](RecomputeOp repeated) {
     repeated.walk([](Operation *op) { op->removeAttr(kOffloadAttr); });
   });

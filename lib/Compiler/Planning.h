@@ -107,6 +107,8 @@ struct Proposal {
   std::vector<mlir::StringAttr> kept;
   /// True if kept materializations are computed once, before the micro-batches.
   bool hoists = true;
+  /// See kGatherHeightAttr. If unset, gathers do not make the arena higher.
+  std::optional<int64_t> gatherHeight;
   /// Heights of the arenas. A proposal that was not scheduled fits no budget.
   int64_t height = std::numeric_limits<int64_t>::max(), hostHeight = 0;
   bool isExact = false; ///< True if the heights are those of ArenaGoal::Least.
@@ -293,6 +295,7 @@ private:
   }
   double boundOf(const Ladder &ladder, int64_t budget);
   Status tuneLeads();
+  Status tuneGathers();
   Status choose(const LiveCurve &curve);
   Status fillWithStates(const Proposal &base, llvm::ArrayRef<StateOp> states);
   Result<bool> measureLeast();
@@ -370,8 +373,9 @@ outlookOf(mlir::ModuleOp module, const Machine &machine,
           llvm::function_ref<int64_t(int64_t height)> chooseBudget);
 
 /// Marks the reads of states on the host with the prefetch distance of a
-/// proposal, and with the states that it keeps on the device.
-void markReads(mlir::ModuleOp module, const Proposal &proposal);
+/// proposal, and with the states that it keeps on the device, and the training
+/// program with the limit for early gathers.
+void markTransfers(mlir::ModuleOp module, const Proposal &proposal);
 
 /// Moves the states to the host that a proposal stores there, and marks the
 /// reads of them with the leads of the copies.

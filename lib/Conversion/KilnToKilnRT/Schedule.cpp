@@ -7,6 +7,7 @@
 
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
 
+#include "AdvanceGathers.h"
 #include "KernelTable.h"
 #include "PlaceWaits.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
@@ -57,6 +58,7 @@ public:
 private:
   void placeStates();
   int64_t assignArena(ProgramPlan &plan, MemorySpace memory);
+  int64_t placeBuffers(ProgramPlan &plan);
   void emit(ProgramPlan &plan);
   void emitProgram(ProgramPlan &plan);
   void emitCommands(ArrayRef<Command> commands);
@@ -146,6 +148,41 @@ int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
   for (auto [buffer, offset] : llvm::zip(buffers, arena.offsets))
     buffer->offset = stateBytes[memory] + offset;
   return stateBytes[memory] + arena.height;
+}
+
+/// Assigns offsets to all buffers of a program on the device. Returns the
+/// height of the arena in bytes. Starts gathers of states early if the arena
+/// then has at most as many bytes, or at most those of the attribute
+/// kGatherHeightAttr.
+int64_t Scheduler::placeBuffers(ProgramPlan &plan) {
+  int64_t height = assignArena(plan, MemorySpace::Device);
+  if (!hasGathers(plan))
+    return height;
+  // The search for offsets may need more than the live bytes, so try several
+  // limits on these.
+  SmallVector<int64_t> limits;
+  int64_t allowed = height, peak = peakBytesOf(plan, target);
+  if (auto bytes = plan.program->getAttrOfType<IntegerAttr>(kGatherHeightAttr);
+      bytes && bytes.getInt() > height) {
+    allowed = bytes.getInt();
+    int64_t most = allowed - stateBytes[MemorySpace::Device];
+    for (int64_t limit : {most, most - most / 32, most - most / 16})
+      if (limit > peak)
+        limits.push_back(limit);
+  }
+  for (int64_t part = 0; part < 4; ++part)
+    limits.push_back(peak - peak / 32 * part);
+  for (int64_t limit : limits) {
+    ProgramPlan early = plan;
+    if (!advanceGathers(early, target, limit))
+      continue;
+    int64_t earlyHeight = assignArena(early, MemorySpace::Device);
+    if (earlyHeight > allowed)
+      continue;
+    plan = std::move(early);
+    return earlyHeight;
+  }
+  return height;
 }
 
 /// Returns the view of `place` with the given type. Creates the view if the
@@ -490,8 +527,11 @@ LogicalResult Scheduler::run() {
     return failure();
   BytesOfMemory heights = stateBytes;
   for (ProgramPlan &plan : *plans)
-    for (MemorySpace memory : {MemorySpace::Device, MemorySpace::Host})
-      heights[memory] = std::max(heights[memory], assignArena(plan, memory));
+    heights[MemorySpace::Device] =
+        std::max(heights[MemorySpace::Device], placeBuffers(plan));
+  for (ProgramPlan &plan : *plans)
+    heights[MemorySpace::Host] = std::max(heights[MemorySpace::Host],
+                                          assignArena(plan, MemorySpace::Host));
   builder.setInsertionPointToEnd(module.getBody());
   rt::ArenaOp::create(builder, module.getLoc(), stateBytes[MemorySpace::Device],
                       heights[MemorySpace::Device],

@@ -129,6 +129,11 @@ kiln.program @options(%x: tensor<8x8xf32>, %k: tensor<8x4xf32>, %c: tensor<8xf32
   kiln.return
 }
 
+// CHECK: kiln.program @gathers() attributes {kiln.gather_height = 4096 : i64, kind = #kiln.program_kind<train>}
+kiln.program @gathers() attributes {kiln.gather_height = 4096 : i64, kind = #kiln.program_kind<train>} {
+  kiln.return
+}
+
 // Outside of kiln.microbatches, an order is printed with its mnemonic.
 // CHECK: module attributes {user.orders = [#kiln.order<"alternate">, #kiln.order<"all-forward-first">, #kiln.order<"F0 F1 B1 B0">]}
 module attributes {user.orders = [#kiln.order<"alternate">, #kiln.order<"all-forward-first">, #kiln.order<"F0 F1 B1 B0">]} {

@@ -24,6 +24,9 @@ def Schedule : Pass<"kiln-schedule", "::mlir::ModuleOp"> {
     when the transfer is complete. A command on the host that reads a scalar which
     the device computes waits for the device, and a command on the device that
     overwrites such a scalar waits for the host.
+
+    All-gathers of states start earlier than in the program where this does not make
+    the arena higher, or than the attribute `kiln.gather_height` of the program permits.
   }];
   let options = [
     Option<"maxThreads", "max-threads", "int64_t", "2", "number of threads that scratch memory is allocated for">,

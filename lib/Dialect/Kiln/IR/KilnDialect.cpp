@@ -195,8 +195,9 @@ static LogicalResult verifyResidency(Operation *op, Attribute value) {
 ///             of the planner), `kiln.encoded` (encoded residuals),
 ///             `kiln.target`, `kiln.library_epilogues` (enables vendor
 ///             epilogues) and `kiln.attention` (vendor library for attention)
-///   program   `kiln.name` (name of a program whose symbol was renamed) and
-///             `kiln.microbatches` (count for which the loss was split)
+///   program   `kiln.name` (name of a program whose symbol was renamed),
+///             `kiln.microbatches` (count for which the loss was split) and
+///             `kiln.gather_height` (limit for kiln-schedule)
 ///   op        `kiln.offload` and, on reads, `kiln.prefetch` (positions of the
 ///             copies that kiln-place-copies inserts), `kiln.layer` and, on
 ///             reads, `kiln.keep` (keeps a copy on the device)
@@ -322,6 +323,14 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
       return success();
     return refuse("the value must be an i64 larger than 1, and only a "
                   "program may have this attribute");
+  }
+  if (attribute.getName() == kGatherHeightAttr) {
+    auto bytes = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (isa<ProgramOp>(op) && bytes && bytes.getType().isInteger(64) &&
+        bytes.getInt() >= 0)
+      return success();
+    return refuse("the value must be an i64 of at least 0, and only a program "
+                  "may have this attribute");
   }
   if (attribute.getName() == kVendorEpiloguesAttr) {
     if (isa<ModuleOp>(op) && isa<UnitAttr>(attribute.getValue()))

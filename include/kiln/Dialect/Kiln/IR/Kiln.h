@@ -151,6 +151,10 @@ inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 /// the device: the state is copied to the device once per execution of the
 /// program, and all readers share the copy.
 inline constexpr llvm::StringLiteral kKeepAttr = "kiln.keep";
+/// Attribute of a program: kiln-schedule may start all-gathers of states early
+/// as long as the arena has at most this number of bytes. Without it, they do
+/// not start so early that the arena grows.
+inline constexpr llvm::StringLiteral kGatherHeightAttr = "kiln.gather_height";
 
 /// Attribute of a state between the step level and kiln-offload-states, which
 /// moves the state to the host: a #kiln.residency.
