@@ -164,10 +164,6 @@ Status Compilation::checkOptions() {
   if (options.zero < 0 || options.zero > 3)
     return usage("--zero is " + std::to_string(options.zero) +
                  ", expected a stage of ZeRO from 0 to 3");
-  if (mesh->sizeOf(support::tensorAxis) > 1 && !options.quantizeWeights.empty())
-    return usage("--quantize-weights: encodings of weights cannot be divided "
-                 "over the ranks of tensor parallelism; leave it out, or "
-                 "remove tp from --mesh");
   if (mesh->sizeOf(support::tensorAxis) > 1 && options.emitGradients)
     return usage("--emit-gradients: each rank of tensor parallelism has a part "
                  "of the gradients only; leave it out, or remove tp from "

@@ -100,7 +100,7 @@ static StateInfo describeState(StateOp state) {
   setType(info, state.getTensorType());
   info.globalShape = state.getWholeType().getShape().vec();
   info.shard.assign(info.globalShape.size(), 0);
-  RankedTensorType part = state.getTensorType();
+  RankedTensorType part = state.getPartType();
   for (ShardAttr shard = state.getShardAttr(); shard;
        shard = shard.getOuter()) {
     info.divisions.insert(

@@ -313,9 +313,6 @@ static void readDivisions(const Node &node, const Node &over,
   Node global = node.at("global_shape"), shard = node.at("shard");
   if (over.size() == 0)
     over.fail("is empty, expected at least one division");
-  if (node.find("quantized"))
-    over.fail("is given, but the state is quantized: such states are not "
-              "divided over ranks");
   if (bitsOf(state.type) % 8 != 0)
     over.fail("is given, but the elements of the state are not whole bytes");
   for (std::size_t i = 0; i < global.size() && !node.failed(); ++i)
@@ -340,12 +337,17 @@ static void readDivisions(const Node &node, const Node &over,
     count = division.elements;
     state.divisions.push_back(std::move(division));
   }
-  if (!node.failed() && *count != state.elements())
+  if (!node.failed() && *count != state.partElements())
     over.element(over.size() - 1)
         .at("elements")
         .fail("is " + std::to_string(*count) + ", expected " +
-              std::to_string(state.elements()) +
-              ", the number of elements of the shape");
+              std::to_string(state.partElements()) +
+              ", the number of elements of the " +
+              (state.quantized ? "quantized weight" : "shape"));
+  if (!node.failed() && state.quantized && state.globalShape.size() != 2)
+    global.fail("has " + std::to_string(state.globalShape.size()) +
+                " dimensions, expected those of a matrix, because the state is "
+                "quantized");
 }
 
 /// Reads which elements of the whole tensor the state stores.
@@ -428,7 +430,6 @@ static QuantizedWeight readQuantized(const Node &node, const Node &parent,
 StateInfo readState(const Node &node, const Description &description) {
   StateInfo state;
   static_cast<ValueInfo &>(state) = readValue(node);
-  readShard(node, description.mesh, state);
   state.roles = readRoleNames(node.at("roles"), description);
   state.role = readRole(node.at("role"));
   state.sourceName = state.name;
@@ -446,6 +447,7 @@ StateInfo readState(const Node &node, const Description &description) {
     state.adapter = readAdapter(*adapter);
   if (std::optional<Node> quantized = node.find("quantized"))
     state.quantized = readQuantized(*quantized, node, state);
+  readShard(node, description.mesh, state);
   if (state.role == StateRole::Mirror) {
     if (std::optional<Node> init = node.find("init"))
       init->fail("is given, but a state of role 'mirror' is initialized with "

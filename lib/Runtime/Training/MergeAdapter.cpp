@@ -157,8 +157,8 @@ public:
   WeightWriter(Engine &engine, const StateInfo &state, const Factors *factors,
                SafeTensorsWriter &writer);
 
-  /// Adds the next bytes of the state. The bytes of a quantized weight must be
-  /// added at once.
+  /// Adds the next bytes that WholeStates::read() passes. The codes of a weight
+  /// must be added at once.
   Status add(const char *data, int64_t bytes);
 
 private:
@@ -170,6 +170,8 @@ private:
   const StateInfo &state_;
   const Factors *factors_;
   SafeTensorsWriter &writer_;
+  bool isEncoded_;   ///< The bytes are the codes of the weight.
+  ElementType type_; ///< Of other bytes.
   int64_t rows_, columns_, rowsPerBlock_;
   int64_t written_ = 0; ///< Number of rows.
   std::vector<double> wide_;
@@ -183,20 +185,21 @@ private:
 WeightWriter::WeightWriter(Engine &engine, const StateInfo &state,
                            const Factors *factors, SafeTensorsWriter &writer)
     : engine_(engine), state_(state), factors_(factors), writer_(writer),
-      rows_(state.weightShape()[0]), columns_(state.weightShape()[1]),
+      isEncoded_(state.quantized && !state.isSharded()),
+      type_(WholeStates::typeOf(state)), rows_(state.weightShape()[0]),
+      columns_(state.weightShape()[1]),
       rowsPerBlock_(std::max<int64_t>(
           std::min(blockElements / std::max<int64_t>(columns_, 1), rows_), 1)),
       wide_(size_t(rowsPerBlock_ * columns_)),
       narrow_(size_t(rowsPerBlock_ * bytesOf(state.weightType(), columns_))) {}
 
 /// Converts `count` elements of the weight, from element `first` of a block of
-/// rows, to f64. `data` points to the block, or to all bytes of a quantized
-/// weight.
+/// rows, to f64. `data` points to the block, or to all codes.
 void WeightWriter::widen(int64_t first, int64_t count, const char *data,
                          double *wide) const {
-  if (!state_.quantized) {
-    convertElements(state_.type, data + bytesOf(state_.type, first),
-                    ElementType::F64, wide, size_t(count));
+  if (!isEncoded_) {
+    convertElements(type_, data + bytesOf(type_, first), ElementType::F64, wide,
+                    size_t(count));
     return;
   }
   std::vector<float> values(size_t(count), 0.f);
@@ -228,12 +231,12 @@ Status WeightWriter::writeRows(int64_t count, const char *data) {
 
 Status WeightWriter::add(const char *data, int64_t bytes) {
   Status status;
-  if (state_.quantized) {
+  if (isEncoded_) {
     while (status.ok() && written_ < rows_)
       status = writeRows(std::min(rowsPerBlock_, rows_ - written_), data);
     return status;
   }
-  int64_t rowBytes = bytesOf(state_.type, columns_);
+  int64_t rowBytes = bytesOf(type_, columns_);
   while (status.ok() && bytes > 0) {
     int64_t count = std::min(rowsPerBlock_, rows_ - written_);
     int64_t blockBytes = count * rowBytes;

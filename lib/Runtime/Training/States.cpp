@@ -88,19 +88,30 @@ static Status fillRuns(Engine &engine, const StateInfo &state,
 
 static Status initialiseState(Engine &engine, const StateInfo &state, int rank,
                               char *data, uint64_t seed) {
+  StateLayout layout = layoutOf(engine, state, rank);
+  if (state.quantized)
+    return encodeWeight(state.sourceName, state.quantized->layout, data,
+                        [&](int64_t first, int64_t count, float *values) {
+                          std::fill_n(values, count, 0.f); // For the padding.
+                          Status status;
+                          layout.forEachRun(
+                              layout.wholeOf({first, first + count}),
+                              [&](const ElementRun &run) {
+                                float *to = values + (run.local - first);
+                                if (status.ok())
+                                  status = fillInParallel(
+                                      engine, state, seed, ElementType::F32,
+                                      run.whole, run.whole + run.count,
+                                      reinterpret_cast<char *>(to));
+                              });
+                          return status;
+                        });
   if (state.isSharded()) {
     clearPadding(state, data);
-    return fillRuns(engine, state, layoutOf(engine, state, rank), seed, data);
+    return fillRuns(engine, state, layout, seed, data);
   }
-  if (!state.quantized)
-    return fillInParallel(engine, state, seed, state.type, 0, state.elements(),
-                          data);
-  return encodeWeight(state.sourceName, state.quantized->layout, data,
-                      [&](int64_t first, int64_t count, float *values) {
-                        return fillInParallel(
-                            engine, state, seed, ElementType::F32, first,
-                            first + count, reinterpret_cast<char *>(values));
-                      });
+  return fillInParallel(engine, state, seed, state.type, 0, state.elements(),
+                        data);
 }
 
 Status initialiseStates(Engine &engine, int rank, uint64_t seed) {
@@ -209,23 +220,33 @@ static Status readWeight(Engine &engine, const ModelWeights &weights,
                       shapeText(tensor.shape);
   if (hash)
     hash->update(title.c_str(), title.size() + 1);
+  StateLayout layout = layoutOf(engine, state, rank);
   if (!state.quantized) {
-    clearPadding(state, data);
-    return readPart(weights, tensor, state.type, layoutOf(engine, state, rank),
-                    {0, tensor.elements}, 0, data, hash);
+    if (state.isHere)
+      clearPadding(state, data);
+    return readPart(weights, tensor, state.type, layout, {0, tensor.elements},
+                    0, data, hash);
   }
-  StateLayout layout(tensor.elements);
   // An encoder may read the weight twice.
   int64_t hashed = 0;
-  return encodeWeight(state.sourceName, state.quantized->layout, data,
-                      [&](int64_t first, int64_t count, float *values) {
-                        StreamHash *once = first == hashed ? hash : nullptr;
-                        if (once)
-                          hashed += count;
-                        return readPart(weights, tensor, ElementType::F32,
-                                        layout, {first, first + count}, first,
-                                        reinterpret_cast<char *>(values), once);
-                      });
+  auto read = [&](const ElementRange &range, int64_t origin, float *values) {
+    bool isNew = hash && range.end > hashed;
+    ElementRange whole = {isNew ? hashed : range.begin, range.end};
+    if (isNew)
+      hashed = range.end;
+    return readPart(weights, tensor, ElementType::F32, layout, whole, origin,
+                    reinterpret_cast<char *>(values), isNew ? hash : nullptr);
+  };
+  Status status = encodeWeight(
+      state.sourceName, state.quantized->layout, data,
+      [&](int64_t first, int64_t count, float *values) {
+        std::fill_n(values, count, 0.f); // For the padding.
+        return read(layout.wholeOf({first, first + count}), first, values);
+      });
+  if (!status.ok() || !hash)
+    return status;
+  // The elements after the last one of this rank.
+  return read({tensor.elements, tensor.elements}, 0, nullptr);
 }
 
 Status loadWeights(Engine &engine, int rank, const std::string &path,

@@ -45,8 +45,11 @@ private:
   };
 
   Status collect(const Owner &owner, const ElementRange &range);
+  /// Copies the elements of a run of this rank, and returns the end of the
+  /// copy.
+  char *copyRun(const ElementRun &run, char *to) const;
   int64_t bytes(int64_t elements) const {
-    return bytesOf(state_.type, elements);
+    return bytesOf(WholeStates::typeOf(state_), elements);
   }
 
   World *world_;
@@ -71,6 +74,14 @@ Collector::Collector(World *world, const char *what, const StateInfo &state,
       owners_.push_back({rank, StateLayout(state, mesh, rank)});
 }
 
+char *Collector::copyRun(const ElementRun &run, char *to) const {
+  if (!state_.quantized)
+    return std::copy_n(mine_ + bytes(run.local), bytes(run.count), to);
+  decodeWeight(mine_, state_.quantized->layout, run.local, run.count,
+               reinterpret_cast<float *>(to));
+  return to + bytes(run.count);
+}
+
 /// Copies the elements of an owner in a range of the whole tensor, which is
 /// that of the chunk, to the chunk of rank 0. All ranks call this function.
 Status Collector::collect(const Owner &owner, const ElementRange &range) {
@@ -87,12 +98,12 @@ Status Collector::collect(const Owner &owner, const ElementRange &range) {
   };
   if (owner.rank == 0) {
     if (rank_ == 0 && mine_)
-      owner.layout.forEachRun(range, [&](const ElementRun &run) {
-        std::copy_n(mine_ + bytes(run.local), bytes(run.count), place(run));
-      });
+      owner.layout.forEachRun(
+          range, [&](const ElementRun &run) { copyRun(run, place(run)); });
     return Status();
   }
-  bool sends = rank_ == owner.rank, isPacked = part.runs > 1;
+  bool sends = rank_ == owner.rank;
+  bool isPacked = part.runs > 1 || state_.quantized;
   if ((sends || rank_ == 0) && (isPacked || !mine_))
     packed_.resize(size_t(bytes(part.elements)));
   char *packed = packed_.data();
@@ -100,9 +111,8 @@ Status Collector::collect(const Owner &owner, const ElementRange &range) {
   if (sends && mine_ && !isPacked)
     from = mine_ + bytes(part.first.local);
   else if (sends && mine_)
-    owner.layout.forEachRun(range, [&](const ElementRun &run) {
-      packed = std::copy_n(mine_ + bytes(run.local), bytes(run.count), packed);
-    });
+    owner.layout.forEachRun(
+        range, [&](const ElementRun &run) { packed = copyRun(run, packed); });
   char *to = nullptr;
   if (rank_ == 0)
     to = isPacked ? packed : place(part.first);

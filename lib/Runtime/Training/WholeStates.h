@@ -50,6 +50,12 @@ public:
   WholeStates(Engine &engine, Ranks &ranks, const char *what)
       : engine_(engine), ranks_(ranks), what_(what) {}
 
+  /// Returns the type of the elements that read() passes: f32, decoded, if the
+  /// state is sharded and quantized.
+  static ElementType typeOf(const StateInfo &state) {
+    return state.quantized && state.isSharded() ? ElementType::F32 : state.type;
+  }
+
   Engine &engine() const { return engine_; }
   const Description &description() const { return engine_.description(); }
   bool isFirst() const { return ranks_.isFirst(); }
@@ -57,7 +63,7 @@ public:
   /// On the first rank, calls `receive` with the bytes of the whole tensor of a
   /// state, from first to last, without padding: once if the state is not
   /// sharded, otherwise for chunks of it. On other ranks, sends the shard of
-  /// the state, if it is sharded.
+  /// the state, if it is sharded. The elements have the type typeOf(state).
   Status read(std::size_t state, const Receiver &receive);
 
   /// Sends the shards of these states. Must not be called on the first rank.

@@ -89,7 +89,7 @@ static Array writeQueues(ModuleOp module) {
 /// one first.
 static Array writeDivisions(StateOp state) {
   SmallVector<Object> divisions;
-  RankedTensorType part = state.getTensorType();
+  RankedTensorType part = state.getPartType();
   for (ShardAttr shard = state.getShardAttr(); shard;
        shard = shard.getOuter()) {
     divisions.push_back(Object{{"axis", shard.getAxis()},

@@ -287,9 +287,9 @@ kiln.state @w : tensor<4xbf16> {role = #kiln.role<parameter>, init = #kiln.splat
 
 // -----
 
-// A quantized state is whole.
+// A quantized state encodes a part of a weight, not of the codes.
 module attributes {kiln.mesh = {dp = 2 : i64}} {
-// expected-error @below {{has 'shard' and 'quantized', expected at most one of them}}
+// expected-error @below {{has a shard of type 'tensor<8x8xf32>', expected the element type of 'tensor<68xi8>'}}
 kiln.state @w : tensor<68xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<int8, tensor<8x8xf32>, block = 64>, shard = #kiln.shard<tensor<68xi8> over "dp">}
 }
 

@@ -80,7 +80,7 @@ struct AdapterPart {
   bool isTransposed = false;
 };
 
-/// The weight whose encoding a state holds.
+/// The weight, or the part of a weight, whose encoding a state holds.
 struct QuantizedWeight {
   ElementType type = ElementType::F32; ///< Type to which files decode it.
   std::vector<int64_t> shape;          ///< Two positive extents.
@@ -124,9 +124,13 @@ struct Division {
 /// axes. The shard may have another number of dimensions than the tensor: three
 /// ranks may hold a tensor of shape [5, 2] in shards of shape [4], the last of
 /// which ends with two zeros. Files contain the whole tensor, without this
-/// padding. StateLayout.h enumerates the elements of a rank.
+/// padding. StateLayout.h enumerates the elements of a rank. If such a state is
+/// quantized, the weight is divided, and the state has the encoding of the
+/// part, with its padding.
 struct StateInfo : ValueInfo {
-  std::vector<int64_t> globalShape; ///< Shape of the complete tensor.
+  /// Shape of the complete tensor: of the weight if the state is sharded and
+  /// quantized.
+  std::vector<int64_t> globalShape;
   /// The divisions over different axes, each of which divides the part that the
   /// previous one leaves, with its padding. Ranks that differ only in their
   /// indexes on other axes hold the same elements. Empty if all ranks do.
@@ -182,12 +186,15 @@ struct StateInfo : ValueInfo {
     return ranks;
   }
   int64_t globalElements() const { return elementsOf(globalShape); }
-  int64_t weightElements() const {
-    return quantized ? quantized->elements() : globalElements();
+  int64_t weightElements() const { return elementsOf(weightShape()); }
+  /// Returns the number of elements of the part of this rank of the weight,
+  /// with padding.
+  int64_t partElements() const {
+    return quantized ? quantized->elements() : elements();
   }
   /// Return the shape and the type of the tensor in weight files.
   const std::vector<int64_t> &weightShape() const {
-    return quantized ? quantized->shape : globalShape;
+    return quantized && !isSharded() ? quantized->shape : globalShape;
   }
   ElementType weightType() const { return quantized ? quantized->type : type; }
 };

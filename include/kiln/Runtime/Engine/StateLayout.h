@@ -61,7 +61,7 @@ public:
     }
     // A state that is not divided may be a part of a tensor by its shape.
     if (depth_ == 0)
-      wholeElements_ = state.elements();
+      wholeElements_ = state.partElements();
   }
 
   /// Returns all elements of the tensor.
@@ -80,6 +80,21 @@ public:
     int64_t elements = 0;
     forEachRun(range, [&](const ElementRun &run) { elements += run.count; });
     return elements;
+  }
+
+  /// Returns the smallest range of the whole tensor that has all elements in a
+  /// range of the part of this rank; an empty one if they are all padding.
+  ElementRange wholeOf(const ElementRange &part) const {
+    ElementRange found = {wholeElements_, 0};
+    forEachRun(whole(), [&](const ElementRun &run) {
+      int64_t begin = std::max(run.local, part.begin);
+      int64_t end = std::min(run.local + run.count, part.end);
+      if (begin >= end)
+        return;
+      found.begin = std::min(found.begin, run.whole + begin - run.local);
+      found.end = run.whole + end - run.local;
+    });
+    return found.end == 0 ? ElementRange{0, 0} : found;
   }
 
   /// Returns the smallest range that has all elements that this rank holds.

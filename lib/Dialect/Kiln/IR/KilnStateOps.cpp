@@ -111,11 +111,8 @@ static LogicalResult checkQuantized(StateOp state) {
 
 /// Checks C7: the state is a shard of a tensor over an axis of the mesh.
 static LogicalResult checkShardOf(StateOp state) {
-  if (state.getShard() && state.getQuantized())
-    return state.emitOpError(
-        "has 'shard' and 'quantized', expected at most one of them");
   auto module = state->getParentOfType<ModuleOp>();
-  RankedTensorType part = state.getTensorType();
+  RankedTensorType part = state.getPartType();
   for (ShardAttr shard = state.getShardAttr(); shard;
        shard = shard.getOuter()) {
     int64_t ranks = module ? meshSizeOf(module, shard.getAxis()) : 0;

@@ -32,7 +32,8 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     shape determines one of its dimensions (C5). A state that is `quantized` has the
     bytes of an encoding of a weight and is frozen; files and `init` give the values
     of the weight, which the runtime encodes (C6). Each rank stores its part of a state
-    with `shard`; files and `init` give the whole tensor (C7).
+    with `shard`; files and `init` give the whole tensor (C7). If such a state is also
+    quantized, `shard` divides the weight, and the state has the encoding of the part.
 
     The numbers in `init` are finite, and a rotary table has one column per
     frequency (C3). A state of integers is initialized with one integer and is not
@@ -58,10 +59,15 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
     ::mlir::RankedTensorType getWholeType() {
       return getShard() ? getShardAttr().getWholeType() : getTensorType();
     }
-    /// Returns the type of the weight that a quantized state encodes, and the type
-    /// of the whole tensor of any other state.
+    /// Returns the type of the part of this rank of the weight that a quantized state
+    /// encodes, and the type of any other state.
+    ::mlir::RankedTensorType getPartType() {
+      return getQuantized() ? getQuantizedAttr().getType() : getTensorType();
+    }
+    /// Returns the type of the whole weight that a quantized state encodes, or of whose
+    /// encoding it is a part, and the type of the whole tensor of any other state.
     ::mlir::RankedTensorType getWeightType() {
-      return getQuantized() ? getQuantizedAttr().getType() : getWholeType();
+      return getShard() ? getWholeType() : getPartType();
     }
     bool isTrainable() { return getRole() == ::kiln::Role::Parameter && !getFrozen(); }
   }];
