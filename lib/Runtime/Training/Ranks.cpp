@@ -150,6 +150,28 @@ Result<Ballot> Ranks::vote(const char *what, const Status &outcome,
   return all;
 }
 
+Result<std::vector<std::string>> Ranks::collect(const char *what,
+                                                const std::string &text) {
+  if (!world_)
+    return std::vector<std::string>{text};
+  std::vector<int64_t> sizes(std::size_t(world_->size()));
+  auto size = int64_t(text.size());
+  Status status = world_->gather(what, &size, sizeof size, sizes.data());
+  std::vector<std::string> texts(isFirst() ? sizes.size() : 0);
+  for (int from = 0; from < world_->size() && status.ok(); ++from) {
+    int64_t bytes = sizes[std::size_t(from)];
+    char *there = nullptr;
+    if (isFirst()) {
+      texts[std::size_t(from)].resize(std::size_t(bytes));
+      there = texts[std::size_t(from)].data();
+    }
+    status = world_->fetch(what, from, text.data(), bytes, there);
+  }
+  if (!status.ok())
+    return status;
+  return texts;
+}
+
 Status Ranks::compare(const std::vector<RankFact> &facts) {
   if (!world_)
     return Status();

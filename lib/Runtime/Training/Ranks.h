@@ -98,6 +98,11 @@ public:
   /// that differs, and a rank. Must follow a successful vote.
   Status compare(const std::vector<RankFact> &facts);
 
+  /// Returns the texts of all ranks, in their order, on the first rank, and an
+  /// empty list on the others. `what` names the exchange in messages.
+  Result<std::vector<std::string>> collect(const char *what,
+                                           const std::string &text);
+
   /// Ends the run: votes until all ranks do so. Returns the same error on all
   /// ranks if `outcome` is an error on any rank.
   Status finish(const Status &outcome);

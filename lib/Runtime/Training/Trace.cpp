@@ -11,13 +11,13 @@
 
 namespace kiln::runtime {
 
-std::string traceJson(const std::string &processName,
-                      const std::vector<TraceEvent> &events) {
+std::string traceOfRank(const std::string &processName, int rank,
+                        const std::vector<TraceEvent> &events) {
   using Json = nlohmann::json;
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  std::string text;
   auto add = [&](const Json &event, bool last = false) {
     text += event.dump(-1, ' ', false, Json::error_handler_t::replace);
-    text += last ? "\n" : ",\n";
+    text += last ? "" : ",\n";
   };
   bool copies = false, sums = false;
   for (const TraceEvent &event : events) {
@@ -27,7 +27,7 @@ std::string traceJson(const std::string &processName,
     add({{"name", event.name},
          {"cat", event.category},
          {"ph", "X"},
-         {"pid", 0},
+         {"pid", rank},
          {"tid", int(event.track)},
          {"ts", event.startUs},
          {"dur", event.durationUs},
@@ -39,14 +39,14 @@ std::string traceJson(const std::string &processName,
       series[name] = bytes;
     add({{"name", "live bytes"},
          {"ph", "C"},
-         {"pid", 0},
+         {"pid", rank},
          {"ts", event.startUs},
          {"args", series}});
   }
   auto nameTrack = [&](TraceEvent::Track track, const char *name) {
     add({{"name", "thread_name"},
          {"ph", "M"},
-         {"pid", 0},
+         {"pid", rank},
          {"tid", int(track)},
          {"args", {{"name", name}}}});
   };
@@ -59,10 +59,17 @@ std::string traceJson(const std::string &processName,
     nameTrack(TraceEvent::Track::Sums, "communication of ranks");
   add({{"name", "process_name"},
        {"ph", "M"},
-       {"pid", 0},
+       {"pid", rank},
        {"tid", 0},
        {"args", {{"name", processName}}}},
       true);
+  return text;
+}
+
+std::string traceFile(const std::vector<std::string> &ranks) {
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    text += (i == 0 ? "" : ",\n") + ranks[i];
   return text + "]}\n";
 }
 

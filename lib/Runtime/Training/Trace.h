@@ -16,11 +16,15 @@
 
 namespace kiln::runtime {
 
-/// Returns the events as a JSON trace for Perfetto and chrome://tracing: one
-/// slice per command, separate tracks for the copies between the arenas and for
-/// the sums over ranks, and a counter of the live bytes of every buffer class.
-std::string traceJson(const std::string &processName,
-                      const std::vector<TraceEvent> &events);
+/// Returns the events of a rank for traceFile(): one slice per command,
+/// separate tracks for the copies between the arenas and for the sums over
+/// ranks, and a counter of the live bytes of every buffer class.
+std::string traceOfRank(const std::string &processName, int rank,
+                        const std::vector<TraceEvent> &events);
+
+/// Returns a JSON trace for Perfetto and chrome://tracing, in which each rank
+/// is a process, from the events of all ranks.
+std::string traceFile(const std::vector<std::string> &ranks);
 
 } // namespace kiln::runtime
 

@@ -175,10 +175,17 @@ Status TrainingRun::runTraced() {
   Status status = engine_.runTraced(train_->program(), events);
   if (!status.ok())
     return status;
-  Status written = writeFile(
-      options_.trace, traceJson(engine_.description().model.name + " step " +
-                                    std::to_string(progress_.step + 1),
-                                events));
+  std::string title = engine_.description().model.name + " step " +
+                      std::to_string(progress_.step + 1);
+  if (ranks_.size() > 1)
+    title = "rank " + std::to_string(ranks_.rank()) + ", " + title;
+  Result<std::vector<std::string>> traces =
+      ranks_.collect("trace", traceOfRank(title, ranks_.rank(), events));
+  if (!traces.ok())
+    return traces.status();
+  if (!ranks_.isFirst())
+    return Status();
+  Status written = writeFile(options_.trace, traceFile(*traces));
   if (!written.ok())
     missing("--trace", written);
   return Status();
@@ -290,8 +297,7 @@ Status TrainingRun::averageStates() {
 
 Status TrainingRun::trainStep() {
   bool first = progress_.step == firstStep_;
-  bool traced = !options_.trace.empty() && ranks_.isFirst() &&
-                progress_.step + 1 == options_.steps;
+  bool traced = !options_.trace.empty() && progress_.step + 1 == options_.steps;
   Progress before = progress_;
   Result<StepRecord> record = computeStep([&](size_t program) {
     return traced ? runTraced() : engine_.run(program);

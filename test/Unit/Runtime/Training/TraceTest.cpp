@@ -26,7 +26,7 @@ TEST(TraceTest, IsJsonWithOneBarPerEvent) {
   event.flops = 10;
   event.liveBytes = {{"activation", 64}, {"gradient", 32}};
   Result<nlohmann::json> parsed =
-      parseJson(traceJson("toy", {event, event}), "trace");
+      parseJson(traceFile({traceOfRank("toy", 0, {event, event})}), "trace");
   ASSERT_TRUE(parsed.ok()) << parsed.status().message();
   int bars = 0, counters = 0, names = 0;
   for (const nlohmann::json &entry : (*parsed)["traceEvents"]) {
