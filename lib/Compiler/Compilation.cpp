@@ -29,6 +29,7 @@
 #include "kiln/Support/LoraConfig.h"
 #include "kiln/Support/Mesh.h"
 #include "kiln/Support/WeightEncoding.h"
+#include "kiln/Support/ZeroBy.h"
 #include "kiln/Target/Cpu/CodeGen.h"
 #include "kiln/Target/Interface/CodeGenerator.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
@@ -169,8 +170,18 @@ Status Compilation::checkOptions() {
                  "of the gradients only; leave it out, or remove tp from "
                  "--mesh");
   if (mesh->sizeOf(support::dataAxis) == 1 && options.zero > 0)
-    return usage("--zero divides states over data-parallel ranks, but the step "
-                 "has one such rank: set their number with --mesh=dp=N");
+    return usage(std::string(options.zeroBy == "server"
+                                 ? "--parameter-server updates the parameters "
+                                   "of all"
+                                 : "--zero divides states over") +
+                 " data-parallel ranks, but the step has one such rank: set "
+                 "their number with --mesh=dp=N");
+  if (auto by = support::zeroByNamed(options.zeroBy); !by)
+    return usage("--zero-by is '" + options.zeroBy +
+                 "', expected elements or owner");
+  else if (*by == support::ZeroBy::Owner && options.zero == 0)
+    return usage("--zero-by=owner chooses how states are divided, but with "
+                 "--zero=0 they are not: set --zero=1, 2 or 3");
   if (Status status = checkSyncEvery(*mesh); !status.ok())
     return status;
   if (Status status = checkCompression(*mesh); !status.ok())
@@ -337,6 +348,7 @@ void Compilation::choosePipeline() {
   step.keepGradients = options.emitGradients;
   step.mesh = options.mesh;
   step.zero = options.zero;
+  step.zeroBy = options.zeroBy;
   step.syncEvery = options.syncEvery;
   step.compressGradients = options.compressGradients;
   PlanOptions &plan = pipeline.plan;

@@ -96,10 +96,11 @@ void kiln::markTransfers(ModuleOp module, const Proposal &proposal) {
       if (proposal.lead && program.getKind() != ProgramKind::Sync)
         read->setAttr(kPrefetchAttr,
                       builder.getDenseI64ArrayAttr(*proposal.lead));
-      if (program.getKind() == ProgramKind::Train &&
+      if (isTrain &&
           llvm::is_contained(proposal.kept, read.getStateAttr().getAttr()))
         read->setAttr(kKeepAttr, builder.getUnitAttr());
     }
+  }
 }
 
 MemoryPlanner::MemoryPlanner(ModuleOp module, const Machine &machine,

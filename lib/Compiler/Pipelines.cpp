@@ -120,6 +120,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.keepGradients = options.keepGradients;
   step.mesh = options.mesh;
   step.zero = options.zero;
+  step.zeroBy = options.zeroBy;
   step.syncEvery = options.syncEvery;
   passes.addPass(createBuildStep(step));
   // If the option is invalid, compress nothing.

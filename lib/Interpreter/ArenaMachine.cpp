@@ -13,6 +13,7 @@
 #include "kiln/Dialect/Kiln/IR/RankGroup.h"
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Interpreter/TensorBytes.h"
+#include "kiln/Support/Mesh.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -100,6 +101,15 @@ private:
     /// What the ranks compute from `from`; not set for a copy.
     std::optional<Collective> collective = std::nullopt;
     StringRef axis = {}; ///< Of the ranks of a collective.
+    int64_t shardOwner = kNoOwner;
+    /// False if another rank owns the shard: this one has no memory for it.
+    bool hasShard = true;
+    bool readsSource() const {
+      return hasShard || collective != Collective::AllGather;
+    }
+    bool writesTarget() const {
+      return hasShard || collective != Collective::ReduceScatter;
+    }
     /// Returns true if the contents of `from` are undefined until the end of
     /// the transfer.
     bool overwritesSource() const {
@@ -111,6 +121,18 @@ private:
   Token tokenOf(Value token) const {
     bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
     return {token, hasRing ? current.slot : 0};
+  }
+  /// Returns the index of this rank on the axis of data parallelism.
+  static int64_t ownIndex() {
+    RankGroup *ranks = currentRankGroup();
+    return ranks ? ranks->rank(
+                       {support::dataAxis.data(), support::dataAxis.size()})
+                 : 0;
+  }
+  /// Returns true if this rank executes a command.
+  static bool isHere(Operation *op) {
+    int64_t owner = rt::ownerOf(cast<rt::CommandOpInterface>(op));
+    return owner == kNoOwner || owner == ownIndex();
   }
   LogicalResult addTransfers(const ScheduledCommand &command,
                              std::vector<Transfer> started);
@@ -147,7 +169,8 @@ Machine::Machine(const Interpreter &interpreter,
 LogicalResult Machine::checkDisjoint() {
   SmallVector<unsigned> order;
   for (unsigned i = 0; i < program.slots.size(); ++i)
-    if (rt::SlotOp slot = program.slots[i]; slot.getBytes() > 0)
+    if (rt::SlotOp slot = program.slots[i];
+        slot.getBytes() > 0 && rt::exists(slot, ownIndex()))
       order.push_back(i);
   auto begin = [&](unsigned i) { return program.addressOf(program.slots[i]); };
   llvm::sort(order, [&](unsigned a, unsigned b) {
@@ -280,7 +303,8 @@ LogicalResult Machine::addTransfers(const ScheduledCommand &command,
     const char *source = bytesOf(transfer.from);
     transfer.bytes.assign(source, source + transfer.from.extent());
     for (const SlotTensor *tensor : {&transfer.from, &transfer.to}) {
-      if (tensor == &transfer.from && !transfer.overwritesSource())
+      if (tensor == &transfer.from ? !transfer.overwritesSource()
+                                   : !transfer.writesTarget())
         continue;
       int64_t begin = program.addressOf(*tensor, current);
       mark(begin, begin + tensor->extent(), kUnderWay);
@@ -302,16 +326,21 @@ LogicalResult Machine::beginCopy(const ScheduledCommand &command) {
 /// Begins a collective of all ranks.
 LogicalResult Machine::beginCollective(const ScheduledCommand &command) {
   std::vector<Transfer> started;
-  for (auto [from, to] : llvm::zip_equal(command.operands, command.results)) {
-    if (failed(checkRead(command.op, from, current)) ||
+  auto begin = cast<rt::BeginOp>(command.op);
+  std::optional<ArrayRef<int64_t>> owners = begin.getOwners();
+  for (auto [i, from, to] :
+       llvm::enumerate(command.operands, command.results)) {
+    Transfer transfer{
+        from, to, current, {}, *command.collective, *begin.getAxis()};
+    if (owners) {
+      transfer.shardOwner = (*owners)[i];
+      transfer.hasShard = transfer.shardOwner == ownIndex();
+    }
+    if ((transfer.readsSource() &&
+         failed(checkRead(command.op, from, current))) ||
         failed(checkAlive(command.op, to.slot, current)))
       return failure();
-    started.push_back({from,
-                       to,
-                       current,
-                       {},
-                       *command.collective,
-                       *cast<rt::BeginOp>(command.op).getAxis()});
+    started.push_back(std::move(transfer));
   }
   return addTransfers(command, std::move(started));
 }
@@ -321,14 +350,20 @@ LogicalResult Machine::collect(Operation *op,
                                llvm::MutableArrayRef<Transfer> transfers) {
   std::vector<HostTensor> inputs, results;
   SmallVector<const HostTensor *> operands;
+  SmallVector<int64_t> owners;
   for (const Transfer &transfer : transfers) {
+    if (transfer.shardOwner != kNoOwner)
+      owners.push_back(transfer.shardOwner);
     inputs.push_back(loadTensor(transfer.from, transfer.bytes.data()));
     results.emplace_back(transfer.to.type);
   }
   for (const HostTensor &input : inputs)
     operands.push_back(&input);
-  if (failed(evaluateCollective(op, *transfers.front().collective,
-                                transfers.front().axis, operands, results)))
+  if (failed(evaluateCollective(
+          op, *transfers.front().collective, transfers.front().axis, operands,
+          results,
+          owners.empty() ? std::nullopt
+                         : std::optional<ArrayRef<int64_t>>(owners))))
     return failure();
   for (auto [transfer, result] : llvm::zip_equal(transfers, results)) {
     transfer.bytes.resize(transfer.to.extent());
@@ -345,7 +380,8 @@ LogicalResult Machine::end(rt::WaitOp wait, const Transfer &transfer) {
   if (failed(checkAlive(wait, to.slot, owner)) ||
       failed(checkAlive(wait, from.slot, owner)))
     return failure();
-  if (!transfer.overwritesSource() && failed(checkRead(wait, from, owner)))
+  if (!transfer.overwritesSource() && transfer.readsSource() &&
+      failed(checkRead(wait, from, owner)))
     return failure();
   auto checkUnderWay = [&](const SlotTensor &tensor) -> LogicalResult {
     auto units = llvm::ArrayRef(arena.writers)
@@ -357,7 +393,7 @@ LogicalResult Machine::end(rt::WaitOp wait, const Transfer &transfer) {
            << rt::SlotOp(program.slots[tensor.slot]).getName()
            << "' was written while the transfer was in progress";
   };
-  if (failed(checkUnderWay(to)) ||
+  if ((transfer.writesTarget() && failed(checkUnderWay(to))) ||
       (transfer.overwritesSource() && failed(checkUnderWay(from))))
     return failure();
   // The contents of the tensors that a reduce-scatter sums are undefined
@@ -365,6 +401,8 @@ LogicalResult Machine::end(rt::WaitOp wait, const Transfer &transfer) {
   if (transfer.overwritesSource())
     mark(program.addressOf(from, owner),
          program.addressOf(from, owner) + from.extent(), Writer());
+  if (!transfer.writesTarget())
+    return success();
   std::memcpy(bytesOf(to, owner), transfer.bytes.data(), transfer.bytes.size());
   markWritten(to, owner);
   return success();
@@ -381,7 +419,7 @@ LogicalResult Machine::end(rt::WaitOp wait) {
     return wait.emitOpError(
         "waits for a token that no transfer in progress signals");
   for (const Transfer &transfer : found->second)
-    if (!transfer.overwritesSource() &&
+    if (!transfer.overwritesSource() && transfer.readsSource() &&
         std::memcmp(bytesOf(transfer.from, transfer.owner),
                     transfer.bytes.data(), transfer.bytes.size()) != 0)
       return wait.emitOpError("waits for a transfer whose source '")
@@ -461,7 +499,8 @@ LogicalResult Machine::execute(const rt::SegmentExecution &next) {
     inFlight.insert(current.microbatch);
   for (index = execution.begin; index < execution.end; ++index)
     if (const ScheduledCommand &command = program.commands[index];
-        rt::isExecuted(command.op, execution) && failed(execute(command)))
+        rt::isExecuted(command.op, execution) && isHere(command.op) &&
+        failed(execute(command)))
       return failure();
   if (execution.run && current.segment == Segment::Backward)
     inFlight.erase(current.microbatch);
@@ -473,7 +512,8 @@ LogicalResult Machine::run() {
     return failure();
   llvm::fill(arena.writers, Writer());
   for (unsigned i = 0; i < program.slots.size(); ++i)
-    if (rt::SlotOp slot = program.slots[i]; slot.getState())
+    if (rt::SlotOp slot = program.slots[i];
+        slot.getState() && rt::exists(slot, ownIndex()))
       markSlot(i);
   for (const ScheduledProgram::Boundary &input : program.inputs)
     markWritten(input.tensor, current);
@@ -492,7 +532,7 @@ LogicalResult Machine::run() {
       return failure();
   for (unsigned i = 0; i < program.slots.size(); ++i) {
     rt::SlotOp slot = program.slots[i];
-    if (!slot.getState())
+    if (!slot.getState() || !rt::exists(slot, ownIndex()))
       continue;
     int64_t units = slot.getBytes() / arena.unit;
     auto type = RankedTensorType::get(

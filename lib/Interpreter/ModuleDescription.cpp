@@ -103,9 +103,9 @@ static StateInfo describeState(StateOp state) {
   RankedTensorType part = state.getPartType();
   for (ShardAttr shard = state.getShardAttr(); shard;
        shard = shard.getOuter()) {
-    info.divisions.insert(
-        info.divisions.begin(),
-        {shard.getAxis().str(), shard.getBlocks(), part.getNumElements()});
+    info.divisions.insert(info.divisions.begin(),
+                          {shard.getAxis().str(), shard.getBlocks(),
+                           part.getNumElements(), shard.getOwner()});
     part = shard.getType();
   }
   info.roles = {0};

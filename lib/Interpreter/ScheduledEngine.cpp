@@ -8,6 +8,7 @@
 #include "kiln/Interpreter/ScheduledEngine.h"
 #include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Interpreter/TensorBytes.h"
+#include "kiln/Runtime/Comm/World.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -85,6 +86,7 @@ Status ScheduledEngine::prepare() {
     return status;
   description_ = describeModule(module, interpreter);
   description_.build.target = "interpreter, scheduled";
+  selectStates(0);
   for (const ProgramInfo &info : description_.programs) {
     auto &copies = outputs.emplace_back();
     for (const ValueInfo &output : info.outputs)
@@ -96,6 +98,17 @@ Status ScheduledEngine::prepare() {
     arena.unit = std::min(arena.unit, program.unit);
   arena.writers.resize(bytes / arena.unit + 1);
   return {};
+}
+
+void ScheduledEngine::selectStates(int64_t rank) {
+  int64_t index = description_.mesh.indexOn(support::dataAxis, rank);
+  for (StateInfo &state : description_.states)
+    state.isHere = state.owner() < 0 || state.owner() == index;
+}
+
+Status ScheduledEngine::join(runtime::World &world) {
+  selectStates(world.rank());
+  return ReferenceEngine::join(world);
 }
 
 Status ScheduledEngine::run(size_t index) {

@@ -249,6 +249,16 @@ static cl::opt<int64_t>
                   "storing copies: 0 (nothing; the default), 1 (the states of "
                   "the optimizer), 2 (also the gradients) or 3 (also the "
                   "parameters); requires --mesh=dp=N"));
+static cl::opt<std::string> zeroBy(
+    "zero-by", cl::cat(category), cl::init("elements"), cl::value_desc("WAY"),
+    cl::desc("how the data-parallel ranks divide it: elements (each has a part "
+             "of each tensor; the default) or owner (each has all of some "
+             "layers, so that its share may be larger); requires --zero"));
+static cl::opt<bool> parameterServer(
+    "parameter-server", cl::cat(category),
+    cl::desc("let the first data-parallel rank alone update the parameters: "
+             "the others send it their gradients, and receive the new "
+             "parameters; requires --mesh=dp=N"));
 static cl::opt<int64_t> syncEvery(
     "sync-every", cl::cat(category), cl::init(1), cl::value_desc("H"),
     cl::desc("let each data-parallel rank train alone, with its part of the "
@@ -652,6 +662,16 @@ int main(int argc, char **argv) {
   options.gemm = gemm;
   options.mesh = mesh;
   options.zero = zero;
+  options.zeroBy = zeroBy;
+  if (parameterServer) {
+    if (zero.getNumOccurrences() || zeroBy.getNumOccurrences())
+      return static_cast<int>(fail(Status(
+          ExitCode::Usage, "--parameter-server lets one rank update all "
+                           "parameters, but --zero divides the updates: leave "
+                           "one of them out")));
+    options.zero = 1;
+    options.zeroBy = "server";
+  }
   options.syncEvery = syncEvery;
   options.compressGradients = compressGradients;
   options.quantizeWeights = quantizeWeights;

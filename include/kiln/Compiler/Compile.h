@@ -88,6 +88,8 @@ struct CompileOptions {
   std::string mesh;
   /// Stage of ZeRO: what is divided over the data-parallel ranks.
   int64_t zero = 0;
+  /// How it is divided, for support::zeroByNamed().
+  std::string zeroBy = "elements";
   /// Data-parallel ranks average their states every `syncEvery` steps, and
   /// train alone in between. 1: they sum gradients in each step.
   int64_t syncEvery = 1;

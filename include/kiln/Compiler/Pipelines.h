@@ -100,6 +100,10 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
   Option<int64_t> zero{*this, "zero",
                        llvm::cl::desc("stage of ZeRO, as in kilnc --zero"),
                        llvm::cl::init(0)};
+  Option<std::string> zeroBy{
+      *this, "zero-by",
+      llvm::cl::desc("elements, owner or server, as in kiln-build-step"),
+      llvm::cl::init("elements")};
   Option<int64_t> syncEvery{
       *this, "sync-every",
       llvm::cl::desc("steps between averages of states, as in kilnc "

@@ -85,10 +85,13 @@ public:
   char *outputData(size_t program, size_t output) override {
     return outputs[program][output].data();
   }
+  Status join(runtime::World &world) override;
   Status run(size_t program) override;
   TensorHandle stateTensor(size_t state) override;
 
 private:
+  /// Finds the states that a rank has.
+  void selectStates(int64_t rank);
   explicit ScheduledEngine(mlir::ModuleOp module);
   Status prepare();
   char *placeOf(ScheduledProgram &program,

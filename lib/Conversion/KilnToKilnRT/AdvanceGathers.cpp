@@ -46,7 +46,7 @@ static std::vector<int64_t> liveBytesOf(const ProgramPlan &plan,
   std::vector<int64_t> live(plan.commands.size() + 1);
   for (const Buffer &buffer : plan.buffers) {
     if (buffer.state || buffer.memory != MemorySpace::Device ||
-        buffer.last < 0)
+        buffer.last < 0 || buffer.owner != kNoOwner)
       continue;
     auto [first, last] = plan.occupancyOf(buffer);
     live[first] += alignedBytesOf(buffer, target);

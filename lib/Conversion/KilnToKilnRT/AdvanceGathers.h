@@ -17,7 +17,7 @@ namespace kiln {
 bool hasGathers(const ProgramPlan &plan);
 
 /// Returns the largest number of bytes of device buffers that are live during a
-/// command of a plan. States are not counted.
+/// command of a plan. Neither states nor buffers with an owner are counted.
 int64_t peakBytesOf(const ProgramPlan &plan, const TargetBackend &target);
 
 /// Moves the start of each all-gather that reads only states, or casts of

@@ -148,6 +148,8 @@ void PlanBuilder::visitTakeShard(TakeShardOp take) {
                                   type, "shard of this rank"),
                         type);
   setPlace(take.getShard(), to);
+  if (take.getOwner()) // The owner copies the whole tensor.
+    return emitCopy(from, to, take.getX().getType());
   Command command;
   command.kind = Command::Kind::CopyShard;
   command.op = take;

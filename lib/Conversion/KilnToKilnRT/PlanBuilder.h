@@ -80,6 +80,7 @@ private:
   void emitCopy(Place from, Place to, mlir::Type type);
   void keepReturnedStates();
   void writeStates();
+  llvm::LogicalResult findOwners();
   llvm::LogicalResult computeLifetimes();
   llvm::LogicalResult spanMicrobatches();
 

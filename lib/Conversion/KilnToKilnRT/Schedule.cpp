@@ -57,6 +57,7 @@ public:
 
 private:
   void placeStates();
+  ArenaBuffer requestOf(const ProgramPlan &plan, Buffer &buffer);
   int64_t assignArena(ProgramPlan &plan, MemorySpace memory);
   int64_t placeBuffers(ProgramPlan &plan);
   void emit(ProgramPlan &plan);
@@ -97,15 +98,34 @@ private:
 
 } // namespace
 
+/// Assigns offsets to the states: those that all ranks have, followed by those
+/// of each owner, which share the same bytes.
 void Scheduler::placeStates() {
   llvm::append_range(states, module.getOps<StateOp>());
-  for (auto [i, slotClass] : llvm::enumerate(slotClassesOf(states))) {
-    StateOp state = states[i];
-    int64_t &bytes = stateBytes[memoryOf(state.getType())];
-    int64_t alignment = target.getAlignment(slotClass);
-    stateOffsets.push_back(llvm::alignTo(bytes, alignment));
-    bytes = llvm::alignTo(stateOffsets.back() + bytesOf(state.getType()),
-                          alignment);
+  SmallVector<rt::SlotClass> classes = slotClassesOf(states);
+  stateOffsets.resize(states.size());
+  auto place = [&](int64_t owner, BytesOfMemory bytes) {
+    for (auto [i, state] : llvm::enumerate(states)) {
+      if (ownerOf(state) != owner)
+        continue;
+      int64_t &end = bytes[memoryOf(state.getType())];
+      int64_t alignment = target.getAlignment(classes[i]);
+      stateOffsets[i] = llvm::alignTo(end, alignment);
+      end =
+          llvm::alignTo(stateOffsets[i] + bytesOf(state.getType()), alignment);
+    }
+    return bytes;
+  };
+  BytesOfMemory common = place(kNoOwner, BytesOfMemory(0));
+  stateBytes = common;
+  llvm::SmallSetVector<int64_t, 8> owners;
+  for (StateOp state : states)
+    owners.insert(ownerOf(state));
+  owners.remove(kNoOwner);
+  for (int64_t owner : owners) {
+    BytesOfMemory bytes = place(owner, common);
+    for (MemorySpace memory : {MemorySpace::Device, MemorySpace::Host})
+      stateBytes[memory] = std::max(stateBytes[memory], bytes[memory]);
   }
   // Align the end of the states to the alignment of every slot class, because
   // the offsets of all other slots are relative to that end.
@@ -115,38 +135,67 @@ void Scheduler::placeStates() {
         bytes = llvm::alignTo(bytes, target.getAlignment(*slotClass));
 }
 
+/// Returns the request for the offset of a buffer.
+ArenaBuffer Scheduler::requestOf(const ProgramPlan &plan, Buffer &buffer) {
+  // A buffer that no command accesses still gets an offset.
+  if (buffer.last < 0)
+    buffer.first = buffer.last = 0;
+  auto [first, last] = plan.occupancyOf(buffer);
+  ArenaBuffer request;
+  request.size = buffer.getTotalBytes();
+  request.alignment = target.getAlignment(buffer.slotClass);
+  request.lower = static_cast<int32_t>(first);
+  request.upper = static_cast<int32_t>(last) + 1;
+  return request;
+}
+
 /// Assigns offsets to all buffers of a program in one memory. Returns the
-/// height of the arena in bytes.
+/// height of the arena in bytes. The buffers with owners are in a region, in
+/// which those of different owners share bytes.
 int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
   std::vector<ArenaBuffer> requests;
   std::vector<Buffer *> buffers;
+  llvm::MapVector<int64_t, std::vector<Buffer *>> owned;
   for (auto [i, buffer] : llvm::enumerate(plan.buffers)) {
     if (buffer.memory != memory)
       continue;
     if (i < states.size()) {
       buffer.offset = stateOffsets[i];
-      continue;
+    } else if (buffer.owner != kNoOwner) {
+      owned[buffer.owner].push_back(&buffer);
+    } else {
+      requests.push_back(requestOf(plan, buffer));
+      buffers.push_back(&buffer);
     }
-    ArenaBuffer request;
-    request.size = buffer.getTotalBytes();
-    request.alignment = target.getAlignment(buffer.slotClass);
-    // A buffer that no command accesses still gets an offset.
-    if (buffer.last < 0)
-      buffer.first = buffer.last = 0;
-    auto [first, last] = plan.occupancyOf(buffer);
-    request.lower = static_cast<int32_t>(first);
-    request.upper = static_cast<int32_t>(last) + 1;
-    requests.push_back(request);
-    buffers.push_back(&buffer);
   }
   ArenaOptions search;
   search.effort = static_cast<uint64_t>(options.arenaEffort);
+  ArenaBuffer region;
+  region.lower = INT32_MAX;
+  for (auto &[owner, ownBuffers] : owned) {
+    std::vector<ArenaBuffer> own;
+    for (Buffer *buffer : ownBuffers) {
+      own.push_back(requestOf(plan, *buffer));
+      region.lower = std::min(region.lower, own.back().lower);
+      region.upper = std::max(region.upper, own.back().upper);
+      region.alignment = std::max(region.alignment, own.back().alignment);
+    }
+    ArenaPlan placed = assignOffsets(own, search);
+    for (auto [buffer, offset] : llvm::zip_equal(ownBuffers, placed.offsets))
+      buffer->offset = offset;
+    region.size = std::max(region.size, placed.height);
+  }
+  if (!owned.empty())
+    requests.push_back(region);
   if (memory == MemorySpace::Device && options.arenaCapacity >= 0)
     search.capacity =
         std::max<int64_t>(options.arenaCapacity - stateBytes[memory], 0);
   ArenaPlan arena = assignOffsets(requests, search);
-  for (auto [buffer, offset] : llvm::zip(buffers, arena.offsets))
-    buffer->offset = stateBytes[memory] + offset;
+  for (auto [i, buffer] : llvm::enumerate(buffers))
+    buffer->offset = stateBytes[memory] + arena.offsets[i];
+  for (auto &[owner, ownBuffers] : owned)
+    for (Buffer *buffer : ownBuffers)
+      buffer->offset += stateBytes[memory] + arena.offsets.back();
   return stateBytes[memory] + arena.height;
 }
 
@@ -319,11 +368,11 @@ void Scheduler::emitCollective(const Command &command) {
   if (start.getCollective() == Collective::ReduceScatter)
     writes = inputs;
   llvm::append_range(writes, outputs);
-  rt::BeginOp::create(builder, start.getLoc(),
-                      rt::transferKindOf(start.getCollective()),
-                      start.getAxisAttr(), tokens.at(start),
-                      queues.reducing(start.getAxis()).getValue(),
-                      /*after=*/ArrayAttr(), inputs, writes);
+  rt::BeginOp::create(
+      builder, start.getLoc(), rt::transferKindOf(start.getCollective()),
+      start.getAxisAttr(), tokens.at(start),
+      queues.reducing(start.getAxis()).getValue(),
+      /*after=*/ArrayAttr(), inputs, writes, start.getOwnersAttr());
 }
 
 void Scheduler::emitCopyShard(const Command &command) {
@@ -389,7 +438,8 @@ void Scheduler::emitCommands(ArrayRef<Command> commands) {
       rt::BeginOp::create(builder, command.op->getLoc(), rt::TransferKind::Copy,
                           /*axis=*/StringAttr(), tokens.at(command.op),
                           queues.copyingTo(memoryOf(command.op)).getValue(),
-                          /*after=*/ArrayAttr(), from, to);
+                          /*after=*/ArrayAttr(), from, to,
+                          /*owners=*/DenseI64ArrayAttr());
       break;
     }
     case Command::Kind::CollectiveStart:
@@ -455,6 +505,7 @@ void Scheduler::emit(ProgramPlan &emitted) {
         buffer.rowPitch
             ? builder.getDenseI64ArrayAttr({buffer.rowBytes, buffer.rowPitch})
             : DenseI64ArrayAttr(),
+        ownerAttr(builder.getContext(), buffer.owner),
         builder.getStringAttr(buffer.why)));
   for (auto [i, command] : llvm::enumerate(plan->commands))
     if (command.startsTransfer())

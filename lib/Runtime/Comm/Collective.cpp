@@ -34,7 +34,13 @@ void setEnds(Collective collective, CollectiveSpan *spans, std::size_t count) {
   }
 }
 
+int64_t shardBegin(const CollectiveSpan &span, int rank) {
+  return span.owner < 0 ? rank * span.shardCount : 0;
+}
+
 int64_t shardElements(const CollectiveSpan &span, int rank) {
+  if (span.owner >= 0)
+    return span.owner == rank ? span.count : 0;
   return std::clamp<int64_t>(span.count - rank * span.shardCount, 0,
                              span.shardCount);
 }
@@ -43,6 +49,8 @@ void clearPadding(const CollectiveJob &job, int rank) {
   auto elementBytes = std::size_t(bytesOf(job.type));
   for (std::size_t i = 0; i < job.spanCount; ++i) {
     const CollectiveSpan &span = job.spans[i];
+    if (span.owner >= 0)
+      continue;
     std::size_t bytes = std::size_t(shardElements(span, rank)) * elementBytes;
     std::size_t shardBytes = std::size_t(span.shardCount) * elementBytes;
     if (bytes < shardBytes)

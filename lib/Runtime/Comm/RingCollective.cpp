@@ -131,9 +131,10 @@ RingCollective::fragmentOf(Side side, const Cursor &cursor) const {
   fragment.next = std::min(part.begin + part.count, origin + span->end);
   int64_t count = fragment.next - cursor.element;
   if (isSharded()) {
+    int part = partIndex(side, cursor.round);
+    count = std::min(count, shardElements(*span, part) - element);
     fragment.shard = span->shard + element * elementBytes_;
-    element += partIndex(side, cursor.round) * span->shardCount;
-    count = std::min(count, span->count - element);
+    element += shardBegin(*span, part);
   }
   // Padding has no place in the whole tensor.
   if (count > 0)

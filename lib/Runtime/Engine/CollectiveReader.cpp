@@ -11,6 +11,7 @@
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace kiln::support;
 
@@ -68,19 +69,33 @@ void CommandReader::checkShard(const Node &shard, int64_t count, int64_t whole,
                ", rounded up, or a larger part of it");
 }
 
+/// Reads the index of a rank of data parallelism.
+int64_t CommandReader::readOwner(const Node &owner) const {
+  int64_t ranks = file_.description.mesh.sizeOf(dataAxis);
+  int64_t index = owner.integer(0);
+  if (!owner.failed() && index >= ranks)
+    owner.fail("is " + std::to_string(index) +
+               ", expected the index of one of the " + std::to_string(ranks) +
+               " ranks of data parallelism");
+  return index;
+}
+
 /// Reads the tensors of a collective.
 void CommandReader::readTensors(const Node &node, Command &command) {
   Node data = node.at("data"), counts = node.at("counts");
   bool hasShards = command.collective != Collective::AllReduce;
-  std::optional<Node> shards, shardCounts;
+  std::optional<Node> shards, shardCounts, owners = node.find("owners");
   if (hasShards) {
     shards = node.at("shards");
     shardCounts = node.at("shard_counts");
   }
   if (data.size() == 0)
     return data.fail("is empty, expected the address of at least one tensor");
+  if (owners && (!hasShards || node.at("axis").text() != dataAxis))
+    return owners->fail("is given, but only tensors that are divided over the "
+                        "axis 'dp' have owners");
   for (const std::optional<Node> &list :
-       {std::optional(counts), shards, shardCounts})
+       {std::optional(counts), shards, shardCounts, owners})
     if (list && list->size() != data.size())
       return list->fail("has " + std::to_string(list->size()) +
                         " elements, expected one for each of the " +
@@ -98,18 +113,29 @@ void CommandReader::readTensors(const Node &node, Command &command) {
       continue;
     Node count = shardCounts->element(i);
     tensor.shard = readElements(shards->element(i), count, command.type);
-    if (!node.failed())
+    if (owners)
+      tensor.owner = readOwner(owners->element(i));
+    if (node.failed())
+      continue;
+    if (!owners)
       checkShard(count, tensor.shard.count, tensor.whole.count, command.axis);
+    else if (tensor.shard.count != tensor.whole.count)
+      count.fail("is " + std::to_string(tensor.shard.count) + ", expected " +
+                 std::to_string(tensor.whole.count) +
+                 ", the elements of the whole tensor, because it has an owner");
   }
 }
 
-/// Checks that no two tensors or shards of a collective overlap.
-static void checkDisjoint(const Node &data, const Command &command) {
+/// Checks that no two tensors or shards of a collective on one rank overlap:
+/// the shards that this owner has, and those without an owner.
+static void checkDisjoint(const Node &data, const Command &command,
+                          int64_t owner) {
   std::vector<CollectiveElements> sorted;
-  for (const auto &[whole, shard] : command.tensors) {
-    sorted.push_back(whole);
-    if (command.collective != Collective::AllReduce)
-      sorted.push_back(shard);
+  for (const CollectiveTensor &tensor : command.tensors) {
+    sorted.push_back(tensor.whole);
+    if (command.collective != Collective::AllReduce &&
+        (tensor.owner < 0 || tensor.owner == owner))
+      sorted.push_back(tensor.shard);
   }
   auto keyOf = [](const CollectiveElements &elements) {
     return std::pair(elements.ref.arena, elements.ref.offset);
@@ -142,8 +168,12 @@ void CommandReader::readCollective(const Node &node, Command &command) {
                             : ", expected an element type of whole bytes"));
   command.type = *type;
   readTensors(node, command);
-  if (!node.failed())
-    checkDisjoint(node.at("data"), command);
+  std::set<int64_t> owners;
+  for (const CollectiveTensor &tensor : command.tensors)
+    owners.insert(tensor.owner);
+  for (int64_t owner : owners)
+    if (!node.failed())
+      checkDisjoint(node.at("data"), command, owner);
   command.bytes = command.size;
 }
 

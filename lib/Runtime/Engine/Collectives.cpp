@@ -13,7 +13,26 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-Status kiln::runtime::joinWorld(const Description &description, World &world) {
+void kiln::runtime::selectCommands(ProgramFile &file, int64_t rank) {
+  int64_t index = file.description.mesh.indexOn(dataAxis, rank);
+  auto isHere = [&](int64_t owner) { return owner < 0 || owner == index; };
+  for (StateInfo &state : file.description.states)
+    state.isHere = isHere(state.owner());
+  for (Program &program : file.programs) {
+    program.slots.erase(
+        std::remove_if(program.slots.begin(), program.slots.end(),
+                       [&](const Slot &slot) { return !isHere(slot.owner); }),
+        program.slots.end());
+    for (Command &command : program.commands) {
+      command.isHere = isHere(command.owner);
+      for (CollectiveTensor &tensor : command.tensors)
+        tensor.hasShard = isHere(tensor.owner);
+    }
+  }
+}
+
+Status kiln::runtime::joinWorld(ProgramFile &file, World &world) {
+  const Description &description = file.description;
   int64_t ranks = description.ranks();
   if (world.size() != ranks)
     return Status::error("the executable has " + std::to_string(ranks) +
@@ -21,6 +40,7 @@ Status kiln::runtime::joinWorld(const Description &description, World &world) {
                          " were started");
   if (double rate = description.networkBytesPerSecond; rate > 0)
     world.simulateNetwork(rate);
+  selectCommands(file, world.rank());
   return Status();
 }
 

@@ -17,9 +17,14 @@
 
 namespace kiln::runtime {
 
-/// Prepares a world of several ranks for an executable. Fails if their number
-/// differs from that of the executable.
-Status joinWorld(const Description &description, World &world);
+/// Prepares a world of several ranks for an executable, and selects the
+/// commands of this rank. Fails if the number of ranks differs from that of the
+/// executable.
+Status joinWorld(ProgramFile &file, World &world);
+
+/// Selects the commands that a rank executes, and the states and slots that it
+/// has: all but those of other owners.
+void selectCommands(ProgramFile &file, int64_t rank);
 
 /// Allocates the scratch memory of the collectives of all programs.
 void reserveCollectives(const ProgramFile &file, World &world);

@@ -74,14 +74,14 @@ static void addGemm(const Command &command, std::vector<MemoryAccess> &list) {
 static void addCollective(const Command &command,
                           std::vector<MemoryAccess> &list) {
   bool gathers = command.collective == Collective::AllGather;
-  for (const auto &[whole, shard] : command.tensors) {
-    list.push_back({whole.ref, whole.bytes,
+  for (const CollectiveTensor &tensor : command.tensors) {
+    list.push_back({tensor.whole.ref, tensor.whole.bytes,
                     gathers ? AccessMode::Write : AccessMode::ReadWrite,
                     AccessUse::Transfer});
-    if (command.collective != Collective::AllReduce)
-      list.push_back({shard.ref, shard.bytes,
+    if (command.collective != Collective::AllReduce && tensor.hasShard)
+      list.push_back({tensor.shard.ref, tensor.shard.bytes,
                       gathers ? AccessMode::Read : AccessMode::Write,
-                      AccessUse::Transfer});
+                      AccessUse::Transfer, tensor.owner});
   }
 }
 
@@ -122,6 +122,9 @@ std::vector<MemoryAccess> accessesOf(const Command &command) {
                     command.workspace.bytes,
                     AccessMode::Write,
                     AccessUse::Workspace});
+  for (MemoryAccess &access : list)
+    if (command.owner >= 0)
+      access.owner = command.owner;
   return list;
 }
 

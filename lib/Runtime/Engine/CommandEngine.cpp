@@ -216,7 +216,7 @@ void TraceObserver::addTransfers(const TimedTransfers &transfers) {
 Status CommandEngine::join(World &world) {
   if (world.size() == 1)
     return Status();
-  if (Status status = joinWorld(file_.description, world); !status.ok())
+  if (Status status = joinWorld(file_, world); !status.ok())
     return status;
   world_ = &world;
   Result<RankProcessors> processors = shareProcessors(world);
@@ -263,6 +263,8 @@ Status CommandEngine::start(int threads) {
   Status status = checkCpuFeatures(description.target, readCpuInfo());
   if (!status.ok())
     return status;
+  if (!world_)
+    selectCommands(file_, 0);
   if (threads == 0)
     threads = std::min(description.build.maxThreads,
                        world_ ? processors_.share : availableProcessors());

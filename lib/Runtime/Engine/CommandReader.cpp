@@ -504,6 +504,8 @@ Command CommandReader::read(const Node &node) {
     command.bytes = bytes->integer(0);
   if (std::optional<Node> when = node.find("when"))
     command.when = readWhen(*when);
+  if (std::optional<Node> owner = node.find("owner"))
+    command.owner = readOwner(*owner);
 
   if (kind == "launch") {
     command.kind = Command::Kind::Launch;
@@ -542,6 +544,8 @@ Command CommandReader::read(const Node &node) {
   } else {
     op.fail("is " + inQuotes(kind) + ", which is not a command");
   }
+  if (command.owner >= 0 && command.kind == Command::Kind::Collective)
+    node.at("owner").fail("is given, but all ranks execute a collective");
   if (!node.failed())
     readQueueUse(node, file_, command);
   return command;

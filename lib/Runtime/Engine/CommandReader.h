@@ -60,6 +60,7 @@ private:
                                   const support::Node &count,
                                   support::ElementType type);
   /// Returns the index of an axis of the mesh.
+  int64_t readOwner(const support::Node &owner) const;
   int64_t readAxis(const support::Node &axis);
   void checkShard(const support::Node &shard, int64_t count, int64_t whole,
                   int64_t axis) const;

@@ -49,10 +49,11 @@ CommandTable::CommandTable(const Program &program, const Arenas &arenas,
     step.firstArg = args_.size();
     step.firstImmediate = immediates_.size();
     step.firstSpan = spans_.size();
-    for (const auto &[whole, shard] : command.tensors) {
+    for (const CollectiveTensor &tensor : command.tensors) {
       CollectiveSpan &span = spans_.emplace_back();
-      span.count = whole.count;
-      span.shardCount = shard.count;
+      span.count = tensor.whole.count;
+      span.shardCount = tensor.shard.count;
+      span.owner = tensor.owner;
     }
     setEnds(command.collective, spans_.data() + step.firstSpan,
             command.tensors.size());
@@ -113,10 +114,10 @@ void CommandTable::startTransfer(std::size_t index, const abi::SegmentRun &run,
   } else {
     // At most one transfer of a command is in flight, so its spans may change.
     CollectiveSpan *spans = spans_.data() + steps_[index].firstSpan;
-    for (const auto &[whole, shard] : command.tensors) {
-      spans->whole = at(whole.ref, run);
+    for (const CollectiveTensor &tensor : command.tensors) {
+      spans->whole = at(tensor.whole.ref, run);
       if (command.collective != Collective::AllReduce)
-        spans->shard = at(shard.ref, run);
+        spans->shard = at(tensor.shard.ref, run);
       ++spans;
     }
     job.spans = spans_.data() + steps_[index].firstSpan;

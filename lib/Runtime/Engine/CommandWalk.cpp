@@ -11,9 +11,12 @@ namespace kiln::runtime {
 
 bool CommandWalk::next() {
   for (;;) {
-    while (next_ < end_)
-      if (isExecuted(program_.commands[next_++], run()))
+    while (next_ < end_) {
+      const Command &command = program_.commands[next_++];
+      if (visitsAll_ ? isExecutedSomewhere(command, run())
+                     : isExecuted(command, run()))
         return true;
+    }
     if (nextRun_ == program_.runs.size())
       return false;
     const ProgramSegment &segment =

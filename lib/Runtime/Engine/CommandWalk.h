@@ -19,15 +19,17 @@
 
 namespace kiln::runtime {
 
-/// Visits the commands of a program in execution order. A command of the
-/// micro-batches is visited once for each execution.
+/// Visits the commands of a program that this rank executes, in execution
+/// order. A command of the micro-batches is visited once for each execution.
 ///
 ///   for (CommandWalk walk(program); walk.next();)
 ///     visit(walk.command(), walk.run());
 class CommandWalk {
 public:
   /// `program` must outlive this object, which allocates no memory.
-  explicit CommandWalk(const Program &program) : program_(program) {}
+  /// If `visitsAll`, the commands of other ranks are visited, too.
+  explicit CommandWalk(const Program &program, bool visitsAll = false)
+      : program_(program), visitsAll_(visitsAll) {}
 
   /// Advances to the next command. Returns false if there is no next command.
   bool next();
@@ -37,6 +39,7 @@ public:
 
 private:
   const Program &program_;
+  bool visitsAll_;
   /// The rest of the current segment: commands [next_, end_).
   std::size_t next_ = 0, end_ = 0;
   std::size_t nextRun_ = 0;

@@ -290,6 +290,17 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
                 " elements, which are not as many equal blocks");
   if (node.failed())
     return division;
+  if (std::optional<Node> owner = node.find("owner")) {
+    division.owner = owner->integer(0);
+    if (!node.failed() &&
+        (division.owner >= ranks || division.elements != count ||
+         division.blocks != 1 || division.axis != dataAxis))
+      owner->fail("is " + std::to_string(division.owner) +
+                  ", expected the index of one of the ranks of the axis 'dp', "
+                  "which has all " +
+                  std::to_string(count) + " elements, in one block");
+    return division;
+  }
   // A product of `ranks` and a part that overflows exceeds the length.
   int64_t length = count / division.blocks;
   int64_t part = division.elements / division.blocks;

@@ -123,6 +123,8 @@ const char *GroupCheck::differsFrom(const Command &first,
     return "begins a group itself";
   if (!member.after.empty())
     return "has an 'after', which only the first launch of a group may have";
+  if (member.owner != first.owner)
+    return "differs in 'owner'";
   if (member.when != first.when)
     return "differs in 'when'";
   const KernelCall &a = *first.call, &b = *member.call;

@@ -21,17 +21,19 @@ MemoryBlocks::MemoryBlocks(const ProgramFile &file, const Program &program)
                        {INT64_MIN, INT64_MAX},
                        false,
                        0,
-                       blocks_.size()});
+                       blocks_.size(),
+                       file.description.states[i].owner()});
   }
   for (const Slot &slot : program.slots)
     blocks_.push_back({slot.arena, slot.offset, slot.offset + slot.bytes,
                        program.lifetimeOf(slot),
                        program.livesPerMicrobatch(slot), slot.ring,
-                       blocks_.size()});
+                       blocks_.size(), slot.owner});
 }
 
 MemoryBlocks::Candidates MemoryBlocks::candidates(std::size_t command,
-                                                  const Ref &ref) const {
+                                                  const Ref &ref,
+                                                  int64_t owner) const {
   int64_t advance = ref.stride * std::max<int64_t>(microbatches_.count - 1, 0);
   Candidates found;
   for (const Block &block : blocks_) {
@@ -42,8 +44,10 @@ MemoryBlocks::Candidates MemoryBlocks::candidates(std::size_t command,
                      std::min<int64_t>(shift, 0),
             highest = ref.offset + std::max<int64_t>(advance, 0) +
                       std::max<int64_t>(shift, 0);
-    if (block.arena == ref.arena && block.life.contains(int64_t(command)) &&
-        block.begin <= highest && lowest < block.end)
+    bool exists = owner < 0 || block.owner < 0 || block.owner == owner;
+    if (exists && block.arena == ref.arena &&
+        block.life.contains(int64_t(command)) && block.begin <= highest &&
+        lowest < block.end)
       found.push_back(block.index);
   }
   return found;

@@ -31,6 +31,7 @@ public:
     bool perMicrobatch; ///< Program::livesPerMicrobatch().
     int64_t ring;       ///< Slot::ring.
     std::size_t index;  ///< Identifies the slot or the state.
+    int64_t owner;      ///< The only data-parallel rank that has it; -1: all.
 
     bool operator==(const Block &other) const {
       return index == other.index && begin == other.begin;
@@ -43,8 +44,10 @@ public:
   using Candidates = std::vector<std::size_t>;
 
   /// Returns the blocks that are live at the command, and that may contain the
-  /// first byte of its reference `ref` in some execution.
-  Candidates candidates(std::size_t command, const Ref &ref) const;
+  /// first byte of its reference `ref` in some execution. If only the rank
+  /// `owner` uses the reference, returns none of other owners.
+  Candidates candidates(std::size_t command, const Ref &ref,
+                        int64_t owner) const;
   /// Returns those of `candidates` that contain the first byte of `ref` in the
   /// execution `run`. Of a slot in a ring, only the instance of that execution
   /// counts.

@@ -59,7 +59,8 @@ uint64_t PlanCheck::results(size_t index) const {
   for (size_t i = 0; i < info.outputs.size(); ++i)
     add({file_.programs[index].outputOffsets[i]}, info.outputs[i].bytes());
   for (size_t i = 0; i < file_.statePlaces.size(); ++i)
-    add(file_.statePlaces[i], file_.description.states[i].bytes());
+    if (file_.description.states[i].isHere)
+      add(file_.statePlaces[i], file_.description.states[i].bytes());
   return hash;
 }
 

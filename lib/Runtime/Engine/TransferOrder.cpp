@@ -36,6 +36,7 @@ struct Bytes {
 struct TransferEnd {
   Bytes bytes;
   bool isWritten;
+  int64_t owner; ///< See MemoryAccess.
   /// The blocks that contain the first byte.
   std::vector<MemoryBlocks::Block> blocks;
 };
@@ -147,7 +148,7 @@ const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
     KnownAccess known = {access, {}};
     if (access.bytes == unknownBytes ||
         startsTransfer(program_.commands[command]))
-      known.candidates = blocks_.candidates(command, access.ref);
+      known.candidates = blocks_.candidates(command, access.ref, access.owner);
     accesses->push_back(std::move(known));
   }
   return *accesses;
@@ -189,6 +190,9 @@ void TransferOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
   for (const Transfer &transfer : transfers_) {
     const char *what = nullptr;
     for (const TransferEnd &end : transfer.ends) {
+      // No rank does both.
+      if (access.owner >= 0 && end.owner >= 0 && access.owner != end.owner)
+        continue;
       if (access.ref.arena != end.bytes.begin.arena ||
           !(end.isWritten || access.writes()) ||
           !bytesOf(command, run, access, around, end.blocks)
@@ -242,6 +246,7 @@ void TransferOrder::start(std::size_t index, const abi::SegmentRun &run) {
     transfer.ends.push_back(
         {{known.access.ref.at(run), known.access.bytes},
          known.access.writes(),
+         known.access.owner,
          blocks_.around(known.candidates, known.access.ref, run)});
 }
 

@@ -81,6 +81,8 @@ void WriteWatch::allowAt(size_t command, const abi::SegmentRun &run,
   if (place.offset >= file_.stateBytesOf(place.arena))
     return;
   for (size_t i = 0; i < file_.statePlaces.size(); ++i) {
+    if (!file_.description.states[i].isHere)
+      continue;
     const Place &state = file_.statePlaces[i];
     int64_t end = state.offset + file_.description.states[i].bytes();
     if (state.arena == place.arena && state.offset <= place.offset &&
@@ -112,6 +114,8 @@ std::string WriteWatch::describeByte(size_t command, const abi::SegmentRun &run,
   std::string text = "byte " + std::to_string(offset) +
                      (place.arena == ArenaKind::Host ? " on the host" : "");
   for (size_t i = 0; i < file_.statePlaces.size(); ++i) {
+    if (!file_.description.states[i].isHere)
+      continue;
     const Place &state = file_.statePlaces[i];
     if (state.arena == place.arena && state.offset <= offset &&
         offset < state.offset + file_.description.states[i].bytes())

@@ -14,6 +14,7 @@
 #include "WrittenStates.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 namespace kiln::runtime {
@@ -21,17 +22,20 @@ namespace kiln::runtime {
 void markWrittenStates(ProgramFile &file) {
   std::vector<StateInfo> &states = file.description.states;
   using Begin = std::tuple<ArenaKind, int64_t, size_t>;
-  std::vector<Begin> begins;
+  // Those of each owner, which may share bytes with those of another.
+  std::map<int64_t, std::vector<Begin>> begins;
   for (size_t i = 0; i < states.size(); ++i) {
     states[i].written = false;
-    begins.emplace_back(file.statePlaces[i].arena, file.statePlaces[i].offset,
-                        i);
+    begins[states[i].owner()].emplace_back(file.statePlaces[i].arena,
+                                           file.statePlaces[i].offset, i);
   }
-  std::sort(begins.begin(), begins.end());
-  auto mark = [&](const Place &place) {
-    auto after = std::upper_bound(begins.begin(), begins.end(),
+  for (auto &[owner, sorted] : begins)
+    std::sort(sorted.begin(), sorted.end());
+  auto mark = [&](const Place &place, int64_t owner) {
+    const std::vector<Begin> &sorted = begins[owner];
+    auto after = std::upper_bound(sorted.begin(), sorted.end(),
                                   Begin(place.arena, place.offset, SIZE_MAX));
-    if (after == begins.begin())
+    if (after == sorted.begin())
       return;
     auto [arena, offset, index] = *std::prev(after);
     StateInfo &state = states[index];
@@ -40,8 +44,12 @@ void markWrittenStates(ProgramFile &file) {
   };
   for (const Program &program : file.programs)
     for (const Command &command : program.commands)
-      for (const MemoryAccess &result : resultsOf(command))
-        mark(result.ref.at(outsideMicrobatches()));
+      for (const MemoryAccess &result : resultsOf(command)) {
+        Place place = result.ref.at(outsideMicrobatches());
+        mark(place, -1);
+        if (result.owner >= 0)
+          mark(place, result.owner);
+      }
 }
 
 } // namespace kiln::runtime

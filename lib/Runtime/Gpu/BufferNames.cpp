@@ -34,7 +34,8 @@ std::string_view BufferNames::nameAt(std::size_t command,
            place.offset < begin.offset + bytes;
   };
   for (std::size_t i = 0; i < file_.statePlaces.size(); ++i)
-    if (holds(file_.statePlaces[i], file_.description.states[i].bytes()))
+    if (file_.description.states[i].isHere &&
+        holds(file_.statePlaces[i], file_.description.states[i].bytes()))
       return file_.description.states[i].name;
   const Slot *found = nullptr;
   for (std::size_t index : living_[command]) {

@@ -278,7 +278,7 @@ Status EmuEngine::addPrograms() {
 Status EmuEngine::join(World &world) {
   if (world.size() == 1)
     return Status();
-  Status status = joinWorld(file_.description, world);
+  Status status = joinWorld(file_, world);
   if (!status.ok())
     return status;
   world_ = &world;
@@ -293,6 +293,8 @@ Status EmuEngine::start(int threads) {
   // The ranks execute their actions in different orders.
   if (world_)
     seed_ = splitmix64(seed_ ^ splitmix64(uint64_t(world_->rank())));
+  else
+    selectCommands(file_, 0);
   device_.emplace(seed_);
   status = mapArenas();
   if (status.ok())

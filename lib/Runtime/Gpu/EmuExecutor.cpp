@@ -42,7 +42,8 @@ Status EmuExecutor::begin(const EmuProgram &program) {
       status = device_.markInitialised(arenas_.at(place), bytes);
   };
   for (std::size_t i = 0; i < file_.statePlaces.size(); ++i)
-    holds(file_.statePlaces[i], file_.description.states[i].bytes());
+    if (file_.description.states[i].isHere)
+      holds(file_.statePlaces[i], file_.description.states[i].bytes());
   for (std::size_t i = 0; i < program.info.inputs.size(); ++i)
     holds({program.program.inputOffsets[i]}, program.info.inputs[i].bytes());
   return status;
@@ -60,7 +61,8 @@ Status EmuExecutor::end(const EmuProgram &program) const {
   for (std::size_t i = 0; i < program.info.outputs.size(); ++i)
     check(program.info.outputs[i], {program.program.outputOffsets[i]});
   for (std::size_t i = 0; i < file_.statePlaces.size(); ++i)
-    check(file_.description.states[i], file_.statePlaces[i]);
+    if (file_.description.states[i].isHere)
+      check(file_.description.states[i], file_.statePlaces[i]);
   return status;
 }
 
@@ -323,13 +325,14 @@ Status EmuExecutor::collective(const Work &work) {
   std::vector<CollectiveSpan> spans;
   for (const CollectiveTensor &tensor : command.tensors) {
     const CollectiveElements &read = sums ? tensor.whole : tensor.shard;
-    Status status = checkRead(work, read.ref, read.bytes);
-    if (!status.ok())
-      return status;
+    if (sums || tensor.hasShard)
+      if (Status status = checkRead(work, read.ref, read.bytes); !status.ok())
+        return status;
     CollectiveSpan &span = spans.emplace_back();
     span.whole = at(tensor.whole.ref, work.run);
     span.count = tensor.whole.count;
     span.shardCount = tensor.shard.count;
+    span.owner = tensor.owner;
     if (command.collective != Collective::AllReduce)
       span.shard = at(tensor.shard.ref, work.run);
   }
@@ -356,7 +359,7 @@ Status EmuExecutor::collective(const Work &work) {
     if (status.ok() && scatters)
       status = device_.invalidate(at(tensor.whole.ref, work.run),
                                   tensor.whole.bytes);
-    if (status.ok())
+    if (status.ok() && (!scatters || tensor.hasShard))
       status =
           device_.markInitialised(at(written.ref, work.run), written.bytes);
   }

@@ -203,6 +203,12 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
 
 void Builder::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
+  if (!command.isHere) {
+    // Later commands of the queue rely on the waits of this one.
+    for (int64_t queue : command.after)
+      requireAll(*streamOfQueue(command.queue), *streamOfQueue(queue));
+    return;
+  }
   if (!waitsForTransfer(command))
     return issue(index, run);
   for (int64_t queue : command.heldQueues)
@@ -212,7 +218,7 @@ void Builder::visit(std::size_t index, const abi::SegmentRun &run) {
 
 StreamProgram Builder::build() {
   transfers_.resize(std::size_t(program_.tokens));
-  for (CommandWalk walk(program_); walk.next();)
+  for (CommandWalk walk(program_, /*visitsAll=*/true); walk.next();)
     visit(walk.command(), walk.run());
   return std::move(result_);
 }

@@ -72,6 +72,8 @@ static Status gatherMirror(World &world, const support::MeshGroup &group,
 static void fillAlone(const StateInfo &parameter, const StateInfo &mirror,
                       const char *part, char *whole) {
   std::fill_n(whole, mirror.bytes(), 0);
+  if (!parameter.isHere)
+    return;
   convertElements(parameter.type, part, mirror.type, whole,
                   size_t(std::min(parameter.elements(), mirror.elements())));
 }
@@ -93,6 +95,8 @@ static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
       hasGathered = true;
       return gatherMirror(*world, group, parameter, mirror, from, to);
     }
+    if (!mirror.isHere)
+      return Status();
     if (isDivided)
       fillAlone(parameter, mirror, from, to);
     else

@@ -117,7 +117,7 @@ static Status initialiseState(Engine &engine, const StateInfo &state, int rank,
 Status initialiseStates(Engine &engine, int rank, uint64_t seed) {
   const std::vector<StateInfo> &states = engine.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].role == StateRole::Mirror)
+    if (states[i].role == StateRole::Mirror || !states[i].isHere)
       continue;
     Status status = checkStop();
     if (status.ok())
@@ -135,7 +135,7 @@ Result<uint64_t> hashStates(Engine &engine,
   const std::vector<StateInfo> &states = engine.description().states;
   uint64_t hash = 0;
   for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].axes() != axes)
+    if (states[i].axes() != axes || !states[i].isHere)
       continue;
     Status status =
         engine.accessState(i, HostAccess::Read, [&](const char *data) {
@@ -194,6 +194,8 @@ Status readStates(Engine &engine, int rank, const ModelWeights &weights,
                   const std::vector<const TensorInfo *> &tensors) {
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = engine.description().states[indexes[i]];
+    if (!state.isHere)
+      continue;
     Status status = checkStop();
     if (status.ok())
       status =

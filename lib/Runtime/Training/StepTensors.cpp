@@ -50,7 +50,8 @@ StepTensors::StepTensors(Engine &engine, size_t program)
     tensors_.push_back(std::move(tensor));
   };
   for (size_t i = 0; i < description.states.size(); ++i)
-    if (description.states[i].role != StateRole::Mirror)
+    if (description.states[i].role != StateRole::Mirror &&
+        description.states[i].isHere)
       add(description.states[i], roleName(description.states[i].role),
           engine.observedState(i), i);
   const std::vector<ValueInfo> &outputs = description.programs[program].outputs;

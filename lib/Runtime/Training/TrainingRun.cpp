@@ -447,7 +447,7 @@ Status TrainingRun::checkStatesFinite() const {
     // A state that no program writes keeps its initial values, which may be
     // infinite, such as the -inf of an additive mask.
     if (!state.written || state.role == StateRole::Constant ||
-        state.role == StateRole::Mirror ||
+        state.role == StateRole::Mirror || !state.isHere ||
         !(ranks_.isFirst() || state.isSharded()))
       continue;
     bool bad = false;

@@ -291,6 +291,8 @@ Object CommandWriter::writeCollective(rt::BeginOp begin) {
       shards, shardCounts);
   object["shards"] = std::move(shards);
   object["shard_counts"] = std::move(shardCounts);
+  if (std::optional<ArrayRef<int64_t>> owners = begin.getOwners())
+    object["owners"] = Array(*owners);
   return object;
 }
 
@@ -366,6 +368,8 @@ template <typename Range> Array CommandWriter::writeCommands(Range &&ops) {
       addQueues(command, object);
     if (command.getWhen() != rt::When::Always)
       object["when"] = rt::stringifyWhen(command.getWhen());
+    if (int64_t owner = rt::ownerOf(command); owner != kNoOwner)
+      object["owner"] = owner;
   }
   return commands;
 }

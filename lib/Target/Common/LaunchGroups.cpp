@@ -156,13 +156,15 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 }
 
 void Grouping::finish(Run &run) {
-  // Launches with equal kernel, arguments, accumulation, queue and executions
-  // form one entry. Entries are in order of first appearance.
-  using Key = std::tuple<Attribute, Attribute, Attribute, Attribute, rt::When>;
+  // Launches with equal kernel, arguments, accumulation, queue, executions and
+  // owner form one entry. Entries are in order of first appearance.
+  using Key =
+      std::tuple<Attribute, Attribute, Attribute, Attribute, rt::When, int64_t>;
   llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;
   for (rt::LaunchOp launch : run.launches)
     kinds[{launch.getKernelAttr(), launch.getArgsAttr(),
-           launch.getAccumulateAttr(), launch.getQueueAttr(), launch.getWhen()}]
+           launch.getAccumulateAttr(), launch.getQueueAttr(), launch.getWhen(),
+           rt::ownerOf(rt::CommandOpInterface(launch))}]
         .push_back(launch);
   if (kinds.size() < run.launches.size()) {
     int64_t first = indexes.at(run.launches.front());

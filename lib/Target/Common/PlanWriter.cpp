@@ -31,6 +31,8 @@ Object kiln::slotObject(rt::SlotOp slot, const TargetBackend &target) {
     object["arena"] = "host";
   if (slot.getRing())
     object["ring"] = slot.getRingStride();
+  if (int64_t owner = rt::ownerOf(slot); owner != kNoOwner)
+    object["owner"] = owner;
   if (auto rows = slot.getRows())
     object["rows"] = Array{(*rows)[0], (*rows)[1]};
   return object;

@@ -92,9 +92,12 @@ static Array writeDivisions(StateOp state) {
   RankedTensorType part = state.getPartType();
   for (ShardAttr shard = state.getShardAttr(); shard;
        shard = shard.getOuter()) {
-    divisions.push_back(Object{{"axis", shard.getAxis()},
-                               {"blocks", shard.getBlocks()},
-                               {"elements", part.getNumElements()}});
+    Object &division =
+        divisions.emplace_back(Object{{"axis", shard.getAxis()},
+                                      {"blocks", shard.getBlocks()},
+                                      {"elements", part.getNumElements()}});
+    if (shard.getOwner() != kNoOwner)
+      division["owner"] = shard.getOwner();
     part = shard.getType();
   }
   Array ordered;

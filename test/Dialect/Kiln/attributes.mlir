@@ -200,6 +200,8 @@ kiln.program @encoded(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1x
 // Collectives name an axis of the mesh.
 
 module attributes {kiln.mesh = {dp = 2 : i64, tp = 2 : i64}} {
+// CHECK: kiln.state @owned : tensor<4xf32> {{{.*}}shard = #kiln.shard<tensor<4xf32> over "dp" owner = 1>}
+kiln.state @owned : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<4xf32> over "dp" owner = 1>}
 // CHECK: kiln.state @divided : tensor<2xf32> {{{.*}}shard = #kiln.shard<tensor<4xf32> over "dp">}
 kiln.state @divided : tensor<2xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<4xf32> over "dp">}
 kiln.program @ranks(%h: tensor<8x6xf32>, %targets: tensor<8xi32>, %scale: tensor<f64>, %rank: tensor<i32>, %x: tensor<4xf32>) attributes {kind = #kiln.program_kind<train>} {
@@ -213,6 +215,15 @@ kiln.program @ranks(%h: tensor<8x6xf32>, %targets: tensor<8xi32>, %scale: tensor
   %3 = kiln.reduce_scatter %x over "dp" : tensor<4xf32> -> tensor<2xf32>
   // CHECK: kiln.all_gather %{{.*}} over "dp" : tensor<2xf32> -> tensor<4xf32>
   %4 = kiln.all_gather %3 over "dp" : tensor<2xf32> -> tensor<4xf32>
+  // CHECK: kiln.reduce_scatter %{{.*}} over "dp" owners [1] : tensor<4xf32> -> tensor<4xf32>
+  %owned = kiln.reduce_scatter %x over "dp" owners [1] : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: kiln.all_gather %{{.*}} over "dp" owners [1] : tensor<4xf32> -> tensor<4xf32>
+  %given = kiln.all_gather %owned over "dp" owners [1] : tensor<4xf32> -> tensor<4xf32>
+  // CHECK: kiln.collective_start all_gather %{{.*}} over "dp" owners [1] : tensor<4xf32> -> tensor<4xf32>
+  %token = kiln.collective_start all_gather %owned over "dp" owners [1] : tensor<4xf32> -> tensor<4xf32>
+  %waited = kiln.collective_wait %token : tensor<4xf32>
+  // CHECK: kiln.take_shard %{{.*}} over "dp" owner 1 : tensor<4xf32> -> tensor<4xf32>
+  %taken = kiln.take_shard %x over "dp" owner 1 : tensor<4xf32> -> tensor<4xf32>
   // CHECK: kiln.take_shard %{{.*}} over "dp" : tensor<4xf32> -> tensor<2xf32>
   %5 = kiln.take_shard %x over "dp" : tensor<4xf32> -> tensor<2xf32>
   // CHECK: kiln.share %{{.*}} over "tp" : tensor<8x6xf32>

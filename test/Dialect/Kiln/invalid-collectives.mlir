@@ -318,3 +318,52 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<
 // expected-error @below {{mirrors @w, expected a parameter that has the shape of the mirror}}
 kiln.state @m : tensor<4xbf16> {role = #kiln.role<mirror>, of = @w, init = #kiln.splat<value = 0.0>}
 }
+
+// -----
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+// expected-error @below {{has the owner 2, expected the index of one of the 2 ranks}}
+kiln.state @w : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<8xf32> over "dp" owner = 2>}
+}
+
+// -----
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+// expected-error @below {{has type 'tensor<4xf32>' and an owner, expected the type of the whole tensor, 'tensor<8xf32>'}}
+kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<8xf32> over "dp" owner = 1>}
+}
+
+// -----
+
+// expected-error @below {{expected the index of a rank as owner, and one block, got owner 1 and 2 blocks}}
+#shard = #kiln.shard<tensor<8xf32> over "dp" blocks = 2 owner = 1>
+
+// -----
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @below {{has 2 owners, expected one for each tensor}}
+  %s = kiln.reduce_scatter %x over "dp" owners [0, 1] : tensor<4x4xf32> -> tensor<4x4xf32>
+  kiln.return
+}
+}
+
+// -----
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @below {{has the owner 2, expected the index of one of the 2 ranks}}
+  %s = kiln.all_gather %x over "dp" owners [2] : tensor<4x4xf32> -> tensor<4x4xf32>
+  kiln.return
+}
+}
+
+// -----
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @below {{has a shard of type 'tensor<2x4xf32>' with an owner, expected that of the whole tensor, 'tensor<4x4xf32>'}}
+  %s = kiln.take_shard %x over "dp" owner 1 : tensor<4x4xf32> -> tensor<2x4xf32>
+  kiln.return
+}
+}

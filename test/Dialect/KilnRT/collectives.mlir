@@ -41,6 +41,14 @@ kilnrt.program @train kind<train> {
   // CHECK: kilnrt.begin all_gather over "dp" [[T]] on @dp (ro [[J]], wo [[I]]){{$}}
   kilnrt.begin all_gather over "dp" %t on @dp (ro %j, wo %i)
   kilnrt.wait %t on @compute
+  // Rank 2 alone has the memory of a tensor that it owns.
+  // CHECK: kilnrt.slot "o" class gradient offset 448 bytes 16 lifetime [0, 7] owner 2
+  %o.slot = kilnrt.slot "o" class gradient offset 448 bytes 16 lifetime [0, 7] owner 2
+  // CHECK: [[O:%.+]] = kilnrt.view {{.*}} : memref<4xf32>
+  %o = kilnrt.view %o.slot[0] : memref<4xf32>
+  // CHECK: kilnrt.begin reduce_scatter over "dp" owners [2] [[T]] on @dp (ro [[C]], wo [[C]], wo [[O]]){{$}}
+  kilnrt.begin reduce_scatter over "dp" owners [2] %t on @dp (ro %c, wo %c, wo %o)
+  kilnrt.wait %t on @compute
   // CHECK: kilnrt.copy over "dp" on @compute (ro [[A]], wo [[B]]){{$}}
   kilnrt.copy over "dp" on @compute (ro %a, wo %b)
 }

@@ -31,6 +31,7 @@
 #define KILN_CONVERSION_KILNTOKILNRT_BUFFERPLAN_H
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
 #include <climits>
@@ -56,6 +57,9 @@ struct Buffer {
   /// flight.
   int64_t instances = 1, ringStride = 0;
   StateOp state; ///< The state that the buffer stores, or null.
+  /// The rank of data parallelism that alone has the buffer, or kNoOwner.
+  /// Buffers of different owners may share bytes.
+  int64_t owner = kNoOwner;
   MemorySpace memory = MemorySpace::Device;
   int64_t offset = -1; ///< Bytes from the start of the arena; -1: not assigned.
   /// Row length and row pitch in bytes of a matrix with padded rows, or 0.

@@ -18,6 +18,9 @@
 //   whole   a b c d e
 //   shards  a b | c d | e 0
 //
+// If a tensor has an owner, the shard of this rank is the whole tensor, K = N,
+// and those of other ranks have no elements.
+//
 // A collective has several tensors, a bucket, which are contiguous in memory
 // each, but need not be adjacent:
 //
@@ -60,6 +63,7 @@ struct CollectiveSpan {
   /// and an all-gather reads. Null for an all-reduce.
   char *shard = nullptr;
   int64_t shardCount = 0; ///< Elements of a shard; 0 for an all-reduce.
+  int64_t owner = -1;     ///< The rank that owns the tensor; -1: none.
   /// The number of elements of this span and of all spans before it, in whole
   /// tensors for an all-reduce and in shards otherwise. See setEnds().
   int64_t end = 0;
@@ -74,6 +78,8 @@ struct TransferTiming {
   int64_t begin = 0, end = 0;
 };
 
+/// Returns the first element of the shard of a rank in the whole tensor.
+int64_t shardBegin(const CollectiveSpan &span, int rank);
 /// Returns the number of elements of the shard of a rank, without padding.
 int64_t shardElements(const CollectiveSpan &span, int rank);
 

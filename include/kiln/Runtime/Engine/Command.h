@@ -140,6 +140,10 @@ struct CollectiveElements {
 /// all-reduce has no shards.
 struct CollectiveTensor {
   CollectiveElements whole, shard;
+  /// The index, in its group, of the rank that owns the tensor; -1: none.
+  int64_t owner = -1;
+  /// False if another rank owns the tensor: `shard` is then not accessed.
+  bool hasShard = true;
 };
 
 /// First: Zero in the first execution of the segment, and One in all others.
@@ -163,6 +167,11 @@ struct Command {
   int64_t flops = 0; ///< Number of operations, for reports; 0: unknown.
   int64_t bytes = 0;
   When when = When::Always;
+  /// The index of the only data-parallel rank that executes the command; -1:
+  /// all ranks execute it.
+  int64_t owner = -1;
+  /// False if another rank executes the command.
+  bool isHere = true;
 
   // Members of all kinds except CopyWait. Queues are indexes into
   // ProgramFile::queues.
@@ -279,6 +288,8 @@ struct MemoryAccess {
   int64_t bytes = 0; ///< Size of the range, or unknownBytes.
   AccessMode mode = AccessMode::Read;
   AccessUse use = AccessUse::Argument;
+  /// The index of the only data-parallel rank that has this access; -1: all.
+  int64_t owner = -1;
 
   bool reads() const { return mode != AccessMode::Write; }
   bool writes() const { return mode != AccessMode::Read; }
@@ -333,10 +344,18 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
 // Control flow and asynchronous transfers
 //===----------------------------------------------------------------------===//
 
-/// Returns true if the command is executed in this execution of its segment.
-inline bool isExecuted(const Command &command, const abi::SegmentRun &run) {
+/// Returns true if a rank executes the command in this execution of its
+/// segment.
+inline bool isExecutedSomewhere(const Command &command,
+                                const abi::SegmentRun &run) {
   return command.when == When::Always ||
          (command.when == When::First ? run.isFirst : run.isLast);
+}
+
+/// Returns true if this rank executes the command in this execution of its
+/// segment.
+inline bool isExecuted(const Command &command, const abi::SegmentRun &run) {
+  return command.isHere && isExecutedSomewhere(command, run);
 }
 
 /// Return true for the start of an asynchronous transfer, and for the wait for

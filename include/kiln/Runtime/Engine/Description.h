@@ -83,7 +83,7 @@ struct AdapterPart {
 /// The weight, or the part of a weight, whose encoding a state holds.
 struct QuantizedWeight {
   ElementType type = ElementType::F32; ///< Type to which files decode it.
-  std::vector<int64_t> shape;          ///< Two positive extents.
+  std::vector<int64_t> shape;          ///< Two positive extents, of the part.
   support::WeightLayout layout = support::Nf4Layout(0);
 
   int64_t elements() const { return shape[0] * shape[1]; }
@@ -100,21 +100,26 @@ struct ElementRange {
 /// divided: with K = elements / blocks, the part of the rank with index r has
 /// the elements [r K, (r + 1) K) of each block, as far as they exist, followed
 /// by zeros. K <= L <= n K.
+/// If there is an owner, the rank with this index has the whole tensor, and the
+/// others have nothing.
 struct Division {
   std::string axis;
   int64_t blocks = 1;
   int64_t elements = 0; ///< Of the part of one rank.
+  int64_t owner = -1;   ///< -1: the ranks have parts.
 
   /// Returns the first element of the part of the rank with this index in a
   /// block of `length` elements: `length` if the part is only padding.
   int64_t beginOf(int64_t index, int64_t length) const {
+    if (owner >= 0)
+      return index == owner ? 0 : length;
     // A large index times `part` may overflow.
     int64_t part = elements / blocks;
     return part > 0 && index <= length / part ? index * part : length;
   }
   bool operator==(const Division &other) const {
     return axis == other.axis && blocks == other.blocks &&
-           elements == other.elements;
+           elements == other.elements && owner == other.owner;
   }
 };
 
@@ -162,6 +167,9 @@ struct StateInfo : ValueInfo {
   /// False if no program writes the state. The state then keeps its initial
   /// values.
   bool written = true;
+  /// False if another rank owns the state. This rank then has no memory for it,
+  /// and other states may be at its place.
+  bool isHere = true;
   InitialValue init;
 
   bool isSharded() const { return !divisions.empty(); }
@@ -176,6 +184,10 @@ struct StateInfo : ValueInfo {
     for (const Division &division : divisions)
       axes.push_back(division.axis);
     return axes;
+  }
+  /// Returns the index of the data-parallel rank that owns the state, or -1.
+  int64_t owner() const {
+    return divisions.empty() ? -1 : divisions.back().owner;
   }
   bool isWhole() const { return !isSharded() && shape == globalShape; }
   /// Returns the number of ranks that hold different parts of the tensor.

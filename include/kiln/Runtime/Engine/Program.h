@@ -57,6 +57,7 @@ const char *slotClassName(SlotClass slotClass);
 /// their executions.
 struct Slot {
   std::string name;
+  int64_t owner = -1; ///< The only data-parallel rank that has it; -1: all.
   SlotClass slotClass = SlotClass::Activation;
   ArenaKind arena = ArenaKind::Device;
   int64_t offset = 0;

@@ -120,7 +120,18 @@ static LogicalResult checkShardOf(StateOp state) {
       return state.emitOpError("is divided over the axis '")
              << shard.getAxis()
              << "', which the module's attribute 'kiln.mesh' does not have";
-    if (failed(checkShard(shard.getType(), part, ranks, shard.getBlocks()))) {
+    if (shard.getOwner() >= ranks)
+      return state.emitOpError("has the owner ")
+             << shard.getOwner() << ", expected the index of one of the "
+             << ranks << " ranks";
+    if (shard.getOwner() >= 0 &&
+        (part.getShape() != shard.getType().getShape() ||
+         part.getElementType() != shard.getType().getElementType()))
+      return state.emitOpError("has type ")
+             << part << " and an owner, expected the type of the whole tensor, "
+             << shard.getType();
+    if (shard.getOwner() < 0 &&
+        failed(checkShard(shard.getType(), part, ranks, shard.getBlocks()))) {
       InFlightDiagnostic diagnostic =
           state.emitOpError("has ")
           << (part == state.getTensorType() ? "type " : "a shard of type ")

@@ -9,6 +9,7 @@
 #include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/ElementTypes.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
 
@@ -88,7 +89,7 @@ private:
 
     Operation *op = withCopy(update.op, updated);
     if (isGathered) {
-      shards.push_back({copy, op->getResults().back()});
+      shards.push_back({copy, op->getResults().back(), shard.getOwner()});
     } else {
       builder.setInsertionPointAfter(update.write);
       WriteOp::create(builder, op->getLoc(), copy.getSymName(),
@@ -118,9 +119,9 @@ private:
       ShardAttr shard = copy.getShardAttr();
       if (shard && shard.getAxis() == dataAxis()) {
         builder.setInsertionPoint(gathered);
-        narrowGather = AllGatherOp::create(builder, gathered.getLoc(),
-                                           TypeRange(shard.getType()),
-                                           narrow.getY(), gathered.getAxis());
+        narrowGather = AllGatherOp::create(
+            builder, gathered.getLoc(), TypeRange(shard.getType()),
+            narrow.getY(), gathered.getAxis(), ownersAttrOf(gathered));
         copyLayer(gathered, narrowGather);
         replacement = narrowGather.getOutputs().front();
       }

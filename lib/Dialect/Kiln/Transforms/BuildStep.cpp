@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AssignOwners.h"
 #include "EncodedMoments.h"
 #include "ReduceGradients.h"
 #include "Shards.h"
@@ -21,6 +22,7 @@
 #include "kiln/Dialect/Kiln/Transforms/StateTypes.h"
 #include "kiln/Support/Dynamic8.h"
 #include "kiln/Support/Mesh.h"
+#include "kiln/Support/ZeroBy.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_BUILDSTEP
@@ -54,7 +56,12 @@ struct StepFacts {
   /// The stage of ZeRO: from stage 1 on, each rank updates its shards of the
   /// parameters, and from stage 2 on, micro-batches add to shards of gradients.
   int64_t zero = 0;
+  /// How states are divided.
+  support::ZeroBy by = support::ZeroBy::Elements;
   bool divides() const { return zero > 0; }
+  bool hasOwners() const {
+    return divides() && by != support::ZeroBy::Elements;
+  }
   bool reducesInMicrobatches() const { return zero >= 2 && microbatches > 1; }
 };
 
@@ -72,6 +79,10 @@ private:
   LogicalResult checkParts();
   void findGradients();
   void reduceOverRanks();
+  int64_t ownerOf(StateOp state) const {
+    return facts.hasOwners() ? owners.lookup(state.getSymNameAttr()) : kNoOwner;
+  }
+  void gatherSquares(SmallVector<Value> &squares, ArrayRef<int64_t> owners);
   RankedTensorType shardOf(StateOp state) const;
   Value wholeGradient(const Gradient &gradient);
   Value addInput(StringRef name, RankedTensorType type);
@@ -99,6 +110,8 @@ private:
   /// steps are applied.
   Value apply;
   SmallVector<Gradient> gradients;
+  /// The rank that updates each parameter, if parameters have owners.
+  DenseMap<StringAttr, int64_t> owners;
   std::vector<UpdatedShard> updatedShards; ///< New values of parameters.
   bool hasEncoded = false; ///< True if a moment is stored as codes.
 };
@@ -152,9 +165,10 @@ void StepBuilder::reduceOverRanks() {
   SmallVector<SummedGradient> summed;
   for (Gradient &gradient : gradients) {
     Type element = tensorTypeOf(gradient.value()).getElementType();
-    summed.push_back(
-        {&gradient.sum, facts.divides() ? shardOf(gradient.state).clone(element)
-                                        : RankedTensorType()});
+    summed.push_back({&gradient.sum,
+                      facts.divides() ? shardOf(gradient.state).clone(element)
+                                      : RankedTensorType(),
+                      ownerOf(gradient.state)});
   }
   reduceGradients(*loss.getParentBlock(), summed, facts.bucketBytes);
 }
@@ -163,6 +177,8 @@ void StepBuilder::reduceOverRanks() {
 /// rank has. Its elements are whole blocks if its moments may be encoded.
 RankedTensorType StepBuilder::shardOf(StateOp state) const {
   RankedTensorType type = state.getTensorType();
+  if (facts.hasOwners())
+    return type;
   bool hasBlocks = types.encodedMoments && hasWholeBlocks(type);
   return shardTypeOf(type, facts.ranks, hasBlocks ? support::dynamicBlock : 1);
 }
@@ -176,7 +192,19 @@ Value StepBuilder::wholeGradient(const Gradient &gradient) {
   Value shard = gradient.value();
   return gatherWhole(
       builder, shard,
-      state.getTensorType().clone(tensorTypeOf(shard).getElementType()));
+      state.getTensorType().clone(tensorTypeOf(shard).getElementType()),
+      ownerOf(state));
+}
+
+/// Gives all ranks the squares of the gradients, which their owners compute.
+void StepBuilder::gatherSquares(SmallVector<Value> &squares,
+                                ArrayRef<int64_t> owners) {
+  if (squares.empty())
+    return;
+  auto gather = AllGatherOp::create(
+      builder, squares.front().getLoc(), ValueRange(squares).getTypes(),
+      squares, dataAxis(), ownersAttr(builder.getContext(), owners));
+  squares.assign(gather.getOutputs().begin(), gather.getOutputs().end());
 }
 
 /// Computes the clip factor from the sums of squares of all rows of the
@@ -186,12 +214,16 @@ Value StepBuilder::wholeGradient(const Gradient &gradient) {
 /// not scaled.
 Value StepBuilder::clipFactor(Value gradientScale) {
   SmallVector<Value> squares, divided;
+  SmallVector<int64_t> ownersOfSquares, ownersOfDivided;
   auto f64 = builder.getF64Type();
   for (Gradient &gradient : gradients) {
     Value value = gradient.value();
     int64_t rows = getRowCount(tensorTypeOf(value));
     placeReader(builder, gradient.sum, program);
-    (gradient.state.getShard() ? divided : squares)
+    bool isDivided = bool(gradient.state.getShard());
+    (isDivided ? ownersOfDivided : ownersOfSquares)
+        .push_back(ownerOf(gradient.state));
+    (isDivided ? divided : squares)
         .push_back(SumSquaresOp::create(builder, value.getLoc(),
                                         RankedTensorType::get({rows}, f64),
                                         value));
@@ -199,12 +231,16 @@ Value StepBuilder::clipFactor(Value gradientScale) {
   builder.setInsertionPoint(program.getReturn());
   Location loc = program.getLoc();
   auto scalar = RankedTensorType::get({}, f64);
+  if (facts.hasOwners()) {
+    gatherSquares(divided, ownersOfDivided);
+    gatherSquares(squares, ownersOfSquares);
+  }
   if (!divided.empty())
     squares.insert(squares.begin(),
                    totalOverRanks(builder, concatenate(builder, loc, divided),
                                   tensorAxis()));
   Value joined = concatenate(builder, loc, squares);
-  if (facts.divides())
+  if (facts.divides() && !facts.hasOwners())
     joined = totalOverRanks(builder, joined, dataAxis());
   Value limit = facts.clip
                     ? addInput("clip", scalar)
@@ -242,7 +278,7 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot,
     outer = shardOfMoment(outer, whole, parameter);
   if (facts.divides())
     outer = ShardAttr::get(builder.getContext(), whole, dataAxis(),
-                           /*blocks=*/1, outer);
+                           /*blocks=*/1, ownerOf(parameter), outer);
   if (outer)
     state.setShardAttr(outer);
   symbols.insert(state);
@@ -306,7 +342,8 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
   if (facts.divides()) {
     updated = shardOf(state);
     values.parameter =
-        TakeShardOp::create(builder, loc, updated, p, dataAxis());
+        TakeShardOp::create(builder, loc, updated, p, dataAxis(),
+                            ownerAttr(builder.getContext(), ownerOf(state)));
   }
   SmallVector<StateOp> states = {state};
   bool mayEncode =
@@ -333,7 +370,7 @@ void StepBuilder::update(Gradient &gradient, Value factor) {
               : buildEncodedUpdate(builder, loc, optimizer, values, storage);
   for (auto [target, value] : llvm::zip_equal(states, op->getResults()))
     if (target == state && facts.divides())
-      updatedShards.push_back({state, value});
+      updatedShards.push_back({state, value, ownerOf(state)});
     else
       WriteOp::create(builder, loc, target.getSymName(), value);
 }
@@ -403,6 +440,15 @@ LogicalResult StepBuilder::run() {
   }
   if (failed(checkParts()))
     return failure();
+  if (facts.hasOwners()) {
+    findGradients();
+    SmallVector<OwnedTensor> tensors;
+    for (const Gradient &gradient : gradients)
+      tensors.push_back({gradient.state, getDefiningLayer(gradient.value())});
+    owners = facts.by == support::ZeroBy::Server
+                 ? giveToServer(tensors)
+                 : giveToOwners(tensors, facts.ranks);
+  }
   if (facts.reducesInMicrobatches()) {
     findGradients();
     reduceOverRanks();
@@ -531,6 +577,11 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
     return refuse("zero divides states over the ranks of data parallelism, but "
                   "the mesh has one; set the mesh to dp=N");
   facts.zero = zero;
+  auto by = support::zeroByNamed(zeroBy);
+  if (!by)
+    return refuse("zero-by is '" + zeroBy +
+                  "', expected elements, owner or server");
+  facts.by = *by;
   if (syncEvery < 1)
     return refuse("sync-every is " + Twine(syncEvery.getValue()) +
                   ", expected a positive number");

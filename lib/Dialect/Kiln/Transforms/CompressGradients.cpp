@@ -59,9 +59,11 @@ void Compressor::replaceOthers(Operation *collective,
     return;
   SmallVector<Value> parts;
   SmallVector<Type> types;
+  SmallVector<int64_t> owners;
   for (OpResult other : others) {
     parts.push_back(collective->getOperand(other.getResultNumber()));
     types.push_back(other.getType());
+    owners.push_back(ownerOfTensor(collective, other.getResultNumber()));
   }
   builder.setInsertionPoint(collective);
   Operation *rest;
@@ -70,7 +72,8 @@ void Compressor::replaceOthers(Operation *collective,
         AllReduceOp::create(builder, collective->getLoc(), parts, dataAxis());
   else
     rest = ReduceScatterOp::create(builder, collective->getLoc(), types, parts,
-                                   dataAxis());
+                                   dataAxis(),
+                                   ownersAttr(builder.getContext(), owners));
   copyLayer(collective, rest);
   for (auto [other, result] : llvm::zip_equal(others, rest->getResults()))
     Value(other).replaceAllUsesWith(result);
@@ -78,7 +81,7 @@ void Compressor::replaceOthers(Operation *collective,
 
 void Compressor::compress(Operation *collective) {
   SmallVector<CompressedGradient> gradients;
-  SmallVector<OpResult> sums, others;
+  SmallVector<OpResult> sums, others; // Results of the collective.
   for (auto [part, sum] :
        llvm::zip_equal(collective->getOperands(), collective->getResults())) {
     auto found = parameters.find(sum);
@@ -109,7 +112,9 @@ void Compressor::compress(Operation *collective) {
     Value result = whole;
     if (isa<ReduceScatterOp>(collective))
       result = o.create<TakeShardOp>(
-          type.clone(tensorTypeOf(whole).getElementType()), whole, dataAxis());
+          type.clone(tensorTypeOf(whole).getElementType()), whole, dataAxis(),
+          ownerAttr(builder.getContext(),
+                    ownerOfTensor(collective, sum.getResultNumber())));
     Value(sum).replaceAllUsesWith(o.cast(result, type.getElementType()));
   }
   collective->erase();

@@ -22,6 +22,7 @@
 #include "Precision.h"
 #include "StateGathers.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 #include "kiln/Dialect/Kiln/Transforms/Fusion.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
 
@@ -50,11 +51,16 @@ class DispatchFormer {
 public:
   DispatchFormer(Block &block, Operation *phase, bool fuse,
                  const TargetBackend &target, RowPrograms &rowPrograms)
-      : block(block), phase(phase), fuse(fuse), target(target),
-        rowPrograms(rowPrograms) {}
+      : block(block), owners(getProgramOf(block)), phase(phase), fuse(fuse),
+        target(target), rowPrograms(rowPrograms) {}
   LogicalResult run();
 
 private:
+  static ProgramOp getProgramOf(Block &block) {
+    Operation *parent = block.getParentOp();
+    auto program = dyn_cast<ProgramOp>(parent);
+    return program ? program : parent->getParentOfType<ProgramOp>();
+  }
   LogicalResult addOp(Operation *op);
   bool tryJoin(Group *group, Operation *op);
   bool tryMerge(Group *into, Group *from);
@@ -68,15 +74,17 @@ private:
 
   /// Returns true if two ops may be in one kernel. Forward and backward ops may
   /// not, because a value that is recomputed for the backward pass would then
-  /// be live from the forward pass on. Host and device ops may not either.
+  /// be live from the forward pass on. Host and device ops may not either, and
+  /// neither may ops that different ranks execute.
   bool mayFuse(Operation *a, Operation *b) {
-    if (memoryOf(a) != memoryOf(b))
+    if (memoryOf(a) != memoryOf(b) || owners.ownerOf(a) != owners.ownerOf(b))
       return false;
     return !phase || phase->getBlock() != &block ||
            phase->isBeforeInBlock(a) == phase->isBeforeInBlock(b);
   }
 
   Block &block;
+  Owners owners;
   Operation *phase;
   bool fuse;
   const TargetBackend &target;

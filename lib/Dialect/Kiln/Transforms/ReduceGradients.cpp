@@ -25,11 +25,13 @@ using Position = std::pair<int64_t, int64_t>;
 struct CompleteGradient {
   Position complete;
   RankedTensorType shard; ///< See SummedGradient.
+  int64_t owner = kNoOwner;
 };
 
 struct Bucket {
   SmallVector<Value> values;
   SmallVector<Type> shards; ///< Empty if each rank gets the whole sums.
+  SmallVector<int64_t> owners;
   int64_t bytes = 0;
   Position complete;
 };
@@ -72,8 +74,9 @@ static Operation *reduceBucket(const Bucket &bucket) {
     reduce =
         AllReduceOp::create(builder, last.getLoc(), bucket.values, dataAxis());
   else
-    reduce = ReduceScatterOp::create(builder, last.getLoc(), bucket.shards,
-                                     bucket.values, dataAxis());
+    reduce = ReduceScatterOp::create(
+        builder, last.getLoc(), bucket.shards, bucket.values, dataAxis(),
+        ownersAttr(last.getContext(), bucket.owners));
   setLayer(reduce, getDefiningLayer(last));
   return reduce;
 }
@@ -99,8 +102,8 @@ void kiln::reduceGradients(Block &block, ArrayRef<SummedGradient> gradients,
   llvm::SmallMapVector<Value, CompleteGradient, 32> complete;
   for (const SummedGradient &summed : gradients) {
     Value value = summed.gradient->value;
-    complete.try_emplace(
-        value, CompleteGradient{positionOf(value, numbers), summed.shard});
+    complete.try_emplace(value, CompleteGradient{positionOf(value, numbers),
+                                                 summed.shard, summed.owner});
   }
   auto ordered = complete.takeVector();
   llvm::stable_sort(ordered, [](const auto &a, const auto &b) {
@@ -112,8 +115,10 @@ void kiln::reduceGradients(Block &block, ArrayRef<SummedGradient> gradients,
   for (auto &[value, gradient] : ordered) {
     Bucket &bucket = open[tensorTypeOf(value).getElementType()];
     bucket.values.push_back(value);
-    if (gradient.shard)
+    if (gradient.shard) {
       bucket.shards.push_back(gradient.shard);
+      bucket.owners.push_back(gradient.owner);
+    }
     bucket.bytes += bytesOf(value.getType());
     bucket.complete = gradient.complete;
     if (bucket.bytes >= bucketBytes)

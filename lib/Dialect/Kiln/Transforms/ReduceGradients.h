@@ -9,6 +9,7 @@
 #define KILN_LIB_DIALECT_KILN_TRANSFORMS_REDUCEGRADIENTS_H
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 
 namespace kiln {
 
@@ -37,6 +38,8 @@ struct SummedGradient {
   /// The type of the shard of the sum that each rank needs; null if each rank
   /// needs the whole sum.
   mlir::RankedTensorType shard;
+  /// The rank whose shard is the whole sum, or kNoOwner.
+  int64_t owner = kNoOwner;
 };
 
 /// Returns the sum of a loss over the ranks of data parallelism.
@@ -47,7 +50,8 @@ mlir::Value averageOverRanks(mlir::Value scalar, int64_t ranks);
 
 /// Sums the values of `gradients`, which are defined in `block`, over the ranks
 /// of data parallelism, and replaces each of them by its sum, or by the shard
-/// of this rank. Either all gradients have shards, or none.
+/// of this rank. Either all gradients have shards, or none, and either all have
+/// owners, or none.
 ///
 /// A bucket is a kiln.all_reduce, or a kiln.reduce_scatter, of gradients with
 /// one element type that are complete one after another and have at least

@@ -7,6 +7,7 @@
 
 #include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 namespace kiln {
@@ -155,7 +156,8 @@ static void gatherRead(ReadOp read, StateOp state, bool castShards) {
       }
       auto gather =
           AllGatherOp::create(builder, read.getLoc(), TypeRange(gathered), part,
-                              state.getShardAttr().getAxis());
+                              state.getShardAttr().getAxis(),
+                              ownersAttr(builder.getContext(), ownerOf(state)));
       setLayer(gather, layer);
       if (narrow) {
         for (Operation *cast : readers.ops) {
@@ -196,21 +198,21 @@ private:
     });
     if (!divides)
       return;
-    for (auto [shard, whole] :
-         llvm::zip_equal(gather.getInputs(), gather.getOutputs())) {
+    for (auto [i, shard, whole] :
+         llvm::enumerate(gather.getInputs(), gather.getOutputs())) {
       auto write = cast<WriteOp>(*whole.user_begin());
       auto state = symbols.lookup<StateOp>(write.getState());
-      state.setShardAttr(ShardAttr::get(&getContext(), state.getTensorType(),
-                                        gather.getAxis(), /*blocks=*/1,
-                                        state.getShardAttr()));
+      state.setShardAttr(ShardAttr::get(
+          &getContext(), state.getTensorType(), gather.getAxis(), /*blocks=*/1,
+          ownerOfTensor(gather, i), state.getShardAttr()));
       state.setTypeAttr(TypeAttr::get(shard.getType()));
       write.getValueMutable().assign(shard);
       write->moveAfter(shard.getDefiningOp());
+      // gatherRead() adds reads before the one that it replaces.
       for (ProgramOp program : getOperation().getOps<ProgramOp>())
         for (ReadOp read :
              llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>()))
-          if (read.getStateAttr().getAttr() == state.getSymNameAttr() &&
-              read.getType() != state.getType())
+          if (read.getStateAttr().getAttr() == state.getSymNameAttr())
             gatherRead(read, state, castShards);
     }
     gather.erase();

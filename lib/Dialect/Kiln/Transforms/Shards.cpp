@@ -73,10 +73,11 @@ Value kiln::totalOverRanks(OpBuilder &builder, Value rowSums, StringRef axis) {
                            sum.getOutputs().front());
 }
 
-Value kiln::gatherWhole(OpBuilder &builder, Value shard,
-                        RankedTensorType whole) {
-  auto gather = AllGatherOp::create(builder, shard.getLoc(), TypeRange(whole),
-                                    shard, dataAxis());
+Value kiln::gatherWhole(OpBuilder &builder, Value shard, RankedTensorType whole,
+                        int64_t owner) {
+  auto gather =
+      AllGatherOp::create(builder, shard.getLoc(), TypeRange(whole), shard,
+                          dataAxis(), ownersAttr(builder.getContext(), owner));
   return gather.getOutputs().front();
 }
 
@@ -88,12 +89,15 @@ static void gatherBucket(MutableArrayRef<UpdatedShard> shards) {
   builder.setInsertionPointAfterValue(last);
   SmallVector<Value> values;
   SmallVector<Type> types;
+  SmallVector<int64_t> owners;
   for (UpdatedShard &shard : shards) {
     values.push_back(shard.value);
     types.push_back(shard.state.getType());
+    owners.push_back(shard.owner);
   }
   auto gather =
-      AllGatherOp::create(builder, last.getLoc(), types, values, dataAxis());
+      AllGatherOp::create(builder, last.getLoc(), types, values, dataAxis(),
+                          ownersAttr(builder.getContext(), owners));
   setLayer(gather, getDefiningLayer(last));
   builder.setInsertionPoint(gather->getBlock()->getTerminator());
   for (auto [shard, whole] : llvm::zip_equal(shards, gather.getOutputs()))

@@ -14,6 +14,7 @@
 #define KILN_LIB_DIALECT_KILN_TRANSFORMS_SHARDS_H
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 #include "kiln/Support/Mesh.h"
 
 namespace kiln {
@@ -50,14 +51,16 @@ mlir::Value concatenate(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value totalOverRanks(mlir::OpBuilder &builder, mlir::Value rowSums,
                            llvm::StringRef axis);
 
-/// Joins the shards of all ranks to a tensor of type `whole`.
+/// Joins the shards of all ranks to a tensor of type `whole`. If it has an
+/// owner, only its shard is used.
 mlir::Value gatherWhole(mlir::OpBuilder &builder, mlir::Value shard,
-                        mlir::RankedTensorType whole);
+                        mlir::RankedTensorType whole, int64_t owner);
 
 /// A new value of a state, of which every rank has computed its shard.
 struct UpdatedShard {
   StateOp state;
   mlir::Value value;
+  int64_t owner = kNoOwner; ///< The rank whose shard is the whole state.
 };
 
 /// Writes the new values of states that every rank stores as a whole: joins the

@@ -9,6 +9,7 @@
 
 #include "StateGathers.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 
 using namespace mlir;
 using namespace kiln;
@@ -31,7 +32,7 @@ static CollectiveWaitOp start(CollectiveOpInterface collective,
   OpBuilder builder(position);
   auto start = CollectiveStartOp::create(
       builder, op->getLoc(), op->getResultTypes(), collective.getCollective(),
-      op->getOperands(), collective.getAxisAttr());
+      op->getOperands(), collective.getAxisAttr(), ownersAttrOf(op));
   builder.setInsertionPoint(firstReader(op));
   auto wait =
       CollectiveWaitOp::create(builder, op->getLoc(), start.getTokens());

@@ -8,6 +8,7 @@
 #include "StateGathers.h"
 
 #include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -58,23 +59,26 @@ static void join(ArrayRef<AllGatherOp> gathers) {
   AllGatherOp first = gathers.front();
   SmallVector<Value> inputs;
   SmallVector<Type> types;
+  SmallVector<int64_t> owners;
   // Two of them may gather the same state, for different readers.
   llvm::SmallMapVector<Attribute, unsigned, 8> indexes;
   SmallVector<std::pair<Value, unsigned>> outputs;
   for (AllGatherOp gather : gathers)
-    for (auto [input, output] :
-         llvm::zip_equal(gather.getInputs(), gather.getOutputs())) {
+    for (auto [i, input, output] :
+         llvm::enumerate(gather.getInputs(), gather.getOutputs())) {
       auto [found, isNew] = indexes.try_emplace(stateOf(input), inputs.size());
       outputs.push_back({output, found->second});
       if (!isNew)
         continue;
       inputs.push_back(input);
       types.push_back(output.getType());
+      owners.push_back(ownerOfTensor(gather, i));
     }
   moveSourcesBefore(inputs, first);
   OpBuilder builder(first);
   auto joined = AllGatherOp::create(builder, first.getLoc(), types, inputs,
-                                    first.getAxis());
+                                    first.getAxis(),
+                                    ownersAttr(builder.getContext(), owners));
   copyLayer(first, joined);
   for (auto [output, index] : outputs)
     output.replaceAllUsesWith(joined.getOutputs()[index]);
@@ -101,7 +105,8 @@ void kiln::joinGathers(Block &block) {
     auto gather = cast<AllGatherOp>(op);
     if (!open.empty() && (getLayer(gather) != getLayer(open.front()) ||
                           gather.getAxis() != open.front().getAxis() ||
-                          elementOf(gather) != elementOf(open.front())))
+                          elementOf(gather) != elementOf(open.front()) ||
+                          !ownersAttrOf(gather) != !ownersAttrOf(open.front())))
       close();
     // Two of them that belong to no layer may be far apart.
     if (!getLayer(gather))

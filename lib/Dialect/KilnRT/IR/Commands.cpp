@@ -8,6 +8,7 @@
 #include "kiln/Abi/ArenaLayout.h"
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -166,26 +167,62 @@ rt::occupancyOf(rt::SlotOp slot,
   return {first, last};
 }
 
+int64_t rt::ownerOf(SlotOp slot) {
+  std::optional<uint64_t> owner = slot.getOwner();
+  return owner ? static_cast<int64_t>(*owner) : kNoOwner;
+}
+
+int64_t rt::ownerOf(CommandOpInterface command) {
+  auto begin = dyn_cast<BeginOp>(command.getOperation());
+  if (auto wait = dyn_cast<WaitOp>(command.getOperation()))
+    for (Operation *user : wait.getToken().getUsers())
+      if (auto signals = dyn_cast<BeginOp>(user))
+        begin = signals;
+  if (begin && collectiveOf(begin.getKind()))
+    return kNoOwner;
+  if (begin)
+    command = begin;
+  for (const MemoryAccess &access : command.getAccesses())
+    if (int64_t owner = ownerOf(slotOf(access.slot)); owner != kNoOwner)
+      return owner;
+  return kNoOwner;
+}
+
+SmallVector<int64_t> rt::ownersOf(rt::ProgramOp program) {
+  llvm::SmallSetVector<int64_t, 8> owners;
+  for (SlotOp slot : program.getBody().front().getOps<SlotOp>())
+    owners.insert(ownerOf(slot));
+  if (owners.size() > 1)
+    owners.remove(kNoOwner);
+  if (owners.empty())
+    owners.insert(kNoOwner);
+  return SmallVector<int64_t>(owners.begin(), owners.end());
+}
+
 std::vector<int64_t> rt::liveBytes(rt::ProgramOp program, MemorySpace memory,
                                    bool oneInFlight) {
   auto commands = static_cast<int64_t>(commandsOf(program).size());
   std::optional<MicrobatchCommands> microbatches;
   if (!oneInFlight)
     microbatches = microbatchesOf(program);
-  std::vector<int64_t> live(commands + 1, 0);
-  for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
-    if (slot.getState() || slot.getMemory() != memory)
-      continue;
-    auto bytes = static_cast<int64_t>(
-        llvm::alignTo(oneInFlight ? static_cast<int64_t>(slot.getBytes())
-                                  : slot.getTotalBytes(),
-                      abi::slotAlignment));
-    auto [first, last] = occupancyOf(slot, microbatches);
-    // A slot that no command accesses counts as live at the first command.
-    live[std::min(first, commands)] += bytes;
-    live[std::min(last + 1, commands)] -= bytes;
+  std::vector<int64_t> most(commands, 0);
+  for (int64_t owner : ownersOf(program)) {
+    std::vector<int64_t> live(commands + 1, 0);
+    for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
+      if (slot.getState() || slot.getMemory() != memory || !exists(slot, owner))
+        continue;
+      auto bytes = static_cast<int64_t>(
+          llvm::alignTo(oneInFlight ? static_cast<int64_t>(slot.getBytes())
+                                    : slot.getTotalBytes(),
+                        abi::slotAlignment));
+      auto [first, last] = occupancyOf(slot, microbatches);
+      // A slot that no command accesses counts as live at the first command.
+      live[std::min(first, commands)] += bytes;
+      live[std::min(last + 1, commands)] -= bytes;
+    }
+    std::partial_sum(live.begin(), live.end(), live.begin());
+    for (auto [all, bytes] : llvm::zip(most, live))
+      all = std::max(all, bytes);
   }
-  std::partial_sum(live.begin(), live.end(), live.begin());
-  live.pop_back();
-  return live;
+  return most;
 }

@@ -85,7 +85,8 @@ struct Signal {
 
 class QueueOrder {
 public:
-  QueueOrder(rt::ProgramOp program, ArrayRef<Operation *> commands);
+  QueueOrder(rt::ProgramOp program, ArrayRef<Operation *> commands,
+             int64_t owner);
   LogicalResult run();
 
 private:
@@ -117,6 +118,7 @@ private:
 
   ArrayRef<Operation *> commands;
   rt::ProgramOp program;
+  int64_t owner; ///< The index of the rank that executes the program.
   DenseMap<StringAttr, unsigned> queues;
   SmallVector<Clock> knows; ///< Indexed by queue.
   Clock issued;
@@ -134,8 +136,9 @@ private:
 
 } // namespace
 
-QueueOrder::QueueOrder(rt::ProgramOp program, ArrayRef<Operation *> commands)
-    : commands(commands), program(program),
+QueueOrder::QueueOrder(rt::ProgramOp program, ArrayRef<Operation *> commands,
+                       int64_t owner)
+    : commands(commands), program(program), owner(owner),
       microbatches(microbatchesOf(program)) {
   for (auto queue : program->getParentOfType<ModuleOp>().getOps<QueueOp>())
     queues.try_emplace(queue.getSymNameAttr(), queues.size());
@@ -167,6 +170,8 @@ LogicalResult QueueOrder::touch(CommandOpInterface command, unsigned queue) {
   const Clock &known = knows[queue];
   for (const MemoryAccess &access : command.getAccesses()) {
     SlotOp slot = slotOf(access.slot);
+    if (!exists(slot, owner))
+      continue;
     int64_t begin = static_cast<int64_t>(slot.getOffset()) +
                     slot.getRingStride() * current.slot;
     // The shortened order does not use all instances of a large ring; the last
@@ -261,7 +266,9 @@ LogicalResult QueueOrder::step(size_t index) {
       knows[queue][other] = issued[other];
     }
   knows[queue][queue] = ++issued[queue];
-  if (failed(touch(command, queue)))
+  // Other ranks skip the command, but not its waits.
+  int64_t only = ownerOf(command);
+  if ((only == kNoOwner || only == owner) && failed(touch(command, queue)))
     return failure();
   if (Value token = command.getSignaledToken()) {
     if (failed(checkRing(op, token)))
@@ -308,6 +315,7 @@ LogicalResult QueueOrder::run() {
 }
 
 LogicalResult rt::verifyQueueOrder(rt::ProgramOp program,
-                                   ArrayRef<Operation *> commands) {
-  return QueueOrder(program, commands).run();
+                                   ArrayRef<Operation *> commands,
+                                   int64_t owner) {
+  return QueueOrder(program, commands, owner).run();
 }

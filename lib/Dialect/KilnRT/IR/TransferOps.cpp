@@ -153,6 +153,19 @@ static LogicalResult verifyCollective(BeginOp begin) {
   SmallVector<ViewOp> all(writes);
   if (!readsWritten)
     llvm::append_range(all, reads);
+  std::optional<ArrayRef<int64_t>> owners = begin.getOwners(); // C6
+  if (owners && (kind == TransferKind::AllReduce || owners->size() != count))
+    return begin.emitOpError("has ")
+           << owners->size() << " owners, expected "
+           << (kind == TransferKind::AllReduce
+                   ? "none, because all ranks get the sums"
+                   : "one for each tensor");
+  int64_t ranks =
+      meshSizeOf(begin->getParentOfType<ModuleOp>(), *begin.getAxis());
+  auto isOwned = [&](ViewOp whole, ViewOp shard, int64_t owner) {
+    return owner >= 0 && owner < ranks &&
+           whole.getTensorType() == shard.getTensorType();
+  };
   Type element = all.front().getElementType();
   for (ViewOp view : all)
     if (view.getSlotOp().getMemory() != MemorySpace::Device ||
@@ -167,8 +180,15 @@ static LogicalResult verifyCollective(BeginOp begin) {
     ViewOp shard = kind == TransferKind::AllGather       ? reads[i]
                    : kind == TransferKind::ReduceScatter ? writes[count + i]
                                                          : ViewOp();
-    if (shard && failed(verifyShardSize(begin, *begin.getAxis(), whole, shard)))
+    if (shard && !owners &&
+        failed(verifyShardSize(begin, *begin.getAxis(), whole, shard)))
       return failure();
+    if (owners && !isOwned(whole, shard, (*owners)[i]))
+      return begin.emitOpError("has a shard of type ")
+             << shard.getMemRefType() << " that rank " << (*owners)[i]
+             << " owns, expected the type of the whole tensor, "
+             << whole.getMemRefType() << ", and the index of one of the "
+             << ranks << " ranks";
   }
   return verifyDisjoint(begin, all);
 }

@@ -49,13 +49,14 @@ static LogicalResult rejectOverlap(const Extent &a, const Extent &b) {
   return diagnostic;
 }
 
-/// Verifies that slots which are live at the same time share no bytes. Follows
-/// the program, with the live slots in the order of their bytes.
-static LogicalResult checkDisjoint(rt::ProgramOp program) {
+/// Verifies that slots of a rank which are live at the same time share no
+/// bytes. The rank has the slots without an owner, and those of `owner`.
+/// Follows the program, with the live slots in the order of their bytes.
+static LogicalResult checkDisjoint(rt::ProgramOp program, int64_t owner) {
   std::optional<MicrobatchCommands> microbatches = microbatchesOf(program);
   std::vector<Extent> extents;
   for (SlotOp slot : program.getBody().front().getOps<SlotOp>()) {
-    if (slot.getBytes() == 0)
+    if (slot.getBytes() == 0 || !exists(slot, owner))
       continue;
     auto [first, last] =
         slot.getState() ? lifeOf(slot) : occupancyOf(slot, microbatches);
@@ -192,7 +193,14 @@ static LogicalResult checkLives(rt::ProgramOp program,
 
 LogicalResult rt::verifySchedule(rt::ProgramOp program) {
   SmallVector<Operation *> commands = commandsOf(program);
-  return failure(failed(checkDisjoint(program)) ||
-                 failed(checkLives(program, commands)) ||
-                 failed(verifyQueueOrder(program, commands)));
+  SmallVector<int64_t> owners = ownersOf(program);
+  for (int64_t owner : owners)
+    if (failed(checkDisjoint(program, owner)))
+      return failure();
+  if (failed(checkLives(program, commands)))
+    return failure();
+  for (int64_t owner : owners)
+    if (failed(verifyQueueOrder(program, commands, owner)))
+      return failure();
+  return success();
 }

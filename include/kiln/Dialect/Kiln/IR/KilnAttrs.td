@@ -210,16 +210,19 @@ def Kiln_ShardAttr : AttrDef<Kiln_Dialect, "Shard"> {
     the module's mesh, stores a shard. `type` is the type of the tensor that is
     divided. The row-major tensor consists of `blocks` blocks of equal size, each of
     which is divided as described for `kiln.reduce_scatter`: a matrix of R rows is
-    divided by columns if it has R blocks. If the tensor is itself a shard, `of`
-    describes that shard, which is over another axis.
+    divided by columns if it has R blocks. If an `owner` is given, the rank with this
+    index has the whole tensor, and the others have nothing. If the tensor is itself a
+    shard, `of` describes that shard, which is over another axis.
 
     Example: `#kiln.shard<tensor<5x8xf32> over "dp">`,
-    `#kiln.shard<tensor<5x8xf32> over "tp" blocks = 5>`
+    `#kiln.shard<tensor<5x8xf32> over "tp" blocks = 5>`,
+    `#kiln.shard<tensor<5x8xf32> over "dp" owner = 1>`
   }];
   let parameters = (ins "::mlir::RankedTensorType":$type, StringRefParameter<"">:$axis,
                         DefaultValuedParameter<"int64_t", "1">:$blocks,
+                        DefaultValuedParameter<"int64_t", "-1">:$owner,
                         OptionalParameter<"::mlir::Attribute">:$of);
-  let assemblyFormat = "`<` $type `over` $axis (`blocks` `=` $blocks^)? (`of` $of^)? `>`";
+  let assemblyFormat = "`<` $type `over` $axis (`blocks` `=` $blocks^)? (`owner` `=` $owner^)? (`of` $of^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Returns the shard that is divided further, or null.
@@ -229,8 +232,9 @@ def Kiln_ShardAttr : AttrDef<Kiln_Dialect, "Shard"> {
     /// Returns the same division of a tensor with another element type.
     ::kiln::ShardAttr withElementType(::mlir::Type element);
   }];
-  let builders = [AttrBuilder<(ins "::mlir::RankedTensorType":$type, "::llvm::StringRef":$axis), [{
-    return $_get($_ctxt, type, axis, 1, ::mlir::Attribute());
+  let builders = [AttrBuilder<(ins "::mlir::RankedTensorType":$type, "::llvm::StringRef":$axis,
+                                   CArg<"int64_t", "1">:$blocks, CArg<"::mlir::Attribute", "{}">:$of), [{
+    return $_get($_ctxt, type, axis, blocks, /*owner=*/-1, of);
   }]>];
 }
 

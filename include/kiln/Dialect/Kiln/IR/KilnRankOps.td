@@ -13,6 +13,10 @@
 // where n K >= N. The shard of rank r has the elements r K, ..., r K + K - 1 of
 // the row-major tensor; those from N on are zero.
 //
+// A tensor can instead have an owner: the shard of one rank is the whole tensor, and
+// the others have none. Values that are computed from such a shard exist on this rank
+// only (see Owners.h).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef KILN_DIALECT_KILN_IR_KILNRANKOPS_TD
@@ -61,30 +65,37 @@ def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethod
   let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs)";
 }
 
-def Kiln_ReduceScatterOp : Kiln_CollectiveOp<"reduce_scatter"> {
+class Kiln_ShardingOp<string mnemonic> : Kiln_CollectiveOp<mnemonic> {
+  let arguments = (ins Variadic<Kiln_RankTensor>:$inputs, StrAttr:$axis, OptionalAttr<DenseI64ArrayAttr>:$owners);
+  let results = (outs Variadic<Kiln_RankTensor>:$outputs);
+  let assemblyFormat = "$inputs `over` $axis (`owners` $owners^)? attr-dict `:` type($inputs) `->` type($outputs)";
+}
+
+def Kiln_ReduceScatterOp : Kiln_ShardingOp<"reduce_scatter"> {
   let summary = "sums tensors over the ranks of an axis and divides the sums into shards";
   let description = [{
     Result i is the shard of this rank of the elementwise sum of operand i over all
     ranks of `axis`, an axis of the module's mesh (C1). The shards of all ranks have
-    at least as many elements as the operand (C2). The tensors form one bucket.
+    at least as many elements as the operand (C2). The tensors form one bucket. With
+    `owners`, result i is the sum on the rank with the index owners[i], has the type of
+    operand i, and does not exist on other ranks (C3).
 
-    Example: `%s = kiln.reduce_scatter %g over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`
+    Example: `%s = kiln.reduce_scatter %g over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`,
+    `%s = kiln.reduce_scatter %g over "dp" owners [1] : tensor<5x8xf32> -> tensor<5x8xf32>`
   }];
-  let results = (outs Variadic<Kiln_RankTensor>:$outputs);
-  let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs) `->` type($outputs)";
 }
 
-def Kiln_AllGatherOp : Kiln_CollectiveOp<"all_gather"> {
+def Kiln_AllGatherOp : Kiln_ShardingOp<"all_gather"> {
   let summary = "joins the shards of all ranks of an axis";
   let description = [{
     Result i is the tensor whose shard of each rank of `axis`, an axis of the
     module's mesh (C1), is operand i of that rank. The shards of all ranks have at
-    least as many elements as the result (C2). The tensors form one bucket.
+    least as many elements as the result (C2). The tensors form one bucket. With
+    `owners`, result i is operand i of the rank with the index owners[i] (C3).
 
-    Example: `%w = kiln.all_gather %s over "dp" : tensor<3x8xf32> -> tensor<5x8xf32>`
+    Example: `%w = kiln.all_gather %s over "dp" : tensor<3x8xf32> -> tensor<5x8xf32>`,
+    `%w = kiln.all_gather %s over "dp" owners [1] : tensor<5x8xf32> -> tensor<5x8xf32>`
   }];
-  let results = (outs Variadic<Kiln_RankTensor>:$outputs);
-  let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs) `->` type($outputs)";
 }
 
 def Kiln_CollectiveStartOp : Kiln_RankOp<"collective_start"> {
@@ -94,13 +105,14 @@ def Kiln_CollectiveStartOp : Kiln_RankOp<"collective_start"> {
     the type of result i of the collective, with exactly one user, the
     `kiln.collective_wait` of all tokens of this op, in the same block (C1). `axis` is
     an axis of the module's mesh (C2). Transfers of one axis run in the order of
-    their starts.
+    their starts. `owners` are those of the collective (C3).
 
     Example: `%t = kiln.collective_start all_gather %a over "dp" : tensor<3x8xf32> -> tensor<5x8xf32>`
   }];
-  let arguments = (ins Kiln_CollectiveAttr:$collective, Variadic<Kiln_RankTensor>:$inputs, StrAttr:$axis);
+  let arguments = (ins Kiln_CollectiveAttr:$collective, Variadic<Kiln_RankTensor>:$inputs, StrAttr:$axis,
+    OptionalAttr<DenseI64ArrayAttr>:$owners);
   let results = (outs Variadic<Kiln_RankTensor>:$tokens);
-  let assemblyFormat = "`` $collective $inputs `over` $axis attr-dict `:` type($inputs) `->` type($tokens)";
+  let assemblyFormat = "`` $collective $inputs `over` $axis (`owners` $owners^)? attr-dict `:` type($inputs) `->` type($tokens)";
   let extraClassDeclaration = [{
     /// Returns the op that waits for the transfer.
     ::kiln::CollectiveWaitOp getWait();
@@ -151,12 +163,14 @@ def Kiln_TakeShardOp : Kiln_RankOp<"take_shard", [Pure]> {
   let description = [{
     The result is the shard of this rank of `x`, over `axis`, an axis of the module's
     mesh (C1), and in the memory of `x`. The shards of all ranks have at least as many elements as `x` (C2).
+    With an `owner`, the result is `x`, on the rank with this index only (C3).
 
-    Example: `%s = kiln.take_shard %w over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`
+    Example: `%s = kiln.take_shard %w over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`,
+    `%s = kiln.take_shard %w over "dp" owner 1 : tensor<5x8xf32> -> tensor<5x8xf32>`
   }];
-  let arguments = (ins Kiln_Tensor:$x, StrAttr:$axis);
+  let arguments = (ins Kiln_Tensor:$x, StrAttr:$axis, OptionalAttr<I64Attr>:$owner);
   let results = (outs Kiln_Tensor:$shard);
-  let assemblyFormat = "$x `over` $axis attr-dict `:` type($x) `->` type($shard)";
+  let assemblyFormat = "$x `over` $axis (`owner` $owner^)? attr-dict `:` type($x) `->` type($shard)";
 }
 
 #endif // KILN_DIALECT_KILN_IR_KILNRANKOPS_TD

@@ -34,12 +34,13 @@ public:
 /// Returns the group of the calling thread, or null if it has none.
 RankGroup *currentRankGroup();
 
-/// Evaluates a collective of the calling rank. `results` have their types.
-llvm::LogicalResult
-evaluateCollective(mlir::Operation *op, Collective collective,
-                   llvm::StringRef axis,
-                   llvm::ArrayRef<const HostTensor *> operands,
-                   llvm::MutableArrayRef<HostTensor> results);
+/// Evaluates a collective of the calling rank. `results` have their types. The
+/// owner of a tensor, if there are any, has the whole tensor as its shard.
+llvm::LogicalResult evaluateCollective(
+    mlir::Operation *op, Collective collective, llvm::StringRef axis,
+    llvm::ArrayRef<const HostTensor *> operands,
+    llvm::MutableArrayRef<HostTensor> results,
+    std::optional<llvm::ArrayRef<int64_t>> owners = std::nullopt);
 
 /// Returns the shard of the calling rank, of `elements` elements.
 llvm::FailureOr<std::vector<double>> evaluateShard(mlir::Operation *op,

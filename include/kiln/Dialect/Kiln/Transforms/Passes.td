@@ -320,6 +320,7 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     Option<"mesh", "mesh", "std::string", "\"\"", "ranks of each axis, such as dp=2; empty: one rank">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "gradients that are summed over ranks together have about this many bytes">,
     Option<"zero", "zero", "int64_t", "0", "what is divided over the data-parallel ranks: 0: nothing; 1: optimizer states; 2 or 3: also gradients">,
+    Option<"zeroBy", "zero-by", "std::string", "\"elements\"", "elements: each tensor is divided; owner: each tensor belongs to a rank, and those of a layer to the same; server: all tensors belong to rank 0">,
     Option<"syncEvery", "sync-every", "int64_t", "1", "steps after which data-parallel ranks average their states; 1: ranks sum gradients in each step">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];

@@ -11,6 +11,7 @@
 #include "kiln/Abi/GemmEpilogue.h"
 #include "kiln/Abi/GemmKernel.h"
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Dialect/Kiln/IR/Owners.h"
 
 #include "mlir/IR/OpImplementation.h"
 
@@ -106,6 +107,19 @@ bool beginsInLastExecution(SlotOp slot,
 std::pair<int64_t, int64_t>
 occupancyOf(SlotOp slot, const std::optional<MicrobatchCommands> &microbatches);
 
+/// Returns the rank of data parallelism that alone has a slot, or kNoOwner.
+int64_t ownerOf(SlotOp slot);
+/// Returns the owner that alone executes a command, because it accesses a slot
+/// of this owner, or kNoOwner. All ranks execute collectives.
+int64_t ownerOf(CommandOpInterface command);
+/// Returns all owners of slots of a program, or kNoOwner if no slot has one.
+llvm::SmallVector<int64_t> ownersOf(ProgramOp program);
+/// Returns true if the rank with the index `owner` has a slot.
+inline bool exists(SlotOp slot, int64_t owner) {
+  int64_t only = ownerOf(slot);
+  return only == kNoOwner || only == owner;
+}
+
 /// Returns what ranks compute in a transfer of this kind, or std::nullopt if
 /// ranks do not execute it together; and the inverse.
 std::optional<Collective> collectiveOf(TransferKind kind);
@@ -120,10 +134,10 @@ std::string nameOf(mlir::Operation *command);
 MemorySpace memoryOf(CommandOpInterface command);
 
 /// Returns, for every command, the sum of the bytes of all slots in `memory`
-/// that are live at the command, except slots of states. The size of a slot is
-/// rounded up to a multiple of 64 bytes, as in the arena.
-/// If `oneInFlight`, counts only one instance of each slot with a ring, during
-/// its lifetime, as if no other micro-batch were in flight.
+/// that are live at the command, except slots of states, on the rank where it
+/// is largest. The size of a slot is rounded up to a multiple of 64 bytes, as
+/// in the arena. If `oneInFlight`, counts only one instance of each slot with a
+/// ring, during its lifetime, as if no other micro-batch were in flight.
 std::vector<int64_t> liveBytes(ProgramOp program,
                                MemorySpace memory = MemorySpace::Device,
                                bool oneInFlight = false);
@@ -136,9 +150,10 @@ std::vector<int64_t> liveBytes(ProgramOp program,
 llvm::LogicalResult verifySchedule(ProgramOp program);
 
 /// Verifies only that tokens order commands of different queues as
-/// verifySchedule() requires.
-llvm::LogicalResult
-verifyQueueOrder(ProgramOp program, llvm::ArrayRef<mlir::Operation *> commands);
+/// verifySchedule() requires, on the rank with the index `owner`.
+llvm::LogicalResult verifyQueueOrder(ProgramOp program,
+                                     llvm::ArrayRef<mlir::Operation *> commands,
+                                     int64_t owner);
 
 } // namespace kiln::rt
 

@@ -137,7 +137,9 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<
     given for a matrix with padded rows: the bytes of a row and its pitch in
     bytes; the padding holds no values. `why` describes the purpose of the slot
     in reports. `offset` and the bytes of all instances are at most 2^48 (C2).
-    `first` and `last` are not negative (C4).
+    `first` and `last` are not negative (C4). A slot with an `owner` exists on the rank
+    of data parallelism with this index only: other ranks do not execute the commands
+    that access it, except collectives, and slots of different owners may share bytes.
 
     Example: `%s = kilnrt.slot "h.0.ln_1" class activation offset 64 bytes 128 lifetime [2, 5]`
   }];
@@ -146,11 +148,12 @@ def KilnRT_SlotOp : KilnRT_Declaration<"slot", [Pure, DeclareOpInterfaceMethods<
     I64Attr:$offset, I64Attr:$bytes, I64Attr:$first, I64Attr:$last,
     OptionalAttr<FlatSymbolRefAttr>:$state,
     OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$ring,
-    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows, OptionalAttr<StrAttr>:$why);
+    OptionalAttr<ConfinedAttr<DenseI64ArrayAttr, [DenseArrayCount<2>]>>:$rows, OptionalAttr<I64Attr>:$owner,
+    OptionalAttr<StrAttr>:$why);
   let results = (outs KilnRT_Slot:$slot);
   let assemblyFormat = [{
     $name `class` custom<SlotClassKind>($slot_class) `` custom<InMemory>($memory) `offset` $offset `bytes` $bytes
-    `lifetime` ` ` `[` $first `,` $last `]` (`state` $state^)? (`ring` $ring^)? (`rows` $rows^)? (`why` $why^)? attr-dict
+    `lifetime` ` ` `[` $first `,` $last `]` (`state` $state^)? (`ring` $ring^)? (`rows` $rows^)? (`owner` $owner^)? (`why` $why^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -399,16 +402,17 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
     replaces every element by the sum over all ranks of the axis (C3). A
     `reduce_scatter` also reads and writes the places of the tensors that it sums,
     whose contents are undefined afterwards, and then writes as many shards of their
-    sums (C4). An `all_gather` reads shards and writes as many whole tensors (C5). The
-    engine of the queue is `link`. From the begin to the first wait for its token, the
+    sums (C4). An `all_gather` reads shards and writes as many whole tensors (C5).
+    `owners` are those of the collective (C6; see `kiln.reduce_scatter`). The engine of the queue is `link`. From the begin to the first wait for its token, the
     slots that the transfer accesses are live, nothing writes the bytes it reads, and
     nothing accesses the bytes it writes.
 
     Example: `kilnrt.begin copy %t on @copy_out after [@compute] (ro %x, wo %h)`
   }];
   let arguments = !con((ins KilnRT_TransferKindAttr:$kind, OptionalAttr<StrAttr>:$axis, KilnRT_Token:$token, FlatSymbolRefAttr:$queue,
-    OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes), when);
-  let assemblyFormat = "`` $kind (`over` $axis^)? $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`when` `` $when^)? attr-dict";
+    OptionalAttr<FlatSymbolRefArrayAttr>:$after, Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes,
+    OptionalAttr<DenseI64ArrayAttr>:$owners), when);
+  let assemblyFormat = "`` $kind (`over` $axis^)? (`owners` $owners^)? $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`when` `` $when^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Returns the number of bytes that are sent, copied or received, or those of

@@ -61,11 +61,15 @@ LogicalResult kiln::checkShard(RankedTensorType whole, RankedTensorType shard,
 
 LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 RankedTensorType type, StringRef axis,
-                                int64_t blocks, Attribute of) {
+                                int64_t blocks, int64_t owner, Attribute of) {
   if (blocks < 1 || type.getNumElements() % blocks != 0)
     return emitError() << "expected a number of blocks that divides the "
                        << type.getNumElements() << " elements of " << type
                        << ", got " << blocks;
+  if (owner < -1 || (owner >= 0 && blocks != 1))
+    return emitError() << "expected the index of a rank as owner, and one "
+                          "block, got owner "
+                       << owner << " and " << blocks << " blocks";
   auto outer = dyn_cast_or_null<ShardAttr>(of);
   if (of && !outer)
     return emitError() << "expected #kiln.shard after 'of', got " << of;
@@ -84,7 +88,7 @@ RankedTensorType ShardAttr::getWholeType() {
 ShardAttr ShardAttr::withElementType(Type element) {
   ShardAttr outer = getOuter();
   return ShardAttr::get(getContext(), getType().clone(element), getAxis(),
-                        getBlocks(),
+                        getBlocks(), getOwner(),
                         outer ? outer.withElementType(element) : ShardAttr());
 }
 
@@ -92,9 +96,26 @@ static bool isCodes(Type type) {
   return cast<RankedTensorType>(type).getElementType().isInteger(8);
 }
 
+/// Verifies that `owner` is the index of a rank that has a whole tensor, and
+/// that the shard has the type of the tensor.
+static LogicalResult verifyOwner(Operation *op, StringRef axis, int64_t owner,
+                                 Type whole, Type shard) {
+  auto module = op->getParentOfType<ModuleOp>();
+  if (module && (owner < 0 || owner >= meshSizeOf(module, axis)))
+    return op->emitOpError("has the owner ")
+           << owner << ", expected the index of one of the "
+           << meshSizeOf(module, axis) << " ranks";
+  if (whole != shard)
+    return op->emitOpError("has a shard of type ")
+           << shard << " with an owner, expected that of the whole tensor, "
+           << whole;
+  return success();
+}
+
 /// Verifies the types of the results of a collective, or of its tokens.
-static LogicalResult verifyCollective(Operation *op, Collective collective,
-                                      StringRef axis) {
+static LogicalResult
+verifyCollective(Operation *op, Collective collective, StringRef axis,
+                 std::optional<ArrayRef<int64_t>> owners = std::nullopt) {
   if (op->getNumOperands() == 0)
     return op->emitOpError("has no operand, expected at least one tensor");
   if (op->getNumOperands() != op->getNumResults())
@@ -109,8 +130,15 @@ static LogicalResult verifyCollective(Operation *op, Collective collective,
                << type << ", expected tensors in device memory";
   if (failed(verifyAxis(op, axis)))
     return failure();
-  for (auto [from, to] :
-       llvm::zip_equal(op->getOperandTypes(), op->getResultTypes())) {
+  if (owners && (collective == Collective::AllReduce ||
+                 owners->size() != op->getNumOperands()))
+    return op->emitOpError("has ")
+           << owners->size() << " owners, expected "
+           << (collective == Collective::AllReduce
+                   ? "none, because all ranks get the sums"
+                   : "one for each tensor");
+  for (auto [i, from, to] :
+       llvm::enumerate(op->getOperandTypes(), op->getResultTypes())) {
     if (collective != Collective::AllReduce && isCodes(from))
       return op->emitOpError("has codes of type ")
              << from << ", which can only be summed as a whole (all_reduce)";
@@ -118,6 +146,13 @@ static LogicalResult verifyCollective(Operation *op, Collective collective,
       return op->emitOpError("has an operand of type ")
              << from << " and a result of type " << to
              << ", expected the same type";
+    if (owners) {
+      bool gathers = collective == Collective::AllGather;
+      if (failed(verifyOwner(op, axis, (*owners)[i], gathers ? to : from,
+                             gathers ? from : to)))
+        return failure();
+      continue;
+    }
     if (collective == Collective::ReduceScatter &&
         failed(verifyShard(op, axis, from, to)))
       return failure();
@@ -152,10 +187,10 @@ LogicalResult AllReduceOp::verify() {
   return verifyCollective(*this, getCollective(), getAxis());
 }
 LogicalResult ReduceScatterOp::verify() {
-  return verifyCollective(*this, getCollective(), getAxis());
+  return verifyCollective(*this, getCollective(), getAxis(), getOwners());
 }
 LogicalResult AllGatherOp::verify() {
-  return verifyCollective(*this, getCollective(), getAxis());
+  return verifyCollective(*this, getCollective(), getAxis(), getOwners());
 }
 
 LogicalResult AllReduceOp::inferReturnTypes(MLIRContext *,
@@ -216,7 +251,7 @@ CollectiveWaitOp CollectiveStartOp::getWait() {
 }
 
 LogicalResult CollectiveStartOp::verify() {
-  if (failed(verifyCollective(*this, getCollective(), getAxis())))
+  if (failed(verifyCollective(*this, getCollective(), getAxis(), getOwners())))
     return failure();
   CollectiveWaitOp wait;
   for (auto [i, token] : llvm::enumerate(getTokens())) {
@@ -263,6 +298,9 @@ LogicalResult TakeShardOp::verify() {
            << getShard().getType() << ", expected tensors in the same memory";
   if (failed(verifyAxis(*this, getAxis())))
     return failure();
+  if (std::optional<uint64_t> owner = getOwner())
+    return verifyOwner(*this, getAxis(), static_cast<int64_t>(*owner),
+                       getX().getType(), getShard().getType());
   return verifyShard(*this, getAxis(), getX().getType(), getShard().getType());
 }
 
@@ -305,29 +343,35 @@ static LogicalResult needsRanks(Operation *op) {
 
 // A tensor is gathered as the sum of tensors that are zero outside of the shard
 // of one rank.
-LogicalResult kiln::evaluateCollective(Operation *op, Collective collective,
-                                       StringRef axis, Operands operands,
-                                       Results results) {
+LogicalResult
+kiln::evaluateCollective(Operation *op, Collective collective, StringRef axis,
+                         Operands operands, Results results,
+                         std::optional<ArrayRef<int64_t>> owners) {
   if (failed(needsRanks(op)))
     return failure();
   int64_t rank = currentRanks->rank(axis);
+  auto hasNone = [&](size_t i) { return owners && (*owners)[i] != rank; };
   SmallVector<HostTensor> wholes;
-  for (auto [operand, result] : llvm::zip_equal(operands, results)) {
+  for (auto [i, operand, result] : llvm::enumerate(operands, results)) {
     if (collective != Collective::AllGather) {
       HostTensor &whole = wholes.emplace_back(*operand);
       llvm::append_range(whole.reals, operand->integers);
       continue;
     }
     HostTensor &whole = wholes.emplace_back(result.type);
-    auto [begin, end] =
-        rangeOfShard(whole.reals.size(), operand->reals.size(), rank);
+    if (hasNone(i))
+      continue;
+    auto [begin, end] = rangeOfShard(whole.reals.size(), operand->reals.size(),
+                                     owners ? 0 : rank);
     std::copy_n(operand->reals.begin(), end - begin,
                 whole.reals.begin() + begin);
   }
   if (!currentRanks->sum(axis, wholes))
     return op->emitOpError("cannot be completed, because another rank failed");
-  for (auto [whole, result] : llvm::zip_equal(wholes, results)) {
-    if (collective == Collective::ReduceScatter)
+  for (auto [i, whole, result] : llvm::enumerate(wholes, results)) {
+    if (hasNone(i) && collective == Collective::ReduceScatter)
+      std::fill(result.reals.begin(), result.reals.end(), 0.0);
+    else if (collective == Collective::ReduceScatter && !owners)
       result.reals = shardOf(whole.reals, result.type.getNumElements(), rank);
     else if (result.isReal())
       result.reals = std::move(whole.reals);
@@ -353,17 +397,17 @@ LogicalResult AllReduceOp::evaluate(Operands operands, Results results) {
 
 LogicalResult ReduceScatterOp::evaluate(Operands operands, Results results) {
   return evaluateCollective(*this, getCollective(), getAxis(), operands,
-                            results);
+                            results, getOwners());
 }
 
 LogicalResult AllGatherOp::evaluate(Operands operands, Results results) {
   return evaluateCollective(*this, getCollective(), getAxis(), operands,
-                            results);
+                            results, getOwners());
 }
 
 LogicalResult CollectiveStartOp::evaluate(Operands operands, Results results) {
   return evaluateCollective(*this, getCollective(), getAxis(), operands,
-                            results);
+                            results, getOwners());
 }
 
 LogicalResult CollectiveWaitOp::evaluate(Operands operands, Results results) {
@@ -380,6 +424,10 @@ LogicalResult ShareOp::evaluate(Operands operands, Results results) {
 }
 
 LogicalResult TakeShardOp::evaluate(Operands operands, Results results) {
+  if (getOwner()) {
+    results[0].reals = operands[0]->reals;
+    return success();
+  }
   auto shard = evaluateShard(*this, getAxis(), *operands[0],
                              results[0].type.getNumElements());
   if (failed(shard))

@@ -1,0 +1,54 @@
+//===- AssignOwners.cpp - Owners of parameters ----------------------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AssignOwners.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace kiln;
+
+llvm::DenseMap<StringAttr, int64_t>
+kiln::giveToOwners(ArrayRef<OwnedTensor> tensors, int64_t ranks) {
+  struct Unit {
+    SmallVector<StateOp> states;
+    int64_t bytes = 0;
+  };
+  // A parameter without a layer is a unit of its own.
+  llvm::MapVector<Attribute, Unit> units;
+  for (const OwnedTensor &tensor : tensors) {
+    StateOp state = tensor.state;
+    Unit &unit = units[tensor.layer ? Attribute(tensor.layer)
+                                    : Attribute(state.getSymNameAttr())];
+    unit.states.push_back(state);
+    unit.bytes += bytesOf(state.getType());
+  }
+  SmallVector<Unit> ordered;
+  for (auto &[key, unit] : units)
+    ordered.push_back(std::move(unit));
+  llvm::stable_sort(
+      ordered, [](const Unit &a, const Unit &b) { return a.bytes > b.bytes; });
+  SmallVector<int64_t> bytes(ranks);
+  llvm::DenseMap<StringAttr, int64_t> owners;
+  for (const Unit &unit : ordered) {
+    int64_t owner = llvm::min_element(bytes) - bytes.begin();
+    bytes[owner] += unit.bytes;
+    for (StateOp state : unit.states)
+      owners[state.getSymNameAttr()] = owner;
+  }
+  return owners;
+}
+
+llvm::DenseMap<StringAttr, int64_t>
+kiln::giveToServer(ArrayRef<OwnedTensor> tensors) {
+  llvm::DenseMap<StringAttr, int64_t> owners;
+  for (const OwnedTensor &tensor : tensors) {
+    StateOp state = tensor.state;
+    owners[state.getSymNameAttr()] = 0;
+  }
+  return owners;
+}
