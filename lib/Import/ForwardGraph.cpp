@@ -188,8 +188,8 @@ Value ForwardGraph::linear(Value x, StringRef name, int64_t outputs,
 Value ForwardGraph::dropout(Value x, StringRef name, double p) {
   if (p == 0.0)
     return x;
-  return DropoutOp::create(builder, locate(name), x.getType(), x, rng, real(p),
-                           integer(nextKey++), integer(batch));
+  return DropoutOp::create(builder, locate(name), x.getType(), x, rng,
+                           APFloat(p), nextKey++, batch);
 }
 
 Value ForwardGraph::attention(Value q, Value k, Value v, StringRef name,

@@ -217,7 +217,7 @@ std::optional<Entry> Generator::dropout() {
     return e.type().getRank() >= 2 && getRowCount(e.type()) == batch * length;
   });
   double p = 0.125 * oneOf({1, 2, 4});
-  return Entry{make<DropoutOp>(x->type(), x->value, rng, real(p),
-                               integer(++key), integer(batch)),
-               x->magnitude / (1 - p)};
+  return Entry{
+      make<DropoutOp>(x->type(), x->value, rng, llvm::APFloat(p), ++key, batch),
+      x->magnitude / (1 - p)};
 }

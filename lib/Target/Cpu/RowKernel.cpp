@@ -270,9 +270,13 @@ RowEmitter::RandomSource RowEmitter::startRandom(const Node &node) {
 void RowEmitter::startRow(Value r) {
   row = r;
   for (auto &[id, source] : randoms) {
-    Value period = k.i64Constant(program.nodes[id].period);
-    source.rowInSequence = k.remUnsigned(row, period);
-    source.sequence = k.add(source.firstSequence, k.divUnsigned(row, period));
+    const Node &node = program.nodes[id];
+    Value number =
+        node.inputs.empty() ? row : k.add(row, toI64(values[node.inputs[0]]));
+    Value period = k.i64Constant(node.period);
+    source.rowInSequence = k.remUnsigned(number, period);
+    source.sequence =
+        k.add(source.firstSequence, k.divUnsigned(number, period));
   }
   targets.assign(program.stores.size(), Value());
   for (auto [i, store] : llvm::enumerate(program.stores)) {

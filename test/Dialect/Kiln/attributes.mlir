@@ -85,13 +85,15 @@ kiln.program @matrices(%x: tensor<4x8xf32>, %c: tensor<8xf32>) attributes {kind 
 // Options of ops and attributes that passes set are in the dictionary.
 
 // CHECK: kiln.program @options
-kiln.program @options(%x: tensor<8x8xf32>, %k: tensor<8x4xf32>, %c: tensor<8xf32>, %tokens: tensor<2x4xi32>, %table: tensor<4x4xf32>, %scale: tensor<f64>, %rng: tensor<1x3xi64>, %step: tensor<i64>) attributes {kind = #kiln.program_kind<train>} {
+kiln.program @options(%x: tensor<8x8xf32>, %k: tensor<8x4xf32>, %c: tensor<8xf32>, %tokens: tensor<2x4xi32>, %table: tensor<4x4xf32>, %scale: tensor<f64>, %rng: tensor<1x3xi64>, %row_rank: tensor<i32>, %step: tensor<i64>) attributes {kind = #kiln.program_kind<train>} {
   // CHECK: kiln.layer_norm {{.*}} {eps = 1.000000e-05 : f64}
   %0:3 = kiln.layer_norm %x, %c, %c {eps = 1.0e-05} : (tensor<8x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>, tensor<8xf32>)
   // CHECK: kiln.rms_norm {{.*}} {eps = 1.000000e-05 : f64}
   %1:2 = kiln.rms_norm %x, %c {eps = 1.0e-05} : (tensor<8x8xf32>, tensor<8xf32>) -> (tensor<8x8xf32>, tensor<8xf32>)
   // CHECK: kiln.dropout {{.*}} {key = 3 : i64, p = 1.000000e-01 : f64, sequences = 2 : i64}
   %2 = kiln.dropout %x, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x8xf32>, tensor<1x3xi64>) -> tensor<8x8xf32>
+  // CHECK: kiln.dropout {{.*}} {key = 3 : i64, length = 7 : i64, p = 1.000000e-01 : f64, sequences = 2 : i64}
+  %part = kiln.dropout %x, %rng, %row_rank {p = 1.0e-01, key = 3, sequences = 2, length = 7} : (tensor<8x8xf32>, tensor<1x3xi64>, tensor<i32>) -> tensor<8x8xf32>
   // CHECK: kiln.embedding {{.*}} {padding_index = 5 : i64}
   %3 = kiln.embedding %tokens, %x {padding_index = 5} : (tensor<2x4xi32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   // CHECK: kiln.embedding_grad {{.*}} {padding_index = 5 : i64}
@@ -230,6 +232,8 @@ kiln.program @ranks(%h: tensor<8x6xf32>, %targets: tensor<8xi32>, %scale: tensor
   %t0 = kiln.share %h over "tp" : tensor<8x6xf32>
   // CHECK: kiln.shard_rows {{.*}} {padding_index = 3 : i64, rows = 5 : i64}
   %t1 = kiln.shard_rows %targets, %rank {rows = 5, padding_index = 3} : (tensor<8xi32>, tensor<i32>) -> tensor<8xi32>
+  // CHECK: kiln.shard_positions %{{.*}} {period = 4 : i64} : (tensor<i32>) -> tensor<6xi32>
+  %positions = kiln.shard_positions %rank {period = 4} : (tensor<i32>) -> tensor<6xi32>
   // CHECK: kiln.shard_softmax {{.*}} {classes = 9 : i64}
   %t2:2 = kiln.shard_softmax %h, %targets, %rank {classes = 9} : (tensor<8x6xf32>, tensor<8xi32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>)
   // CHECK: kiln.shard_cross_entropy {{.*}} {classes = 9 : i64}

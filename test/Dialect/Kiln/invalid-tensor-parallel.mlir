@@ -94,3 +94,27 @@ kiln.program @f(%x: tensor<8x6xf32>, %rng: tensor<1x5xi64>) -> tensor<8x6xf32> a
   %y = kiln.dropout %x, %rng {p = 0.1, key = 1, sequences = 2} : (tensor<8x6xf32>, tensor<1x5xi64>) -> tensor<8x6xf32>
   kiln.return %y : tensor<8x6xf32>
 }
+
+// -----
+
+kiln.program @f(%x: tensor<8x6xf32>, %rng: tensor<1x3xi64>, %rank: tensor<i32>) -> tensor<8x6xf32> attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @below {{'kiln.dropout' op has only one of the operand 'rank' and the attribute 'length', expected both or none}}
+  %y = kiln.dropout %x, %rng, %rank {p = 0.1, key = 1, sequences = 2} : (tensor<8x6xf32>, tensor<1x3xi64>, tensor<i32>) -> tensor<8x6xf32>
+  kiln.return %y : tensor<8x6xf32>
+}
+
+// -----
+
+kiln.program @f(%x: tensor<8x6xf32>, %rng: tensor<1x3xi64>, %rank: tensor<i32>) -> tensor<8x6xf32> attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @below {{'kiln.dropout' op length is 0, expected a positive number}}
+  %y = kiln.dropout %x, %rng, %rank {p = 0.1, key = 1, sequences = 2, length = 0} : (tensor<8x6xf32>, tensor<1x3xi64>, tensor<i32>) -> tensor<8x6xf32>
+  kiln.return %y : tensor<8x6xf32>
+}
+
+// -----
+
+kiln.program @f(%rank: tensor<i32>) -> tensor<8xi32> attributes {kind = #kiln.program_kind<train>} {
+  // expected-error @below {{'kiln.shard_positions' op period is 0, expected a number from 1 to 2147483647}}
+  %y = kiln.shard_positions %rank {period = 0} : (tensor<i32>) -> tensor<8xi32>
+  kiln.return %y : tensor<8xi32>
+}

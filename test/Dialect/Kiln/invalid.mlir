@@ -594,7 +594,7 @@ kiln.program @f(%x: tensor<4xf32> {kiln.name = 1}) attributes {kind = #kiln.prog
 
 // -----
 
-// expected-error @+1 {{result 0 has attribute 'kiln.gradient' = "w", expected 'kiln.name' (a string) or 'kiln.gradient' (a symbol)}}
+// expected-error @+1 {{result 0 has attribute 'kiln.gradient' = "w", expected 'kiln.name' (a string), 'kiln.gradient' (a symbol) or 'kiln.partial' (the name of an axis)}}
 kiln.program @f(%x: tensor<4xf32>) -> (tensor<4xf32> {kiln.gradient = "w"}) attributes {kind = #kiln.program_kind<forward>} {
   kiln.return %x : tensor<4xf32>
 }

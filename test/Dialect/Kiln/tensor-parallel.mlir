@@ -24,6 +24,11 @@ kiln.program @train(%x: tensor<8x6xf32>, %w: tensor<5x6xf32>, %targets: tensor<2
   %s = kiln.share %x over "tp" : tensor<8x6xf32>
   // CHECK: kiln.shard_rows %{{.+}}, %{{.+}} {padding_index = 3 : i64, rows = 5 : i64} : (tensor<2x4xi32>, tensor<i32>) -> tensor<2x4xi32>
   %rows = kiln.shard_rows %targets, %rank {rows = 5, padding_index = 3} : (tensor<2x4xi32>, tensor<i32>) -> tensor<2x4xi32>
+  // Each rank has four of the eight rows.
+  // CHECK: kiln.take_shard %{{.+}} over "tp" : tensor<2x4xi32> -> tensor<4xi32>
+  %tokens = kiln.take_shard %targets over "tp" : tensor<2x4xi32> -> tensor<4xi32>
+  // CHECK: kiln.shard_positions %{{.+}} {period = 4 : i64} : (tensor<i32>) -> tensor<4xi32>
+  %positions = kiln.shard_positions %rank {period = 4} : (tensor<i32>) -> tensor<4xi32>
   // CHECK: kiln.embedding %{{.+}}, %{{.+}}, %{{.+}} : (tensor<2x4xi32>, tensor<5x6xf32>, tensor<i32>) -> tensor<8x6xf32>
   %e = kiln.embedding %targets, %w, %rank : (tensor<2x4xi32>, tensor<5x6xf32>, tensor<i32>) -> tensor<8x6xf32>
   // CHECK: kiln.embedding_grad %{{.+}}, %{{.+}} {padding_index = -1 : i64}

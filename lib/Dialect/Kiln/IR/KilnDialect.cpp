@@ -376,7 +376,7 @@ LogicalResult KilnDialect::verifyRegionArgAttribute(Operation *op, unsigned,
   return success();
 }
 
-/// Verifies `kiln.name` and `kiln.gradient` on the results of programs.
+/// Verifies the attributes of the results of programs.
 LogicalResult KilnDialect::verifyRegionResultAttribute(
     Operation *op, unsigned, unsigned result, NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -384,10 +384,13 @@ LogicalResult KilnDialect::verifyRegionResultAttribute(
     return success();
   if (name == "kiln.gradient" && isa<FlatSymbolRefAttr>(attribute.getValue()))
     return success();
+  if (name == kPartialAttr && isa<StringAttr>(attribute.getValue()))
+    return success();
   return op->emitOpError("result ")
          << result << " has attribute '" << name
          << "' = " << attribute.getValue()
-         << ", expected 'kiln.name' (a string) or 'kiln.gradient' (a symbol)";
+         << ", expected 'kiln.name' (a string), 'kiln.gradient' (a symbol) or "
+            "'kiln.partial' (the name of an axis)";
 }
 
 StringRef kiln::getProgramName(Operation *program) {

@@ -272,7 +272,8 @@ NodeId RowBuilder::reduce(Kind kind, NodeId a) {
   return append(std::move(node));
 }
 
-NodeId RowBuilder::random(Value rng, int64_t key, int64_t rowsPerSequence) {
+NodeId RowBuilder::random(Value rng, int64_t key, int64_t rowsPerSequence,
+                          NodeId firstRow) {
   auto position = llvm::find(loadedValues, rng);
   auto immediate = llvm::find(program.immediates, key);
   Node node;
@@ -281,6 +282,8 @@ NodeId RowBuilder::random(Value rng, int64_t key, int64_t rowsPerSequence) {
   node.type = row::Type::I32;
   node.operand = position - loadedValues.begin();
   node.period = rowsPerSequence;
+  if (firstRow >= 0)
+    node.inputs = {firstRow};
   node.immediate = immediate - program.immediates.begin();
   if (position == loadedValues.end())
     loadedValues.push_back(rng);

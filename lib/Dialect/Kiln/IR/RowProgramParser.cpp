@@ -286,11 +286,16 @@ bool Parser::parseLoad(Node &node) {
 }
 
 /// Parses the rest of a random node, such as "%arg1 key %imm0 rows_per_sequence
-/// 64 : full<i32>".
+/// 64 : full<i32>", or "%arg1 key %imm0 rows_per_sequence 64 first_row %2 :
+/// full<i32>".
 bool Parser::parseRandom(Node &node) {
-  return parseNumbered("%arg", node.operand) && expect("key") &&
-         parseNumbered("%imm", node.immediate) && expect("rows_per_sequence") &&
-         parseInteger(node.period) && expect(":") && parseType(node);
+  if (!parseNumbered("%arg", node.operand) || !expect("key") ||
+      !parseNumbered("%imm", node.immediate) || !expect("rows_per_sequence") ||
+      !parseInteger(node.period))
+    return false;
+  if (consume("first_row") && !parseInput(node.inputs.emplace_back()))
+    return false;
+  return expect(":") && parseType(node);
 }
 
 /// Parses the digits of a constant, after its type is known.

@@ -95,7 +95,10 @@ static std::string textOf(const Node &node) {
   case Kind::Random:
     text += " %arg" + std::to_string(node.operand) + " key %imm" +
             std::to_string(node.immediate) + " rows_per_sequence " +
-            std::to_string(node.period) + " :";
+            std::to_string(node.period);
+    if (!node.inputs.empty())
+      text += " first_row %" + std::to_string(node.inputs[0]);
+    text += " :";
     break;
   default:
     for (auto [i, input] : enumerate(node.inputs))

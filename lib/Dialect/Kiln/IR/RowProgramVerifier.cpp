@@ -78,6 +78,8 @@ std::string Verifier::checkInputs(size_t id) {
   const Node &node = program.nodes[id];
   unsigned expected = node.kind == Kind::Load ? hasIndex(node.access)
                                               : infoOf(node.kind).inputs;
+  if (node.kind == Kind::Random && node.inputs.size() == 1)
+    expected = 1;
   if (node.inputs.size() != expected)
     return "has " + std::to_string(node.inputs.size()) + " inputs, expected " +
            std::to_string(expected);
@@ -148,6 +150,13 @@ std::string Verifier::checkRandom(const Node &node) {
     return "has the key %imm" + std::to_string(node.immediate) +
            ", but there are " + std::to_string(program.immediates.size()) +
            " immediates";
+  if (!node.inputs.empty()) {
+    const Node &first = input(node, 0);
+    if (first.space != Space::Scalar || first.type != Type::I32)
+      return "has the first row %" + std::to_string(node.inputs[0]) +
+             " of the type " + typeText(first.space, first.type) +
+             ", expected scalar<i32>";
+  }
   return expectType(node, Space::Full, Type::I32);
 }
 

@@ -135,3 +135,34 @@ TEST(RankGradients, DividedClasses) {
       kiln.return %l : tensor<f64>
     })");
 }
+
+// Three rows are divided into shards of two, the second of which is padded.
+TEST(RankGradients, DividedRows) {
+  check(R"(
+    kiln.program @f(%x: tensor<3x3xf32>, %w: tensor<3x2xf32>) -> tensor<3x2xf32>
+        attributes {kind = #kiln.program_kind<forward>} {
+      %s = kiln.share %x over "tp" : tensor<3x3xf32>
+      %a = kiln.tanh %s : tensor<3x3xf32>
+      %p = kiln.matmul %a, %w : (tensor<3x3xf32>, tensor<3x2xf32>) -> tensor<3x2xf32>
+      %d = kiln.reduce_scatter %p over "tp" : tensor<3x2xf32> -> tensor<2x2xf32>
+      %n = kiln.silu %d : tensor<2x2xf32>
+      %g = kiln.all_gather %n over "tp" : tensor<2x2xf32> -> tensor<3x2xf32>
+      %h = kiln.share %g over "tp" : tensor<3x2xf32>
+      %q = kiln.tanh %h : tensor<3x2xf32>
+      %y = kiln.all_reduce %q over "tp" : tensor<3x2xf32>
+      kiln.return %y : tensor<3x2xf32>
+    })");
+}
+
+TEST(RankGradients, ShardsOfValuesThatAllRanksHave) {
+  check(R"(
+    kiln.program @f(%x: tensor<3x3xf32>) -> tensor<3x3xf32>
+        attributes {kind = #kiln.program_kind<forward>} {
+      %a = kiln.tanh %x : tensor<3x3xf32>
+      %s = kiln.take_shard %a over "tp" : tensor<3x3xf32> -> tensor<2x3xf32>
+      %n = kiln.silu %s : tensor<2x3xf32>
+      %g = kiln.all_gather %n over "tp" : tensor<2x3xf32> -> tensor<3x3xf32>
+      %y = kiln.tanh %g : tensor<3x3xf32>
+      kiln.return %y : tensor<3x3xf32>
+    })");
+}

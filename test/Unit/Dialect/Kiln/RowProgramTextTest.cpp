@@ -125,6 +125,13 @@ const char *const kPrograms[] = {
     R"(row_program space [4, 3] flat sweeps 0 {
 }
 )",
+    // Random bits of rows that are numbered from a first row on.
+    R"(row_program space [6, 10] sweeps 1 immediates [3] {
+  %0 = load %arg0[] : i32 -> scalar<i32>
+  %1 = random %arg1 key %imm0 rows_per_sequence 2 first_row %0 : full<i32>  in sweep 0
+  store %1, %res0[r, c] : i32                           in sweep 0
+}
+)",
 };
 
 std::string textOf(const RowProgram &program) {
@@ -405,6 +412,9 @@ TEST(RowProgramInvariants, TypesAgree) {
             "%14 has a condition of the type f64, expected i1");
   EXPECT_EQ(change(1, [](RowProgram &p) { p.nodes[9].immediate = 2; }),
             "%9 has the key %imm2, but there are 2 immediates");
+  EXPECT_EQ(change(1, [](RowProgram &p) { p.nodes[9].inputs = {1}; }),
+            "%9 has the first row %1 of the type row<i32>, expected "
+            "scalar<i32>");
   EXPECT_EQ(change(1, [](RowProgram &p) { p.nodes[3].period = 0; }),
             "%3 has the period 0, expected at least 1");
   EXPECT_EQ(change(1, [](RowProgram &p) { p.nodes[10].value = 0x1p32; }),

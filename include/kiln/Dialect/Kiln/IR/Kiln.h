@@ -164,6 +164,9 @@ inline constexpr llvm::StringLiteral kResidencyAttr = "kiln.residency";
 /// number of micro-batches, larger than 1, whose losses add up to the loss of
 /// the batch.
 inline constexpr llvm::StringLiteral kMicrobatchesAttr = "kiln.microbatches";
+/// Attribute of a result of a program: the name of the axis over whose ranks
+/// the gradient must be summed.
+inline constexpr llvm::StringLiteral kPartialAttr = "kiln.partial";
 
 /// Attribute of a program that was renamed because of a symbol conflict: the
 /// name that the runtime uses. Arguments and results of programs also have this

@@ -166,6 +166,22 @@ def RowOpInterface : OpInterface<"RowOpInterface"> {
   ];
 }
 
+def RowNumberOpInterface : OpInterface<"RowNumberOpInterface"> {
+  let cppNamespace = "::kiln";
+  let description = [{
+    An op with a row program in which the results of a row depend on the number of
+    the row, as masks of dropout do.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+      Makes the op compute a shard of its rows. The tensors of the op already have
+      the rows rank*R, ..., rank*R + R - 1 of tensors with `rows` rows, where R is
+      their number of rows and `rank` the index of this rank, an i32 scalar.
+    }],
+    "void", "setShardOfRows", (ins "::mlir::Value":$rank, "int64_t":$rows)>,
+  ];
+}
+
 def GemmOpInterface : OpInterface<"GemmOpInterface"> {
   let cppNamespace = "::kiln";
   let description = [{

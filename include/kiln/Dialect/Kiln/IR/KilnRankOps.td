@@ -65,7 +65,7 @@ def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethod
   let assemblyFormat = "$inputs `over` $axis attr-dict `:` type($inputs)";
 }
 
-class Kiln_ShardingOp<string mnemonic> : Kiln_CollectiveOp<mnemonic> {
+class Kiln_ShardingOp<string mnemonic> : Kiln_CollectiveOp<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let arguments = (ins Variadic<Kiln_RankTensor>:$inputs, StrAttr:$axis, OptionalAttr<DenseI64ArrayAttr>:$owners);
   let results = (outs Variadic<Kiln_RankTensor>:$outputs);
   let assemblyFormat = "$inputs `over` $axis (`owners` $owners^)? attr-dict `:` type($inputs) `->` type($outputs)";
@@ -92,6 +92,11 @@ def Kiln_AllGatherOp : Kiln_ShardingOp<"all_gather"> {
     module's mesh (C1), is operand i of that rank. The shards of all ranks have at
     least as many elements as the result (C2). The tensors form one bucket. With
     `owners`, result i is operand i of the rank with the index owners[i] (C3).
+
+    The derivative assumes that all ranks compute the same loss from the results, as
+    that of `kiln.all_reduce` does: the gradient of an operand is the shard of the
+    cotangent. If the cotangent is the sum over the ranks of a `kiln.share` of the
+    result, the sum and the shard are one `kiln.reduce_scatter`.
 
     Example: `%w = kiln.all_gather %s over "dp" : tensor<3x8xf32> -> tensor<5x8xf32>`,
     `%w = kiln.all_gather %s over "dp" owners [1] : tensor<5x8xf32> -> tensor<5x8xf32>`
@@ -158,18 +163,22 @@ def Kiln_ShareOp : Kiln_RankOp<"share", [Pure, AllTypesMatch<["x", "y"]>, Precis
   let hasFolder = 1;
 }
 
-def Kiln_TakeShardOp : Kiln_RankOp<"take_shard", [Pure]> {
+// Shards of real numbers, and of tokens.
+def Kiln_Sharded : Kiln_TensorOf<[Kiln_ComputedReal, I32]>;
+
+def Kiln_TakeShardOp : Kiln_RankOp<"take_shard", [Pure, DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "copies the shard of this rank";
   let description = [{
     The result is the shard of this rank of `x`, over `axis`, an axis of the module's
     mesh (C1), and in the memory of `x`. The shards of all ranks have at least as many elements as `x` (C2).
     With an `owner`, the result is `x`, on the rank with this index only (C3).
+    The gradient of `x` is the `kiln.all_gather` of the cotangents of all ranks.
 
     Example: `%s = kiln.take_shard %w over "dp" : tensor<5x8xf32> -> tensor<3x8xf32>`,
     `%s = kiln.take_shard %w over "dp" owner 1 : tensor<5x8xf32> -> tensor<5x8xf32>`
   }];
-  let arguments = (ins Kiln_Tensor:$x, StrAttr:$axis, OptionalAttr<I64Attr>:$owner);
-  let results = (outs Kiln_Tensor:$shard);
+  let arguments = (ins Kiln_Sharded:$x, StrAttr:$axis, OptionalAttr<I64Attr>:$owner);
+  let results = (outs Kiln_Sharded:$shard);
   let assemblyFormat = "$x `over` $axis (`owner` $owner^)? attr-dict `:` type($x) `->` type($shard)";
 }
 

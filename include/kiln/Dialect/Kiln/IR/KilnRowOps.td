@@ -270,7 +270,24 @@ def Kiln_ShardRowsOp : Kiln_RowOp<"shard_rows", [Pure, DispatchableOpInterface,
   let hasVerifier = 1;
 }
 
+def Kiln_ShardPositionsOp : Kiln_RowOp<"shard_positions", [Pure, DispatchableOpInterface,
+    DeclareOpInterfaceMethods<RowOpInterface>,
+    DeclareOpInterfaceMethods<ReferenceOpInterface, ["getRounding"]>]> {
+  let summary = "the positions of the rows of this rank in their sequences";
+  let description = [{
+    Each rank has N consecutive rows of a tensor, where N is the number of elements
+    of `y`, and sequences have `period` rows: y[i] = (rank*N + i) mod period. Ranks
+    have less than 2^31 rows together (C1).
+
+    Example: `%y = kiln.shard_positions %rank {period = 8} : (tensor<i32>) -> tensor<12xi32>`
+  }];
+  let arguments = (ins Kiln_RankScalar:$rank, I64Attr:$period);
+  let results = (outs Kiln_IndexTensor:$y);
+  let hasVerifier = 1;
+}
+
 def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface, LaunchArgumentsOpInterface,
+    DeclareOpInterfaceMethods<RowNumberOpInterface>,
     DeclareOpInterfaceMethods<SequenceOpInterface, ["inferSequences"]>,
     DeclareOpInterfaceMethods<DifferentiableOpInterface>,
     DeclareOpInterfaceMethods<DispatchableOpInterface, ["isCheapToRebuild"]>,
@@ -283,10 +300,17 @@ def Kiln_DropoutOp : Kiln_RowOp<"dropout", [Pure, PrecisionOpInterface, LaunchAr
     The rows of `x` belong to `sequences` sequences of equal length. The gradient
     is the same op applied to the cotangent.
 
+    With `rank`, `x` has the rows rank*R, ..., rank*R + R - 1 of a larger tensor,
+    where R is its number of rows. The sequences of the larger tensor have `length`
+    rows each. `rank` and `length` are given together (C1).
+
     Example: `%y = kiln.dropout %x, %rng {p = 1.0e-01, key = 3, sequences = 2} : (tensor<8x16xf32>, tensor<1x3xi64>) -> tensor<8x16xf32>`
   }];
-  let arguments = (ins Kiln_Tensor:$x, Kiln_Rng:$rng, F64Attr:$p, I64Attr:$key, I64Attr:$sequences);
+  let arguments = (ins Kiln_Tensor:$x, Kiln_Rng:$rng, Optional<Kiln_RankScalar>:$rank, F64Attr:$p, I64Attr:$key, I64Attr:$sequences,
+    OptionalAttr<I64Attr>:$length);
   let results = (outs Kiln_Tensor:$y);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$x, "::mlir::Value":$rng,
+    "::llvm::APFloat":$p, "int64_t":$key, "int64_t":$sequences)>];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::SmallVector<::llvm::StringRef> getLaunchArgumentNames() { return {"key"}; }

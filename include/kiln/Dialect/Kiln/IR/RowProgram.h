@@ -132,7 +132,9 @@ enum class Kind : uint8_t {
   // Reductions of Full or Column values to Row values.
   ReduceSum,
   ReduceMax,
-  Random, ///< 32 random bits as I32 in space Full; see random().
+  /// 32 random bits as I32 in space Full; see random(). The only input, the
+  /// first row, is optional.
+  Random,
 };
 
 struct Node {
@@ -311,8 +313,10 @@ public:
   /// Philox4x32-10 with the key splitmix64(seed + 0x9E3779B97F4A7C15 * (key +
   /// 1)) (low word, high word) and the counter (c / 64 * 16 + c % 16, r %
   /// rowsPerSequence, first sequence + r / rowsPerSequence, step). `rng` is an
-  /// i64 tensor {seed, step, first sequence}.
-  NodeId random(mlir::Value rng, int64_t key, int64_t rowsPerSequence);
+  /// i64 tensor {seed, step, first sequence}. If `firstRow`, a Scalar of type
+  /// I32, is not -1, its value is added to r.
+  NodeId random(mlir::Value rng, int64_t key, int64_t rowsPerSequence,
+                NodeId firstRow = -1);
 
   /// Sets the node of `value`, a Full or Row value, for later ops and for
   /// stores. The node is rounded if `value` has a narrow element type.

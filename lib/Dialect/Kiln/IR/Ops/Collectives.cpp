@@ -211,6 +211,59 @@ LogicalResult AllReduceOp::buildGradient(OpBuilder &, ValueRange cotangents,
   return success();
 }
 
+/// Builds the tensor whose shards are the cotangents of all ranks.
+static Value gatherCotangent(OpBuilder &builder, Location loc, Value cotangent,
+                             Type whole, StringRef axis) {
+  auto gather =
+      AllGatherOp::create(builder, loc, TypeRange(whole), cotangent, axis);
+  return gather.getOutputs().front();
+}
+
+LogicalResult ReduceScatterOp::buildGradient(OpBuilder &builder,
+                                             ValueRange cotangents, Wanted,
+                                             Gradients gradients) {
+  for (auto [gradient, cotangent, input] :
+       llvm::zip_equal(gradients, cotangents, getInputs()))
+    if (cotangent)
+      gradient = gatherCotangent(builder, getLoc(), cotangent, input.getType(),
+                                 getAxis());
+  return success();
+}
+
+/// Returns the sum over the ranks of an axis that defines `value`, if nothing
+/// else reads it, or null.
+static AllReduceOp soleSum(Value value, StringRef axis) {
+  auto sum = value.getDefiningOp<AllReduceOp>();
+  bool isSole = sum && sum.getAxis() == axis && sum->getNumOperands() == 1 &&
+                value.use_empty();
+  return isSole ? sum : AllReduceOp();
+}
+
+LogicalResult AllGatherOp::buildGradient(OpBuilder &builder,
+                                         ValueRange cotangents, Wanted,
+                                         Gradients gradients) {
+  for (auto [gradient, cotangent, input] :
+       llvm::zip_equal(gradients, cotangents, getInputs())) {
+    if (!cotangent)
+      continue;
+    AllReduceOp sum = soleSum(cotangent, getAxis());
+    if (!sum) {
+      gradient = TakeShardOp::create(builder, getLoc(), input.getType(),
+                                     cotangent, getAxis());
+      continue;
+    }
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(sum);
+    gradient =
+        ReduceScatterOp::create(builder, getLoc(), TypeRange(input.getType()),
+                                sum.getInputs(), getAxis())
+            .getOutputs()
+            .front();
+    sum.erase();
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // share
 //===----------------------------------------------------------------------===//
@@ -291,6 +344,14 @@ LogicalResult CollectiveWaitOp::inferReturnTypes(
 
 Family TakeShardOp::getFamily() { return Family::Copy; }
 
+LogicalResult TakeShardOp::buildGradient(OpBuilder &builder,
+                                         ValueRange cotangents, Wanted,
+                                         Gradients gradients) {
+  gradients[0] = gatherCotangent(builder, getLoc(), cotangents[0],
+                                 getX().getType(), getAxis());
+  return success();
+}
+
 LogicalResult TakeShardOp::verify() {
   if (memoryOf(getX().getType()) != memoryOf(getShard().getType()))
     return emitOpError("has an operand of type ")
@@ -326,10 +387,11 @@ static std::pair<size_t, size_t> rangeOfShard(size_t whole, size_t shard,
   return {begin, std::min(begin + shard, whole)};
 }
 
-static std::vector<double> shardOf(const std::vector<double> &whole,
-                                   size_t shard, int64_t rank) {
+template <typename Element>
+static std::vector<Element> shardOf(const std::vector<Element> &whole,
+                                    size_t shard, int64_t rank) {
   auto [begin, end] = rangeOfShard(whole.size(), shard, rank);
-  std::vector<double> part(whole.begin() + begin, whole.begin() + end);
+  std::vector<Element> part(whole.begin() + begin, whole.begin() + end);
   part.resize(shard);
   return part;
 }
@@ -426,6 +488,15 @@ LogicalResult ShareOp::evaluate(Operands operands, Results results) {
 LogicalResult TakeShardOp::evaluate(Operands operands, Results results) {
   if (getOwner()) {
     results[0].reals = operands[0]->reals;
+    results[0].integers = operands[0]->integers;
+    return success();
+  }
+  if (!results[0].isReal()) {
+    if (failed(needsRanks(*this)))
+      return failure();
+    results[0].integers =
+        shardOf(operands[0]->integers, results[0].type.getNumElements(),
+                currentRanks->rank(getAxis()));
     return success();
   }
   auto shard = evaluateShard(*this, getAxis(), *operands[0],

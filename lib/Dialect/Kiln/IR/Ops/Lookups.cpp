@@ -237,6 +237,54 @@ LogicalResult ShardRowsOp::evaluate(Operands operands, Results results) {
 }
 
 //===----------------------------------------------------------------------===//
+// shard_positions
+//===----------------------------------------------------------------------===//
+
+LogicalResult ShardPositionsOp::verify() {
+  if (getPeriod() < 1 || getPeriod() > INT32_MAX)
+    return emitOpError("period is ")
+           << int64_t(getPeriod()) << ", expected a number from 1 to "
+           << INT32_MAX;
+  if (getY().getType().getNumElements() > INT32_MAX)
+    return emitOpError("has a result of type ")
+           << getY().getType() << ", expected less than 2^31 elements";
+  return success();
+}
+
+Rounding ShardPositionsOp::getRounding() { return Rounding::Nothing; }
+
+RowSpace ShardPositionsOp::getRowSpace() {
+  return {getY().getType().getNumElements(), 1, /*flexible=*/false};
+}
+
+/// Row programs have no integer division. The quotient (row + 1/2) / period in
+/// f64 differs from the next integer by at least 1 / (2 period), and rows are
+/// below 2^31 (Constraint C1), so rounding does not change its integer part.
+LogicalResult ShardPositionsOp::buildRows(RowBuilder &rows) {
+  NodeId rank = rows.scalar(getRank());
+  if (!hasSpace(rows, getRowSpace()) || rank < 0)
+    return failure();
+  NodeId size = rows.constantLike(double(rows.getRows()), rank);
+  NodeId row = rows.add(rows.rowIndex(), rows.mul(rank, size));
+  NodeId wide = rows.cast(row, row::Type::F64);
+  NodeId quotient =
+      rows.cast(rows.div(rows.add(wide, rows.constantLike(0.5, wide)),
+                         rows.constantLike(double(getPeriod()), wide)),
+                row::Type::I32);
+  NodeId period = rows.constantLike(double(getPeriod()), row);
+  rows.set(getY(), rows.sub(row, rows.mul(quotient, period)));
+  return success();
+}
+
+LogicalResult ShardPositionsOp::evaluate(Operands operands, Results results) {
+  std::vector<int64_t> &y = results[0].integers;
+  int64_t first = operands[0]->integers[0] * int64_t(y.size());
+  for (auto [i, position] : llvm::enumerate(y))
+    position = (first + int64_t(i)) % int64_t(getPeriod());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // select_row
 //===----------------------------------------------------------------------===//
 
