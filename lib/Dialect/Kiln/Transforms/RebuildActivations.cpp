@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RebuiltOps.h"
 #include "kiln/Dialect/Kiln/Transforms/Passes.h"
 
 namespace kiln {
@@ -29,17 +30,6 @@ using namespace kiln;
 
 namespace {
 
-/// Describes how to recompute a value: the ops to run and their inputs.
-struct Recipe {
-  Value residual;
-  /// The operands of the original op with as many elements as `residual`.
-  SmallVector<Value, 2> sources;
-  /// All inputs of the recompute region.
-  SmallVector<Value, 4> inputs;
-  /// Builds the value from the region's arguments.
-  llvm::function_ref<Value(OpBuilder &, ValueRange)> build;
-};
-
 class Rebuilder {
 public:
   explicit Rebuilder(ProgramOp program) : block(program.getBlock()) {}
@@ -47,10 +37,7 @@ public:
 
 private:
   bool isBackward(Operation *op) { return phase->isBeforeInBlock(op); }
-  void rebuild(const Recipe &recipe);
-  void rebuildNorm(Operation *norm, Value gamma, Value beta,
-                   ValueRange statistics);
-  void rebuildCheap(Operation *op);
+  void rebuild(const RebuiltOp &rebuilt);
 
   Block &block;
   Operation *phase = nullptr;
@@ -58,9 +45,9 @@ private:
 
 } // namespace
 
-void Rebuilder::rebuild(const Recipe &recipe) {
+void Rebuilder::rebuild(const RebuiltOp &rebuilt) {
   SmallVector<Operation *> users;
-  for (Operation *user : recipe.residual.getUsers())
+  for (Operation *user : rebuilt.residual.getUsers())
     if (isBackward(user) && !llvm::is_contained(users, user))
       users.push_back(user);
   if (users.empty())
@@ -68,10 +55,11 @@ void Rebuilder::rebuild(const Recipe &recipe) {
   llvm::sort(users,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
 
-  // Find G: the last backward op that reads a value in recipe.sources, is after
-  // the first backward user of the residual, and does not read the residual.
+  // Find G: the last backward op that reads a value in rebuilt.sources, is
+  // after the first backward user of the residual, and does not read the
+  // residual.
   Operation *reader = nullptr;
-  for (Value source : recipe.sources) {
+  for (Value source : rebuilt.sources) {
     bool kept = false;
     for (Operation *user : source.getUsers()) {
       if (!isBackward(user) || llvm::is_contained(users, user))
@@ -106,59 +94,11 @@ void Rebuilder::rebuild(const Recipe &recipe) {
   }
 
   OpBuilder builder(reader);
-  Location loc = recipe.residual.getLoc();
-  auto recompute = RecomputeOp::create(builder, loc, recipe.residual.getType(),
-                                       recipe.inputs);
-  openIsolatedBody(builder, recompute, recipe.inputs);
-  YieldOp::create(
-      builder, loc,
-      recipe.build(builder, recompute.getBody().front().getArguments()));
-  Value residual = recipe.residual;
-  residual.replaceUsesWithIf(recompute->getResult(0), [&](OpOperand &use) {
+  Value again = buildAgain(builder, rebuilt);
+  Value residual = rebuilt.residual;
+  residual.replaceUsesWithIf(again, [&](OpOperand &use) {
     return llvm::is_contained(users, use.getOwner());
   });
-}
-
-void Rebuilder::rebuildNorm(Operation *norm, Value gamma, Value beta,
-                            ValueRange statistics) {
-  Recipe recipe;
-  recipe.residual = norm->getResult(0);
-  recipe.sources = {norm->getOperand(0)};
-  recipe.inputs = {norm->getOperand(0), gamma};
-  if (beta)
-    recipe.inputs.push_back(beta);
-  llvm::append_range(recipe.inputs, statistics);
-  auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
-    size_t first = beta ? 3 : 2;
-    // Normalize in full precision and round only after gain and shift, as the
-    // norm op does.
-    Value normalized = NormalizeOp::create(
-        builder, norm->getLoc(), fullPrecision(tensorTypeOf(recipe.residual)),
-        arguments[0], arguments.drop_front(first));
-    return AffineOp::create(builder, norm->getLoc(), recipe.residual.getType(),
-                            normalized, arguments[1],
-                            beta ? arguments[2] : Value());
-  };
-  recipe.build = build;
-  rebuild(recipe);
-}
-
-void Rebuilder::rebuildCheap(Operation *op) {
-  Recipe recipe;
-  recipe.residual = op->getResult(0);
-  for (Value operand : op->getOperands()) {
-    recipe.inputs.push_back(operand);
-    if (tensorTypeOf(operand).getNumElements() ==
-        tensorTypeOf(recipe.residual).getNumElements())
-      recipe.sources.push_back(operand);
-  }
-  auto build = [&](OpBuilder &builder, ValueRange arguments) -> Value {
-    IRMapping mapping;
-    mapping.map(op->getOperands(), arguments);
-    return builder.clone(*op, mapping)->getResult(0);
-  };
-  recipe.build = build;
-  rebuild(recipe);
 }
 
 void Rebuilder::run() {
@@ -173,17 +113,9 @@ void Rebuilder::run() {
       break;
     forward.push_back(&op);
   }
-  for (Operation *op : forward) {
-    if (auto norm = dyn_cast<LayerNormOp>(op)) {
-      rebuildNorm(norm, norm.getGamma(), norm.getBeta(),
-                  {norm.getMean(), norm.getRstd()});
-    } else if (auto norm = dyn_cast<RmsNormOp>(op)) {
-      rebuildNorm(norm, norm.getGamma(), Value(), {norm.getRstd()});
-    } else if (auto dispatchable = dyn_cast<DispatchableOpInterface>(op)) {
-      if (dispatchable.isCheapToRebuild())
-        rebuildCheap(op);
-    }
-  }
+  for (Operation *op : forward)
+    if (std::optional<RebuiltOp> rebuilt = findRebuilt(op))
+      rebuild(*rebuilt);
 }
 
 namespace {
