@@ -169,6 +169,10 @@ Status Compilation::checkOptions() {
     return usage("--emit-gradients: each rank of tensor parallelism has a part "
                  "of the gradients only; leave it out, or remove tp from "
                  "--mesh");
+  if (mesh->sizeOf(support::tensorAxis) == 1 && options.sequenceParallel)
+    return usage("--sequence-parallel divides the values between layers over "
+                 "the ranks that divide the layers, but the step has one such "
+                 "rank: set their number with --mesh=tp=N");
   if (mesh->sizeOf(support::dataAxis) == 1 && options.zero > 0)
     return usage(std::string(options.zeroBy == "server"
                                  ? "--parameter-server updates the parameters "
@@ -347,6 +351,7 @@ void Compilation::choosePipeline() {
   step.evaluation = options.evaluation;
   step.keepGradients = options.emitGradients;
   step.mesh = options.mesh;
+  step.sequenceParallel = options.sequenceParallel;
   step.zero = options.zero;
   step.zeroBy = options.zeroBy;
   step.syncEvery = options.syncEvery;

@@ -85,6 +85,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
       options.microbatches * (options.syncEvery > 1 ? 1 : dataRanks(options));
   // The gradients of f16 activations would underflow without a scale.
   autodiff.scaleGradients = options.precision == "fp16";
+  autodiff.divideRows = options.sequenceParallel;
   passes.addPass(createAutodiff(autodiff));
   StateTypes types = stateTypes(options);
   if (types.gradients.value_or(ElementType::F32) != ElementType::F32) {
@@ -102,8 +103,11 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   compress.lossy = options.lossy;
   compress.rebuild = options.rebuild;
   passes.addPass(createCompressResiduals(compress));
-  if (options.rebuild)
+  if (options.rebuild) {
+    if (options.sequenceParallel)
+      passes.addPass(createGatherAgain());
     passes.addPass(createRebuildActivations());
+  }
   // Run after RebuildActivations, so that values are recomputed from decoded
   // residuals, and not stored.
   if (!options.lossy.empty()) {
@@ -134,6 +138,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   // Run last, because this pass erases the forward program that autodiff reads.
   BuildEvaluationOptions evaluation;
   evaluation.evaluation = options.evaluation;
+  evaluation.divideRows = options.sequenceParallel;
   passes.addPass(createBuildEvaluation(evaluation));
   // A master copy is read by its update only, so each rank needs its shard of
   // it from stage 1 of ZeRO on.

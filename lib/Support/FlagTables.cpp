@@ -58,6 +58,7 @@ const FlagTable &compilerFlags() {
       {"remarks", "FILE"},
       {"report", "FILE"},
       {"seq", "N"},
+      {"sequence-parallel", ""},
       {"simulate-link", "RATE"},
       {"simulate-network", "RATE"},
       {"states", "LIST"},

@@ -243,6 +243,11 @@ static cl::opt<std::string>
                   "(--batch is the part of one rank), tp=N for N ranks that "
                   "divide the matrices of each layer, or both, as in "
                   "dp=2,tp=4"));
+static cl::opt<bool> sequenceParallel(
+    "sequence-parallel", cl::cat(category),
+    cl::desc("let the ranks that divide the layers also divide the tokens of "
+             "the values between the layers, such as norms and the residual "
+             "stream, which needs less memory; requires --mesh=tp=N"));
 static cl::opt<int64_t>
     zero("zero", cl::cat(category), cl::init(0), cl::value_desc("STAGE"),
          cl::desc("what the data-parallel ranks divide among them instead of "
@@ -661,6 +666,7 @@ int main(int argc, char **argv) {
   options.mcpu = mcpu;
   options.gemm = gemm;
   options.mesh = mesh;
+  options.sequenceParallel = sequenceParallel;
   options.zero = zero;
   options.zeroBy = zeroBy;
   if (parameterServer) {

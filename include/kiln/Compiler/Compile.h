@@ -86,6 +86,8 @@ struct CompileOptions {
   std::string quantizeWeights;
   /// Ranks of each axis, as in support::parseMesh(). Empty: one rank.
   std::string mesh;
+  /// Divides rows between divided layers over the ranks of tensor parallelism.
+  bool sequenceParallel = false;
   /// Stage of ZeRO: what is divided over the data-parallel ranks.
   int64_t zero = 0;
   /// How it is divided, for support::zeroByNamed().

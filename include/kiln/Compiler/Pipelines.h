@@ -97,6 +97,11 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::desc("ranks of each axis, as in kilnc --mesh (default: one "
                      "rank)"),
       llvm::cl::init("")};
+  Option<bool> sequenceParallel{
+      *this, "sequence-parallel",
+      llvm::cl::desc("divide rows between divided layers, as in kilnc "
+                     "--sequence-parallel"),
+      llvm::cl::init(false)};
   Option<int64_t> zero{*this, "zero",
                        llvm::cl::desc("stage of ZeRO, as in kilnc --zero"),
                        llvm::cl::init(0)};

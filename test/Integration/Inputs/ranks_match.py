@@ -110,7 +110,7 @@ def main(options, mpirun, kilnc, model, work, *flags):
         kilnc, model, work / "several", *common, f"--batch={batch}", f"--mesh={options['mesh']}"
     )
     # One rank needs more memory, but computes the same with any budget.
-    dropped = ["--zero=", "--zero-by=", "--parameter-server"]
+    dropped = ["--zero=", "--zero-by=", "--parameter-server", "--sequence-parallel"]
     if sizes["tp"] > 1:
         dropped.append("--memory-budget=")
     common = [flag for flag in common if not flag.startswith(tuple(dropped))]

@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DivideRows.h"
+#include "Shards.h"
 #include "SplitLoss.h"
 #include "kiln/Dialect/Kiln/IR/GradientType.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
@@ -59,6 +61,7 @@ private:
   /// Returns the sum of all contributions to the gradient of a value, or null
   /// if there are none.
   Value gradientOf(Value value);
+  bool leavePartial(MutableArrayRef<Value> parts);
   LogicalResult returnGradients();
   Value gradientScale(RankedTensorType loss);
 
@@ -219,6 +222,26 @@ LogicalResult Differentiator::differentiate(Operation *op) {
   return success();
 }
 
+/// If all contributions to the gradient of a state are sums over the ranks of
+/// the axis tp, replaces them by the parts of this rank, which are summed once
+/// per step, and returns true.
+bool Differentiator::leavePartial(MutableArrayRef<Value> parts) {
+  auto sumOf = [](Value value) {
+    auto sum = value.getDefiningOp<AllReduceOp>();
+    bool isOnly = sum && sum.getAxis() == tensorAxis() &&
+                  sum->getNumOperands() == 1 && value.use_empty();
+    return isOnly ? sum : AllReduceOp();
+  };
+  if (!llvm::all_of(parts, sumOf))
+    return false;
+  for (Value &part : parts) {
+    AllReduceOp sum = sumOf(part);
+    part = sum.getInputs().front();
+    sum.erase();
+  }
+  return true;
+}
+
 LogicalResult Differentiator::returnGradients() {
   ReturnOp ret = program.getReturn();
   SmallVector<Value> values(ret.getValues());
@@ -232,6 +255,7 @@ LogicalResult Differentiator::returnGradients() {
     if (!state.isTrainable())
       continue;
     auto it = stateContributions.find(state.getSymNameAttr());
+    bool isPartial = it != stateContributions.end() && leavePartial(it->second);
     Value gradient = it == stateContributions.end()
                          ? Value()
                          : sumContributions(builder, it->second);
@@ -251,8 +275,12 @@ LogicalResult Differentiator::returnGradients() {
           CastOp::create(builder, gradient.getLoc(),
                          fullPrecision(tensorTypeOf(gradient)), gradient);
     values.push_back(gradient);
-    resultAttrs.push_back(b.getDictionaryAttr(b.getNamedAttr(
-        "kiln.gradient", FlatSymbolRefAttr::get(state.getSymNameAttr()))));
+    SmallVector<NamedAttribute> attrs = {b.getNamedAttr(
+        "kiln.gradient", FlatSymbolRefAttr::get(state.getSymNameAttr()))};
+    if (isPartial)
+      attrs.push_back(
+          b.getNamedAttr(kPartialAttr, b.getStringAttr(tensorAxis())));
+    resultAttrs.push_back(b.getDictionaryAttr(attrs));
   }
   if (missing)
     return failure();
@@ -342,8 +370,11 @@ struct AutodiffPass : kiln::impl::AutodiffBase<AutodiffPass> {
     builder.setInsertionPointAfter(*forward);
     auto train = cast<ProgramOp>(builder.clone(**forward));
     nameByKind(train, ProgramKind::Train, symbols);
-    if (failed(splitLoss(train, microbatches)) ||
-        failed(Differentiator(train, symbols, scaleGradients).run()))
+    if (failed(splitLoss(train, microbatches)))
+      return signalPassFailure();
+    if (divideRows)
+      kiln::divideRows(train);
+    if (failed(Differentiator(train, symbols, scaleGradients).run()))
       return signalPassFailure();
     if (microbatches > 1)
       train->setAttr(kMicrobatchesAttr,

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DivideRows.h"
 #include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
@@ -121,11 +122,18 @@ struct BuildEvaluationPass
       if (failed(returnLogits(generate)))
         generate.erase();
       else
-        removeDeadCode(generate);
-      removeDeadCode(evaluate);
+        finish(generate);
+      finish(evaluate);
     }
     if (removeForward)
       forward->erase();
+  }
+
+private:
+  void finish(ProgramOp program) {
+    if (divideRows)
+      kiln::divideRows(program);
+    removeDeadCode(program);
   }
 };
 

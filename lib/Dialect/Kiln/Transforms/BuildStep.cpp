@@ -37,6 +37,8 @@ namespace {
 struct Gradient {
   StateOp state;
   PlacedValue sum; ///< Over the micro-batches and ranks.
+  /// True if each rank of tensor parallelism has a part of the gradient.
+  bool isPartial = false;
   Value value() const { return sum.value; }
 };
 
@@ -83,6 +85,7 @@ private:
     return facts.hasOwners() ? owners.lookup(state.getSymNameAttr()) : kNoOwner;
   }
   void gatherSquares(SmallVector<Value> &squares, ArrayRef<int64_t> owners);
+  void sumParts();
   RankedTensorType shardOf(StateOp state) const;
   Value wholeGradient(const Gradient &gradient);
   Value addInput(StringRef name, RankedTensorType type);
@@ -156,7 +159,8 @@ void StepBuilder::findGradients() {
         program.getResultAttrOfType<FlatSymbolRefAttr>(i, "kiln.gradient");
     Value value = ret.getOperand(i);
     gradients.push_back({symbols.lookup<StateOp>(name.getAttr()),
-                         {value, value.getDefiningOp()}});
+                         {value, value.getDefiningOp()},
+                         bool(program.getResultAttr(i, kPartialAttr))});
   }
 }
 
@@ -170,7 +174,17 @@ void StepBuilder::reduceOverRanks() {
                                       : RankedTensorType(),
                       ownerOf(gradient.state)});
   }
-  reduceGradients(*loss.getParentBlock(), summed, facts.bucketBytes);
+  reduceGradients(*loss.getParentBlock(), summed, facts.bucketBytes,
+                  dataAxis());
+}
+
+/// Sums the gradients of which each rank of tensor parallelism has a part.
+void StepBuilder::sumParts() {
+  SmallVector<SummedGradient> summed;
+  for (Gradient &gradient : gradients)
+    if (gradient.isPartial)
+      summed.push_back({&gradient.sum, RankedTensorType()});
+  reduceGradients(program.getBlock(), summed, facts.bucketBytes, tensorAxis());
 }
 
 /// Returns the type of the shard of a gradient, and of a parameter, that this
@@ -471,6 +485,7 @@ LogicalResult StepBuilder::run() {
   } else if (facts.localRanks > 1) {
     loss = averageOverRanks(loss, facts.localRanks);
   }
+  sumParts();
 
   builder.setInsertionPoint(ret);
   Value factor;

@@ -112,7 +112,7 @@ private:
     SmallVector<SummedGradient> summed;
     for (PlacedValue &average : averages)
       summed.push_back({&average, RankedTensorType()});
-    reduceGradients(block, summed, bucketBytes);
+    reduceGradients(block, summed, bucketBytes, dataAxis());
 
     llvm::StringMap<SmallVector<StateOp, 1>> copies;
     for (StateOp copy : module.getOps<StateOp>())

@@ -316,8 +316,8 @@ LogicalResult ForwardVerifier::checkOp(Operation *op) {
     return failure();
   if (isa<MicrobatchesOp, RecomputeOp, DispatchOp, PhaseOp, CopyOutOp, CopyInOp,
           CopyWaitOp, CollectiveOpInterface, CollectiveStartOp,
-          CollectiveWaitOp, TakeShardOp, ShareOp, ShardRowsOp, ShardSoftmaxOp,
-          ShardCrossEntropyOp>(op))
+          CollectiveWaitOp, TakeShardOp, ShareOp, ShardRowsOp, ShardPositionsOp,
+          ShardSoftmaxOp, ShardCrossEntropyOp>(op))
     return op->emitOpError(
         "is an op that a model must not have, because kilnc itself adds "
         "such ops after the forward level");

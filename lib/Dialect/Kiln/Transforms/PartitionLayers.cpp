@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ColumnGroups.h"
+#include "RandomInputs.h"
 #include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
@@ -50,7 +51,6 @@ private:
   void divideState(ReadOp read, ArrayRef<int64_t> shape, int64_t blocks);
   void share(OpOperand &operand);
   Value sum(Operation *op);
-  Value rank();
   void addRankToRandomState();
 
   ProgramOp program;
@@ -100,20 +100,6 @@ Value LayerPartitioner::sum(Operation *op) {
   auto sum = AllReduceOp::create(builder, op->getLoc(), partial, tensorAxis());
   partial.replaceAllUsesExcept(sum.getOutputs().front(), sum);
   return sum.getOutputs().front();
-}
-
-/// Returns the program's input with the index of this rank.
-Value LayerPartitioner::rank() {
-  if (BlockArgument rank = program.getInput(InputRole::TensorRank))
-    return rank;
-  unsigned index = program.getNumArguments();
-  auto name = stringifyInputRole(InputRole::TensorRank);
-  auto attrs = builder.getDictionaryAttr(
-      builder.getNamedAttr("kiln.name", builder.getStringAttr(name)));
-  (void)program.insertArgument(index,
-                               RankedTensorType::get({}, builder.getI32Type()),
-                               attrs, program.getLoc());
-  return program.getArgument(index);
 }
 
 /// Adds the column with the index of this rank to the random state.
@@ -268,12 +254,12 @@ void LayerPartitioner::divideTable(int64_t rows, ArrayRef<ReadOp> reads) {
     for (Operation *user :
          llvm::make_early_inc_range(read.getResult().getUsers())) {
       if (auto embedding = dyn_cast<EmbeddingOp>(user)) {
-        embedding.getRankMutable().assign(rank());
+        embedding.getRankMutable().assign(getOrAddTensorRank(program));
         sum(embedding);
         continue;
       }
       auto loss = cast<LinearCrossEntropyOp>(user);
-      loss.getRankMutable().assign(rank());
+      loss.getRankMutable().assign(getOrAddTensorRank(program));
       loss.setClasses(rows);
       share(loss->getOpOperand(0));
     }

@@ -23,6 +23,20 @@ BlockArgument kiln::getOrAddRng(ProgramOp program, int64_t microbatches) {
   return program.getArgument(index);
 }
 
+BlockArgument kiln::getOrAddTensorRank(ProgramOp program) {
+  if (BlockArgument rank = program.getInput(InputRole::TensorRank))
+    return rank;
+  Builder builder(program.getContext());
+  unsigned index = program.getNumArguments();
+  auto name = stringifyInputRole(InputRole::TensorRank);
+  (void)program.insertArgument(index,
+                               RankedTensorType::get({}, builder.getI32Type()),
+                               builder.getDictionaryAttr(builder.getNamedAttr(
+                                   "kiln.name", builder.getStringAttr(name))),
+                               program.getLoc());
+  return program.getArgument(index);
+}
+
 int64_t kiln::firstFreeKey(Operation *root) {
   int64_t next = 0;
   root->walk([&](Operation *op) {

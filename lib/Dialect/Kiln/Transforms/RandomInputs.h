@@ -16,6 +16,10 @@ namespace kiln {
 /// program has none.
 mlir::BlockArgument getOrAddRng(ProgramOp program, int64_t microbatches = 1);
 
+/// Returns the input of the program with the index of this rank on the axis tp.
+/// Adds it if there is none.
+mlir::BlockArgument getOrAddTensorRank(ProgramOp program);
+
 /// Returns the smallest key that no random op in `root` uses. Random ops with
 /// equal keys would have equal masks.
 int64_t firstFreeKey(mlir::Operation *root);

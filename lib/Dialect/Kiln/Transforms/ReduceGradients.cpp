@@ -1,4 +1,5 @@
-//===- ReduceGradients.cpp - Sums over data-parallel ranks ------*- C++ -*-===//
+//===- ReduceGradients.cpp - Sums of gradients over ranks --------*- C++
+//-*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -65,17 +66,16 @@ positionOf(Value value, const DenseMap<Operation *, int64_t> &numbers) {
 
 /// Inserts the collective of a bucket after the last definition of a value of
 /// the bucket.
-static Operation *reduceBucket(const Bucket &bucket) {
+static Operation *reduceBucket(const Bucket &bucket, StringRef axis) {
   Value last = bucket.values.back();
   OpBuilder builder(last.getContext());
   builder.setInsertionPointAfterValue(last);
   Operation *reduce;
   if (bucket.shards.empty())
-    reduce =
-        AllReduceOp::create(builder, last.getLoc(), bucket.values, dataAxis());
+    reduce = AllReduceOp::create(builder, last.getLoc(), bucket.values, axis);
   else
     reduce = ReduceScatterOp::create(
-        builder, last.getLoc(), bucket.shards, bucket.values, dataAxis(),
+        builder, last.getLoc(), bucket.shards, bucket.values, axis,
         ownersAttr(last.getContext(), bucket.owners));
   setLayer(reduce, getDefiningLayer(last));
   return reduce;
@@ -84,7 +84,7 @@ static Operation *reduceBucket(const Bucket &bucket) {
 Value kiln::reduceLoss(Value loss) {
   Bucket bucket;
   bucket.values.push_back(loss);
-  return reduceBucket(bucket)->getResult(0);
+  return reduceBucket(bucket, dataAxis())->getResult(0);
 }
 
 Value kiln::averageOverRanks(Value scalar, int64_t ranks) {
@@ -97,7 +97,7 @@ Value kiln::averageOverRanks(Value scalar, int64_t ranks) {
 }
 
 void kiln::reduceGradients(Block &block, ArrayRef<SummedGradient> gradients,
-                           int64_t bucketBytes) {
+                           int64_t bucketBytes, StringRef axis) {
   DenseMap<Operation *, int64_t> numbers = numberOps(block);
   llvm::SmallMapVector<Value, CompleteGradient, 32> complete;
   for (const SummedGradient &summed : gradients) {
@@ -134,7 +134,7 @@ void kiln::reduceGradients(Block &block, ArrayRef<SummedGradient> gradients,
   DenseMap<Value, PlacedValue> sums;
   Operation *previous = nullptr;
   for (const Bucket &bucket : buckets) {
-    Operation *reduce = reduceBucket(bucket);
+    Operation *reduce = reduceBucket(bucket, axis);
     // Buckets that are complete at the same op keep their order.
     if (previous && reduce->isBeforeInBlock(previous))
       reduce->moveAfter(previous);

@@ -49,7 +49,7 @@ mlir::Value reduceLoss(mlir::Value loss);
 mlir::Value averageOverRanks(mlir::Value scalar, int64_t ranks);
 
 /// Sums the values of `gradients`, which are defined in `block`, over the ranks
-/// of data parallelism, and replaces each of them by its sum, or by the shard
+/// of `axis`, and replaces each of them by its sum, or by the shard
 /// of this rank. Either all gradients have shards, or none, and either all have
 /// owners, or none.
 ///
@@ -61,7 +61,7 @@ mlir::Value averageOverRanks(mlir::Value scalar, int64_t ranks);
 /// next one.
 void reduceGradients(mlir::Block &block,
                      llvm::ArrayRef<SummedGradient> gradients,
-                     int64_t bucketBytes);
+                     int64_t bucketBytes, llvm::StringRef axis);
 
 } // namespace kiln
 

@@ -172,11 +172,40 @@ def Autodiff : Pass<"kiln-autodiff", "::mlir::ModuleOp"> {
     With `scale-gradients`, `@train` has the input `gradient_scale`, and all
     gradients are multiplied by it: the gradient of the loss with respect to itself
     is `gradient_scale` instead of 1. `kiln-build-step` then unscales them.
+
+    With `divide-rows`, ranks of the axis `tp` divide rows between divided layers
+    before the program is differentiated (DivideRows.h). If all uses of a parameter
+    are in divided computations, its gradient is left as the part of each rank: the
+    result attribute `kiln.partial` names the axis, and `kiln-build-step` sums it.
   }];
   let options = [
     Option<"scaleGradients", "scale-gradients", "bool", "false", "multiply gradients by the input gradient_scale">,
     Option<"microbatches", "microbatches", "int64_t", "1", "number of micro-batches per step, as in kiln-build-step">,
+    Option<"divideRows", "divide-rows", "bool", "false", "divide rows between divided layers over the axis tp">,
   ];
+  let dependentDialects = ["::kiln::KilnDialect"];
+}
+
+def GatherAgain : Pass<"kiln-gather-again", "::mlir::ModuleOp"> {
+  let summary = "Gather activations again in the backward pass";
+  let description = [{
+    If the backward pass reads an activation that the forward pass gathers from
+    the ranks, the pass gathers it again in the backward pass, so that the step keeps
+    the shard of each rank instead of the whole tensor. The all-gather precedes the
+    matmul that reads the same cotangent, and overlaps with it. A shard that is the
+    result of a norm, or of another op that is cheap to rebuild, is recomputed if the
+    backward pass keeps the operands of the op anyway. Runs before
+    kiln-rebuild-activations.
+
+    ```
+    %g = kiln.all_gather %s over "tp"      %g = kiln.all_gather %s over "tp"
+    %y = kiln.matmul %g, %w                %y = kiln.matmul %g, %w
+    kiln.phase backward              ->    kiln.phase backward
+    %dg = kiln.matmul %dy, %w trans_b      %h = kiln.all_gather %s over "tp"
+    %dw = kiln.matmul %g, %dy trans_a      %dg = kiln.matmul %dy, %w trans_b
+                                           %dw = kiln.matmul %h, %dy trans_a
+    ```
+  }];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
 
@@ -466,9 +495,11 @@ def BuildEvaluation : Pass<"kiln-build-eval", "::mlir::ModuleOp"> {
   let description = [{
     `@evaluate` is the forward program without dropout; `@generate` returns the
     logits of the row named by its argument `position`. With `remove-forward` the
-    forward program is erased.
+    forward program is erased. With `divide-rows`, ranks of the axis `tp` divide rows
+    between divided layers, as in kiln-autodiff.
   }];
   let options = [
+    Option<"divideRows", "divide-rows", "bool", "false", "divide rows between divided layers over the axis tp">,
     Option<"evaluation", "evaluation", "bool", "true", "build @evaluate and @generate">,
     Option<"removeForward", "remove-forward", "bool", "true", "erase the forward program">,
   ];

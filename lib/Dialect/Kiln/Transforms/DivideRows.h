@@ -1,0 +1,50 @@
+//===- DivideRows.h - Division of rows over ranks ---------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sequence parallelism (Korthikanti et al., 2022, arXiv:2205.05198): the ranks
+// of the axis tp divide the rows, that is tokens, of the values between two
+// divided layers, which they would otherwise compute alike:
+//
+//   %y = all_reduce %p              %s = reduce_scatter %p   rows of this rank
+//   %n = layer_norm %y         ->   %n = layer_norm %s
+//   %x = share %n                   %g = all_gather %n       all rows
+//   ... = matmul %x, %w             %x = share %g
+//                                   ... = matmul %x, %w
+//
+// The derivative of a reduce_scatter is an all_gather. That of an all_gather of
+// a value which is shared is a reduce_scatter, so the backward pass has the
+// same collectives in the reverse order.
+//
+// Rank r of n has the rows r K, ..., r K + K - 1, where n K is at least the
+// number of rows. The rows beyond the last one are zeros where a
+// reduce_scatter defines them. Nothing reads their results, so their cotangents
+// are zero, and they contribute nothing to the gradients of parameters, as long
+// as all values in them are finite. If there are such rows, an op is only
+// divided if its results are finite for any finite operands.
+//
+// A value that all ranks have, such as a parameter, is shared (kiln.share) by
+// the ops that compute with the rows of one rank: its gradient is the sum of
+// those of the ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_DIVIDEROWS_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_DIVIDEROWS_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+namespace kiln {
+
+/// Divides the rows of the values between divided layers of a program over the
+/// ranks of the axis tp of the module's mesh. The program is a forward program,
+/// or a copy of one, after kiln-partition-layers. Does nothing without such an
+/// axis.
+void divideRows(ProgramOp program);
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_DIVIDEROWS_H

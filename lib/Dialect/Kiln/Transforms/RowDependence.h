@@ -1,0 +1,55 @@
+//===- RowDependence.h - Ops that compute rows independently ----*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An op can compute some rows of its results alone if each row depends on the
+// same row of some operands, and on all of the other operands. The row program
+// of the op, from which kernels are generated, tells whether this is the case.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_ROWDEPENDENCE_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_ROWDEPENDENCE_H
+
+#include "kiln/Dialect/Kiln/IR/Kiln.h"
+
+#include <optional>
+
+namespace kiln {
+
+/// How the rows of the results of an op depend on its operands.
+struct RowDependence {
+  /// For each operand, true if a row of the results depends only on the same
+  /// row of the operand.
+  llvm::SmallVector<bool> isByRow;
+  /// True if results depend on the number of the row, as masks of dropout do.
+  bool numbersRows = false;
+  /// True if results and derivatives are finite for any finite operands, up to
+  /// overflow.
+  bool isFinite = true;
+};
+
+/// Returns true for a vector with one element per row, and for a matrix.
+bool hasRows(mlir::Value value, int64_t rows);
+
+/// Returns how an op depends on rows, or std::nullopt if a row of its results,
+/// all of which must have `rows` rows, depends on several rows of an operand.
+std::optional<RowDependence> findRowDependence(mlir::Operation *op,
+                                               int64_t rows);
+
+/// A value whose rows repeat those of a smaller one.
+struct RepeatedRows {
+  mlir::Value source;
+  int64_t period; ///< The number of rows of `source`.
+};
+
+/// Returns the tensor that a broadcast, and reshapes of its result, repeat in
+/// the rows of a matrix, or std::nullopt.
+std::optional<RepeatedRows> findRepeatedRows(mlir::Value matrix);
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_ROWDEPENDENCE_H
