@@ -314,9 +314,12 @@ void StateOffloader::moveUpdates() {
     }
   // All sums over micro-batches are results of one op. Of copies that are
   // inserted after the same op, the one that is inserted last is the first.
-  bool isReversed = llvm::any_of(gradients, [](const Gradient &gradient) {
-    return completionOf(gradient.operand->get());
-  });
+  auto isCompletion = [](const Gradient &gradient) {
+    return completionOf(gradient.operand->get()) != nullptr;
+  };
+  bool isReversed = llvm::any_of(gradients, isCompletion);
+  // Others are sums over ranks, which are complete after the micro-batches.
+  bool areCompletions = llvm::all_of(gradients, isCompletion);
   if (isReversed)
     std::reverse(gradients.begin(), gradients.end());
   SmallVector<std::pair<Operation *, size_t>> copies;
@@ -355,7 +358,8 @@ void StateOffloader::moveUpdates() {
       if (op->isBeforeInBlock(anchor))
         op->moveBefore(anchor);
   }
-  if (isReversed && !llvm::any_of(updates, [](const StateUpdate &update) {
+  if (isReversed && areCompletions &&
+      !llvm::any_of(updates, [](const StateUpdate &update) {
         return readsOtherSums(update.op);
       }))
     for (size_t i = kGradientsUnderWay; i < copies.size(); ++i) {
