@@ -227,6 +227,7 @@ PlanFigures::PlanFigures(const Object &plan)
   syncMs = real(plan, "predicted_sync_ms");
   syncEvery = std::max<int64_t>(number(plan, "sync_every"), 1);
   mesh = plan.getString("mesh").value_or("").str();
+  isSequenceParallel = plan.getBoolean("sequence_parallel").value_or(false);
   if (const Object *segments = plan.getObject("segments"))
     readSegments(*segments);
   if (const Array *list = plan.getArray("buffers"))
@@ -435,7 +436,8 @@ std::string kiln::report::ranksText(const PlanFigures &plan) {
     text += ", " + bytesText(plan.rankBytes.averaged) + " averaged every " +
             std::to_string(plan.syncEvery) + " steps (" +
             timeText(plan.syncMs) + " predicted)";
-  return plan.mesh + text;
+  return plan.mesh + (plan.isSequenceParallel ? " with divided tokens" : "") +
+         text;
 }
 
 std::string kiln::report::reasonText(const PlanFigures &plan) {

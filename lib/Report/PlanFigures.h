@@ -126,6 +126,8 @@ struct PlanFigures {
     int64_t reduced = 0, scattered = 0, gathered = 0, averaged = 0;
   } rankBytes;
   int64_t syncEvery = 1;
+  /// True if the ranks of tp also divide the tokens between divided layers.
+  bool isSequenceParallel = false;
   double syncMs = 0;
   std::string mesh;
   std::array<int64_t, kClasses> atPeak{}, declared{};

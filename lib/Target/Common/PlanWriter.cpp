@@ -7,6 +7,7 @@
 
 #include "kiln/Target/Common/ProgramWriter.h"
 
+#include "kiln/Support/Mesh.h"
 #include "kiln/Target/Interface/TargetBackend.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -163,6 +164,18 @@ static TransferredBytes countTransfers(rt::ProgramOp program) {
   return bytes;
 }
 
+/// Returns true if the ranks of tensor parallelism divide rows between divided
+/// layers: only then do they sum tensors into shards.
+static bool dividesRows(ModuleOp module) {
+  StringRef axis(support::tensorAxis.data(), support::tensorAxis.size());
+  WalkResult walk = module->walk([&](rt::BeginOp begin) {
+    bool divides = begin.getKind() == rt::TransferKind::ReduceScatter &&
+                   begin.getAxis() == axis;
+    return divides ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return walk.wasInterrupted();
+}
+
 /// Writes the plan. Its members "by_class" and "declared" describe the program
 /// with the largest arena. "by_class" counts the live bytes of each memory
 /// class at the command with the most live bytes; "declared" counts the bytes
@@ -267,6 +280,8 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
                {"in_bytes_per_second", record.plannedInBytesPerSecond}};
   if (auto mesh = module->getAttrOfType<DictionaryAttr>(kMeshAttr)) {
     plan["mesh"] = meshText(mesh);
+    if (dividesRows(module))
+      plan["sequence_parallel"] = true;
     plan["all_reduced_bytes_per_step"] = moved.reduced;
     plan["reduce_scattered_bytes_per_step"] = moved.scattered;
     plan["all_gathered_bytes_per_step"] = moved.gathered;

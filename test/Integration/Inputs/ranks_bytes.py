@@ -42,6 +42,7 @@ for mesh, *flags in (
     ("dp=2", "--zero=3", "--precision=bf16"),
     ("dp=2", "--zero=2", "--microbatches=2"),
     ("tp=2",),
+    ("tp=2", "--sequence-parallel"),
     ("dp=2,tp=2", "--zero=1"),
     ("dp=2", "--sync-every=5"),
     ("dp=3", "--compress-gradients=powersgd:2"),
