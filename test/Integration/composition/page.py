@@ -20,7 +20,7 @@ def verdict(one, other):
     if "exact" in kinds:
         return SAME_BITS
     # One rank computes no approximation of ranks, and no quantized residuals of a part of each layer.
-    apart = {*APPROXIMATE} & {one, other} or "codes" in (one, other) and {"tp", "dp and tp"} & {one, other}
+    apart = {*APPROXIMATE} & {one, other} or "codes" in (one, other) and {"tp", "sequence", "dp and tp"} & {one, other}
     return ROUNDING if "reordering" in kinds and not apart else INTERPRETED
 
 

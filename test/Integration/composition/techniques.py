@@ -63,7 +63,7 @@ ALL = [
     technique("micro-batches", "reordering", "`--microbatches=4`"),
     technique(
         "lora", "program",
-        "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`; in 16 bits also `--quantize-weights=nf4`, "
+        "`--lora=r=4,alpha=8,targets=all-linear,dropout=0.1`, with powersgd and narrow states `r=8`; in 16 bits also `--quantize-weights=nf4`, "
         "with sgd and adam `int8:outliers=2`",
     ),
     technique("few-bit", "lossy", "`--lossy=fewbit:3`"),
@@ -83,6 +83,7 @@ MESHES = {
     "zero 2": ("dp=2", ("--zero=2",)),
     "zero 3": ("dp=2", ("--zero=3",)),
     "tp": ("tp=2", ()),
+    "sequence": ("tp=2", ("--sequence-parallel",)),
     "dp and tp": ("dp=2,tp=2", ("--zero=3",)),
     "sync": ("dp=2", ("--sync-every=2",)),
     "powersgd": ("dp=2", ("--compress-gradients=powersgd:1",)),
@@ -197,7 +198,9 @@ class Program:
         narrow += f",moments:{moments[self.optimizer]}" if self.optimizer in moments else ""
         narrow += f",parameters:{low},master:f32" if low else ""
         flags += [f"--states={narrow}"] if has("narrow states") else []
-        flags += ["--lora=r=4,alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
+        # PowerSGD leaves factors of rank 4 as they are if their gradients have 16 bits.
+        rank = 8 if self.ranks == "powersgd" and has("narrow states") else 4
+        flags += [f"--lora=r={rank},alpha=8,targets=all-linear,dropout=0.1"] if has("lora") else []
         encoding = "int8:outliers=2" if self.optimizer in ("sgd", "adam") else "nf4"
         flags += [f"--quantize-weights={encoding}"] if has("lora") and has("16 bit") and count == parts else []
         flags += [f"--microbatches={4 // parts}"] if has("micro-batches") else []
