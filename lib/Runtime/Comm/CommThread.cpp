@@ -390,6 +390,25 @@ void CommThread::carryOut(const CommJob &job) {
         transport_.get());
 }
 
+Status CommThread::waitForJob(std::unique_lock<std::mutex> &lock,
+                              uint64_t next) {
+  auto hasWork = [&] {
+    return stopping_ || (failing_.load() && failure_.ok()) ||
+           started_.load(std::memory_order_acquire) > next;
+  };
+  while (transport_->watchesPeers() && failure_.ok()) {
+    if (given_.wait_for(lock, std::chrono::milliseconds(200), hasWork))
+      return Status();
+    lock.unlock();
+    Status status = transport_->idle();
+    lock.lock();
+    if (!status.ok())
+      return status;
+  }
+  given_.wait(lock, hasWork);
+  return Status();
+}
+
 void CommThread::serve(const Open &open) {
   isLibraryThread = true;
   prctl(PR_SET_NAME, "kiln-comm");
@@ -417,14 +436,11 @@ void CommThread::serve(const Open &open) {
     std::string reason;
     {
       std::unique_lock<std::mutex> lock(mutex_);
-      auto mustFail = [&] { return failing_.load() && failure_.ok(); };
-      given_.wait(lock, [&] {
-        return stopping_ || mustFail() ||
-               started_.load(std::memory_order_acquire) > next;
-      });
+      if (Status status = waitForJob(lock, next); !status.ok())
+        reason = status.message();
       if (stopping_)
         break;
-      if (mustFail())
+      if (failing_.load() && failure_.ok())
         reason = reason_;
     }
     if (!reason.empty()) {

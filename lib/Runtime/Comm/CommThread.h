@@ -69,6 +69,10 @@ public:
   /// No job may be in progress.
   void simulateNetwork(double bytesPerSecond);
   void setStep(int64_t step) { step_.store(step, std::memory_order_relaxed); }
+  int64_t step() const { return step_.load(std::memory_order_relaxed); }
+  int64_t peerTimeout() const {
+    return timeout_.load(std::memory_order_relaxed) / 1'000'000'000;
+  }
   void setPeerTimeout(int64_t seconds) {
     timeout_.store(seconds * 1'000'000'000, std::memory_order_relaxed);
   }
@@ -85,6 +89,9 @@ private:
   class Pause;
 
   void serve(const Open &open);
+  /// Waits until there is a job after the first `next` ones, or a reason to
+  /// stop. Returns an error if another rank has ended meanwhile.
+  Status waitForJob(std::unique_lock<std::mutex> &lock, uint64_t next);
   void carryOut(const CommJob &job);
   Status carryOutCollective(const CommJob &job, int tag);
   Status carryOutGather(const CommJob &job, int tag);

@@ -40,6 +40,21 @@ std::optional<Launch> findLaunch(const Environment &environment) {
   return std::nullopt;
 }
 
+std::optional<int> findLocalRank(const Environment &environment) {
+  // Those of torchrun, Open MPI, the Hydra launcher of MPICH, and srun. That of
+  // torchrun comes first, because srun may have started torchrun.
+  for (const char *name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                           "MPI_LOCALRANKID", "SLURM_LOCALID"})
+    if (std::optional<int> rank = readNumber(environment, name))
+      return rank;
+  return std::nullopt;
+}
+
+bool isLaunchedByTorchrun(const Environment &environment) {
+  return environment("TORCHELASTIC_RUN_ID") &&
+         launchedWithoutMpi(environment) > 1;
+}
+
 int rankWithoutMpi(const Environment &environment) {
   return readNumber(environment, "RANK").value_or(0);
 }

@@ -38,6 +38,14 @@ using Environment = std::function<const char *(const char *name)>;
 /// Returns how an MPI launcher started this process, or nullopt if none did.
 std::optional<Launch> findLaunch(const Environment &environment);
 
+/// Returns the number of this process among those that the launcher has started
+/// on its machine, or nullopt if the launcher does not tell it.
+std::optional<int> findLocalRank(const Environment &environment);
+
+/// Returns true if torchrun has started this process, whatever has started
+/// torchrun.
+bool isLaunchedByTorchrun(const Environment &environment);
+
 /// Returns the number of processes that a launcher without MPI, such as
 /// torchrun, has started; 1 if none did.
 int launchedWithoutMpi(const Environment &environment);

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The interface between the collective operations and what carries their
-// messages: MPI (MpiTransport.h), threads of one process (ThreadTransport.h),
-// or nothing, for one rank. Messages between two ranks with the same tag arrive
-// in the order in which they were sent. A send may complete only after its
-// receive has begun.
+// messages: MPI (MpiTransport.h), TCP (TcpTransport.h), threads of one process
+// (ThreadTransport.h), or nothing, for one rank. Messages between two ranks
+// with the same tag arrive in the order in which they were sent. A send may
+// complete only after its receive has begun.
 //
 // A transport is created, used and destroyed by one thread, the communication
 // thread of World.h.
@@ -63,6 +63,12 @@ public:
   /// Returns true if the message has been sent or received, and then ends the
   /// request: it must not be tested again.
   virtual Result<bool> test(MessageRequest &request) = 0;
+
+  /// Returns true if idle() detects ranks that have ended.
+  virtual bool watchesPeers() const { return false; }
+  /// Returns an error if another rank has ended, or has aborted the run. Called
+  /// from time to time while no message has begun.
+  virtual Status idle() { return Status(); }
 
   /// Ends the processes of all ranks with this exit code. May return, if the
   /// processes end a little later.

@@ -9,6 +9,7 @@
 
 #include "CommThread.h"
 #include "MpiTransport.h"
+#include "TcpTransport.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -44,29 +45,48 @@ static const char *readEnvironment(const char *name) {
   return std::getenv(name);
 }
 
+/// Returns how an MPI launcher started this process. If srun has started
+/// torchrun, this process is a rank of torchrun.
+static std::optional<Launch> findMpiLaunch() {
+  return isLaunchedByTorchrun(readEnvironment) ? std::nullopt
+                                               : findLaunch(readEnvironment);
+}
+
 bool World::isLaunched() {
-  std::optional<Launch> launch = findLaunch(readEnvironment);
+  std::optional<Launch> launch = findMpiLaunch();
   return launch ? launch->size != 1 : launchedWithoutMpi(readEnvironment) > 1;
 }
 
 int World::launchedRank() {
-  if (std::optional<Launch> launch = findLaunch(readEnvironment))
+  if (std::optional<Launch> launch = findMpiLaunch())
     return launch->rank;
   return launchedWithoutMpi(readEnvironment) > 1
              ? rankWithoutMpi(readEnvironment)
              : 0;
 }
 
+std::optional<int> World::launchedLocalRank() {
+  return findLocalRank(readEnvironment);
+}
+
 Result<std::unique_ptr<World>> World::connect(const WorldOptions &options) {
-  std::optional<Launch> launch = findLaunch(readEnvironment);
+  std::optional<Launch> launch = findMpiLaunch();
   if (launch && launch->size != 1)
     return over([&] { return openMpi(*launch); }, options);
-  if (int size = launchedWithoutMpi(readEnvironment); !launch && size > 1)
+  int size = launchedWithoutMpi(readEnvironment);
+  if (launch || size == 1)
+    return alone();
+  if (!options.usesSockets)
     return Status(ExitCode::Usage,
                   "RANK and WORLD_SIZE are set, as by torchrun, but ranks of "
-                  "kiln find each other by MPI: start them with mpirun -n " +
+                  "kiln without GPUs find each other by MPI: start them with "
+                  "mpirun -n " +
                       std::to_string(size));
-  return alone();
+  Result<TcpOptions> sockets = readTcpOptions(readEnvironment);
+  if (!sockets.ok())
+    return sockets.status();
+  sockets->endsProcess = options.endsProcess;
+  return over([&] { return openTcp(*sockets); }, options);
 }
 
 void World::reserve(int64_t jobs, int64_t bytes, int64_t ranks) {
@@ -87,9 +107,13 @@ void World::simulateNetwork(double bytesPerSecond) {
 
 void World::setStep(int64_t step) { thread_->setStep(step); }
 
+int64_t World::step() const { return thread_->step(); }
+
 void World::setPeerTimeout(int64_t seconds) {
   thread_->setPeerTimeout(seconds);
 }
+
+int64_t World::peerTimeout() const { return thread_->peerTimeout(); }
 
 uint64_t World::begin(const CollectiveJob &job) {
   CommJob begun;

@@ -142,7 +142,8 @@ void TransferEngine::wait(int64_t token) {
     return;
   int64_t begin = monotonicNanoseconds();
   world_->wait(ticket.number);
-  sums_.waitSeconds += double(monotonicNanoseconds() - begin) * 1e-9;
+  sums_.waitSeconds = sums_.waitSeconds.value_or(0) +
+                      double(monotonicNanoseconds() - begin) * 1e-9;
   sums_.sentBytes = sentBytes(world_) - sentBefore_;
 }
 

@@ -132,6 +132,8 @@ void Driver::logEnd(const Status &status, int64_t steps) {
   if (sums)
     line.integer("sent_bytes_per_step", sums->sentBytes)
         .integer("sum_scratch_bytes", memory.commScratchBytes);
+  if (sums && sums->isComputed)
+    line.text("sent_bytes_are", "computed");
   if (std::optional<size_t> sync = findProgram(description_, "sync"))
     if (std::optional<SumCounts> averages = engine_.sums(*sync))
       line.integer("sent_bytes_per_sync", averages->sentBytes);
@@ -263,9 +265,10 @@ static Status runWith(Engine &engine, Ranks &ranks, int argc, char **argv) {
 int runTraining(Engine &engine, int argc, char **argv) {
   prepareProcess();
   installStopSignals();
-  Result<Ranks> ranks = Ranks::connect();
+  Result<Ranks> ranks =
+      Ranks::connect(engine.description().target.kind == TargetKind::Cuda);
   Status status = ranks.status();
-  // A launcher without MPI is an error that all ranks find.
+  // All ranks find a launcher that cannot be used.
   bool prints = status.code() != ExitCode::Usage || World::launchedRank() == 0;
   if (ranks.ok()) {
     prints = ranks->isFirst();

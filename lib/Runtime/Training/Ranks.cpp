@@ -34,10 +34,12 @@ struct ErrorText {
 
 } // namespace
 
-Result<Ranks> Ranks::connect() {
+Result<Ranks> Ranks::connect(bool haveGpus) {
   if (!World::isLaunched())
     return Ranks();
-  Result<std::unique_ptr<World>> world = World::connect({});
+  WorldOptions options;
+  options.usesSockets = haveGpus;
+  Result<std::unique_ptr<World>> world = World::connect(options);
   if (!world.ok())
     return world.status();
   Ranks ranks;

@@ -63,8 +63,9 @@ public:
   }
 
   /// Connects to the ranks that the launcher of this process has started.
-  /// Without a launcher, returns one rank.
-  static Result<Ranks> connect();
+  /// Without a launcher, returns one rank. Ranks with GPUs may be started by a
+  /// launcher without MPI.
+  static Result<Ranks> connect(bool haveGpus);
 
   /// Arranges the ranks in a mesh of as many ranks. Before this call, they are
   /// those of the axis of data parallelism.

@@ -268,7 +268,8 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   if (std::optional<CopyCounts> copies = engine_.copies(train_->program()))
     record.copyWaitMilliseconds = copies->waitSeconds * 1e3;
   if (std::optional<SumCounts> sums = engine_.sums(train_->program()))
-    record.sumWaitMilliseconds = sums->waitSeconds * 1e3;
+    if (sums->waitSeconds)
+      record.sumWaitMilliseconds = *sums->waitSeconds * 1e3;
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   record.milliseconds = seconds * 1e3;
   record.tokensPerSecond = double(*targets) / seconds;

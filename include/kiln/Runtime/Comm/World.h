@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sched.h>
 #include <string>
 #include <vector>
@@ -46,6 +47,9 @@ struct WorldOptions {
   /// If false, a failure does not end the process: all later jobs fail, and
   /// World::failure() returns the message. For tests.
   bool endsProcess = true;
+  /// If true, ranks that a launcher without MPI has started connect by TCP.
+  /// Otherwise such a launcher is an error.
+  bool usesSockets = false;
   /// The largest message of World::fetch(). Tests set a small one.
   int64_t fetchMessageBytes = int64_t(1) << 30;
 };
@@ -70,9 +74,13 @@ public:
   static bool isLaunched();
   /// Returns the rank that the launcher gave this process, or 0.
   static int launchedRank();
+  /// Returns the number of this rank among those of the launcher on its
+  /// machine, if the launcher tells it.
+  static std::optional<int> launchedLocalRank();
   /// Connects to the other ranks through the launcher that started this
-  /// process. Without a launcher, returns a world of one rank. Fails if the
-  /// launcher or its MPI library is not usable.
+  /// process: by MPI or, if `options` permit it, by TCP. Without a launcher,
+  /// returns a world of one rank. Fails if the launcher or its MPI library is
+  /// not usable.
   static Result<std::unique_ptr<World>> connect(const WorldOptions &options);
   /// Returns a world of one rank, in which collectives are those of
   /// carryOutAlone(), and agreements have no effect.
@@ -108,8 +116,10 @@ public:
   void restrictTo(const cpu_set_t &processors);
   /// Sets the number of the step that messages about failures name.
   void setStep(int64_t step);
+  int64_t step() const;
   /// Sets the time after which jobs fail.
   void setPeerTimeout(int64_t seconds);
+  int64_t peerTimeout() const; ///< In seconds.
 
   /// Begins a collective. Its memory must not be accessed until wait() for the
   /// returned number has returned, except that an all-gather only reads shards.

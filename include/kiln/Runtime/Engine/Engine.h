@@ -60,8 +60,12 @@ struct CopyCounts {
 
 /// Statistics of the sums over ranks of one run of a program.
 struct SumCounts {
-  int64_t sentBytes = 0;  ///< Bytes that this rank has sent.
-  double waitSeconds = 0; ///< Time that the run waited for sums.
+  int64_t sentBytes = 0; ///< Bytes that this rank has sent.
+  /// Time that the run waited for sums, if the engine measures it.
+  std::optional<double> waitSeconds = std::nullopt;
+  /// True if `sentBytes` is what a ring sends for the sizes of the sums, and
+  /// not counted.
+  bool isComputed = false;
 };
 
 /// Global memory traffic of the GPU kernels of one run of a program, in sectors
