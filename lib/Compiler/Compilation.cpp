@@ -159,9 +159,10 @@ Status Compilation::checkOptions() {
   auto mesh = support::parseMesh(options.mesh);
   if (!mesh.ok())
     return usage("--mesh " + mesh.status().message());
-  if (mesh->size() > 1 && options.target == "cuda")
-    return usage("--mesh: several ranks are only supported with --target=cpu "
-                 "and cuda-emu");
+  if (options.simulatedNetwork > 0 && options.target == "cuda")
+    return usage("--simulate-network delays the messages of --target=cpu and "
+                 "cuda-emu, but with --target=cuda NCCL sends them: leave it "
+                 "out, or compile for another target");
   if (options.zero < 0 || options.zero > 3)
     return usage("--zero is " + std::to_string(options.zero) +
                  ", expected a stage of ZeRO from 0 to 3");

@@ -3,7 +3,7 @@
 file(GLOB KILN_CUDA_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/Cuda/*.cpp)
 list(REMOVE_ITEM KILN_CUDA_SOURCES ${CMAKE_CURRENT_SOURCE_DIR}/Cuda/CudaMain.cpp)
 add_library(KilnCudaEngine OBJECT ${KILN_CUDA_SOURCES} Gpu/BufferNames.cpp Gpu/StreamOrder.cpp Gpu/StreamProgram.cpp)
-target_include_directories(KilnCudaEngine PRIVATE Engine Gpu)
+target_include_directories(KilnCudaEngine PRIVATE Comm Engine Gpu)
 target_link_libraries(KilnCudaEngine PUBLIC KilnTraining)
 
 add_library(KilnCudaRuntime STATIC Cuda/CudaMain.cpp $<TARGET_OBJECTS:KilnCudaEngine>)

@@ -57,6 +57,7 @@ Result<double> ActionTimer::timeOf(const Event &event) const {
 static TraceEvent::Track trackOf(Stream stream) {
   return stream == Stream::CopyOut  ? TraceEvent::Track::CopiesOut
          : stream == Stream::CopyIn ? TraceEvent::Track::CopiesIn
+         : stream == Stream::Ranks  ? TraceEvent::Track::Sums
                                     : TraceEvent::Track::Commands;
 }
 

@@ -300,6 +300,18 @@ Result<std::size_t> BlasLt::choose(const Command &command,
   return choices_.size() - 1;
 }
 
+std::vector<Algorithm> BlasLt::algorithms() const {
+  std::vector<Algorithm> result;
+  for (const Choice &choice : choices_)
+    result.push_back(choice.algorithm);
+  return result;
+}
+
+void BlasLt::setAlgorithms(const std::vector<Algorithm> &algorithms) {
+  for (std::size_t i = 0; i < choices_.size(); ++i)
+    choices_[i].algorithm = algorithms[i];
+}
+
 std::string BlasLt::hash() const {
   // FNV-1a over the 64-bit words of the algorithms.
   uint64_t hash = 0xcbf29ce484222325;

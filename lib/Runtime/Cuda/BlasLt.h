@@ -55,6 +55,11 @@ public:
   /// used.
   Result<std::size_t> choose(const Command &command, const MatmulPlaces &places,
                              AlgorithmSearch *search, StreamHandle stream);
+  /// Returns the algorithms of all choices, in the order of choose().
+  std::vector<Algorithm> algorithms() const;
+  /// Replaces the algorithms of all choices by those of another process that
+  /// has made the same choices on the same kind of GPU.
+  void setAlgorithms(const std::vector<Algorithm> &algorithms);
   Status run(std::size_t choice, const MatmulPlaces &places, bool accumulate,
              StreamHandle stream) const {
     return run(choices_[choice], choices_[choice].algorithm, places, accumulate,

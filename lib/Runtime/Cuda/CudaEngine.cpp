@@ -8,10 +8,14 @@
 #include "kiln/Runtime/Cuda/CudaEngine.h"
 
 #include "ActionTimer.h"
+#include "Collectives.h"
 #include "CpuFeatures.h"
 #include "CudaProgram.h"
 #include "CudaSetup.h"
+#include "LocalRank.h"
 #include "OpTrace.h"
+#include "RankCollectives.h"
+#include "RankProcessors.h"
 #include "Roles.h"
 #include "StreamOrder.h"
 #include "WatchedRun.h"
@@ -52,9 +56,14 @@ public:
     setup_.keepAlgorithms(path);
     return Status();
   }
+  Status join(World &world) override;
   Status start(int threads) override;
   int threads() const override { return setup_.threads(); }
   std::optional<std::string> notice() const override { return setup_.notice(); }
+  std::optional<std::string> rankNotice() const override {
+    return processors_ ? processorNotice(*processors_, threads())
+                       : std::nullopt;
+  }
   std::string libraryName() const override { return setup_.libraryName(); }
 
   char *stateData(size_t state) override {
@@ -88,6 +97,7 @@ public:
   }
   MemoryFacts memory() const override;
   std::optional<CopyCounts> copies(size_t program) const override;
+  std::optional<SumCounts> sums(size_t program) const override;
   Status checkPlan(const std::function<Status(size_t)> &prepare,
                    std::vector<MemoryCheckLine> &lines) override;
   Status traceOps(const std::function<Status(size_t)> &prepare,
@@ -100,6 +110,7 @@ private:
                            std::vector<MemoryCheckLine> &lines);
   Status accessDevice(int64_t offset, int64_t bytes, HostAccess access,
                       const std::function<Status(char *)> &body);
+  Status startAlone(int threads);
   Status runOnce(size_t program);
   /// Maps host copies of the arenas on first use. Pages become resident when
   /// data is copied into them.
@@ -111,6 +122,8 @@ private:
 
   ProgramFile file_;
   bool syncOps_ = false;
+  World *world_ = nullptr; ///< Of several ranks, or null.
+  std::optional<RankProcessors> processors_;
   CudaSetup setup_;
   std::vector<CudaProgram> programs_;
   std::unique_ptr<Arenas> copies_;
@@ -122,9 +135,8 @@ public:
   SyncedActions(const CudaProgram &program, const CudaResources &resources)
       : program_(program), resources_(resources) {}
   Status after(std::size_t action) override {
-    const Driver &driver = resources_.gpu->driver();
-    return driver.call(
-        driver.api().cuStreamSynchronize,
+    return waitForStream(
+        resources_,
         resources_.stream(program_.streams().actions[action].stream));
   }
 
@@ -135,7 +147,25 @@ private:
 
 } // namespace
 
-Status CudaEngine::start(int threads) {
+Status CudaEngine::join(World &world) {
+  if (world.size() == 1)
+    return Status();
+  Status status = joinWorld(file_.description, world);
+  if (!status.ok())
+    return status;
+  Result<int> localRank = findLocalRank(world);
+  if (!localRank.ok())
+    return localRank.status();
+  Result<RankProcessors> processors = shareProcessors(world);
+  if (!processors.ok())
+    return processors.status();
+  processors_ = *processors;
+  setup_.setRank(world.rank(), *localRank, processors_->share);
+  world_ = &world;
+  return Status();
+}
+
+Status CudaEngine::startAlone(int threads) {
   Status status = checkCpuFeatures(file_.description.target, readCpuInfo());
   if (!status.ok())
     return status;
@@ -143,6 +173,11 @@ Status CudaEngine::start(int threads) {
   for (std::size_t i = 0; i < file_.programs.size(); ++i)
     programs_.emplace_back(file_, i);
   return setup_.start(programs_, threads);
+}
+
+Status CudaEngine::start(int threads) {
+  Status status = startAlone(threads);
+  return world_ ? setup_.connectRanks(status, *world_) : status;
 }
 
 //===----------------------------------------------------------------------===//
@@ -358,6 +393,17 @@ std::optional<CopyCounts> CudaEngine::copies(size_t index) const {
   return counts;
 }
 
+/// Returns the bytes that NCCL sends if it uses rings. The time that a run
+/// waits for sums is not known, because no thread of the host waits for them.
+std::optional<SumCounts> CudaEngine::sums(size_t index) const {
+  if (!world_ || programs_.empty() || !programs_[index].info().communicates)
+    return std::nullopt;
+  SumCounts counts;
+  counts.sentBytes = programs_[index].sentBytes(world_->rank());
+  counts.isComputed = true;
+  return counts;
+}
+
 /// Checks that runs after the first ones, which load kernels and capture the
 /// graph, do not change the free memory of the GPU.
 Status
@@ -410,7 +456,7 @@ Result<std::unique_ptr<Engine>> kiln::runtime::cuda::createCudaEngine(
   if (file->description.target.kind != TargetKind::Cuda)
     return Status::error("the program description is not for a GPU, but this "
                          "executable was linked for a GPU");
-  if (Status status = requireOneRank(file->description); !status.ok())
+  if (Status status = requireKnownAxes(file->description); !status.ok())
     return status;
   std::unique_ptr<Engine> engine = std::make_unique<CudaEngine>(
       std::move(*file), kernels, images, libraries, algorithmFile);

@@ -8,6 +8,7 @@
 #include "CudaProgram.h"
 
 #include "GemmTiles.h"
+#include "RankCollectives.h"
 #include "kiln/Support/Messages.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ using namespace kiln::support;
 using namespace kiln;
 
 static constexpr Stream sideStreams[] = {Stream::Host, Stream::CopyOut,
-                                         Stream::CopyIn};
+                                         Stream::CopyIn, Stream::Ranks};
 
 CudaProgram::CudaProgram(const ProgramFile &file, std::size_t index)
     : file_(file), program_(file.programs[index]),
@@ -105,6 +106,12 @@ void CudaProgram::prepareHost(std::size_t index) {
     if (command.kind == Command::Kind::Copy)
       work.from = host(command.from.at(run));
     work.bytes = command.size;
+    if (command.wholeBytes > 0) {
+      CopiedShard shard = ownShard(command);
+      work.from += shard.begin;
+      work.bytes = shard.size;
+      work.zeros = command.size - shard.size;
+    }
     return;
   }
   work.kernel = reinterpret_cast<KernelFunction>(
@@ -299,6 +306,8 @@ Status CudaProgram::queueGemm(std::size_t index) const {
 
 Status CudaProgram::queueCopy(const StreamAction &action) const {
   const Command &command = commandOf(action);
+  if (command.wholeBytes > 0)
+    return queueShardCopy(action);
   Place from = command.from.at(action.run), to = command.to.at(action.run);
   auto bytes = std::size_t(command.size);
   StreamHandle stream = resources_->stream(action.stream);
@@ -310,6 +319,46 @@ Status CudaProgram::queueCopy(const StreamAction &action) const {
                          bytes, stream);
   return driver().call(api().cuMemcpyDtoDAsync_v2, device(to), device(from),
                        bytes, stream);
+}
+
+/// Copies the shard of this rank, within the device arena, and sets its padding
+/// to zero.
+Status CudaProgram::queueShardCopy(const StreamAction &action) const {
+  const Command &command = commandOf(action);
+  CopiedShard shard = ownShard(command);
+  DevicePointer from = device(command.from.at(action.run)),
+                to = device(command.to.at(action.run));
+  StreamHandle stream = resources_->stream(action.stream);
+  Status status;
+  if (shard.size > 0)
+    status = driver().call(api().cuMemcpyDtoDAsync_v2, to,
+                           from + DevicePointer(shard.begin),
+                           std::size_t(shard.size), stream);
+  if (status.ok() && shard.size < command.size)
+    status =
+        driver().call(api().cuMemsetD8Async, to + DevicePointer(shard.size),
+                      static_cast<unsigned char>(0),
+                      std::size_t(command.size - shard.size), stream);
+  return status;
+}
+
+CopiedShard CudaProgram::ownShard(const Command &command) const {
+  int rank = resources_->rank;
+  return copiedShard(command, groupOf(command, rank).indexOf(rank));
+}
+
+MeshGroup CudaProgram::groupOf(const Command &command, int rank) const {
+  const Mesh &mesh = file_.description.mesh;
+  return mesh.groupOf(mesh.axes[std::size_t(command.axis)].name, rank);
+}
+
+int64_t CudaProgram::sentBytes(int rank) const {
+  int64_t bytes = 0;
+  for (const StreamAction &action : streams_.actions)
+    if (const Command &command = commandOf(action);
+        command.kind == Command::Kind::Collective)
+      bytes += ringBytes(command, groupOf(command, rank), rank);
+  return bytes;
 }
 
 Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
@@ -346,8 +395,10 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
       return command.size == 0 ? Status() : program.queueCopy(action);
     }
     Status startCopy() { return copy(); }
-    // The reader of a description rejects sums on a GPU.
-    Status startCollective() { return Status(); }
+    Status startCollective() {
+      return queueCollective(*program.resources_, command, action.run,
+                             program.resources_->stream(action.stream));
+    }
     // The host need not wait for the copy, because events order the streams.
     Status waitForTransfer() { return Status(); }
   };
@@ -422,6 +473,5 @@ Status CudaProgram::launchGraph() const {
 }
 
 Status CudaProgram::finish() const {
-  return driver().call(api().cuStreamSynchronize,
-                       resources_->stream(Stream::Compute));
+  return waitForStream(*resources_, resources_->stream(Stream::Compute));
 }

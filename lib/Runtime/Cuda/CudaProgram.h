@@ -23,6 +23,7 @@
 #include "AttentionLibrary.h"
 #include "BlasLt.h"
 #include "BufferNames.h"
+#include "Collectives.h"
 #include "Gpu.h"
 #include "HostWork.h"
 #include "StreamProgram.h"
@@ -33,6 +34,8 @@
 #include <vector>
 
 namespace kiln::runtime::cuda {
+
+class RankGroups;
 
 /// The resources that all programs of an engine share.
 struct CudaResources {
@@ -47,6 +50,10 @@ struct CudaResources {
   /// Plans the attention launches that cuDNN computes. Null if the programs
   /// have no launches that cuDNN may compute.
   AttentionLibrary *attention = nullptr;
+  /// The communicators of several ranks. Null if there is one rank, or before
+  /// they are connected.
+  RankGroups *groups = nullptr;
+  int rank = 0;
   ThreadTeam *team = nullptr;
   const void *const *kernels = nullptr;
   /// The CUDA functions of the device kernels, indexed like `kernels`. The
@@ -123,6 +130,9 @@ public:
   Status finish() const;
   /// Returns true if the program has actions on the stream.
   bool uses(Stream stream) const { return used_[std::size_t(stream)]; }
+  /// Returns the bytes that a rank sends to others in one run, as ringBytes()
+  /// computes them.
+  int64_t sentBytes(int rank) const;
 
 private:
   /// Device data that a host kernel reads from a copy in staging memory.
@@ -153,6 +163,7 @@ private:
   Status queueHost(std::size_t action) const;
   Status queueGemm(std::size_t action) const;
   Status queueCopy(const StreamAction &action) const;
+  Status queueShardCopy(const StreamAction &action) const;
   Status wait(Stream stream, std::size_t event) const;
   Status record(std::size_t event, Stream stream) const;
   Status inAction(const Status &status, std::size_t action) const;
@@ -165,6 +176,10 @@ private:
   char *host(const Place &place) const {
     return resources_->hostArena + place.offset;
   }
+  /// Returns the group of a rank on the axis of a command.
+  support::MeshGroup groupOf(const Command &command, int rank) const;
+  /// Returns the shard that a copy of a shard copies on this rank.
+  CopiedShard ownShard(const Command &command) const;
   MatmulPlaces placesOf(const StreamAction &action) const;
   const Driver &driver() const { return resources_->gpu->driver(); }
   const DriverApi &api() const { return driver().api(); }

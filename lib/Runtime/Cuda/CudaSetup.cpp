@@ -35,7 +35,7 @@ Status CudaSetup::openDevice(const Programs &programs) {
   if (!driver.ok())
     return driver.status();
   driver_.emplace(std::move(*driver));
-  Result<Gpu> gpu = Gpu::open(*driver_);
+  Result<Gpu> gpu = Gpu::open(*driver_, localRank_);
   if (!gpu.ok())
     return gpu.status();
   gpu_.emplace(std::move(*gpu));
@@ -258,8 +258,8 @@ Status CudaSetup::start(Programs &programs, int threads) {
   if (!status.ok())
     return status;
   if (threads == 0)
-    threads =
-        std::min(file_.description.build.maxThreads, availableProcessors());
+    threads = std::min(file_.description.build.maxThreads,
+                       mostThreads_ ? *mostThreads_ : availableProcessors());
   team_.emplace(threads);
   if (!team_->status().ok())
     return team_->status();
@@ -278,6 +278,47 @@ Status CudaSetup::start(Programs &programs, int threads) {
   return countMemory("streams and library algorithms");
 }
 
+/// Replaces the GEMM algorithms by those of the first rank. Each rank has timed
+/// them on its own GPU and may have chosen others, but ranks that compute the
+/// same values must get the same bits.
+Status CudaSetup::shareAlgorithms(World &world) {
+  std::vector<Algorithm> own =
+      blasLt_ ? blasLt_->algorithms() : std::vector<Algorithm>();
+  Result<int64_t> isSame = world.agree("the comparison of GEMM algorithms",
+                                       int64_t(own.size()), AgreeBy::Equal);
+  if (!isSame.ok())
+    return isSame.status();
+  if (*isSame == 0)
+    return Status::error("the ranks have different numbers of matmuls: start "
+                         "the same executable on all ranks");
+  if (own.empty())
+    return Status();
+  std::vector<Algorithm> all(own.size() * std::size_t(world.size()));
+  Status status =
+      world.gather("the exchange of GEMM algorithms", own.data(),
+                   int64_t(own.size() * sizeof(Algorithm)), all.data());
+  if (!status.ok())
+    return status;
+  all.resize(own.size());
+  blasLt_->setAlgorithms(all);
+  return Status();
+}
+
+Status CudaSetup::connectRanks(const Status &started, World &world) {
+  std::string device;
+  if (started.ok())
+    device = gpu_->name() + (blasLt_ ? " with " + blasLt_->name() : "");
+  Result<std::unique_ptr<RankGroups>> groups = RankGroups::connect(
+      started, file_.description.mesh, world, gpu_ ? &*gpu_ : nullptr, device,
+      libraries_.collectives);
+  if (!groups.ok())
+    return groups.status();
+  groups_ = std::move(*groups);
+  resources_.groups = groups_.get();
+  Status status = shareAlgorithms(world);
+  return status.ok() ? countMemory("NCCL communicators") : status;
+}
+
 std::string CudaSetup::libraryName() const {
   if (!gpu_)
     return "";
@@ -287,6 +328,8 @@ std::string CudaSetup::libraryName() const {
   if (std::string attention = attention_ ? attention_->name() : "";
       !attention.empty())
     name += (name.empty() ? "" : ", ") + attention;
+  if (groups_)
+    name += (name.empty() ? "" : ", ") + groups_->nccl().name();
   return name + (name.empty() ? "" : " on ") + gpu_->name();
 }
 

@@ -17,8 +17,10 @@
 
 #include "CudaProgram.h"
 #include "Images.h"
+#include "RankGroups.h"
 #include "kiln/Runtime/Cuda/CudaEngine.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,11 +43,25 @@ public:
   /// Sets the path of the algorithm file. Must be called before start().
   void keepAlgorithms(const std::string &path) { algorithmFile_ = path; }
 
+  /// Sets the number of this rank, its number among those on its machine, which
+  /// selects the GPU, and the largest default number of threads. Must be called
+  /// before start().
+  void setRank(int rank, int localRank, int threads) {
+    resources_.rank = rank;
+    localRank_ = localRank;
+    mostThreads_ = threads;
+  }
+
   /// Acquires all resources and prepares `programs`. The elements of `programs`
   /// must not be moved in memory afterwards. `threads` is the number of threads
   /// for host kernels; 0 selects the number in the plan, or the number of
   /// available processors if that is lower.
   Status start(std::vector<CudaProgram> &programs, int threads);
+
+  /// Connects the ranks of `world`. All ranks must call this function after
+  /// start(), whose outcome on this rank is `started`. If it is an error on any
+  /// rank, returns an error on all ranks.
+  Status connectRanks(const Status &started, World &world);
 
   /// Returns the resources. The reference is valid for the lifetime of this
   /// object.
@@ -83,6 +99,7 @@ private:
   Status beginSearch();
   void endSearch();
   Status openAttention(const Programs &programs);
+  Status shareAlgorithms(World &world);
   void note(const std::string &text);
   /// Records the decrease of free GPU memory since the previous call of
   /// countMemory(), under the name `what`.
@@ -92,6 +109,8 @@ private:
   GpuImages images_;
   Libraries libraries_;
   std::string algorithmFile_;
+  int localRank_ = 0;
+  std::optional<int> mostThreads_;
   std::optional<std::string> notice_;
   std::optional<ThreadTeam> team_;
   // The order of declaration matters, because members are destroyed in reverse
@@ -103,6 +122,7 @@ private:
   /// Has a value only while start() chooses the algorithms of gemms.
   std::optional<AlgorithmSearch> search_;
   std::optional<AttentionLibrary> attention_;
+  std::unique_ptr<RankGroups> groups_;
   DeviceMemory arena_;
   PinnedMemory hostArena_, staging_;
   CudaResources resources_;

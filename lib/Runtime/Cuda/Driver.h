@@ -79,6 +79,8 @@ public:
   }
 
   Handle get() const { return handle_; }
+  /// Returns the handle, which this object then no longer owns.
+  Handle release() { return std::exchange(handle_, Handle()); }
   explicit operator bool() const { return bool(handle_); }
 
 private:

@@ -45,6 +45,7 @@ enum Code : int {
   noBinaryForGpu = 209,
   invalidPtx = 218,
   unsupportedPtxVersion = 222,
+  notReady = 600,
   illegalAddress = 700,
   launchTimeout = 702,
   assertFailed = 710,
@@ -75,6 +76,7 @@ inline constexpr int mostDynamicShared = 8;
   FUNCTION(cuDeviceGetCount, int(int *))                                       \
   FUNCTION(cuDeviceGet, int(Device *, int))                                    \
   FUNCTION(cuDeviceGetName, int(char *, int, Device))                          \
+  FUNCTION(cuDeviceGetUuid_v2, int(char *, Device))                            \
   FUNCTION(cuDeviceGetAttribute, int(int *, int, Device))                      \
   FUNCTION(cuDevicePrimaryCtxRetain, int(Context *, Device))                   \
   FUNCTION(cuDevicePrimaryCtxRelease_v2, int(Device))                          \
@@ -101,6 +103,7 @@ inline constexpr int mostDynamicShared = 8;
   FUNCTION(cuStreamCreate, int(StreamHandle *, unsigned))                      \
   FUNCTION(cuStreamDestroy_v2, int(StreamHandle))                              \
   FUNCTION(cuStreamSynchronize, int(StreamHandle))                             \
+  FUNCTION(cuStreamQuery, int(StreamHandle))                                   \
   FUNCTION(cuStreamWaitEvent, int(StreamHandle, EventHandle, unsigned))        \
   FUNCTION(cuStreamBeginCapture_v2, int(StreamHandle, int))                    \
   FUNCTION(cuStreamEndCapture, int(StreamHandle, GraphHandle *))               \

@@ -54,7 +54,7 @@ Status Gpu::enter() {
                    : status;
 }
 
-Result<Gpu> Gpu::open(const Driver &driver) {
+Result<Gpu> Gpu::open(const Driver &driver, int localRank) {
   int count = 0;
   Status status = driver.call(driver.api().cuDeviceGetCount, &count);
   if (status.ok() && count == 0)
@@ -62,9 +62,18 @@ Result<Gpu> Gpu::open(const Driver &driver) {
         Status::error("this executable needs an NVIDIA GPU, but the CUDA "
                       "driver reports none (is CUDA_VISIBLE_DEVICES set?)" +
                       std::string(runElsewhere));
+  if (status.ok() && count > 1 && localRank >= count)
+    status = Status(ExitCode::Usage,
+                    "this rank has the number " + std::to_string(localRank) +
+                        " on its machine, but the CUDA driver reports only " +
+                        std::to_string(count) + " GPUs (0 to " +
+                        std::to_string(count - 1) +
+                        "): start at most as many ranks on a machine as it "
+                        "has GPUs, or check CUDA_VISIBLE_DEVICES");
   Device device = 0;
   if (status.ok())
-    status = driver.call(driver.api().cuDeviceGet, &device, 0);
+    status = driver.call(driver.api().cuDeviceGet, &device,
+                         count == 1 ? 0 : localRank);
   if (!status.ok())
     return status;
   Gpu gpu(driver, device);
@@ -74,6 +83,15 @@ Result<Gpu> Gpu::open(const Driver &driver) {
   if (!status.ok())
     return status;
   return gpu;
+}
+
+Result<GpuId> Gpu::id() const {
+  GpuId id = {};
+  Status status =
+      driver_->call(driver_->api().cuDeviceGetUuid_v2, id.data(), device_);
+  if (!status.ok())
+    return status;
+  return id;
 }
 
 Result<Gpu::Memory> Gpu::memory() const {

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first device that the driver reports, and the primary context of that
-// device. The user can select the device with CUDA_VISIBLE_DEVICES. The vendor
-// libraries use the same context. The context is current in the thread that
-// opened the GPU.
+// A device of the driver, and its primary context: the first device or, if
+// several ranks run on the machine, that of the rank. The user can select
+// devices with CUDA_VISIBLE_DEVICES. The vendor libraries use the same context.
+// The context is current in the thread that opened the GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,15 +17,22 @@
 
 #include "Driver.h"
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 namespace kiln::runtime::cuda {
 
+/// Identifies a GPU among all GPUs.
+using GpuId = std::array<char, 16>;
+
 class Gpu {
 public:
-  /// `driver` must outlive the GPU.
-  static Result<Gpu> open(const Driver &driver);
+  /// Opens the device with the index `localRank`, the number of the rank on its
+  /// machine. If the driver reports one device only, opens that one, because
+  /// CUDA_VISIBLE_DEVICES may give each process its own. `driver` must outlive
+  /// the GPU.
+  static Result<Gpu> open(const Driver &driver, int localRank = 0);
   Gpu(Gpu &&other) noexcept;
   Gpu &operator=(Gpu &&) = delete;
   ~Gpu();
@@ -34,6 +41,7 @@ public:
   const std::string &name() const { return name_; }
   /// Returns the compute capability times 10: 90 for 9.0.
   int64_t architecture() const { return architecture_; }
+  Result<GpuId> id() const;
 
   struct Memory {
     int64_t free = 0;

@@ -29,8 +29,9 @@ void kiln::runtime::cuda::runHostWork(void *data) {
   DenormalsFlushed flushed;
   if (work.kernel)
     launch(work);
-  else if (work.to && work.from)
+  else if (work.to && work.from) {
     std::memcpy(work.to, work.from, std::size_t(work.bytes));
-  else if (work.to)
+    std::memset(work.to + work.bytes, 0, std::size_t(work.zeros));
+  } else if (work.to)
     std::memset(work.to, 0, std::size_t(work.bytes));
 }

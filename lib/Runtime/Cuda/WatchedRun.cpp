@@ -8,6 +8,7 @@
 #include "WatchedRun.h"
 
 #include "OpTrace.h"
+#include "RankCollectives.h"
 
 #include <cstring>
 
@@ -43,9 +44,7 @@ Status WatchedRun::before(std::size_t index) {
 
 Status WatchedRun::after(std::size_t index) {
   const StreamAction &action = program_.streams().actions[index];
-  const Driver &driver = resources_.gpu->driver();
-  Status status = driver.call(driver.api().cuStreamSynchronize,
-                              resources_.stream(action.stream));
+  Status status = waitForStream(resources_, resources_.stream(action.stream));
   for (std::size_t slot : writtenSlots(program_.program(), action.command)) {
     const Slot &written = program_.program().slots[slot];
     if (status.ok())

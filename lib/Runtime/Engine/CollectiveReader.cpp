@@ -40,11 +40,6 @@ CollectiveElements CommandReader::readElements(const Node &place,
 }
 
 int64_t CommandReader::readAxis(const Node &axis) {
-  if (file_.description.target.kind == TargetKind::Cuda) {
-    axis.fail("is given, but ranks are supported on --target=cpu and cuda-emu "
-              "only");
-    return -1;
-  }
   const std::vector<MeshAxis> &mesh = file_.description.mesh.axes;
   std::string name = axis.text();
   auto found =
@@ -80,6 +75,14 @@ int64_t CommandReader::readOwner(const Node &owner) const {
   return index;
 }
 
+/// Checks that NCCL can access the elements.
+void CommandReader::checkPlace(const Node &place,
+                               const CollectiveElements &elements) const {
+  if (hasGpu() && elements.ref.arena == ArenaKind::Host)
+    place.fail("is in the host arena, but collectives of ranks with GPUs are "
+               "in the device arena");
+}
+
 /// Reads the tensors of a collective.
 void CommandReader::readTensors(const Node &node, Command &command) {
   Node data = node.at("data"), counts = node.at("counts");
@@ -104,6 +107,7 @@ void CommandReader::readTensors(const Node &node, Command &command) {
     CollectiveTensor &tensor = command.tensors.emplace_back();
     tensor.whole =
         readElements(data.element(i), counts.element(i), command.type);
+    checkPlace(data.element(i), tensor.whole);
     std::optional<int64_t> size =
         checkedAdd<int64_t>(command.size, tensor.whole.bytes);
     if (!size)
@@ -113,6 +117,7 @@ void CommandReader::readTensors(const Node &node, Command &command) {
       continue;
     Node count = shardCounts->element(i);
     tensor.shard = readElements(shards->element(i), count, command.type);
+    checkPlace(shards->element(i), tensor.shard);
     if (owners)
       tensor.owner = readOwner(owners->element(i));
     if (node.failed())

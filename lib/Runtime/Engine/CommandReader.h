@@ -64,6 +64,8 @@ private:
   int64_t readAxis(const support::Node &axis);
   void checkShard(const support::Node &shard, int64_t count, int64_t whole,
                   int64_t axis) const;
+  void checkPlace(const support::Node &place,
+                  const CollectiveElements &elements) const;
   void readTensors(const support::Node &node, Command &command);
   void readCollective(const support::Node &node, Command &command);
   void readAttention(const support::Node &node, Command &command);

@@ -159,11 +159,6 @@ static void readMesh(const Node &node, Description &description) {
     if (!node.failed())
       description.mesh.axes.push_back(std::move(axis));
   }
-  if (!node.failed() && description.ranks() > 1 &&
-      description.target.kind == TargetKind::Cuda)
-    node.fail("has " + std::to_string(description.ranks()) +
-              " ranks, but ranks are supported on --target=cpu and cuda-emu "
-              "only");
 }
 
 /// The version of the description format that this reader supports.

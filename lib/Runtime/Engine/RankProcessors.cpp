@@ -18,9 +18,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Returns a number that identifies the machine: that of its last boot, which
-/// is the same in all containers on it, or else that of its name.
-static uint64_t machineNumber() {
+uint64_t machineNumber() {
   std::string text;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
   if (text.empty()) {

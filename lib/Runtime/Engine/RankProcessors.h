@@ -24,6 +24,10 @@
 
 namespace kiln::runtime {
 
+/// Returns a number that identifies this machine: that of its last boot, which
+/// is the same in all containers on it, or else that of its name.
+uint64_t machineNumber();
+
 /// The processors that a rank may use.
 struct ProcessorRecord {
   uint64_t machine = 0; ///< Equal for two ranks on one machine.

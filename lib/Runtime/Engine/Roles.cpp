@@ -108,12 +108,4 @@ Status requireKnownAxes(const Description &description) {
   return requireOneRole(description);
 }
 
-Status requireOneRank(const Description &description) {
-  if (description.ranks() > 1)
-    return Status::error(
-        "the program description has " + std::to_string(description.ranks()) +
-        " ranks, but ranks are supported on --target=cpu and cuda-emu only");
-  return requireOneRole(description);
-}
-
 } // namespace kiln::runtime

@@ -6,10 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads the roles of a program description, and the references to roles in
-// programs and states. The format supports any number of roles and ranks. An
-// engine whose ranks all execute the same role calls requireKnownAxes(), and an
-// engine that runs a single rank calls requireOneRank(), to reject all other
-// descriptions.
+// programs and states. The format supports any number of roles and ranks. All
+// ranks of an engine execute the same role; engines call requireKnownAxes() to
+// reject all other descriptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,9 +40,6 @@ Status requireOneRole(const Description &description);
 /// Fails as requireOneRole() does, and if the mesh has several ranks on an axis
 /// that no engine knows.
 Status requireKnownAxes(const Description &description);
-
-/// Fails if a description needs more than one rank.
-Status requireOneRank(const Description &description);
 
 } // namespace kiln::runtime
 

@@ -37,8 +37,8 @@ Status Engine::join(World &world) {
     return Status();
   return Status::error("this program runs as one rank, but " +
                        std::to_string(world.size()) +
-                       " were started: ranks are supported on --target=cpu "
-                       "and cuda-emu only");
+                       " were started: only programs that kilnc has compiled "
+                       "run on several ranks");
 }
 
 Status Engine::shuffle(uint64_t) {

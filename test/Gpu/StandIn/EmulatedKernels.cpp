@@ -18,6 +18,7 @@
 //     kilnc MODEL [the same flags] --target=cuda-emu --emit=obj
 //
 // The number of parameters of a kernel is read from the executable's PTX.
+// Environment variables set the properties of the machine: see isReady.
 // Denormals are preserved, as on a GPU.
 //
 //===----------------------------------------------------------------------===//
@@ -167,11 +168,30 @@ static std::optional<fakecuda::Kernel> findEmulated(const std::string &name,
                           signature.tableWords};
 }
 
+/// Returns the value of an environment variable, or `otherwise`.
+static int numberOf(const char *name, int otherwise) {
+  const char *text = std::getenv(name);
+  return text ? std::atoi(text) : otherwise;
+}
+
+/// Reports misuse that no function of the driver has returned as an error.
+static void reportAtExit() {
+  for (const std::string &violation : fakecuda::violations())
+    std::fprintf(stderr, "stand-in: %s\n", violation.c_str());
+  for (const auto &[kind, count] : fakecuda::live())
+    if (kind.rfind("NCCL", 0) == 0)
+      std::fprintf(stderr, "stand-in: not released: %s\n", kind.c_str());
+}
+
 static const bool isReady = [] {
   fakecuda::Settings settings;
+  settings.devices = numberOf("KILN_STAND_IN_GPUS", 1);
+  settings.firstDevice = numberOf("KILN_STAND_IN_FIRST_GPU", 0);
+  settings.ncclIsSilent = numberOf("KILN_STAND_IN_NCCL_IS_SILENT", 0) != 0;
   settings.onlyPtx = true;
   settings.totalBytes = int64_t(8) << 30;
   fakecuda::reset(settings);
   fakecuda::setKernelFinder(findEmulated);
+  std::atexit(reportAtExit);
   return true;
 }();

@@ -18,7 +18,7 @@ import harness
 def environment():
     """Returns the environment for mpirun, without variables of a launcher of this test."""
     prefixes = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
-    names = ("RANK", "WORLD_SIZE")
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
     return {
         name: value
         for name, value in os.environ.items()

@@ -6,8 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // An Engine that runs programs on an NVIDIA GPU. start() loads the CUDA driver
-// and the vendor libraries (cuBLASLt, cuDNN) with dlopen, so that linking an
-// executable needs no part of CUDA.
+// and the vendor libraries (cuBLASLt, cuDNN, NCCL) with dlopen, so that linking
+// an executable needs no part of CUDA.
+//
+// If a program was compiled for several ranks, the engine must join() a World
+// before start(). Each rank has a GPU of its own. NCCL carries the collectives
+// of commands; the World carries the ids of NCCL's communicators.
 //
 // For a GPU kernel (Command::threads > 0), the entry in the kernel table is the
 // name of the kernel in the GPU images. For a host kernel, the entry is a
@@ -57,6 +61,8 @@ struct Libraries {
   std::vector<std::string> products = {"libcublasLt.so.13",
                                        "libcublasLt.so.12"};
   std::vector<std::string> attention = {"libcudnn.so.9"};
+  /// Opened only if there are several ranks.
+  std::vector<std::string> collectives = {"libnccl.so.2"};
 };
 
 /// Creates an engine for the program description `json`, whose target must be a
@@ -64,7 +70,7 @@ struct Libraries {
 /// images must outlive the engine. `algorithmFile` is the path of the matmul
 /// algorithm file (Engine::keepAlgorithms); if it is empty, cuBLASLt's
 /// heuristic chooses the algorithms. Returns an error if the description is
-/// invalid, has a target other than a CUDA GPU, or requires more than one rank.
+/// invalid, has a target other than a CUDA GPU, or a mesh with unknown axes.
 Result<std::unique_ptr<Engine>>
 createCudaEngine(std::string_view json, const void *const *kernels,
                  uint64_t kernelCount, const GpuImages &images,

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A shared library that implements the functions of the driver, cuBLASLt and
-// cuDNN that kiln calls, on host memory. Queued work is executed when the host
-// synchronizes, in a random order that streams and events permit. Device
+// A shared library that implements the functions of the driver, cuBLASLt, cuDNN
+// and NCCL that kiln calls, on host memory. Queued work is executed when the
+// host synchronizes, in a random order that streams and events permit. Device
 // pointers cannot be dereferenced by the host. Misuse is rejected and recorded
 // in violations(): use of destroyed handles, copies outside of an allocation,
 // calls that are forbidden during a capture, streams that do not join a
@@ -69,6 +69,8 @@ struct Settings {
   uint64_t seed = 0;
   /// The index (from 0) of the call that fails, or -1.
   int64_t failingCall = -1;
+  /// If not empty, `failingCall` counts the calls of this function only.
+  std::string failingFunction;
   int failingCode = 999;
   /// The images that cannot be loaded and their error codes.
   std::map<const void *, int> refusedImages;
@@ -90,6 +92,12 @@ struct Settings {
   int64_t dnnWorkspace = 4096;
   bool dnnIsDeterministic = true;
   double dnnError = 0;
+  /// The version of NCCL. If `ncclIsSilent`, it does not report ranks that have
+  /// ended, so that collectives wait for them forever.
+  int ncclVersion = 22809;
+  bool ncclIsSilent = false;
+  /// The index of the first device that is reported, among those of a machine.
+  int firstDevice = 0;
   /// If set, this function computes matmuls, and its results are compared with
   /// those of a naive matmul.
   std::function<void(const Product &)> product;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 using namespace kiln::runtime::fakecuda;
 
@@ -29,18 +30,25 @@ static bool isReady(const StreamObject &stream) {
          head.stream->done >= head.position;
 }
 
-static void runEntry(StreamObject &stream) {
-  QueueEntry entry = std::move(stream.queue.front());
-  stream.queue.pop_front();
+/// Returns false if the first entry waits for another process.
+static bool runEntry(StreamObject &stream) {
   // After a fault, work is removed without being executed.
-  if (entry.work && state().sticky == 0)
-    state().sticky = entry.work();
+  if (const Work &work = stream.queue.front().work;
+      work && state().sticky == 0) {
+    int code = work();
+    if (code == pending)
+      return false;
+    state().sticky = code;
+  }
+  stream.queue.pop_front();
   ++stream.done;
+  return true;
 }
 
 /// Executes work until the queue of `wanted` is empty, or all queues if
-/// `wanted` is null.
-static void drain(StreamObject *wanted) {
+/// `wanted` is null. If `waits` is false, returns false instead of waiting for
+/// another process.
+static bool drain(StreamObject *wanted, bool waits = true) {
   auto isDone = [&] {
     if (wanted)
       return wanted->queue.empty();
@@ -49,33 +57,58 @@ static void drain(StreamObject *wanted) {
         return false;
     return true;
   };
+  // The streams whose first entries wait for another process.
+  std::set<StreamObject *> waiting;
   while (!isDone()) {
     std::vector<StreamObject *> ready;
     for (void *handle : state().handles["stream"])
-      if (auto *stream = static_cast<StreamObject *>(handle); isReady(*stream))
+      if (auto *stream = static_cast<StreamObject *>(handle);
+          isReady(*stream) && !waiting.count(stream))
         ready.push_back(stream);
-    if (ready.empty()) {
+    if (ready.empty() && waiting.empty()) {
       violate("a stream waits forever");
-      return;
+      return true;
     }
-    runEntry(*ready[state().random() % ready.size()]);
+    if (ready.empty()) {
+      if (!waits)
+        return false;
+      ::usleep(50);
+      waiting.clear();
+      continue;
+    }
+    StreamObject *next = ready[state().random() % ready.size()];
+    if (runEntry(*next))
+      waiting.clear();
+    else
+      waiting.insert(next);
   }
+  return true;
 }
 
-static int runGraph(const std::vector<Node> &nodes) {
-  std::vector<bool> done(nodes.size());
-  for (std::size_t count = 0; count < nodes.size(); ++count) {
+/// Executes the nodes that are not done. Returns `pending` if all nodes that
+/// could be executed wait for another process.
+static int runGraph(const std::vector<Node> &nodes, std::vector<bool> &done) {
+  std::set<std::size_t> waiting;
+  for (;;) {
     std::vector<std::size_t> ready;
     for (std::size_t i = 0; i < nodes.size(); ++i)
-      if (!done[i] && std::all_of(nodes[i].after.begin(), nodes[i].after.end(),
-                                  [&](std::size_t j) { return done[j]; }))
+      if (!done[i] && !waiting.count(i) &&
+          std::all_of(nodes[i].after.begin(), nodes[i].after.end(),
+                      [&](std::size_t j) { return done[j]; }))
         ready.push_back(i);
+    if (ready.empty())
+      return waiting.empty() ? 0 : pending;
     std::size_t next = ready[state().random() % ready.size()];
-    if (int code = nodes[next].work())
+    int code = nodes[next].work();
+    if (code == pending) {
+      waiting.insert(next);
+      continue;
+    }
+    if (code != 0)
       return code;
     done[next] = true;
+    waiting.clear();
   }
-  return 0;
 }
 
 #define BEGIN(...)                                                             \
@@ -133,7 +166,16 @@ int cuDeviceGetCount(int *count) {
 
 int cuDeviceGet(int *device, int index) {
   BEGIN();
+  if (index < 0 || index >= state().settings.devices)
+    return 101;
   *device = index;
+  return 0;
+}
+
+int cuDeviceGetUuid_v2(char *id, int device) {
+  BEGIN();
+  std::memset(id, 0, 16);
+  id[0] = char(state().settings.firstDevice + device);
   return 0;
 }
 
@@ -406,6 +448,14 @@ int cuStreamSynchronize(void *stream) {
   return state().sticky;
 }
 
+int cuStreamQuery(void *stream) {
+  BEGIN(/*inCapture=*/false);
+  if (!exists("stream", stream))
+    return 400;
+  bool isDone = drain(static_cast<StreamObject *>(stream), /*waits=*/false);
+  return state().sticky != 0 ? state().sticky : isDone ? 0 : 600;
+}
+
 int cuStreamWaitEvent(void *handle, void *eventHandle, unsigned) {
   BEGIN();
   if (!exists("stream", handle) || !exists("event", eventHandle))
@@ -620,8 +670,9 @@ int cuGraphLaunch(void *executable, void *stream) {
   if (!exists("executable graph", executable))
     return 400;
   auto *graph = static_cast<GraphObject *>(executable);
+  auto done = std::make_shared<std::vector<bool>>(graph->nodes.size());
   return enqueue(static_cast<StreamObject *>(stream),
-                 [graph] { return runGraph(graph->nodes); });
+                 [graph, done] { return runGraph(graph->nodes, *done); });
 }
 
 } // extern "C"

@@ -76,6 +76,8 @@ std::map<std::string, int64_t> live() {
     counts["context"] = state().contexts;
   if (state().capture)
     counts["capture"] = 1;
+  if (state().ncclGroups != 0)
+    counts["NCCL group"] = state().ncclGroups;
   return counts;
 }
 
@@ -86,8 +88,12 @@ int violate(const std::string &text) {
 
 Call::Call(const char *name, bool inCapture) {
   State &now = state();
-  ++now.callsOf[name];
-  if (now.calls++ == now.settings.failingCall) {
+  int64_t callOf = now.callsOf[name]++, call = now.calls++;
+  const std::string &function = now.settings.failingFunction;
+  bool fails = function.empty()
+                   ? call == now.settings.failingCall
+                   : function == name && callOf == now.settings.failingCall;
+  if (fails) {
     now.failed = name;
     code_ = now.settings.failingCode;
   } else if (now.sticky != 0) {

@@ -19,8 +19,10 @@
 namespace kiln::runtime::fakecuda {
 
 /// Queued work. Returns an error code, which becomes the sticky error of the
-/// context.
+/// context, or `pending` if it waits for another process and must be called
+/// again.
 using Work = std::function<int()>;
+inline constexpr int pending = -1;
 
 struct Node {
   Work work;
@@ -109,6 +111,7 @@ struct State {
   std::map<std::string, int64_t> launches; ///< Launches by kernel.
   std::vector<int64_t> products;           ///< Matmuls by algorithm.
   const void *loadedImage = nullptr;
+  int ncclGroups = 0;     ///< The groups that were started and not ended.
   int64_t mostShared = 0; ///< Maximum dynamic shared memory.
   /// Address of the next allocation, which the host cannot dereference.
   uint64_t nextAddress = uint64_t(0x7fcd) << 48;

@@ -181,15 +181,6 @@ TEST(AllReduceTest, EverySumHasAWait) {
       << refusal(json);
 }
 
-TEST(AllReduceTest, AGpuHasOneRank) {
-  Json json = describeRanks(2);
-  json["target"]["kind"] = "cuda";
-  EXPECT_NE(refusal(json).find(
-                "ranks are supported on --target=cpu and cuda-emu only"),
-            std::string::npos)
-      << refusal(json);
-}
-
 /// Returns a description whose "evaluate" executes commands while sums are
 /// pending: it sums each of the two parameters while it reads the other one.
 Json describeOverlap() {

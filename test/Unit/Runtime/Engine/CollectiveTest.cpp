@@ -291,18 +291,23 @@ TEST(CollectiveTest, TensorsAndShardsDoNotOverlap) {
   expectRefusal(json, "");
 }
 
-TEST(CollectiveTest, AGpuHasOneRank) {
-  for (std::size_t index :
-       {reduceIndex, scatterIndex, gatherIndex, copyIndex}) {
-    Json json = describeCollectives();
-    json["target"]["kind"] = "cuda";
-    Json &evaluate = json["programs"]["evaluate"];
-    Json only = command(json, index);
-    for (std::size_t i = 0; i <= copyIndex; ++i)
-      eraseCommand(evaluate, 0);
-    insertCommand(evaluate, 0, only);
-    expectRefusal(json,
-                  "ranks are supported on --target=cpu and cuda-emu only");
+TEST(CollectiveTest, TheTensorsOfAGpuAreOnTheDevice) {
+  for (std::size_t index : {reduceIndex, scatterIndex, gatherIndex}) {
+    for (const char *list : {"data", "shards"}) {
+      Json json = describeCollectives();
+      json["target"]["kind"] = "cuda";
+      json["arena"]["host_bytes"] = 1 << 20;
+      Json &evaluate = json["programs"]["evaluate"];
+      Json only = command(json, index);
+      for (std::size_t i = 0; i <= copyIndex; ++i)
+        eraseCommand(evaluate, 0);
+      if (!only.contains(list))
+        continue;
+      only[list] = {{0, 0, "host"}};
+      insertCommand(evaluate, 0, only);
+      expectRefusal(json, "is in the host arena, but collectives of ranks with "
+                          "GPUs are in the device arena");
+    }
   }
 }
 

@@ -1,0 +1,22 @@
+//===- LocalRank.h - Number of a rank on its machine ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_CUDA_LOCALRANK_H
+#define KILN_LIB_RUNTIME_CUDA_LOCALRANK_H
+
+#include "kiln/Runtime/Comm/World.h"
+
+namespace kiln::runtime::cuda {
+
+/// Returns the number of this rank among those on its machine: the one that the
+/// launcher gave it or, if the launcher gave none, the number of lower ranks on
+/// the machine. All ranks must call this function.
+Result<int> findLocalRank(World &world);
+
+} // namespace kiln::runtime::cuda
+
+#endif // KILN_LIB_RUNTIME_CUDA_LOCALRANK_H

@@ -1,0 +1,51 @@
+//===- PeerClock.h - Time for which peers are silent ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_CUDA_PEERCLOCK_H
+#define KILN_LIB_RUNTIME_CUDA_PEERCLOCK_H
+
+#include "kiln/Runtime/Comm/World.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+namespace kiln::runtime::cuda {
+
+/// Measures for how long a rank has waited for others. Time in which this
+/// process was stopped does not count.
+class PeerClock {
+public:
+  using Clock = std::chrono::steady_clock;
+  /// The longest time between two calls of advance() that counts.
+  static constexpr std::chrono::seconds longestPoll{2};
+
+  void advance() {
+    Clock::time_point now = Clock::now();
+    waited_ += std::min<Clock::duration>(now - last_, longestPoll);
+    last_ = now;
+  }
+  double seconds() const {
+    return std::chrono::duration<double>(waited_).count();
+  }
+
+private:
+  Clock::time_point last_ = Clock::now();
+  Clock::duration waited_{};
+};
+
+/// Returns the message for a peer that has not taken part in `what` before the
+/// time-out.
+inline std::string silenceText(const std::string &what, const World &world) {
+  return what + " of step " + std::to_string(world.step()) +
+         " has not ended for " + std::to_string(world.peerTimeout()) +
+         " s (--peer-timeout): another rank has ended or hangs";
+}
+
+} // namespace kiln::runtime::cuda
+
+#endif // KILN_LIB_RUNTIME_CUDA_PEERCLOCK_H

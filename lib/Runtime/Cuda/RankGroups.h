@@ -1,0 +1,87 @@
+//===- RankGroups.h - Communicators of a rank -------------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The NCCL communicators of a rank, one for each axis of the mesh with several
+// ranks: that of the group of the rank on the axis. The World of the ranks
+// (MPI or sockets) carries the ids of the communicators, and what the ranks
+// compare before.
+//
+// NCCL does not return an error, but waits forever, if another rank has failed
+// or hangs. The ranks therefore agree that all of them can connect before the
+// first call that needs the others. CallWatchdog ends the processes if such a
+// call does not return, and waitForStream() checks for errors and the time-out
+// while collectives are executed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_RUNTIME_CUDA_RANKGROUPS_H
+#define KILN_LIB_RUNTIME_CUDA_RANKGROUPS_H
+
+#include "CallWatchdog.h"
+#include "Gpu.h"
+#include "Nccl.h"
+#include "kiln/Runtime/Comm/World.h"
+#include "kiln/Support/Mesh.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kiln::runtime::cuda {
+
+/// The group of this rank on an axis of the mesh.
+struct RankGroup {
+  support::MeshGroup ranks;
+  int64_t index = 0; ///< The index of this rank in the group.
+  /// Null if the group has one rank.
+  Communicator communicator;
+};
+
+class RankGroups {
+public:
+  /// Creates the communicators. All ranks of `world` must call this function.
+  /// `own` is the outcome of the start of this rank so far; if it is an error
+  /// on any rank, returns an error on all ranks. `gpu` is null only if `own` is
+  /// an error. `device` describes the GPU and the libraries that determine
+  /// results. Fails if two ranks have the same GPU, different devices, or
+  /// different versions of NCCL. `world` must outlive all calls except the
+  /// destructor.
+  static Result<std::unique_ptr<RankGroups>>
+  connect(const Status &own, const support::Mesh &mesh, World &world,
+          const Gpu *gpu, const std::string &device,
+          const std::vector<std::string> &libraries);
+
+  const Nccl &nccl() const { return nccl_; }
+  World &world() const { return world_; }
+  const RankGroup &group(int64_t axis) const {
+    return groups_[std::size_t(axis)];
+  }
+
+  /// Ends the processes of all ranks if the caller does not return from calls
+  /// of NCCL, which `what` describes, before the time-out.
+  CallWatchdog::Scope watch(const char *what) { return {watchdog_, what}; }
+
+  /// Returns the error of a collective that has been queued, if NCCL has found
+  /// one.
+  Status asynchronousError() const;
+  /// Stops all collectives that are executed or queued and destroys the
+  /// communicators.
+  void abort();
+
+private:
+  RankGroups(Nccl nccl, World &world)
+      : nccl_(std::move(nccl)), world_(world), watchdog_(world) {}
+
+  Nccl nccl_;
+  World &world_;
+  CallWatchdog watchdog_;
+  std::vector<RankGroup> groups_; ///< Indexed by axis.
+};
+
+} // namespace kiln::runtime::cuda
+
+#endif // KILN_LIB_RUNTIME_CUDA_RANKGROUPS_H
