@@ -237,7 +237,7 @@ Status kiln::runtime::cuda::queueCollective(const CudaResources &resources,
       calls += queue.calls(*next++, group.ranks.size);
     while (next != end &&
            calls + queue.calls(*next, group.ranks.size) <= mostCalls);
-    status = queueGroup(queue, *groups, group, first, next);
+    status = groups->inStep(queueGroup(queue, *groups, group, first, next));
     first = next;
   }
   return status;

@@ -157,9 +157,16 @@ Status RankGroups::asynchronousError() const {
     if (status.ok() && code != ncclOk && code != ncclOngoing)
       status = nccl_.failure(code, "collective");
     if (!status.ok())
-      return status;
+      return inStep(status);
   }
   return Status();
+}
+
+Status RankGroups::inStep(const Status &status) const {
+  if (status.ok())
+    return status;
+  return Status(status.code(), status.message() + "; in step " +
+                                   std::to_string(world_.step()));
 }
 
 void RankGroups::abort() {

@@ -68,6 +68,8 @@ public:
   /// Returns the error of a collective that has been queued, if NCCL has found
   /// one.
   Status asynchronousError() const;
+  /// Adds the number of the step to the message of an error.
+  Status inStep(const Status &status) const;
   /// Stops all collectives that are executed or queued and destroys the
   /// communicators.
   void abort();

@@ -50,6 +50,7 @@ KILN_PRODUCT_FUNCTIONS(KILN_CHECK_PRODUCTS)
 static_assert(sizeof(DevicePointer) == sizeof(CUdeviceptr));
 static_assert(int(outOfMemory) == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(int(stubLibrary) == CUDA_ERROR_STUB_LIBRARY);
+static_assert(int(notReady) == CUDA_ERROR_NOT_READY);
 static_assert(int(noDevice) == CUDA_ERROR_NO_DEVICE);
 static_assert(int(invalidImage) == CUDA_ERROR_INVALID_IMAGE);
 static_assert(int(noBinaryForGpu) == CUDA_ERROR_NO_BINARY_FOR_GPU);

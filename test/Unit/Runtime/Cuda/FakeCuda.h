@@ -63,6 +63,7 @@ struct Settings {
   int initCode = 0;
   int driverVersion = 13000;
   int devices = 1;
+  std::string deviceName = "Fake GPU";
   int major = 9, minor = 0;
   int64_t totalBytes = int64_t(1) << 30;
   int64_t bytesOfOthers = int64_t(100) << 20;
@@ -96,6 +97,8 @@ struct Settings {
   /// ended, so that collectives wait for them forever.
   int ncclVersion = 22809;
   bool ncclIsSilent = false;
+  /// If true, ncclCommInitRank() does not return.
+  bool ncclHangs = false;
   /// The index of the first device that is reported, among those of a machine.
   int firstDevice = 0;
   /// If set, this function computes matmuls, and its results are compared with

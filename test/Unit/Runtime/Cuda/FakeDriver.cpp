@@ -181,7 +181,7 @@ int cuDeviceGetUuid_v2(char *id, int device) {
 
 int cuDeviceGetName(char *name, int bytes, int) {
   BEGIN();
-  std::strncpy(name, "Fake GPU", std::size_t(bytes));
+  std::strncpy(name, state().settings.deviceName.c_str(), std::size_t(bytes));
   return 0;
 }
 
