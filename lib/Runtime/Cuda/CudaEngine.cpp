@@ -150,7 +150,7 @@ private:
 Status CudaEngine::join(World &world) {
   if (world.size() == 1)
     return Status();
-  Status status = joinWorld(file_.description, world);
+  Status status = joinWorld(file_, world);
   if (!status.ok())
     return status;
   Result<int> localRank = findLocalRank(world);
@@ -169,6 +169,8 @@ Status CudaEngine::startAlone(int threads) {
   Status status = checkCpuFeatures(file_.description.target, readCpuInfo());
   if (!status.ok())
     return status;
+  if (!world_)
+    selectCommands(file_, 0);
   programs_.reserve(file_.programs.size());
   for (std::size_t i = 0; i < file_.programs.size(); ++i)
     programs_.emplace_back(file_, i);

@@ -25,11 +25,22 @@ namespace {
 struct Tensor {
   DevicePointer whole = 0, shard = 0;
   int64_t count = 0, shardCount = 0;
+  int64_t owner = -1; ///< The rank whose shard is the whole tensor; -1: none.
 
-  /// Returns the elements of the shard of the rank with this index in the
-  /// group, without padding.
+  /// Returns the first element of the shard of the rank with this index in the
+  /// group.
+  int64_t beginOf(int64_t index) const {
+    return owner < 0 ? index * shardCount : 0;
+  }
+  /// Returns the elements of this shard, without padding.
   int64_t elementsOf(int64_t index) const {
+    if (owner >= 0)
+      return index == owner ? count : 0;
     return std::clamp<int64_t>(count - index * shardCount, 0, shardCount);
+  }
+  /// Returns true if all ranks have shards of the same size, without padding.
+  bool isEven(int64_t ranks) const {
+    return owner < 0 && count == ranks * shardCount;
   }
 };
 
@@ -49,9 +60,9 @@ public:
   Status clearPadding(const Tensor &tensor, int64_t index);
   /// Returns the number of calls of NCCL for a tensor.
   int64_t calls(const Tensor &tensor, int64_t ranks) const {
-    bool isPadded = tensor.count != ranks * tensor.shardCount;
-    return command_.collective == Collective::AllReduce || !isPadded ? 1
-                                                                     : ranks;
+    bool isOne = command_.collective == Collective::AllReduce ||
+                 tensor.owner >= 0 || tensor.isEven(ranks);
+    return isOne ? 1 : ranks;
   }
 
 private:
@@ -108,6 +119,8 @@ Status CollectiveQueue::clear(DevicePointer place, int64_t elements) {
 }
 
 Status CollectiveQueue::clearPadding(const Tensor &tensor, int64_t index) {
+  if (tensor.owner >= 0)
+    return Status();
   int64_t elements = tensor.elementsOf(index);
   return clear(at(tensor.shard, elements), tensor.shardCount - elements);
 }
@@ -129,7 +142,7 @@ Status CollectiveQueue::queueAlone(const Tensor &tensor) {
 Status CollectiveQueue::scatter(const Tensor &tensor, const RankGroup &group) {
   const NcclApi &api = nccl().api();
   CommHandle communicator = group.communicator.get();
-  if (tensor.count == group.ranks.size * tensor.shardCount)
+  if (tensor.isEven(group.ranks.size))
     return nccl().call(api.ncclReduceScatter, tensor.whole, tensor.shard,
                        std::size_t(tensor.shardCount), type(), ncclAdd,
                        communicator, stream_);
@@ -138,7 +151,7 @@ Status CollectiveQueue::scatter(const Tensor &tensor, const RankGroup &group) {
     if (int64_t elements = tensor.elementsOf(i); elements > 0)
       // Only the root receives.
       status =
-          nccl().call(api.ncclReduce, at(tensor.whole, i * tensor.shardCount),
+          nccl().call(api.ncclReduce, at(tensor.whole, tensor.beginOf(i)),
                       i == group.index ? tensor.shard : DevicePointer(0),
                       std::size_t(elements), type(), ncclAdd, int(i),
                       communicator, stream_);
@@ -148,7 +161,7 @@ Status CollectiveQueue::scatter(const Tensor &tensor, const RankGroup &group) {
 Status CollectiveQueue::gather(const Tensor &tensor, const RankGroup &group) {
   const NcclApi &api = nccl().api();
   CommHandle communicator = group.communicator.get();
-  if (tensor.count == group.ranks.size * tensor.shardCount)
+  if (tensor.isEven(group.ranks.size))
     return nccl().call(api.ncclAllGather, tensor.shard, tensor.whole,
                        std::size_t(tensor.shardCount * elementBytes_),
                        ncclTypeI8, communicator, stream_);
@@ -158,7 +171,7 @@ Status CollectiveQueue::gather(const Tensor &tensor, const RankGroup &group) {
       // Only the root sends.
       status = nccl().call(api.ncclBroadcast,
                            i == group.index ? tensor.shard : DevicePointer(0),
-                           at(tensor.whole, i * tensor.shardCount),
+                           at(tensor.whole, tensor.beginOf(i)),
                            std::size_t(elements * elementBytes_), ncclTypeI8,
                            int(i), communicator, stream_);
   return status;
@@ -214,6 +227,7 @@ Status kiln::runtime::cuda::queueCollective(const CudaResources &resources,
       continue;
     added.shard = place(tensor.shard.ref);
     added.shardCount = tensor.shard.count;
+    added.owner = tensor.owner;
   }
   CollectiveQueue queue(resources, command, stream);
   RankGroups *groups = resources.groups;
@@ -250,6 +264,7 @@ int64_t kiln::runtime::cuda::ringBytes(const Command &command,
     CollectiveSpan &span = spans.emplace_back();
     span.count = tensor.whole.count;
     span.shardCount = tensor.shard.count;
+    span.owner = tensor.owner;
   }
   setEnds(command.collective, spans.data(), spans.size());
   CollectiveJob job;

@@ -73,8 +73,7 @@ static LogicalResult returnLogits(ProgramOp program) {
     if (std::optional<uint64_t> classes = linear.getClasses()) {
       auto whole = tensorTypeOf(row).clone({1, int64_t(*classes)});
       row =
-          AllGatherOp::create(builder, loc, TypeRange(whole), row, tensorAxis(),
-                              /*owners=*/DenseI64ArrayAttr())
+          AllGatherOp::create(builder, loc, TypeRange(whole), row, tensorAxis())
               .getOutputs()
               .front();
     }

@@ -112,8 +112,7 @@ ShardCrossEntropyOp Expansion::shardedRowLosses(Value logits, Value targets,
   auto whole = rows.clone({ranks, count});
   auto all =
       AllGatherOp::create(builder, loc, {whole, whole},
-                          {own.getLogSum(), own.getAtTarget()}, tensorAxis(),
-                          /*owners=*/DenseI64ArrayAttr());
+                          {own.getLogSum(), own.getAtTarget()}, tensorAxis());
   Value sums = gathered(all.getOutputs()[0]);
   Value most = reduce(Reduction::Max, sums);
   Value each = BroadcastOp::create(builder, loc, sums.getType(), most,

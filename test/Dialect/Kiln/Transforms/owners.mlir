@@ -27,7 +27,7 @@
 // THREE: kiln.state @table : tensor<64x8xf32> {{{.*}}shard = #kiln.shard<tensor<64x8xf32> over "dp" owner = 0>
 // THREE-LABEL: kiln.program @train
 // THREE: [[S:%.+]] = kiln.read @table :
-// THREE: kiln.all_gather [[S]] over "dp" owners [0] : tensor<64x8xf32> -> tensor<64x8xf32>
+// THREE: kiln.all_gather [[S]] over "dp" owners [0]
 // THREE-NOT: kiln.take_shard
 
 // SERVER: kiln.state @table.m {{.*}} owner = 0>

@@ -58,7 +58,7 @@ inline std::vector<RankEnd> forkRanks(int ranks,
     processes.push_back(process);
     pipes.push_back(ends[0]);
   }
-  std::vector<RankEnd> result(std::size_t(ranks), RankEnd());
+  std::vector<RankEnd> result(processes.size());
   auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(40);
   for (std::size_t rank = 0; rank < processes.size(); ++rank) {
     int status = 0;

@@ -68,6 +68,9 @@ def Kiln_AllReduceOp : Kiln_CollectiveOp<"all_reduce", [DeclareOpInterfaceMethod
 class Kiln_ShardingOp<string mnemonic> : Kiln_CollectiveOp<mnemonic, [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let arguments = (ins Variadic<Kiln_RankTensor>:$inputs, StrAttr:$axis, OptionalAttr<DenseI64ArrayAttr>:$owners);
   let results = (outs Variadic<Kiln_RankTensor>:$outputs);
+  let builders = [OpBuilder<(ins "::mlir::TypeRange":$outputs, "::mlir::ValueRange":$inputs, "::llvm::StringRef":$axis), [{
+    build($_builder, $_state, outputs, inputs, axis, /*owners=*/::mlir::DenseI64ArrayAttr());
+  }]>];
   let assemblyFormat = "$inputs `over` $axis (`owners` $owners^)? attr-dict `:` type($inputs) `->` type($outputs)";
 }
 
@@ -179,6 +182,9 @@ def Kiln_TakeShardOp : Kiln_RankOp<"take_shard", [Pure, DeclareOpInterfaceMethod
   }];
   let arguments = (ins Kiln_Sharded:$x, StrAttr:$axis, OptionalAttr<I64Attr>:$owner);
   let results = (outs Kiln_Sharded:$shard);
+  let builders = [OpBuilder<(ins "::mlir::Type":$shard, "::mlir::Value":$x, "::llvm::StringRef":$axis), [{
+    build($_builder, $_state, shard, x, axis, /*owner=*/::mlir::IntegerAttr());
+  }]>];
   let assemblyFormat = "$x `over` $axis (`owner` $owner^)? attr-dict `:` type($x) `->` type($shard)";
 }
 
