@@ -330,7 +330,9 @@ def main():
     if args.first:
         return
     if args.page or args.target != "cpu":
-        idle = {name for name in LOSSY if not any(matrix.encodes(p, name) for p in programs)}
+        # A technique may encode nothing in the first programs, but something in others.
+        asked = covering.rank_programs(SEED, False) if args.first_only else programs
+        idle = {name for name in LOSSY if not any(matrix.encodes(p, name) for p in asked)}
         passed = [used | (named & idle) for named, used in passed]
         table = page.Table(args.model.name, passed, idle, args.programs == "ranks")
         complaint = table.untried() if args.programs != "triples" and not args.first_only else None
