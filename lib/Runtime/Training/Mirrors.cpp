@@ -83,6 +83,10 @@ static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
   const std::vector<StateInfo> &states = engine.description().states;
   const StateInfo &parameter = states[parameterIndex];
   const StateInfo &mirror = states[mirrorIndex];
+  // A mirror with an owner has the divisions of its parameter: no other rank
+  // takes part.
+  if (!mirror.isHere)
+    return Status();
   bool isDivided = parameter.divisions.size() > mirror.divisions.size();
   bool gathers = isDivided && world && world->size() > 1;
   bool hasGathered = false;
@@ -95,8 +99,6 @@ static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
       hasGathered = true;
       return gatherMirror(*world, group, parameter, mirror, from, to);
     }
-    if (!mirror.isHere)
-      return Status();
     if (isDivided)
       fillAlone(parameter, mirror, from, to);
     else

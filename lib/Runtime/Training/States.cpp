@@ -213,7 +213,7 @@ Status readStates(Engine &engine, int rank, const ModelWeights &weights,
 
 /// Reads a tensor, or the shard of a rank, into a state, which may be
 /// quantized. Adds the name and the contents of the whole tensor in the file to
-/// `hash` if it is not null.
+/// `hash` if it is not null. `data` is null if the rank does not have the state.
 static Status readWeight(Engine &engine, const ModelWeights &weights,
                          const TensorInfo &tensor, const StateInfo &state,
                          int rank, char *data, StreamHash *hash) {
@@ -224,7 +224,7 @@ static Status readWeight(Engine &engine, const ModelWeights &weights,
     hash->update(title.c_str(), title.size() + 1);
   StateLayout layout = layoutOf(engine, state, rank);
   if (!state.quantized) {
-    if (state.isHere)
+    if (data)
       clearPadding(state, data);
     return readPart(weights, tensor, state.type, layout, {0, tensor.elements},
                     0, data, hash);
@@ -296,13 +296,15 @@ Status loadWeights(Engine &engine, int rank, const std::string &path,
   for (size_t i = 0; i < indexes.size(); ++i) {
     const StateInfo &state = states[indexes[i]];
     const TensorInfo &tensor = *(*found)[i];
+    auto read = [&](char *data) {
+      return readWeight(engine, *weights, tensor, state, rank, data,
+                        hash ? &contents : nullptr);
+    };
     Status status = checkStop();
-    if (status.ok())
-      status =
-          engine.accessState(indexes[i], HostAccess::Write, [&](char *data) {
-            return readWeight(engine, *weights, tensor, state, rank, data,
-                              hash ? &contents : nullptr);
-          });
+    if (status.ok() && state.isHere)
+      status = engine.accessState(indexes[i], HostAccess::Write, read);
+    else if (status.ok() && hash)
+      status = read(nullptr);
     if (!status.ok())
       return status;
   }
