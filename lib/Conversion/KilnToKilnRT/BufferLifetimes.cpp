@@ -1,4 +1,4 @@
-//===- BufferLifetimes.cpp - Lifetimes of buffers -------------------------===//
+//===- BufferLifetimes.cpp - Lifetimes and owners of buffers --------------===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -108,6 +108,31 @@ LogicalResult PlanBuilder::computeLifetimes() {
   for (size_t i = 0; i < states.size(); ++i) {
     plan.buffers[i].first = 0;
     plan.buffers[i].last = std::max<int64_t>(end, 0);
+  }
+  return success();
+}
+
+/// Finds the buffers that one rank has. A buffer that also has a value of all
+/// ranks is in the memory of all of them.
+LogicalResult PlanBuilder::findOwners() {
+  Owners owners(plan.program);
+  if (Operation *conflict = owners.findConflict())
+    return conflict->emitOpError(
+        "has operands that different ranks own, so no rank has all of them");
+  std::vector<bool> isShared(plan.buffers.size());
+  for (auto [value, place] : places) {
+    Buffer &buffer = plan.buffers[place.buffer];
+    int64_t owner = owners.ownerOf(value);
+    isShared[place.buffer] =
+        isShared[place.buffer] || owner == kNoOwner ||
+        (buffer.owner != kNoOwner && buffer.owner != owner);
+    buffer.owner = owner;
+  }
+  for (auto [buffer, shared] : llvm::zip_equal(plan.buffers, isShared)) {
+    if (shared)
+      buffer.owner = kNoOwner;
+    if (buffer.state)
+      buffer.owner = ownerOf(buffer.state);
   }
   return success();
 }

@@ -512,31 +512,6 @@ LogicalResult PlanBuilder::visit(Operation *op) {
                          "moves it into a dispatch");
 }
 
-/// Finds the buffers that one rank has. A buffer that also has a value of all
-/// ranks is in the memory of all of them.
-LogicalResult PlanBuilder::findOwners() {
-  Owners owners(plan.program);
-  if (Operation *conflict = owners.findConflict())
-    return conflict->emitOpError(
-        "has operands that different ranks own, so no rank has all of them");
-  std::vector<bool> isShared(plan.buffers.size());
-  for (auto [value, place] : places) {
-    Buffer &buffer = plan.buffers[place.buffer];
-    int64_t owner = owners.ownerOf(value);
-    isShared[place.buffer] =
-        isShared[place.buffer] || owner == kNoOwner ||
-        (buffer.owner != kNoOwner && buffer.owner != owner);
-    buffer.owner = owner;
-  }
-  for (auto [buffer, shared] : llvm::zip_equal(plan.buffers, isShared)) {
-    if (shared)
-      buffer.owner = kNoOwner;
-    if (buffer.state)
-      buffer.owner = ownerOf(buffer.state);
-  }
-  return success();
-}
-
 FailureOr<ProgramPlan> PlanBuilder::run() {
   ProgramOp program = plan.program;
   Block &block = program.getBlock();

@@ -150,11 +150,10 @@ Status CollectiveQueue::scatter(const Tensor &tensor, const RankGroup &group) {
   for (int64_t i = 0; i < group.ranks.size && status.ok(); ++i)
     if (int64_t elements = tensor.elementsOf(i); elements > 0)
       // Only the root receives.
-      status =
-          nccl().call(api.ncclReduce, at(tensor.whole, tensor.beginOf(i)),
-                      i == group.index ? tensor.shard : DevicePointer(0),
-                      std::size_t(elements), type(), ncclAdd, int(i),
-                      communicator, stream_);
+      status = nccl().call(api.ncclReduce, at(tensor.whole, tensor.beginOf(i)),
+                           i == group.index ? tensor.shard : DevicePointer(0),
+                           std::size_t(elements), type(), ncclAdd, int(i),
+                           communicator, stream_);
   return status;
 }
 

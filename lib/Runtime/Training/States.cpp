@@ -213,7 +213,8 @@ Status readStates(Engine &engine, int rank, const ModelWeights &weights,
 
 /// Reads a tensor, or the shard of a rank, into a state, which may be
 /// quantized. Adds the name and the contents of the whole tensor in the file to
-/// `hash` if it is not null. `data` is null if the rank does not have the state.
+/// `hash` if it is not null. `data` is null if the rank does not have the
+/// state.
 static Status readWeight(Engine &engine, const ModelWeights &weights,
                          const TensorInfo &tensor, const StateInfo &state,
                          int rank, char *data, StreamHash *hash) {
