@@ -63,10 +63,10 @@ struct CollectiveSpan {
   /// and an all-gather reads. Null for an all-reduce.
   char *shard = nullptr;
   int64_t shardCount = 0; ///< Elements of a shard; 0 for an all-reduce.
-  int64_t owner = -1;     ///< The rank that owns the tensor; -1: none.
   /// The number of elements of this span and of all spans before it, in whole
   /// tensors for an all-reduce and in shards otherwise. See setEnds().
   int64_t end = 0;
+  int64_t owner = -1; ///< The rank that owns the tensor; -1: none.
 };
 
 /// Sets `end` of the spans of a collective, which must be done before it
