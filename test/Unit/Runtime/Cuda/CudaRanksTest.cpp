@@ -17,7 +17,7 @@
 #include "kiln/Runtime/Comm/World.h"
 #include "kiln/Runtime/Cuda/CudaEngine.h"
 
-#include <cmath>
+#include <algorithm>
 #include <map>
 
 using namespace kiln::runtime::testing;
@@ -335,8 +335,8 @@ TEST(CudaRanksTest, EveryCallOfNcclMayFail) {
        "; in step 1; in program 'run', reduce_scatter 'reduce_scatter'"},
       {"ncclBroadcast",
        "; in step 1; in program 'run', all_gather 'all_gather'"}};
-  for (const auto &each : where) {
-    const std::string &function = each.first, &place = each.second;
+  for (const auto &entry : where) {
+    const std::string &function = entry.first, &place = entry.second;
     int64_t failures = 0;
     // The calls of ncclCommGetAsyncError depend on the time.
     int64_t most = function == "ncclCommGetAsyncError" ? 1 : 100;
