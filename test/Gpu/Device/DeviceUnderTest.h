@@ -25,7 +25,7 @@
 
 namespace kiln::runtime::devicetest {
 
-/// Returns the names of the libraries of the driver and of cuBLASLt.
+/// Returns the names of the libraries.
 cuda::Libraries libraries();
 
 /// Returns true if the device is a real GPU.
@@ -34,6 +34,9 @@ bool isReal();
 /// Tells the stand-in that the test will cause a kernel fault. Must be called
 /// before the engine starts.
 void expectFault();
+
+/// Makes the stand-in a machine with two devices.
+void useTwoDevices();
 
 /// Returns the PTX image of kernels.ptx.
 cuda::GpuImage ptxImage();

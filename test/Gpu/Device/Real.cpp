@@ -15,3 +15,5 @@ cuda::Libraries devicetest::libraries() { return {}; }
 bool devicetest::isReal() { return true; }
 
 void devicetest::expectFault() {}
+
+void devicetest::useTwoDevices() {}

@@ -20,7 +20,10 @@ using namespace kiln::runtime;
 using namespace kiln;
 
 cuda::Libraries devicetest::libraries() {
-  return {{KILN_FAKE_CUDA}, {KILN_FAKE_CUDA}};
+  cuda::Libraries libraries;
+  libraries.driver = libraries.products =
+      libraries.collectives = {KILN_FAKE_CUDA};
+  return libraries;
 }
 
 bool devicetest::isReal() { return false; }
@@ -52,6 +55,12 @@ static void blockSum(const fakecuda::Launch &launch) {
 void devicetest::expectFault() {
   fakecuda::Settings settings;
   settings.faultyKernel = "fault";
+  fakecuda::reset(settings);
+}
+
+void devicetest::useTwoDevices() {
+  fakecuda::Settings settings;
+  settings.devices = 2;
   fakecuda::reset(settings);
 }
 
