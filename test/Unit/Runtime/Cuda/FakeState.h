@@ -151,6 +151,15 @@ template <typename T> bool destroy(const char *kind, T *handle) {
 /// range, records a violation and returns null.
 char *resolve(uint64_t device, int64_t bytes);
 
+/// Executes work until the queue of `wanted` is empty, or all queues if
+/// `wanted` is null. If `waits` is false, returns false instead of waiting for
+/// another process.
+bool drain(StreamObject *wanted, bool waits = true);
+
+/// Executes the nodes that are not done. Returns `pending` if all nodes that
+/// could be executed wait for another process.
+int runGraph(const std::vector<Node> &nodes, std::vector<bool> &done);
+
 /// Adds work to a stream, or to the graph into which the stream is captured.
 int enqueue(StreamObject *stream, Work work);
 
