@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>
 #include <string>
@@ -39,6 +40,10 @@ inline constexpr int hanging = -2;
 /// Runs body(rank) in a process of each rank, whose exit code is the result.
 inline std::vector<RankEnd> forkRanks(int ranks,
                                       const std::function<int(int)> &body) {
+  // Ranks that fail may leave files in the directory for temporary files.
+  std::string folder =
+      (std::filesystem::temp_directory_path() / "kiln-ranks-XXXXXX").string();
+  EXPECT_TRUE(::mkdtemp(folder.data()));
   std::vector<pid_t> processes;
   std::vector<int> pipes;
   std::fflush(nullptr);
@@ -49,6 +54,7 @@ inline std::vector<RankEnd> forkRanks(int ranks,
     if (process == 0) {
       ::dup2(ends[1], STDERR_FILENO);
       ::close(ends[0]);
+      ::setenv("TMPDIR", folder.c_str(), 1);
       ::setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
       int code = body(rank);
       std::fflush(nullptr);
@@ -81,6 +87,8 @@ inline std::vector<RankEnd> forkRanks(int ranks,
       end.err.append(text, std::size_t(n));
     ::close(pipes[rank]);
   }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
   return result;
 }
 
