@@ -277,7 +277,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{
             "Quantized", "/states/2/quantized",
             Json({{"encoding", "nf4"}, {"dtype", "f32"}, {"shape", {64, 64}}}),
-            "'states[2].over' is given, but the state is quantized"},
+            "'states[2].shape' is not that of the encoding of the weight, "
+            "expected 2120 elements of i8"},
         Damage{"Bytes", "/states/2/bytes", 8 * elements,
                "'states[2].bytes' is not the number of bytes of a tensor with "
                "this shape and dtype, expected 16384"}),
