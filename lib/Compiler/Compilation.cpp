@@ -184,7 +184,7 @@ Status Compilation::checkOptions() {
   if (auto by = support::zeroByNamed(options.zeroBy); !by)
     return usage("--zero-by is '" + options.zeroBy +
                  "', expected elements or owner");
-  else if (*by == support::ZeroBy::Owner && options.zero == 0)
+  else if (*by != support::ZeroBy::Elements && options.zero == 0)
     return usage("--zero-by=owner chooses how states are divided, but with "
                  "--zero=0 they are not: set --zero=1, 2 or 3");
   if (Status status = checkSyncEvery(*mesh); !status.ok())
@@ -195,6 +195,12 @@ Status Compilation::checkOptions() {
     return usage("--simulate-network: the step has one rank, and no network; "
                  "set the number of ranks with --mesh");
   return Status();
+}
+
+/// Returns the flag that divides states.
+static std::string zeroFlag(const CompileOptions &options) {
+  return options.zeroBy == "server" ? "--parameter-server"
+                                    : "--zero=" + std::to_string(options.zero);
 }
 
 /// Checks that data-parallel ranks can train with steps of their own.
@@ -213,9 +219,8 @@ Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
                         "step has one such rank: set their number with "
                         "--mesh=dp=N");
   if (options.zero > 0)
-    return usage(flag +
-                 " lets each rank update whole states, but with --zero=" +
-                 std::to_string(options.zero) +
+    return usage(flag + " lets each rank update whole states, but with " +
+                 zeroFlag(options) +
                  " each rank has a part of them: leave one of them out");
   if (options.emitGradients)
     return usage("--emit-gradients: with " + flag +

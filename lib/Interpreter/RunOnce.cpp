@@ -146,7 +146,7 @@ static Status initializeStates(ReferenceEngine &engine,
   const std::vector<StateInfo> &states = engine.description().states;
   for (size_t i = 0; i < states.size(); ++i) {
     const StateInfo &state = states[i];
-    if (state.role == StateRole::Mirror)
+    if (state.role == StateRole::Mirror || !state.isHere)
       continue;
     const TensorInfo *tensor = weights ? findState(*weights, state) : nullptr;
     if (!tensor && weights &&
@@ -273,6 +273,8 @@ Status dumpTensors(ReferenceEngine &engine, llvm::StringRef program,
   }
   for (size_t i = 0; i < description.states.size(); ++i) {
     const StateInfo &state = description.states[i];
+    if (!state.isHere)
+      continue;
     TensorHandle tensor = engine.stateTensor(i);
     ElementType type = storedType(tensor->type);
     declarations.push_back({state.name, type, state.shape});

@@ -669,6 +669,11 @@ int main(int argc, char **argv) {
   options.sequenceParallel = sequenceParallel;
   options.zero = zero;
   options.zeroBy = zeroBy;
+  if (zeroBy == "server")
+    return static_cast<int>(
+        fail(Status(ExitCode::Usage, "--zero-by is 'server', expected elements "
+                                     "or owner; --parameter-server lets one "
+                                     "rank update all parameters")));
   if (parameterServer) {
     if (zero.getNumOccurrences() || zeroBy.getNumOccurrences())
       return static_cast<int>(fail(Status(

@@ -64,8 +64,9 @@ struct Gather {
   int64_t start = 0; ///< Index of the start.
   /// The launches that cast shards, in order, and the bytes of their results.
   SmallVector<std::pair<int64_t, int64_t>, 2> casts;
-  int64_t bytes = 0;  ///< Bytes of the gathered tensors.
-  int64_t after = -1; ///< The gather starts after the command of this index.
+  int64_t bytes = 0; ///< Bytes of the gathered tensors.
+  /// The commands that compute other operands; the gather starts after them.
+  SmallVector<int64_t, 2> sources;
 };
 
 class GatherAdvancer {
@@ -123,7 +124,7 @@ void GatherAdvancer::findSource(Gather &gather, int64_t begin,
     gather.casts.push_back(
         {source, alignedBytesOf(plan.buffers[buffer], target)});
   else
-    gather.after = std::max(gather.after, source);
+    gather.sources.push_back(source);
 }
 
 /// Returns the all-gather that the command at `index` starts, or nullopt if it
@@ -163,7 +164,7 @@ bool GatherAdvancer::advance(const Gather &gather, int64_t &previous) {
   auto cast = gather.casts.rbegin();
   for (int64_t position = from - 1; position > previous; --position) {
     int64_t index = order[position];
-    if (index == gather.after)
+    if (llvm::is_contained(gather.sources, index))
       break;
     // Before a cast, the results of the cast are live, too.
     if (cast != gather.casts.rend() && index == cast->first) {

@@ -64,9 +64,8 @@ void CommandReader::checkShard(const Node &shard, int64_t count, int64_t whole,
                ", rounded up, or a larger part of it");
 }
 
-/// Reads the index of a rank of data parallelism.
-int64_t CommandReader::readOwner(const Node &owner) const {
-  int64_t ranks = file_.description.mesh.sizeOf(dataAxis);
+int64_t readOwner(const Node &owner, const ProgramFile &file) {
+  int64_t ranks = file.description.mesh.sizeOf(dataAxis);
   int64_t index = owner.integer(0);
   if (!owner.failed() && index >= ranks)
     owner.fail("is " + std::to_string(index) +
@@ -119,7 +118,7 @@ void CommandReader::readTensors(const Node &node, Command &command) {
     tensor.shard = readElements(shards->element(i), count, command.type);
     checkPlace(shards->element(i), tensor.shard);
     if (owners)
-      tensor.owner = readOwner(owners->element(i));
+      tensor.owner = readOwner(owners->element(i), file_);
     if (node.failed())
       continue;
     if (!owners)

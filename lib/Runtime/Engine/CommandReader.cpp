@@ -505,7 +505,7 @@ Command CommandReader::read(const Node &node) {
   if (std::optional<Node> when = node.find("when"))
     command.when = readWhen(*when);
   if (std::optional<Node> owner = node.find("owner"))
-    command.owner = readOwner(*owner);
+    command.owner = readOwner(*owner, file_);
 
   if (kind == "launch") {
     command.kind = Command::Kind::Launch;

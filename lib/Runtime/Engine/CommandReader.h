@@ -28,6 +28,9 @@ int64_t readOffset(const support::Node &node, int64_t bytes,
 /// Reads "arena" of a state or slot; the default is "device".
 ArenaKind readArena(const support::Node &node);
 
+/// Reads the index of a rank of data parallelism.
+int64_t readOwner(const support::Node &owner, const ProgramFile &file);
+
 /// The properties of a segment that its commands are checked against.
 struct SegmentContext {
   /// The number of micro-batches that execute the segment; 0: the segment is
@@ -60,7 +63,6 @@ private:
                                   const support::Node &count,
                                   support::ElementType type);
   /// Returns the index of an axis of the mesh.
-  int64_t readOwner(const support::Node &owner) const;
   int64_t readAxis(const support::Node &axis);
   void checkShard(const support::Node &shard, int64_t count, int64_t whole,
                   int64_t axis) const;

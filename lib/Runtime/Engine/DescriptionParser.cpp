@@ -454,6 +454,9 @@ StateInfo readState(const Node &node, const Description &description) {
   if (std::optional<Node> quantized = node.find("quantized"))
     state.quantized = readQuantized(*quantized, node, state);
   readShard(node, description.mesh, state);
+  if (state.quantized && state.owner() >= 0)
+    node.at("over").fail("has an owner, but the state is quantized: each "
+                         "data-parallel rank has all quantized states");
   if (state.role == StateRole::Mirror) {
     if (std::optional<Node> init = node.find("init"))
       init->fail("is given, but a state of role 'mirror' is initialized with "

@@ -159,7 +159,7 @@ Slot readSlot(const Node &node, const ProgramFile &file,
   if (std::optional<Node> ring = node.find("ring"))
     readRing(*ring, file, program, slot);
   if (std::optional<Node> owner = node.find("owner"))
-    slot.owner = owner->integer(0);
+    slot.owner = readOwner(*owner, file);
   slot.isOutside = isOutside(slot, file, program);
   if (!node.failed())
     checkLifetime(node, program, slot);

@@ -295,6 +295,12 @@ void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {
   // only a synchronization between queues.
   if (transfer == transfers_.end())
     return;
+  if (program_.commands[index].owner !=
+      program_.commands[transfer->command].owner)
+    return fail(index, "(" + title(index, run) + ") waits for " +
+                           titleAndPlace(*transfer) +
+                           ", but other ranks execute that " + noun(*transfer) +
+                           ": the 'owner' of both must be the same");
   if (!isSameRun(*transfer, index, run))
     checkLives(*transfer, index, run);
   transfers_.erase(transfer);

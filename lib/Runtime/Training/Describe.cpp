@@ -60,14 +60,19 @@ std::string meshText(const Description &description) {
 /// Returns a line with the numbers of sharded states, by the number of ranks
 /// over which they are divided, or an empty string if there are none.
 static std::string shardedStates(const Description &description) {
-  std::map<int64_t, int64_t> states;
+  std::map<int64_t, int64_t> states, ofOwners;
   for (const StateInfo &state : description.states)
-    if (state.isSharded())
+    if (state.owner() >= 0)
+      ++ofOwners[state.owner()];
+    else if (state.isSharded())
       ++states[state.parts(description.mesh)];
   std::string text;
   for (auto [ranks, count] : states)
     text += (text.empty() ? "sharded states: " : "; ") + std::to_string(count) +
             ", 1/" + std::to_string(ranks) + " of each on each rank";
+  for (auto [rank, count] : ofOwners)
+    text += (text.empty() ? "sharded states: " : "; ") + std::to_string(count) +
+            " on data-parallel rank " + std::to_string(rank);
   return text.empty() ? "" : text + "\n";
 }
 

@@ -164,6 +164,46 @@ static TransferredBytes countTransfers(rt::ProgramOp program) {
   return bytes;
 }
 
+/// The bytes of the slots of each class that are occupied at the peak, and
+/// those of all slots.
+using ClassBytes = llvm::MapVector<StringRef, std::pair<int64_t, int64_t>>;
+
+/// Returns the bytes of the classes on the device of a rank. `at` is the index
+/// of the command at the peak. If slots have owners, the rank is the one that
+/// needs most memory at this command.
+static ClassBytes
+classBytesOf(rt::ProgramOp program,
+             const std::optional<rt::MicrobatchCommands> &microbatches,
+             int64_t at) {
+  ClassBytes most;
+  int64_t mostLive = -1;
+  for (int64_t owner : rt::ownersOf(program)) {
+    ClassBytes classes;
+    for (StringRef name : {"parameter", "gradient", "optimizer", "activation",
+                           "workspace", "communication"})
+      classes[name] = {0, 0};
+    int64_t live = 0;
+    for (rt::SlotOp slot : program.getBody().front().getOps<rt::SlotOp>()) {
+      if (slot.getMemory() == MemorySpace::Host || !rt::exists(slot, owner))
+        continue;
+      auto &[atPeak, total] =
+          classes[rt::stringifySlotClass(slot.getSlotClass())];
+      total += slot.getTotalBytes();
+      auto [first, last] = rt::occupancyOf(slot, microbatches);
+      bool isOccupied = first <= at && at <= last;
+      if (slot.getState() || isOccupied)
+        atPeak += slot.getTotalBytes();
+      if (!slot.getState() && isOccupied)
+        live += slot.getTotalBytes();
+    }
+    if (live > mostLive) {
+      mostLive = live;
+      most = std::move(classes);
+    }
+  }
+  return most;
+}
+
 /// Returns true if the ranks of tensor parallelism divide rows between divided
 /// layers: only then do they sum tensors into shards.
 static bool dividesRows(ModuleOp module) {
@@ -218,10 +258,7 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
     worstName = getProgramName(program).str();
     commandNames = writeCommandNames(program);
     segments = writeMicrobatches(program);
-    llvm::MapVector<StringRef, std::pair<int64_t, int64_t>> classes;
-    for (StringRef name : {"parameter", "gradient", "optimizer", "activation",
-                           "workspace", "communication"})
-      classes[name] = {0, 0};
+    ClassBytes classes = classBytesOf(program, microbatches, at);
     buffers.clear();
     for (rt::SlotOp slot : slots) {
       Object buffer = slotObject(slot, target);
@@ -231,14 +268,6 @@ Object kiln::writePlan(ModuleOp module, const TargetBackend &target,
                                   ? "updated_on_host"
                                   : "host";
       buffers.push_back(std::move(buffer));
-      if (slot.getMemory() == MemorySpace::Host)
-        continue;
-      auto &[atPeak, total] =
-          classes[rt::stringifySlotClass(slot.getSlotClass())];
-      total += slot.getTotalBytes();
-      auto [first, last] = rt::occupancyOf(slot, microbatches);
-      if (slot.getState() || (first <= at && at <= last))
-        atPeak += slot.getTotalBytes();
     }
     static const std::pair<StringRef, StringRef> names[] = {
         {"parameter", "parameters"},

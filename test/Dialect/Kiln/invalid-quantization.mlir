@@ -103,3 +103,10 @@ kiln.program @f(%x: tensor<4x8xf64>, %w: tensor<8x8xf64>) attributes {kind = #ki
   %y = kiln.matmul %x, %w {kernel = "avx512"} : (tensor<4x8xf64>, tensor<8x8xf64>) -> tensor<4x8xf64>
   kiln.return
 }
+
+// -----
+
+module attributes {kiln.mesh = {dp = 2 : i64}} {
+// expected-error @+1 {{is quantized and has an owner; each data-parallel rank has all quantized states}}
+kiln.state @w : tensor<44xi8> {role = #kiln.role<parameter>, frozen, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>, shard = #kiln.shard<tensor<8x8xf32> over "dp" owner = 1>}
+}

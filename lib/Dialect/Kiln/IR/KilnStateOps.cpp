@@ -124,6 +124,9 @@ static LogicalResult checkShardOf(StateOp state) {
       return state.emitOpError("has the owner ")
              << shard.getOwner() << ", expected the index of one of the "
              << ranks << " ranks";
+    if (shard.getOwner() >= 0 && state.getQuantized())
+      return state.emitOpError("is quantized and has an owner; each "
+                               "data-parallel rank has all quantized states");
     if (shard.getOwner() >= 0 &&
         (part.getShape() != shard.getType().getShape() ||
          part.getElementType() != shard.getType().getElementType()))

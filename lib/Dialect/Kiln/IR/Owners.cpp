@@ -77,10 +77,14 @@ void Owners::visit(Operation *op) {
     return;
   }
   if (auto microbatches = dyn_cast<MicrobatchesOp>(op)) {
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Operation &inner : block)
-          visit(&inner);
+    if (microbatches.isDivided())
+      for (Operation &inner : microbatches.getForward())
+        visit(&inner);
+    for (auto [argument, value] : llvm::zip_equal(
+             microbatches.getResidualArguments(), microbatches.getResiduals()))
+      set(argument, ownerOf(value));
+    for (Operation &inner : microbatches.getBackward())
+      visit(&inner);
     for (auto [sum, value] :
          llvm::zip_equal(microbatches.getSums(), microbatches.getYieldedSums()))
       set(sum, ownerOf(value));

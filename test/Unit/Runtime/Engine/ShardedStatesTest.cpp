@@ -284,6 +284,27 @@ INSTANTIATE_TEST_SUITE_P(
                "this shape and dtype, expected 16384"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
+TEST(ShardedStatesTest, RejectsOwnersOfQuantizedStates) {
+  Json json = withShards();
+  Json &state = json["states"][2];
+  state["role"] = "parameter";
+  state["trainable"] = false;
+  state["dtype"] = "i8";
+  state["shape"] = {2120};
+  state["bytes"] = 2120;
+  state["quantized"] = {
+      {"encoding", "nf4"}, {"dtype", "f32"}, {"shape", {64, 64}}};
+  state["global_shape"] = {64, 64};
+  state["over"] = over("dp", 4096);
+  state["over"][0]["owner"] = 0;
+  Status status = read(json).status();
+  EXPECT_NE(status.message().find(
+                "'states[2].over' has an owner, but the state is quantized: "
+                "each data-parallel rank has all quantized states"),
+            std::string::npos)
+      << status.message();
+}
+
 class DamagedDivisionsTest : public testing::TestWithParam<Damage> {};
 
 TEST_P(DamagedDivisionsTest, IsOneClearError) {

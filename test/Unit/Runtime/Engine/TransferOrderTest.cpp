@@ -137,6 +137,12 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"WaitNotStarted", BACKWARD "2/token", 1,
                "(copy_wait 'hidden' for micro-batch 0) waits for token 1, but "
                "no earlier transfer has this token"},
+        Damage{"OwnerOfTheStartOnly", FORWARD "2/owner", 0,
+               "but other ranks execute that copy: the 'owner' of both must "
+               "be the same"},
+        Damage{"OwnerOfASlot", "/programs/train/slots/0/owner", 1,
+               "'programs.train.slots[0].owner' is 1, expected the index of "
+               "one of the 1 ranks of data parallelism"},
         Damage{"WaitHigh", BACKWARD "2/token", 6,
                "waits for token 6, but no earlier transfer has this token"},
         Damage{"WaitForAnother", BACKWARD "5/token", 0,
