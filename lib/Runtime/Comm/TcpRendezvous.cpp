@@ -24,6 +24,9 @@ using namespace kiln::support;
 namespace kiln::runtime {
 
 static constexpr uint64_t magic = 0x4b494c4e54435031; // "KILNTCP1"
+// A socket that connects to itself receives its own greeting, so the answer
+// begins with another number.
+static constexpr uint64_t answerMagic = 0x4b494c4e414e5331; // "KILNANS1"
 
 namespace {
 
@@ -40,7 +43,7 @@ enum class Verdict : int32_t { Welcome, WrongSize, RankTaken };
 
 /// The answer to a greeting of this run.
 struct Answer {
-  uint64_t magic = runtime::magic;
+  uint64_t magic = answerMagic;
   Verdict verdict = Verdict::Welcome;
   int32_t size = 0; ///< Number of ranks of the rank that answers.
 };
@@ -232,7 +235,7 @@ Status Rendezvous::connectTo(int rank, const TcpAddress &address) {
       status = socket->sendAll(&greeting, sizeof greeting, deadline_);
     if (status.ok())
       status = socket->receiveAll(&answer, sizeof answer, deadline_);
-    if (status.ok() && answer.magic != magic)
+    if (status.ok() && answer.magic != answerMagic)
       status = Status::error("another program has answered");
     if (!status.ok()) {
       problem = status.message();

@@ -9,21 +9,39 @@
 
 #include "RankProcessors.h"
 
-#include <algorithm>
+#include <set>
+#include <vector>
 
 using namespace kiln::runtime::cuda;
 using namespace kiln::runtime;
 using namespace kiln;
 
+namespace {
+
+struct RankOnMachine {
+  uint64_t machine = 0;
+  int64_t told = -1; ///< The number from the launcher; -1: none.
+};
+
+} // namespace
+
 Result<int> kiln::runtime::cuda::findLocalRank(World &world) {
-  uint64_t own = machineNumber();
-  std::vector<uint64_t> machines(std::size_t(world.size()));
+  RankOnMachine own = {machineNumber(),
+                       World::launchedLocalRank().value_or(-1)};
+  std::vector<RankOnMachine> ranks(std::size_t(world.size()));
   Status status = world.gather("the comparison of machines", &own, sizeof own,
-                               machines.data());
+                               ranks.data());
   if (!status.ok())
     return status;
-  if (std::optional<int> told = World::launchedLocalRank())
-    return *told;
-  return int(
-      std::count(machines.begin(), machines.begin() + world.rank(), own));
+  int64_t before = 0;
+  std::set<int64_t> told;
+  bool isTold = true;
+  for (int rank = 0; rank < world.size(); ++rank) {
+    const RankOnMachine &other = ranks[std::size_t(rank)];
+    if (other.machine != own.machine)
+      continue;
+    before += rank < world.rank();
+    isTold &= other.told >= 0 && told.insert(other.told).second;
+  }
+  return int(isTold ? own.told : before);
 }

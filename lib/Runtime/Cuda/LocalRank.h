@@ -13,8 +13,8 @@
 namespace kiln::runtime::cuda {
 
 /// Returns the number of this rank among those on its machine: the one that the
-/// launcher gave it or, if the launcher gave none, the number of lower ranks on
-/// the machine. All ranks must call this function.
+/// launcher gave it or, if some of these ranks have none or the same one, the
+/// number of lower ranks on the machine. All ranks must call this function.
 Result<int> findLocalRank(World &world);
 
 } // namespace kiln::runtime::cuda

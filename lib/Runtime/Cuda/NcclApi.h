@@ -45,7 +45,6 @@ inline constexpr int ncclTypeBF16 = 9;
   FUNCTION(ncclGetUniqueId, int(NcclId *))                                     \
   FUNCTION(ncclCommInitRank, int(CommHandle *, int, NcclId, int))              \
   FUNCTION(ncclCommDestroy, int(CommHandle))                                   \
-  FUNCTION(ncclCommAbort, int(CommHandle))                                     \
   FUNCTION(ncclCommGetAsyncError, int(CommHandle, int *))                      \
   FUNCTION(ncclGroupStart, int())                                              \
   FUNCTION(ncclGroupEnd, int())                                                \

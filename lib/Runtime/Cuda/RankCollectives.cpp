@@ -295,11 +295,14 @@ Status kiln::runtime::cuda::waitForStream(const CudaResources &resources,
       checked = now;
       clock.advance();
       Status status = groups->asynchronousError();
-      const World &world = groups->world();
+      World &world = groups->world();
       if (status.ok() && clock.seconds() >= double(world.peerTimeout()))
-        status = Status::error(silenceText("work of the GPU", world));
+        status = Status::error(silenceText("work of the GPU", world) +
+                               ", or the work takes longer than this");
+      // Ends the process. Communicators are not aborted first: ncclCommAbort
+      // waits until all graphs with their collectives are destroyed.
       if (!status.ok()) {
-        groups->abort();
+        world.fail(status.message());
         return status;
       }
     }

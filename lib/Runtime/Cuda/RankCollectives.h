@@ -39,7 +39,7 @@ int64_t ringBytes(const Command &command, const support::MeshGroup &group,
 
 /// Waits until all work of the stream is complete. With several ranks, also
 /// returns an error if NCCL reports one, or if the work is not complete after
-/// World::peerTimeout(). After such an error, all collectives are aborted.
+/// World::peerTimeout(). Such an error ends the process.
 Status waitForStream(const CudaResources &resources, StreamHandle stream);
 
 } // namespace kiln::runtime::cuda

@@ -168,9 +168,3 @@ Status RankGroups::inStep(const Status &status) const {
   return Status(status.code(), status.message() + "; in step " +
                                    std::to_string(world_.step()));
 }
-
-void RankGroups::abort() {
-  for (RankGroup &group : groups_)
-    if (group.communicator)
-      (void)nccl_.api().ncclCommAbort.function(group.communicator.release());
-}

@@ -70,9 +70,6 @@ public:
   Status asynchronousError() const;
   /// Adds the number of the step to the message of an error.
   Status inStep(const Status &status) const;
-  /// Stops all collectives that are executed or queued and destroys the
-  /// communicators.
-  void abort();
 
 private:
   RankGroups(Nccl nccl, World &world)

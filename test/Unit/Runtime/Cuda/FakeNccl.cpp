@@ -76,7 +76,11 @@ static int queueGroup() {
     }
   for (const GroupedCall &call : calls) {
     auto work = std::make_shared<NcclWork>(call.work);
-    if (int code = enqueue(call.stream, [work] { return work->advance(); }))
+    std::shared_ptr<int> graph;
+    if (call.stream->capture)
+      graph = work->comm->graphs;
+    if (int code =
+            enqueue(call.stream, [work, graph] { return work->advance(); }))
       return code;
   }
   return 0;
@@ -118,13 +122,15 @@ static int addCall(const NcclCall &call, uint64_t send, uint64_t sendCount,
   return state().ncclGroups > 0 ? 0 : queueGroup();
 }
 
-static int destroyComm(void *comm, bool aborts) {
+static int destroyComm(void *comm) {
   if (!exists("NCCL communicator", comm))
     return invalidArgument;
   auto *handle = static_cast<NcclHandle *>(comm);
-  handle->comm->aborted |= aborts;
-  if (!aborts && handle->comm->isBusy)
+  if (handle->comm->isBusy)
     violate("a communicator is destroyed during a collective");
+  // NCCL waits forever for the graphs.
+  if (handle->comm->graphs.use_count() > 1)
+    violate("a communicator is destroyed before a graph with its collectives");
   destroy("NCCL communicator", handle);
   return 0;
 }
@@ -212,13 +218,7 @@ int ncclCommInitRank(void **comm, int ranks, NcclUniqueId id, int rank) {
 
 int ncclCommDestroy(void *comm) {
   Call call(__func__);
-  int code = destroyComm(comm, /*aborts=*/false);
-  return call.code() != 0 ? internalError : code;
-}
-
-int ncclCommAbort(void *comm) {
-  Call call(__func__);
-  int code = destroyComm(comm, /*aborts=*/true);
+  int code = destroyComm(comm);
   return call.code() != 0 ? internalError : code;
 }
 

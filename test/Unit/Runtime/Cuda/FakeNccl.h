@@ -78,7 +78,8 @@ struct NcclComm {
 
   NcclShared *shared = nullptr;
   int ranks = 1, rank = 0;
-  bool aborted = false;
+  /// A captured collective has a copy until its graph is destroyed.
+  std::shared_ptr<int> graphs = std::make_shared<int>();
   /// ncclResult_t.
   int asynchronousError = 0;
   uint64_t collectives = 0; ///< That were begun.

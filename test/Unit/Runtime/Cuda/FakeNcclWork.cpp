@@ -173,9 +173,6 @@ void NcclWork::take() {
 }
 
 int NcclWork::advance() {
-  // An aborted collective ends without results.
-  if (comm->aborted)
-    return 0;
   if (!begun_) {
     if (comm->isBusy) {
       violate("two collectives of a communicator run at the same time");
