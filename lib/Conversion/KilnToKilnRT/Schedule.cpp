@@ -7,8 +7,8 @@
 
 #include "kiln/Conversion/KilnToKilnRT/Passes.h"
 
-#include "AdvanceGathers.h"
 #include "KernelTable.h"
+#include "PlaceBuffers.h"
 #include "PlaceWaits.h"
 #include "kiln/Conversion/KilnToKilnRT/BufferPlan.h"
 
@@ -16,11 +16,7 @@
 #include "kiln/Dialect/Kiln/IR/LaunchArguments.h"
 #include "kiln/Dialect/Kiln/IR/RowPrograms.h"
 #include "kiln/Dialect/Kiln/Transforms/Levels.h"
-#include "kiln/Planner/Arena.h"
 #include "kiln/Target/Interface/TargetRegistry.h"
-
-#include "llvm/ADT/EnumeratedArray.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace kiln {
 #define GEN_PASS_DEF_SCHEDULE
@@ -41,10 +37,6 @@ static LogicalResult verifySchedules(ModuleOp module) {
 
 namespace {
 
-/// A number of bytes for each memory.
-using BytesOfMemory =
-    llvm::EnumeratedArray<int64_t, MemorySpace, MemorySpace::Host>;
-
 class Scheduler {
 public:
   Scheduler(ModuleOp module, const TargetBackend &target,
@@ -56,10 +48,6 @@ public:
   LogicalResult run();
 
 private:
-  void placeStates();
-  ArenaBuffer requestOf(const ProgramPlan &plan, Buffer &buffer);
-  int64_t assignArena(ProgramPlan &plan, MemorySpace memory);
-  int64_t placeBuffers(ProgramPlan &plan);
   void emit(ProgramPlan &plan);
   void emitProgram(ProgramPlan &plan);
   void emitCommands(ArrayRef<Command> commands);
@@ -84,9 +72,6 @@ private:
   KernelTable kernels;
   QueueTable queues;
   OpBuilder builder;
-  SmallVector<StateOp> states;
-  SmallVector<int64_t> stateOffsets;
-  BytesOfMemory stateBytes = BytesOfMemory(0);
   // State of the program that is being emitted.
   ProgramPlan *plan = nullptr;
   SmallVector<Value> slots;            ///< Indexed by buffer.
@@ -97,142 +82,6 @@ private:
 };
 
 } // namespace
-
-/// Assigns offsets to the states: those that all ranks have, followed by those
-/// of each owner, which share the same bytes.
-void Scheduler::placeStates() {
-  llvm::append_range(states, module.getOps<StateOp>());
-  SmallVector<rt::SlotClass> classes = slotClassesOf(states);
-  stateOffsets.resize(states.size());
-  auto place = [&](int64_t owner, BytesOfMemory bytes) {
-    for (auto [i, state] : llvm::enumerate(states)) {
-      if (ownerOf(state) != owner)
-        continue;
-      int64_t &end = bytes[memoryOf(state.getType())];
-      int64_t alignment = target.getAlignment(classes[i]);
-      stateOffsets[i] = llvm::alignTo(end, alignment);
-      end =
-          llvm::alignTo(stateOffsets[i] + bytesOf(state.getType()), alignment);
-    }
-    return bytes;
-  };
-  BytesOfMemory common = place(kNoOwner, BytesOfMemory(0));
-  stateBytes = common;
-  llvm::SmallSetVector<int64_t, 8> owners;
-  for (StateOp state : states)
-    owners.insert(ownerOf(state));
-  owners.remove(kNoOwner);
-  for (int64_t owner : owners) {
-    BytesOfMemory bytes = place(owner, common);
-    for (MemorySpace memory : {MemorySpace::Device, MemorySpace::Host})
-      stateBytes[memory] = std::max(stateBytes[memory], bytes[memory]);
-  }
-  // Align the end of the states to the alignment of every slot class, because
-  // the offsets of all other slots are relative to that end.
-  for (unsigned i = 0; i <= rt::getMaxEnumValForSlotClass(); ++i)
-    if (auto slotClass = rt::symbolizeSlotClass(i))
-      for (int64_t &bytes : stateBytes)
-        bytes = llvm::alignTo(bytes, target.getAlignment(*slotClass));
-}
-
-/// Returns the request for the offset of a buffer.
-ArenaBuffer Scheduler::requestOf(const ProgramPlan &plan, Buffer &buffer) {
-  // A buffer that no command accesses still gets an offset.
-  if (buffer.last < 0)
-    buffer.first = buffer.last = 0;
-  auto [first, last] = plan.occupancyOf(buffer);
-  ArenaBuffer request;
-  request.size = buffer.getTotalBytes();
-  request.alignment = target.getAlignment(buffer.slotClass);
-  request.lower = static_cast<int32_t>(first);
-  request.upper = static_cast<int32_t>(last) + 1;
-  return request;
-}
-
-/// Assigns offsets to all buffers of a program in one memory. Returns the
-/// height of the arena in bytes. The buffers with owners are in a region, in
-/// which those of different owners share bytes.
-int64_t Scheduler::assignArena(ProgramPlan &plan, MemorySpace memory) {
-  std::vector<ArenaBuffer> requests;
-  std::vector<Buffer *> buffers;
-  llvm::MapVector<int64_t, std::vector<Buffer *>> owned;
-  for (auto [i, buffer] : llvm::enumerate(plan.buffers)) {
-    if (buffer.memory != memory)
-      continue;
-    if (i < states.size()) {
-      buffer.offset = stateOffsets[i];
-    } else if (buffer.owner != kNoOwner) {
-      owned[buffer.owner].push_back(&buffer);
-    } else {
-      requests.push_back(requestOf(plan, buffer));
-      buffers.push_back(&buffer);
-    }
-  }
-  ArenaOptions search;
-  search.effort = static_cast<uint64_t>(options.arenaEffort);
-  ArenaBuffer region;
-  region.lower = INT32_MAX;
-  for (auto &[owner, ownBuffers] : owned) {
-    std::vector<ArenaBuffer> own;
-    for (Buffer *buffer : ownBuffers) {
-      own.push_back(requestOf(plan, *buffer));
-      region.lower = std::min(region.lower, own.back().lower);
-      region.upper = std::max(region.upper, own.back().upper);
-      region.alignment = std::max(region.alignment, own.back().alignment);
-    }
-    ArenaPlan placed = assignOffsets(own, search);
-    for (auto [buffer, offset] : llvm::zip_equal(ownBuffers, placed.offsets))
-      buffer->offset = offset;
-    region.size = std::max(region.size, placed.height);
-  }
-  if (!owned.empty())
-    requests.push_back(region);
-  if (memory == MemorySpace::Device && options.arenaCapacity >= 0)
-    search.capacity =
-        std::max<int64_t>(options.arenaCapacity - stateBytes[memory], 0);
-  ArenaPlan arena = assignOffsets(requests, search);
-  for (auto [i, buffer] : llvm::enumerate(buffers))
-    buffer->offset = stateBytes[memory] + arena.offsets[i];
-  for (auto &[owner, ownBuffers] : owned)
-    for (Buffer *buffer : ownBuffers)
-      buffer->offset += stateBytes[memory] + arena.offsets.back();
-  return stateBytes[memory] + arena.height;
-}
-
-/// Assigns offsets to all buffers of a program on the device. Returns the
-/// height of the arena in bytes. Starts gathers of states early if the arena
-/// then has at most as many bytes, or at most those of the attribute
-/// kGatherHeightAttr.
-int64_t Scheduler::placeBuffers(ProgramPlan &plan) {
-  int64_t height = assignArena(plan, MemorySpace::Device);
-  if (!hasGathers(plan))
-    return height;
-  // The search for offsets may need more than the live bytes, so try several
-  // limits on these.
-  SmallVector<int64_t> limits;
-  int64_t allowed = height, peak = peakBytesOf(plan, target);
-  if (auto bytes = plan.program->getAttrOfType<IntegerAttr>(kGatherHeightAttr);
-      bytes && bytes.getInt() > height) {
-    allowed = bytes.getInt();
-    int64_t most = allowed - stateBytes[MemorySpace::Device];
-    for (int64_t limit : {most, most - most / 32, most - most / 16})
-      if (limit > peak)
-        limits.push_back(limit);
-  }
-  for (int64_t part = 0; part < 4; ++part)
-    limits.push_back(peak - peak / 32 * part);
-  for (int64_t limit : limits) {
-    ProgramPlan early = plan;
-    if (!advanceGathers(early, target, limit))
-      continue;
-    int64_t earlyHeight = assignArena(early, MemorySpace::Device);
-    if (earlyHeight > allowed)
-      continue;
-    plan = std::move(early);
-    return earlyHeight;
-  }
-  return height;
-}
 
 /// Returns the view of `place` with the given type. Creates the view if the
 /// current block does not contain it.
@@ -571,18 +420,16 @@ FailureOr<std::vector<ProgramPlan>> kiln::planPrograms(ModuleOp module,
 }
 
 LogicalResult Scheduler::run() {
-  placeStates();
-  auto plans = ::planPrograms(module, target, states, options.maxThreads,
-                              kernels, rowPrograms);
+  BufferPlacer placer(module, target, options);
+  auto plans = ::planPrograms(module, target, placer.getStates(),
+                              options.maxThreads, kernels, rowPrograms);
   if (failed(plans))
     return failure();
+  const BytesOfMemory &stateBytes = placer.getStateBytes();
   BytesOfMemory heights = stateBytes;
   for (ProgramPlan &plan : *plans)
-    heights[MemorySpace::Device] =
-        std::max(heights[MemorySpace::Device], placeBuffers(plan));
-  for (ProgramPlan &plan : *plans)
-    heights[MemorySpace::Host] = std::max(heights[MemorySpace::Host],
-                                          assignArena(plan, MemorySpace::Host));
+    for (auto [height, bytes] : llvm::zip_equal(heights, placer.place(plan)))
+      height = std::max(height, bytes);
   builder.setInsertionPointToEnd(module.getBody());
   rt::ArenaOp::create(builder, module.getLoc(), stateBytes[MemorySpace::Device],
                       heights[MemorySpace::Device],

@@ -83,8 +83,8 @@ static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
   const std::vector<StateInfo> &states = engine.description().states;
   const StateInfo &parameter = states[parameterIndex];
   const StateInfo &mirror = states[mirrorIndex];
-  // A mirror with an owner has the divisions of its parameter: no other rank
-  // takes part.
+  // If the mirror has an owner, so has its parameter, and only the owner
+  // copies.
   if (!mirror.isHere)
     return Status();
   bool isDivided = parameter.divisions.size() > mirror.divisions.size();

@@ -92,7 +92,7 @@ void RowDivider::findDivided() {
         break;
       }
   }
-  // A sum of which only whole values are computed remains a sum.
+  // Keep a sum whole if neither a divided op nor a share reads it.
   divided.remove_if([&](auto &entry) {
     return isRoot(*entry.first) &&
            llvm::none_of(entry.first->getUsers(), [&](Operation *user) {

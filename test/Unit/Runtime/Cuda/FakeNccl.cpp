@@ -41,7 +41,7 @@ struct GroupedCall {
 
 } // namespace
 
-/// The calls of the group that has not ended.
+/// The calls since the outermost ncclGroupStart(), until its ncclGroupEnd().
 static std::vector<GroupedCall> &groupedCalls() {
   static std::vector<GroupedCall> calls;
   return calls;
