@@ -192,4 +192,11 @@ Value emitRandomWord(ArithBuilder &k, Value key, Value counter1, Value counter2,
                     {k.i64Constant(0), counter1, counter2, counter3})[0];
 }
 
+void RandomSource::startRow(ArithBuilder &k, Value number,
+                            int64_t rowsPerSequence) {
+  Value period = k.i64Constant(rowsPerSequence);
+  rowInSequence = k.remUnsigned(number, period);
+  sequence = k.add(firstSequence, k.divUnsigned(number, period));
+}
+
 } // namespace kiln

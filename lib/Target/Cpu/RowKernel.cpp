@@ -99,14 +99,6 @@ private:
   /// index i * kVectors + v.
   using Partials = SmallVector<Value>;
 
-  /// The key and the counter words of a Random node. `key`, `step` and
-  /// `firstSequence` are set once per call, `rowInSequence` and `sequence` once
-  /// per row.
-  struct RandomSource {
-    Value key, step, firstSequence;
-    Value rowInSequence, sequence;
-  };
-
   /// Return the element type in memory of a load, of a store, and of the
   /// location from which a sweep reads a node.
   Type memoryOf(const Node &load) { return elementTypeOf(k, load.stored); }
@@ -255,7 +247,7 @@ void RowEmitter::decodeRow() {
 }
 
 /// rng = {seed, step, first sequence}.
-RowEmitter::RandomSource RowEmitter::startRandom(const Node &node) {
+RandomSource RowEmitter::startRandom(const Node &node) {
   auto word = [&](int64_t i) {
     return k.load(k.element(k.arg(node.operand), k.i64(), i), k.i64());
   };
@@ -271,12 +263,10 @@ void RowEmitter::startRow(Value r) {
   row = r;
   for (auto &[id, source] : randoms) {
     const Node &node = program.nodes[id];
-    Value number =
-        node.inputs.empty() ? row : k.add(row, toI64(values[node.inputs[0]]));
-    Value period = k.i64Constant(node.period);
-    source.rowInSequence = k.remUnsigned(number, period);
-    source.sequence =
-        k.add(source.firstSequence, k.divUnsigned(number, period));
+    source.startRow(
+        k,
+        node.inputs.empty() ? row : k.add(row, toI64(values[node.inputs[0]])),
+        node.period);
   }
   targets.assign(program.stores.size(), Value());
   for (auto [i, store] : llvm::enumerate(program.stores)) {

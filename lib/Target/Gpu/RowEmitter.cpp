@@ -8,8 +8,6 @@
 #include "RowEmitter.h"
 #include "VectorizedAccess.h"
 
-#include "kiln/Target/Common/VectorMath.h"
-
 #include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -51,7 +49,7 @@ RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
 //===----------------------------------------------------------------------===//
 
 /// rng = {seed, step, first sequence}.
-RowEmitter::RandomSource RowEmitter::startRandom(const Node &node) {
+RandomSource RowEmitter::startRandom(const Node &node) {
   auto word = [&](int64_t i) {
     return k.load(k.element(k.arg(node.operand), k.i64(), i), k.i64());
   };
@@ -69,12 +67,10 @@ void RowEmitter::startRow(Value r, Mask rowMask) {
   nextRandom.clear();
   for (auto &[id, source] : randoms) {
     const Node &node = program.nodes[id];
-    Value number =
-        node.inputs.empty() ? row : k.add(row, toI64(values[node.inputs[0]]));
-    Value period = k.i64Constant(node.period);
-    source.rowInSequence = k.remUnsigned(number, period);
-    source.sequence =
-        k.add(source.firstSequence, k.divUnsigned(number, period));
+    source.startRow(
+        k,
+        node.inputs.empty() ? row : k.add(row, toI64(values[node.inputs[0]])),
+        node.period);
   }
   targets.assign(program.stores.size(), Base());
   for (auto [i, store] : llvm::enumerate(program.stores))

@@ -19,6 +19,7 @@
 #include "RowPlan.h"
 
 #include "kiln/Target/Common/RowNodes.h"
+#include "kiln/Target/Common/VectorMath.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -56,10 +57,6 @@ private:
   struct Base {
     Value pointer;
     bool aligned = false;
-  };
-  struct RandomSource {
-    Value key, step, firstSequence;
-    Value rowInSequence, sequence;
   };
 
   /// Returns the type of a node's value.

@@ -61,6 +61,17 @@ mlir::Value emitRandomWord(ArithBuilder &k, mlir::Value key,
                            mlir::Value counter1, mlir::Value counter2,
                            mlir::Value counter3);
 
+/// The key and the counter words of the random bits of a row, all i64. A kernel
+/// sets the first three values once, and the others for each row.
+struct RandomSource {
+  mlir::Value key, step, firstSequence;
+  mlir::Value rowInSequence, sequence;
+
+  /// Sets the counter words of row `number`, counted from the first sequence.
+  /// A sequence has `rowsPerSequence` rows.
+  void startRow(ArithBuilder &k, mlir::Value number, int64_t rowsPerSequence);
+};
+
 } // namespace kiln
 
 #endif // KILN_TARGET_COMMON_VECTORMATH_H
