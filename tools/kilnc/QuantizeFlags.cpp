@@ -7,6 +7,8 @@
 
 #include "QuantizeFlags.h"
 
+#include "OptionCategory.h"
+
 #include "kiln/Compiler/QuantizeModel.h"
 #include "kiln/Support/Messages.h"
 

@@ -14,12 +14,7 @@
 
 #include "kiln/Compiler/Compile.h"
 
-#include "llvm/Support/CommandLine.h"
-
 namespace kiln {
-
-/// The category of all flags of kilnc.
-extern llvm::cl::OptionCategory optionCategory;
 
 /// Returns true if --quantize is given.
 bool isQuantizing();

@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OptionCategory.h"
 #include "QuantizeFlags.h"
+#include "RankFlags.h"
 
 #include "kiln/Abi/SegmentOrder.h"
 #include "kiln/Compiler/ByteSize.h"
@@ -236,46 +238,6 @@ static cl::opt<std::string> quantizeWeights(
              "matrix to store in 16 bits; default: 0) and scales=block|row "
              "(a scale per 64 weights or per row; default: block); requires "
              "--lora or --adapter"));
-static cl::opt<std::string>
-    mesh("mesh", cl::cat(category), cl::value_desc("LIST"),
-         cl::desc("ranks that train the model together: dp=N for N ranks, each "
-                  "of which computes the gradients of a part of the batch "
-                  "(--batch is the part of one rank), tp=N for N ranks that "
-                  "divide the matrices of each layer, or both, as in "
-                  "dp=2,tp=4"));
-static cl::opt<bool> sequenceParallel(
-    "sequence-parallel", cl::cat(category),
-    cl::desc("let the ranks that divide the layers also divide the tokens of "
-             "the values between the layers, such as norms and the residual "
-             "stream, which needs less memory; requires --mesh=tp=N"));
-static cl::opt<int64_t>
-    zero("zero", cl::cat(category), cl::init(0), cl::value_desc("STAGE"),
-         cl::desc("what the data-parallel ranks divide among them instead of "
-                  "storing copies: 0 (nothing; the default), 1 (the states of "
-                  "the optimizer), 2 (also the gradients) or 3 (also the "
-                  "parameters); requires --mesh=dp=N"));
-static cl::opt<std::string> zeroBy(
-    "zero-by", cl::cat(category), cl::init("elements"), cl::value_desc("WAY"),
-    cl::desc("how the data-parallel ranks divide it: elements (each has a part "
-             "of each tensor; the default) or owner (each has all of some "
-             "layers, so that its share may be larger); requires --zero"));
-static cl::opt<bool> parameterServer(
-    "parameter-server", cl::cat(category),
-    cl::desc("let the first data-parallel rank alone update the parameters: "
-             "the others send it their gradients, and receive the new "
-             "parameters; requires --mesh=dp=N"));
-static cl::opt<int64_t> syncEvery(
-    "sync-every", cl::cat(category), cl::init(1), cl::value_desc("H"),
-    cl::desc("let each data-parallel rank train alone, with its part of the "
-             "batch, and average parameters and optimizer states every H steps "
-             "(local SGD, an approximation); 1, the default, sums the "
-             "gradients in each step; requires --mesh=dp=N"));
-static cl::opt<std::string> compressGradients(
-    "compress-gradients", cl::cat(category), cl::value_desc("SCHEME"),
-    cl::desc("compress the gradients that data-parallel ranks sum, an "
-             "approximation for slow networks: int8 sums codes of 8 bits; "
-             "powersgd:R sums low-rank factors, of rank R, and adds the error "
-             "to the gradients of the next step; requires --mesh=dp=N"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(
@@ -665,26 +627,8 @@ int main(int argc, char **argv) {
     options.dropout = probability;
   options.mcpu = mcpu;
   options.gemm = gemm;
-  options.mesh = mesh;
-  options.sequenceParallel = sequenceParallel;
-  options.zero = zero;
-  options.zeroBy = zeroBy;
-  if (zeroBy == "server")
-    return static_cast<int>(
-        fail(Status(ExitCode::Usage, "--zero-by is 'server', expected elements "
-                                     "or owner; --parameter-server lets one "
-                                     "rank update all parameters")));
-  if (parameterServer) {
-    if (zero.getNumOccurrences() || zeroBy.getNumOccurrences())
-      return static_cast<int>(fail(Status(
-          ExitCode::Usage, "--parameter-server lets one rank update all "
-                           "parameters, but --zero divides the updates: leave "
-                           "one of them out")));
-    options.zero = 1;
-    options.zeroBy = "server";
-  }
-  options.syncEvery = syncEvery;
-  options.compressGradients = compressGradients;
+  if (Status status = readRankFlags(options); !status.ok())
+    return static_cast<int>(fail(status));
   options.quantizeWeights = quantizeWeights;
   options.commandLine = joinWords(argc, argv);
   if (!machineName.getNumOccurrences())

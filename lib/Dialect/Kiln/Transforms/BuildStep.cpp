@@ -84,7 +84,6 @@ private:
   int64_t ownerOf(StateOp state) const {
     return facts.hasOwners() ? owners.lookup(state.getSymNameAttr()) : kNoOwner;
   }
-  void gatherSquares(SmallVector<Value> &squares, ArrayRef<int64_t> owners);
   void sumParts();
   RankedTensorType shardOf(StateOp state) const;
   Value wholeGradient(const Gradient &gradient);
@@ -210,17 +209,6 @@ Value StepBuilder::wholeGradient(const Gradient &gradient) {
       ownerOf(state));
 }
 
-/// Gives all ranks the squares of the gradients, which their owners compute.
-void StepBuilder::gatherSquares(SmallVector<Value> &squares,
-                                ArrayRef<int64_t> owners) {
-  if (squares.empty())
-    return;
-  auto gather = AllGatherOp::create(
-      builder, squares.front().getLoc(), ValueRange(squares).getTypes(),
-      squares, dataAxis(), ownersAttr(builder.getContext(), owners));
-  squares.assign(gather.getOutputs().begin(), gather.getOutputs().end());
-}
-
 /// Computes the clip factor from the sums of squares of all rows of the
 /// gradients. The sums of each gradient are computed as soon as it can be read,
 /// and are concatenated in state order, after the total of those that are
@@ -246,8 +234,8 @@ Value StepBuilder::clipFactor(Value gradientScale) {
   Location loc = program.getLoc();
   auto scalar = RankedTensorType::get({}, f64);
   if (facts.hasOwners()) {
-    gatherSquares(divided, ownersOfDivided);
-    gatherSquares(squares, ownersOfSquares);
+    gatherFromOwners(builder, divided, ownersOfDivided);
+    gatherFromOwners(builder, squares, ownersOfSquares);
   }
   if (!divided.empty())
     squares.insert(squares.begin(),

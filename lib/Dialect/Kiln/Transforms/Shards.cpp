@@ -81,6 +81,16 @@ Value kiln::gatherWhole(OpBuilder &builder, Value shard, RankedTensorType whole,
   return gather.getOutputs().front();
 }
 
+void kiln::gatherFromOwners(OpBuilder &builder, MutableArrayRef<Value> tensors,
+                            ArrayRef<int64_t> owners) {
+  if (tensors.empty())
+    return;
+  auto gather = AllGatherOp::create(
+      builder, tensors.front().getLoc(), ValueRange(tensors).getTypes(),
+      tensors, dataAxis(), ownersAttr(builder.getContext(), owners));
+  llvm::copy(gather.getOutputs(), tensors.begin());
+}
+
 /// Joins the shards of a bucket after the last of them. Writes the states at
 /// the end of the program, which waits for the transfer.
 static void gatherBucket(MutableArrayRef<UpdatedShard> shards) {

@@ -56,6 +56,12 @@ mlir::Value totalOverRanks(mlir::OpBuilder &builder, mlir::Value rowSums,
 mlir::Value gatherWhole(mlir::OpBuilder &builder, mlir::Value shard,
                         mlir::RankedTensorType whole, int64_t owner);
 
+/// Gives all ranks the tensors that their owners have computed. `owners` has an
+/// element for each tensor.
+void gatherFromOwners(mlir::OpBuilder &builder,
+                      llvm::MutableArrayRef<mlir::Value> tensors,
+                      llvm::ArrayRef<int64_t> owners);
+
 /// A new value of a state, of which every rank has computed its shard.
 struct UpdatedShard {
   StateOp state;

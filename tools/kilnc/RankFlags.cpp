@@ -1,0 +1,76 @@
+//===- RankFlags.cpp - Flags of training on several ranks -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RankFlags.h"
+
+#include "OptionCategory.h"
+
+using namespace llvm;
+using namespace kiln;
+
+static cl::opt<std::string>
+    mesh("mesh", cl::cat(optionCategory), cl::value_desc("LIST"),
+         cl::desc("ranks that train the model together: dp=N for N ranks, each "
+                  "of which computes the gradients of a part of the batch "
+                  "(--batch is the part of one rank), tp=N for N ranks that "
+                  "divide the matrices of each layer, or both, as in "
+                  "dp=2,tp=4"));
+static cl::opt<bool> sequenceParallel(
+    "sequence-parallel", cl::cat(optionCategory),
+    cl::desc("let the ranks that divide the layers also divide the tokens of "
+             "the values between the layers, such as norms and the residual "
+             "stream, which needs less memory; requires --mesh=tp=N"));
+static cl::opt<int64_t>
+    zero("zero", cl::cat(optionCategory), cl::init(0), cl::value_desc("STAGE"),
+         cl::desc("what the data-parallel ranks divide among them instead of "
+                  "storing copies: 0 (nothing; the default), 1 (the states of "
+                  "the optimizer), 2 (also the gradients) or 3 (also the "
+                  "parameters); requires --mesh=dp=N"));
+static cl::opt<std::string> zeroBy(
+    "zero-by", cl::cat(optionCategory), cl::init("elements"), cl::value_desc("WAY"),
+    cl::desc("how the data-parallel ranks divide it: elements (each has a part "
+             "of each tensor; the default) or owner (each has all of some "
+             "layers, so that its share may be larger); requires --zero"));
+static cl::opt<bool> parameterServer(
+    "parameter-server", cl::cat(optionCategory),
+    cl::desc("let the first data-parallel rank alone update the parameters: "
+             "the others send it their gradients, and receive the new "
+             "parameters; requires --mesh=dp=N"));
+static cl::opt<int64_t> syncEvery(
+    "sync-every", cl::cat(optionCategory), cl::init(1), cl::value_desc("H"),
+    cl::desc("let each data-parallel rank train alone, with its part of the "
+             "batch, and average parameters and optimizer states every H steps "
+             "(local SGD, an approximation); 1, the default, sums the "
+             "gradients in each step; requires --mesh=dp=N"));
+static cl::opt<std::string> compressGradients(
+    "compress-gradients", cl::cat(optionCategory), cl::value_desc("SCHEME"),
+    cl::desc("compress the gradients that data-parallel ranks sum, an "
+             "approximation for slow networks: int8 sums codes of 8 bits; "
+             "powersgd:R sums low-rank factors, of rank R, and adds the error "
+             "to the gradients of the next step; requires --mesh=dp=N"));
+
+Status kiln::readRankFlags(CompileOptions &options) {
+  options.mesh = mesh;
+  options.sequenceParallel = sequenceParallel;
+  options.zero = zero;
+  options.zeroBy = zeroBy;
+  if (zeroBy == "server")
+    return Status(ExitCode::Usage, "--zero-by is 'server', expected elements "
+                                   "or owner; --parameter-server lets one rank "
+                                   "update all parameters");
+  if (parameterServer) {
+    if (zero.getNumOccurrences() || zeroBy.getNumOccurrences())
+      return Status(ExitCode::Usage,
+                    "--parameter-server lets one rank update all parameters, "
+                    "but --zero divides the updates: leave one of them out");
+    options.zero = 1;
+    options.zeroBy = "server";
+  }
+  options.syncEvery = syncEvery;
+  options.compressGradients = compressGradients;
+  return Status();
+}
