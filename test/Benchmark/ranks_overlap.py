@@ -57,7 +57,8 @@ class Step:
         events = json.loads(trace.read_text())["traceEvents"]
         # Of the bytes of a transfer, a rank sends twice as many if all ranks get the whole sum.
         weights = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
-        transfers = [event for event in events if event.get("cat") in weights]
+        # The row of the transfers of rank 0, not that of the commands that begin them.
+        transfers = [e for e in events if e.get("cat") in weights and e["pid"] == 0 and e["tid"] != 0]
         transfers.sort(key=lambda event: event["ts"])
         self.buckets = [weights[event["cat"]] * event["args"]["bytes"] for event in transfers]
 

@@ -68,14 +68,13 @@ public:
       advanced_ = time;
       return;
     }
+    // Messages over slow networks are polled less often, because every poll
+    // takes time of a processor that computes. The fragments of a collective
+    // that are on the way hide the delay.
     if (idle() < 20'000)
       _mm_pause();
-    else if (idle() < 2'000'000)
-      sleepFor(20'000);
-    else if (idle() < 1'000'000'000)
-      sleepFor(100'000);
     else
-      sleepFor(1'000'000);
+      sleepFor(std::clamp<int64_t>(idle() / 4, 20'000, 1'000'000));
   }
 
 private:
