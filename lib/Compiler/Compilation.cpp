@@ -256,7 +256,7 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
   if (mesh.sizeOf(support::dataAxis) == 1)
     return usage(" compresses what data-parallel ranks send, but the step has "
                  "one such rank: set their number with --mesh=dp=N");
-  if (compression->isInt8 &&
+  if (compression->scheme == support::CompressionScheme::Int8 &&
       mesh.sizeOf(support::dataAxis) > support::maxInt8Ranks)
     return usage("=int8: codes of 8 bits are sums of at most " +
                  std::to_string(support::maxInt8Ranks) +
@@ -272,7 +272,7 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
         ", ranks sum the gradients of each micro-batch, but only those "
         "of a step can be compressed: use --zero=1, or one "
         "micro-batch");
-  if (options.precision == "fp16" && compression->rank > 0)
+  if (options.precision == "fp16" && compression->hasStates())
     return usage(": a step of --precision=fp16 whose gradients overflow must "
                  "not change the errors of compressed gradients: use "
                  "--precision=bf16, or int8");

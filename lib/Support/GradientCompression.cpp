@@ -11,36 +11,74 @@
 
 #include <charconv>
 
-using namespace kiln::support;
+namespace kiln::support {
 
-static constexpr std::string_view powerSgd = "powersgd", int8Sums = "int8";
+namespace {
 
-bool kiln::support::isPowerSgd(std::string_view encoding) {
-  return encoding.substr(0, encoding.find(':')) == powerSgd;
+/// A scheme with a size that follows its name.
+struct SchemeInfo {
+  CompressionScheme scheme;
+  std::string_view name;
+  int64_t least, most; ///< Sizes.
+};
+
+} // namespace
+
+static constexpr std::string_view int8Sums = "int8";
+
+// Factors of larger ranks cost more time than they save. Sketches that are
+// smaller by more recover too few elements to train with.
+static constexpr SchemeInfo schemes[] = {
+    {CompressionScheme::PowerSgd, "powersgd", 1, 64},
+    {CompressionScheme::GradZip, "gradzip", 1, 64},
+    {CompressionScheme::CountSketch, "count-sketch", 2, 256},
+};
+
+bool isCompressionSlot(std::string_view slot) {
+  for (std::string_view known :
+       {errorSlot, basisSlot, rowBasisSlot, turnSlot, sketchSlot, signsSlot})
+    if (slot == known)
+      return true;
+  return false;
 }
 
-bool kiln::support::isOfGradients(std::string_view encoding) {
-  return encoding == int8Sums || isPowerSgd(encoding);
+bool isOfGradients(std::string_view encoding) {
+  Result<GradientCompression> parsed = parseGradientCompression(encoding);
+  return parsed.ok() && parsed->any();
 }
 
-Result<GradientCompression>
-kiln::support::parseGradientCompression(std::string_view text) {
+bool hasCompressionStates(std::string_view encoding) {
+  Result<GradientCompression> parsed = parseGradientCompression(encoding);
+  return parsed.ok() && parsed->hasStates();
+}
+
+Result<GradientCompression> parseGradientCompression(std::string_view text) {
   GradientCompression compression;
-  compression.isInt8 = text == int8Sums;
-  if (text.empty() || compression.isInt8)
+  if (text.empty())
     return compression;
+  if (text == int8Sums) {
+    compression.scheme = CompressionScheme::Int8;
+    return compression;
+  }
   std::size_t colon = text.find(':');
-  std::string_view rank =
+  std::string_view size =
       colon == text.npos ? std::string_view() : text.substr(colon + 1);
-  auto [end, error] =
-      std::from_chars(rank.data(), rank.data() + rank.size(), compression.rank);
-  if (text.substr(0, colon) != powerSgd || rank.empty() ||
-      error != std::errc() || end != rank.data() + rank.size() ||
-      compression.rank < 1 || compression.rank > maxCompressionRank)
-    return Status(
-        ExitCode::Usage,
-        "is " + inQuotes(text, 40) +
-            ", expected int8, or powersgd:R with a rank R from 1 to " +
-            std::to_string(maxCompressionRank) + ", such as powersgd:4");
-  return compression;
+  for (const SchemeInfo &info : schemes) {
+    if (text.substr(0, colon) != info.name)
+      continue;
+    auto [end, error] = std::from_chars(size.data(), size.data() + size.size(),
+                                        compression.size);
+    if (error != std::errc() || end != size.data() + size.size() ||
+        compression.size < info.least || compression.size > info.most)
+      break;
+    compression.scheme = info.scheme;
+    return compression;
+  }
+  return Status(
+      ExitCode::Usage,
+      "is " + inQuotes(text, 40) +
+          ", expected int8, powersgd:R or gradzip:R with a rank R from 1 to "
+          "64, or count-sketch:C with a factor C from 2 to 256");
 }
+
+} // namespace kiln::support

@@ -31,7 +31,8 @@ static cl::opt<int64_t>
                   "the optimizer), 2 (also the gradients) or 3 (also the "
                   "parameters); requires --mesh=dp=N"));
 static cl::opt<std::string> zeroBy(
-    "zero-by", cl::cat(optionCategory), cl::init("elements"), cl::value_desc("WAY"),
+    "zero-by", cl::cat(optionCategory), cl::init("elements"),
+    cl::value_desc("WAY"),
     cl::desc("how the data-parallel ranks divide it: elements (each has a part "
              "of each tensor; the default) or owner (each has all of some "
              "layers, so that its share may be larger); requires --zero"));

@@ -14,39 +14,58 @@
 
 namespace kiln::support {
 
-/// The value of --compress-gradients.
-struct GradientCompression {
-  /// Rank of the matrices whose product approximates a gradient (PowerSGD), or
-  /// 0.
-  int64_t rank = 0;
-  bool isInt8 = false; ///< Ranks sum codes of 8 bits.
-
-  bool any() const { return isInt8 || rank > 0; }
+enum class CompressionScheme {
+  None,
+  Int8,     ///< Ranks sum codes of 8 bits.
+  PowerSgd, ///< Ranks sum two factors of a matrix, of a low rank.
+  GradZip,  ///< Ranks sum one of two such factors, in turns.
+  /// Ranks sum sketches of matrices, from which they recover large elements.
+  CountSketch,
 };
 
-/// The states of a compressed gradient: what each rank has not sent, and the
-/// basis of the previous step. A run that is resumed from a checkpoint without
-/// these states, or with those of another mesh or rank of the factors, starts
-/// from their initial values.
-inline constexpr std::string_view errorSlot = "error", basisSlot = "basis";
+/// The value of --compress-gradients.
+struct GradientCompression {
+  CompressionScheme scheme = CompressionScheme::None;
+  /// The rank of the factors, or the factor by which a sketch is smaller. 0 for
+  /// schemes without a size.
+  int64_t size = 0;
+
+  bool any() const { return scheme != CompressionScheme::None; }
+  /// Returns true if the step has states of the scheme: what ranks have not
+  /// sent, or what they have not recovered.
+  bool hasStates() const { return any() && scheme != CompressionScheme::Int8; }
+};
+
+/// The states of a compressed gradient. A run that is resumed from a checkpoint
+/// without these states, or with those of another mesh or size, starts from
+/// their initial values.
+///
+/// PowerSGD and GradZIP: what each rank has not sent, and the bases of the
+/// previous step, of columns and, for GradZIP, of rows. GradZIP also has the
+/// turn, the number 0 or 1. Count sketch: the sketch of what is not recovered
+/// yet, and numbers whose signs are those of the rows.
+inline constexpr std::string_view errorSlot = "error", basisSlot = "basis",
+                                  rowBasisSlot = "row_basis", turnSlot = "turn",
+                                  sketchSlot = "sketch", signsSlot = "signs";
+
+/// Returns true for a slot of the states above.
+bool isCompressionSlot(std::string_view slot);
 
 /// The largest number of ranks that sum 8-bit codes: the codes of more ranks
 /// would have too few levels each.
 inline constexpr int64_t maxInt8Ranks = 32;
 
-/// The highest rank of PowerSGD: larger ranks cost more time than they save.
-inline constexpr int64_t maxCompressionRank = 64;
-
-/// Parses "int8" or "powersgd:R", or an empty text for no compression. Errors
-/// have the exit code Usage and begin with a verb.
+/// Parses the name of a scheme, followed by ':' and its size if it has one, or
+/// an empty text for no compression. Errors have the exit code Usage and begin
+/// with a verb.
 Result<GradientCompression> parseGradientCompression(std::string_view text);
 
 /// Returns true if `encoding`, of those that make gradients approximate, is one
 /// of gradients that ranks sum, such as "powersgd:4", and not of residuals.
 bool isOfGradients(std::string_view encoding);
 
-/// Returns true for an encoding of gradients whose errors are states.
-bool isPowerSgd(std::string_view encoding);
+/// Returns true for an encoding of gradients with states.
+bool hasCompressionStates(std::string_view encoding);
 
 } // namespace kiln::support
 

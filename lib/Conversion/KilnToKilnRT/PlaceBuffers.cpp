@@ -9,7 +9,6 @@
 
 #include "AdvanceGathers.h"
 
-
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -140,9 +139,8 @@ int64_t BufferPlacer::placeOnDevice(ProgramPlan &plan) {
     if (!advanceGathers(early, target, limit))
       continue;
     // A capacity ends the search, but an arena above `allowed` is of no use.
-    int64_t earlyHeight =
-        assignArena(early, MemorySpace::Device,
-                    std::min(options.arenaCapacity, allowed));
+    int64_t earlyHeight = assignArena(early, MemorySpace::Device,
+                                      std::min(options.arenaCapacity, allowed));
     if (earlyHeight > allowed)
       continue;
     plan = std::move(early);

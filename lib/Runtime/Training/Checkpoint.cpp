@@ -401,12 +401,12 @@ static void dropCompression(const ModelWeights *weights,
     const std::string &slot = description.states[indexes[i]].slot;
     const TensorInfo *tensor =
         weights ? weights->find(tensors[i].name) : nullptr;
-    bool isState = slot == errorSlot || slot == basisSlot;
-    if (!isState || (tensor && tensor->shape == tensors[i].shape)) {
+    if (!isCompressionSlot(slot) ||
+        (tensor && tensor->shape == tensors[i].shape)) {
       kept.push_back(indexes[i]);
       continue;
     }
-    (slot == errorSlot ? dropsErrors : dropsBases) = true;
+    (slot == errorSlot || slot == sketchSlot ? dropsErrors : dropsBases) = true;
   }
   if (dropsErrors)
     notes.push_back("the errors of compressed gradients begin with zero: the "

@@ -314,7 +314,7 @@ static Result<std::string> applyDifference(const std::string &name,
   auto hasErrors = [](const Trajectory &run) {
     const auto &lossy = run.built.training.lossy;
     return std::any_of(lossy.begin(), lossy.end(), [](const auto &entry) {
-      return isPowerSgd(entry.first);
+      return hasCompressionStates(entry.first);
     });
   };
   if (name == "lossy" && hasErrors(then) && !hasErrors(now))

@@ -26,6 +26,72 @@ SmallVector<Value> GradientScheme::sum(ArrayRef<Value> values) {
   return SmallVector<Value>(reduce->getResults());
 }
 
+LogicalResult GradientScheme::checkStates() {
+  if (!train.getInput(InputRole::GradientScale))
+    return success();
+  return train.emitOpError(
+      "scales the gradients, and a step whose gradients overflow must not "
+      "change the errors of compressed gradients; use a precision without "
+      "gradient scaling, such as bf16");
+}
+
+StateOp GradientScheme::addState(StateOp parameter, StringRef slot,
+                                 RankedTensorType type, ShardAttr shard,
+                                 Attribute init) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(train);
+  auto state = StateOp::create(builder, parameter.getLoc(),
+                               (parameter.getSymName() + "." + slot).str(),
+                               type, Role::Optimizer, init);
+  state.setOfAttr(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
+  state.setSlotAttr(builder.getStringAttr(slot));
+  if (shard)
+    state.setShardAttr(shard);
+  symbols.insert(state);
+  return state;
+}
+
+ShardAttr GradientScheme::dividedOf(StateOp parameter, RankedTensorType type) {
+  int64_t parts = 1;
+  for (ShardAttr shard = parameter.getShardAttr(); shard;
+       shard = shard.getOuter())
+    if (shard.getAxis() == tensorAxis())
+      parts = meshSizeOf(module, tensorAxis());
+  if (parts == 1)
+    return ShardAttr();
+  // Files tell states of different meshes apart by their shapes.
+  SmallVector<int64_t> whole = {parts};
+  llvm::append_range(whole, type.getShape());
+  return ShardAttr::get(module.getContext(), type.clone(whole), tensorAxis());
+}
+
+StateOp GradientScheme::addState(StateOp parameter, StringRef slot,
+                                 RankedTensorType type, Attribute init) {
+  return addState(parameter, slot, type, dividedOf(parameter, type), init);
+}
+
+StateOp GradientScheme::addError(StateOp parameter, RankedTensorType gradient) {
+  SmallVector<int64_t> shape = {ranks};
+  llvm::append_range(shape, gradient.getShape());
+  RankedTensorType whole = gradient.clone(shape);
+  auto shard = ShardAttr::get(module.getContext(), whole, dataAxis(),
+                              /*blocks=*/1, dividedOf(parameter, whole));
+  return addState(parameter, support::errorSlot, gradient, shard,
+                  SplatAttr::get(module.getContext(), 0.0));
+}
+
+Value GradientScheme::read(StateOp state) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&train.getBlock());
+  return ReadOp::create(builder, state.getLoc(), state.getType(),
+                        state.getSymName());
+}
+
+void GradientScheme::write(StateOp state, Value value) {
+  auto op = WriteOp::create(builder, value.getLoc(), state.getSymName(), value);
+  setLayer(op, getDefiningLayer(value));
+}
+
 namespace {
 
 class Compressor {
@@ -150,6 +216,24 @@ LogicalResult Compressor::run() {
   return success();
 }
 
+static std::unique_ptr<GradientScheme>
+createScheme(const support::GradientCompression &compression, ModuleOp module,
+             ProgramOp train) {
+  switch (compression.scheme) {
+  case support::CompressionScheme::None:
+    break;
+  case support::CompressionScheme::Int8:
+    return createInt8Sums(module, train);
+  case support::CompressionScheme::PowerSgd:
+    return createPowerSgd(module, train, compression.size);
+  case support::CompressionScheme::GradZip:
+    return createGradZip(module, train, compression.size);
+  case support::CompressionScheme::CountSketch:
+    return createCountSketch(module, train, compression.size);
+  }
+  llvm_unreachable("no scheme");
+}
+
 namespace {
 
 struct CompressGradientsPass
@@ -168,11 +252,9 @@ struct CompressGradientsPass
     for (ProgramOp program : module.getOps<ProgramOp>()) {
       if (program.getKind() != ProgramKind::Train)
         continue;
-      std::unique_ptr<GradientScheme> chosen =
-          compression->isInt8
-              ? createInt8Sums(module, program)
-              : createPowerSgd(module, program, compression->rank);
-      if (failed(Compressor(module, program, *chosen).run()))
+      if (failed(Compressor(module, program,
+                            *createScheme(*compression, module, program))
+                     .run()))
         return signalPassFailure();
     }
   }

@@ -83,16 +83,48 @@ protected:
   /// Sums values over the ranks with one collective.
   llvm::SmallVector<mlir::Value> sum(llvm::ArrayRef<mlir::Value> values);
 
+  /// Reports an error if steps may be skipped. For schemes with states, which a
+  /// skipped step must not change.
+  llvm::LogicalResult checkStates();
+  /// Adds a state of a gradient that data-parallel ranks have in common. A rank
+  /// of tensor parallelism that has a part of the parameter has a state of its
+  /// own.
+  StateOp addState(StateOp parameter, llvm::StringRef slot,
+                   mlir::RankedTensorType type, mlir::Attribute init);
+  /// Adds the error of each rank, with the shape of `gradient`: what the rank
+  /// has not sent of its gradients.
+  StateOp addError(StateOp parameter, mlir::RankedTensorType gradient);
+  /// Returns the value of a state at the beginning of the step.
+  mlir::Value read(StateOp state);
+  /// Writes the value that a state has at the end of the step.
+  void write(StateOp state, mlir::Value value);
+
   mlir::ModuleOp module;
   ProgramOp train;
   mlir::SymbolTable symbols;
   int64_t ranks; ///< Of data parallelism.
   mlir::OpBuilder builder;
+
+private:
+  StateOp addState(StateOp parameter, llvm::StringRef slot,
+                   mlir::RankedTensorType type, ShardAttr shard,
+                   mlir::Attribute init);
+  /// Returns the shard of a state with the shape `shape` that a rank of tensor
+  /// parallelism has, or null if all have the same.
+  ShardAttr dividedOf(StateOp parameter, mlir::RankedTensorType type);
 };
 
 /// Sums matrices as products of matrices with `rank` columns and rows.
 std::unique_ptr<GradientScheme> createPowerSgd(mlir::ModuleOp module,
                                                ProgramOp train, int64_t rank);
+
+/// As PowerSGD, but updates and sums only one factor in a step, in turns.
+std::unique_ptr<GradientScheme> createGradZip(mlir::ModuleOp module,
+                                              ProgramOp train, int64_t rank);
+
+/// Sums count sketches of matrices, with about 1/factor of their rows.
+std::unique_ptr<GradientScheme>
+createCountSketch(mlir::ModuleOp module, ProgramOp train, int64_t factor);
 
 /// Sums 8-bit codes, to which gradients are rounded stochastically.
 std::unique_ptr<GradientScheme> createInt8Sums(mlir::ModuleOp module,

@@ -4,63 +4,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------=== #
-"""ranks_powersgd.py [--dp=2] [--rank=2] [--steps=3] [--tolerance=1e-9] MPIRUN KILNC MODEL WORK
-[compile flags]: trains with SGD on ranks that sum gradients with PowerSGD, in f64, and compares the
-weights, errors and bases after every step with PowerSGD in Python. One rank computes the gradients
-of the targets of each data-parallel rank, at the weights of the simulation. They must agree to
-`tolerance`. Also compares the bytes that ranks sum with the formula, and two runs and one that is
-resumed, to the last bit."""
+"""ranks_compressed.py [--dp=2] [--scheme=powersgd:2] [--steps=3] [--tolerance=1e-9] MPIRUN KILNC
+MODEL WORK [compile flags]: trains with SGD on ranks that sum compressed gradients, in f64, and
+compares the weights and the states of the scheme after every step with compression_schemes.py. One
+rank computes the gradients of the targets of each data-parallel rank, at the weights of the
+simulation. They must agree to `tolerance`. Also compares the bytes that ranks sum with the formula,
+and two runs and one that is resumed, to the last bit."""
 
+import math
 import struct
 import sys
 
+import compression_schemes
 import harness
 import ranks
 
 BATCH, LENGTH, RATE = 2, 16, 0.05
-LEAST_SQUARE, LEAST_PART, KEPT_BASIS = 1e-35, 1e-24, 1e-15
-
-
-def dot(a, b):
-    return sum(x * y for x, y in zip(a, b))
-
-
-def orthonormal(rows):
-    """Returns the rows that modified Gram-Schmidt makes of `rows`."""
-    done = []
-    for row in rows:
-        lost = LEAST_PART * dot(row, row) + LEAST_SQUARE
-        for other in done:
-            factor = dot(row, other)
-            row = [x - factor * y for x, y in zip(row, other)]
-        scale = (dot(row, row) + lost) ** -0.5
-        done.append([x * scale for x in row])
-    return done
-
-
-def summed(matrices):
-    return [[sum(column) for column in zip(*rows)] for rows in zip(*matrices)]
-
-
-def power_sgd(parts, errors, basis):
-    """One step of PowerSGD. Returns the sum of the matrices `parts` of all ranks, and their new
-    errors and basis."""
-    corrected = [summed([part, error]) for part, error in zip(parts, errors)]
-    old = orthonormal(basis)
-    left = orthonormal(summed([[[dot(q, row) for row in d] for q in old] for d in corrected]))
-    own = [[[dot(p, column) for column in zip(*d)] for p in left] for d in corrected]
-    right = summed(own)
-
-    def product(factor):
-        columns = list(zip(*factor))
-        return [[dot(weights, column) for column in columns] for weights in zip(*left)]
-
-    total = product(right)
-    errors = [
-        [[x - y for x, y in zip(row, sent)] for row, sent in zip(d, product(factor))] for d, factor in zip(corrected, own)
-    ]
-    basis = [[x + KEPT_BASIS * y for x, y in zip(new, kept)] for new, kept in zip(right, old)]
-    return total, errors, basis
 
 
 def tensors_of(path):
@@ -88,18 +47,20 @@ def require_close(what, found, expected, allowed):
 
 
 class Simulation:
-    def __init__(self, saved, model, parts, rank):
-        self.parts = parts
+    def __init__(self, saved, model, parts, scheme):
+        self.parts, self.scheme = parts, scheme
         self.header = model.read_bytes()
         self.begin = 8 + struct.unpack("<Q", self.header[:8])[0]
         self.weights = tensors_of(model)
         self.states = {}
         for name, (shape, numbers) in tensors_of(saved / "optimizer.safetensors").items():
             parameter, _, slot = name.rpartition(".")
-            if (len(shape), shape[0]) != ((3, parts) if slot == "error" else (2, rank)):
-                harness.fail(f"'{name}' has shape {shape}")
+            expected = scheme.shapes(parts, *self.weights[parameter][0])[slot]
+            if list(shape) != expected:
+                harness.fail(f"'{name}' has shape {shape}, expected {expected}")
             rows = matrix(numbers, shape[-1])
-            rows = rows if slot == "basis" else [rows[i : i + shape[1]] for i in range(0, len(rows), shape[1])]
+            if slot == "error":
+                rows = [rows[i : i + shape[1]] for i in range(0, len(rows), shape[1])]
             self.states.setdefault(parameter, {})[slot] = rows
 
     def write(self, path):
@@ -111,10 +72,8 @@ class Simulation:
         for name, (shape, weight) in self.weights.items():
             parts = [[x / self.parts for x in each[name][1]] for each in gradients]
             if name in self.states:
-                state = self.states[name]
                 matrices = [matrix(part, shape[1]) for part in parts]
-                total, state["error"], state["basis"] = power_sgd(matrices, state["error"], state["basis"])
-                total = flat(total)
+                total = flat(self.scheme.step(matrices, self.states[name]))
             else:
                 total = [sum(column) for column in zip(*parts)]
             self.weights[name] = (shape, [w - RATE * g for w, g in zip(weight, total)])
@@ -132,13 +91,14 @@ class Simulation:
 
 
 def main(options, mpirun, kilnc, model, work, *flags):
-    parts, rank, steps = options["dp"], options["rank"], options["steps"]
+    parts, steps = options["dp"], options["steps"]
+    scheme = compression_schemes.scheme_of(options["scheme"])
     work = harness.fresh_directory(work)
     harness.write_inputs(model, work)
     common = ["--max-threads=1", "--precision=fp64", f"--seq={LENGTH}", "--optimizer=sgd", "--clip=off", *flags]
     several = harness.compile_model(
         kilnc, model, work / "several", *common, f"--mesh=dp={parts}", f"--batch={BATCH}",
-        f"--compress-gradients=powersgd:{rank}",
+        f"--compress-gradients={options['scheme']}",
     )
     one = harness.compile_model(
         kilnc, model, work / "one", "--max-threads=1", "--precision=fp64", f"--seq={LENGTH}", "--optimizer=sgd",
@@ -157,7 +117,7 @@ def main(options, mpirun, kilnc, model, work, *flags):
 
     _, untrained = run("untrained", 0, start)
     log, saved = run("several", steps, start)
-    simulation = Simulation(untrained / "checkpoint-0", untrained / "checkpoint-0" / "model.safetensors", parts, rank)
+    simulation = Simulation(untrained / "checkpoint-0", untrained / "checkpoint-0" / "model.safetensors", parts, scheme)
     if not simulation.states:
         harness.fail("no gradient is compressed")
 
@@ -165,11 +125,11 @@ def main(options, mpirun, kilnc, model, work, *flags):
     begin = harness.events(log, "start")[0]
     divides = any(flag.startswith("--zero=") for flag in flags)
     sent = 0
-    for name, (shape, numbers) in simulation.weights.items():
-        compressed = name in simulation.states
-        if compressed != (len(shape) == 2 and 2 * rank * sum(shape) <= len(numbers)):
-            harness.fail(f"'{name}' is {'' if compressed else 'not '}compressed")
-        sent += rank * sum(shape) if compressed else 0 if divides else len(numbers)
+    for name, (shape, _) in simulation.weights.items():
+        elements = scheme.summed_elements(*shape) if len(shape) == 2 else None
+        if (elements is not None) != (name in simulation.states):
+            harness.fail(f"'{name}' is {'not ' if elements else ''}compressed")
+        sent += elements or (0 if divides else math.prod(shape))
     if begin["all_reduced_bytes_per_step"] != 8 * sent + 8:
         harness.fail(f"{begin['all_reduced_bytes_per_step']} bytes are summed, expected {8 * sent + 8}")
 
@@ -202,5 +162,5 @@ def main(options, mpirun, kilnc, model, work, *flags):
             harness.fail(f"a resumed run ends with another {name}")
 
 
-options, arguments = harness.leading_options(sys.argv[1:], dp=2, rank=2, steps=3, tolerance=1e-9)
+options, arguments = harness.leading_options(sys.argv[1:], dp=2, scheme="powersgd:2", steps=3, tolerance=1e-9)
 main(options, *arguments)

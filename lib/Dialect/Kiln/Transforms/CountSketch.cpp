@@ -1,0 +1,278 @@
+//===- CountSketch.cpp - Sums of count sketches of gradients --------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Ranks sum count sketches (M. Charikar, K. Chen and M. Farach-Colton, "Finding
+// Frequent Items in Data Streams", 2002) of matrices, and recover the largest
+// elements of the sum: N. Ivkin et al., "Communication-efficient Distributed
+// SGD with Sketching" (NeurIPS 2019, arXiv:1903.04488). What is not recovered
+// stays in a sketch, to which the next step adds, as in D. Rothchild et al.,
+// "FetchSGD" (ICML 2020, arXiv:2007.07682). A sketch is linear, so all ranks
+// have the same one.
+//
+// A sketch has three tables. Row t of the matrix, times its sign in the table,
+// is added to row t mod k of the table. The numbers of rows k of the tables are
+// coprime, so that two rows meet in at most one table unless they are k * k'
+// apart. The estimate of an element is the median of those of the tables.
+//
+// The largest element of every block is recovered, of blocks that have about
+// kBlockPerFactor times as many elements as the matrix has per element of the
+// sketch. The elements that meet in a table thus leave an error that is small
+// against the largest ones.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GradientSchemes.h"
+#include "kiln/Support/GradientCompression.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <array>
+#include <numeric>
+
+using namespace mlir;
+using namespace kiln;
+
+static constexpr int64_t kTables = 3;
+/// The fewest rows of a table.
+static constexpr int64_t kLeastRows = 3;
+static constexpr int64_t kBlockPerFactor = 8;
+/// The part by which an element may be smaller than the largest one of its
+/// block and still be recovered, against rounding.
+static constexpr double kTie = 1e-6;
+
+namespace {
+
+/// The sizes of the sketch of a matrix.
+struct SketchShape {
+  int64_t rows = 0, columns = 0; ///< Of the matrix.
+  std::array<int64_t, kTables> tableRows;
+  int64_t block = 0; ///< Elements of which one is recovered.
+
+  static std::optional<SketchShape> of(RankedTensorType matrix, int64_t factor);
+  int64_t sketchRows() const {
+    return std::accumulate(tableRows.begin(), tableRows.end(), int64_t(0));
+  }
+};
+
+/// Builds sketches of matrices of one shape.
+struct SketchOps : LayerOps {
+  SketchOps(OpBuilder &builder, Value like, SketchShape shape, Value numbers);
+
+  /// Returns the sketch of a matrix: its tables, one below the other.
+  Value sketch(Value matrix);
+  /// Returns an estimate of the matrix with a sketch.
+  Value estimate(Value sketch);
+  /// Returns the matrix with the elements that are the largest of their block,
+  /// and zeros elsewhere.
+  Value largest(Value matrix);
+
+private:
+  Value median(Value a, Value b, Value c);
+  /// Multiplies row t of a matrix by its sign in a table.
+  Value signedRows(Value matrix, int64_t table) {
+    Value factors = create<BroadcastOp>(matrix.getType(), signs[table],
+                                        ArrayRef<int64_t>{0});
+    return create<MulOp>(matrix, factors);
+  }
+  /// Returns the number of rows of the matrix that are added to the first row
+  /// of a table.
+  int64_t sumsOf(int64_t table) const {
+    return llvm::divideCeil(shape.rows, shape.tableRows[table]);
+  }
+
+  SketchShape shape;
+  RankedTensorType type; ///< Of the matrix.
+  std::array<Value, kTables> signs;
+};
+
+/// A gradient of the bucket.
+struct Sketched : CompressedGradient {
+  SketchShape shape;
+  StateOp rest;    ///< The sketch of what is not recovered yet.
+  StateOp numbers; ///< Their signs are those of the rows in each table.
+};
+
+class CountSketch final : public GradientScheme {
+public:
+  CountSketch(ModuleOp module, ProgramOp train, int64_t factor)
+      : GradientScheme(module, train), factor(factor) {}
+
+  std::string name() const override {
+    return "count-sketch:" + std::to_string(factor);
+  }
+  std::string needs() const override {
+    return "matrices of at least " +
+           std::to_string((kTables * (kLeastRows + 1)) * factor) + " rows";
+  }
+  std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
+  LogicalResult check() override { return checkStates(); }
+  void begin(ArrayRef<CompressedGradient> gradients,
+             Operation *position) override;
+  SmallVector<Value> finish(Operation *position) override;
+
+private:
+  int64_t factor;
+  SmallVector<Sketched> bucket;
+  SmallVector<Value> sketches; ///< Of the bucket.
+};
+
+} // namespace
+
+/// Returns std::nullopt if a matrix is too small.
+std::optional<SketchShape> SketchShape::of(RankedTensorType matrix,
+                                           int64_t factor) {
+  if (matrix.getRank() != 2)
+    return std::nullopt;
+  SketchShape shape;
+  shape.rows = matrix.getDimSize(0);
+  shape.columns = matrix.getDimSize(1);
+  // If k is odd, k, k + 1 and k + 2 are coprime.
+  int64_t least = shape.rows / factor / kTables - 1;
+  if (least % 2 == 0)
+    --least;
+  if (least < kLeastRows)
+    return std::nullopt;
+  shape.tableRows = {least, least + 1, least + 2};
+  int64_t elements = matrix.getNumElements();
+  shape.block = std::min(kBlockPerFactor * factor, elements);
+  while (elements % shape.block != 0)
+    --shape.block;
+  return shape;
+}
+
+SketchOps::SketchOps(OpBuilder &builder, Value like, SketchShape shape,
+                     Value numbers)
+    : LayerOps(builder, like), shape(shape),
+      type(RankedTensorType::get({shape.rows, shape.columns},
+                                 tensorTypeOf(numbers).getElementType())) {
+  RankedTensorType row = type.clone({1, shape.rows});
+  RankedTensorType vector = type.clone({shape.rows});
+  Value one = create<ConstantOp>(vector, 1.0);
+  Value two = create<ConstantOp>(vector, 2.0);
+  for (auto [i, sign] : llvm::enumerate(signs)) {
+    Value own = create<SliceOp>(
+        row, numbers, ArrayRef<int64_t>{static_cast<int64_t>(i), 0});
+    own = create<ReshapeOp>(vector, own);
+    sign = create<SubOp>(create<ReluGradOp>(own, two), one);
+  }
+}
+
+Value SketchOps::sketch(Value matrix) {
+  SmallVector<Value> tables;
+  for (int64_t i = 0; i < kTables; ++i) {
+    int64_t rows = shape.tableRows[i], sums = sumsOf(i);
+    Value summands = signedRows(matrix, i);
+    if (sums * rows != shape.rows)
+      summands = create<PadOp>(type.clone({sums * rows, shape.columns}),
+                               summands, ArrayRef<int64_t>{0, 0});
+    summands =
+        create<ReshapeOp>(type.clone({sums, rows * shape.columns}), summands);
+    Value table = create<ReduceOp>(type.clone({rows * shape.columns}),
+                                   Reduction::Sum, summands,
+                                   ArrayRef<int64_t>{0});
+    tables.push_back(
+        create<ReshapeOp>(type.clone({rows, shape.columns}), table));
+  }
+  return create<ConcatOp>(type.clone({shape.sketchRows(), shape.columns}),
+                          tables, 0);
+}
+
+/// Returns the middle one of three numbers. max(a, b) is b + relu(a - b), and
+/// min(a, b) is a - relu(a - b).
+Value SketchOps::median(Value a, Value b, Value c) {
+  Value above = create<ReluOp>(create<SubOp>(a, b));
+  Value low = create<SubOp>(a, above), high = create<AddOp>(b, above);
+  Value beyond = create<ReluOp>(create<SubOp>(high, c));
+  Value middle = create<SubOp>(high, beyond); // min(high, c)
+  Value below = create<ReluOp>(create<SubOp>(low, middle));
+  return create<AddOp>(middle, below);
+}
+
+Value SketchOps::estimate(Value sketch) {
+  std::array<Value, kTables> estimates;
+  int64_t first = 0;
+  for (int64_t i = 0; i < kTables; ++i) {
+    int64_t rows = shape.tableRows[i], sums = sumsOf(i);
+    Value table = create<SliceOp>(type.clone({rows, shape.columns}), sketch,
+                                  ArrayRef<int64_t>{first, 0});
+    first += rows;
+    table = create<ReshapeOp>(type.clone({rows * shape.columns}), table);
+    Value repeated =
+        create<BroadcastOp>(type.clone({sums, rows * shape.columns}), table,
+                            ArrayRef<int64_t>{1});
+    repeated =
+        create<ReshapeOp>(type.clone({sums * rows, shape.columns}), repeated);
+    if (sums * rows != shape.rows)
+      repeated = create<SliceOp>(type, repeated, ArrayRef<int64_t>{0, 0});
+    estimates[i] = signedRows(repeated, i);
+  }
+  return median(estimates[0], estimates[1], estimates[2]);
+}
+
+Value SketchOps::largest(Value matrix) {
+  int64_t blocks = type.getNumElements() / shape.block;
+  RankedTensorType blocked = type.clone({blocks, shape.block});
+  Value elements = create<ReshapeOp>(blocked, matrix);
+  Value squares = create<MulOp>(elements, elements);
+  Value most = create<ReduceOp>(type.clone({blocks}), Reduction::Max, squares,
+                                ArrayRef<int64_t>{1});
+  most = create<BroadcastOp>(blocked, most, ArrayRef<int64_t>{0});
+  // Positive for elements whose square is at least (1 - kTie) of the largest.
+  Value margin = create<SubOp>(scale(squares, 1 + kTie), most);
+  return create<ReshapeOp>(type, create<ReluGradOp>(margin, elements));
+}
+
+std::optional<int64_t> CountSketch::bytesOf(RankedTensorType gradient) const {
+  std::optional<SketchShape> shape = SketchShape::of(gradient, factor);
+  if (!shape)
+    return std::nullopt;
+  return kiln::bytesOf(
+      fullPrecision(gradient.clone({shape->sketchRows(), shape->columns})));
+}
+
+void CountSketch::begin(ArrayRef<CompressedGradient> gradients,
+                        Operation *position) {
+  builder.setInsertionPoint(position);
+  bucket.clear();
+  sketches.clear();
+  MLIRContext *context = module.getContext();
+  for (const CompressedGradient &each : gradients) {
+    Sketched &gradient = bucket.emplace_back();
+    static_cast<CompressedGradient &>(gradient) = each;
+    RankedTensorType type = fullPrecision(tensorTypeOf(each.part));
+    gradient.shape = *SketchShape::of(type, factor);
+    gradient.rest = addState(
+        each.parameter, support::sketchSlot,
+        type.clone({gradient.shape.sketchRows(), gradient.shape.columns}),
+        SplatAttr::get(context, 0.0));
+    gradient.numbers = addState(each.parameter, support::signsSlot,
+                                type.clone({kTables, gradient.shape.rows}),
+                                NormalAttr::get(context, 0.0, 1.0));
+    SketchOps o(builder, each.part, gradient.shape, read(gradient.numbers));
+    sketches.push_back(o.sketch(o.cast(each.part, type.getElementType())));
+  }
+  sketches = sum(sketches);
+}
+
+SmallVector<Value> CountSketch::finish(Operation *position) {
+  builder.setInsertionPoint(position);
+  SmallVector<Value> sums;
+  for (auto [gradient, summed] : llvm::zip_equal(bucket, sketches)) {
+    SketchOps o(builder, gradient.part, gradient.shape,
+                read(gradient.numbers));
+    Value whole = o.create<AddOp>(read(gradient.rest), summed);
+    Value recovered = o.largest(o.estimate(whole));
+    write(gradient.rest, o.create<SubOp>(whole, o.sketch(recovered)));
+    sums.push_back(recovered);
+  }
+  return sums;
+}
+
+std::unique_ptr<GradientScheme>
+kiln::createCountSketch(ModuleOp module, ProgramOp train, int64_t factor) {
+  return std::make_unique<CountSketch>(module, train, factor);
+}

@@ -1,0 +1,188 @@
+//===- GradZip.cpp - Sums of one low-rank factor in turns -----------------===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Alternating matrix factorization of gradients, after M. Cho, V. Muthusamy,
+// B. Nemanich and R. Puri, "GradZip: Gradient Compression using Alternating
+// Matrix Factorization for Large-scale Deep Learning" (workshop on systems for
+// machine learning at NeurIPS 2019). A gradient G is approximated by P^T Q. In
+// one step, the rows of Q are fixed, all ranks have the same, and they sum the
+// best P; in the next step, P is fixed. Here the fixed factor is orthonormal, so
+// that the best other factor is a matmul, and ranks feed their errors back, as
+// in PowerSGD.
+//
+// A program has the same commands in every step. Both factors are therefore
+// computed, and multiplied by 0 or 1.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GradientSchemes.h"
+#include "RowOps.h"
+#include "kiln/Support/GradientCompression.h"
+
+using namespace mlir;
+using namespace kiln;
+
+namespace {
+
+/// A gradient of the bucket. The factors of a matrix of n rows and m columns
+/// are P, of R rows of n elements, and Q, of R rows of m elements.
+struct Alternating : CompressedGradient {
+  StateOp error, rowBasis, basis, turnState;
+  Value corrected; ///< The gradient plus the error of the previous step.
+  /// Vectors of one element: 1 if P is summed, and 1 if Q is summed, else 0.
+  Value sumsP, sumsQ;
+  Value fixedP, fixedQ; ///< The orthonormal factors of the previous steps.
+  Value ownP, ownQ;     ///< The best factors of this rank for the fixed ones.
+};
+
+class GradZip final : public GradientScheme {
+public:
+  GradZip(ModuleOp module, ProgramOp train, int64_t rank)
+      : GradientScheme(module, train), rank(rank) {}
+
+  std::string name() const override {
+    return "gradzip:" + std::to_string(rank);
+  }
+  std::string needs() const override {
+    return "matrices whose larger factor has at most half as many bytes";
+  }
+  std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
+  LogicalResult check() override { return checkStates(); }
+  void begin(ArrayRef<CompressedGradient> gradients,
+             Operation *position) override;
+  SmallVector<Value> finish(Operation *position) override;
+
+private:
+  void addStates(Alternating &gradient);
+  Value factorToSum(Alternating &gradient);
+  Value restore(Alternating &gradient, Value summed);
+
+  int64_t rank;
+  SmallVector<Alternating> bucket;
+  SmallVector<Value> factors; ///< Of the bucket: those that are summed.
+};
+
+} // namespace
+
+/// Returns the type of what ranks sum for a gradient: a factor, padded to the
+/// size of the larger one.
+static RankedTensorType summedType(RankedTensorType gradient, int64_t rank) {
+  return fullPrecision(
+      gradient.clone({rank, std::max(gradient.getDimSize(0),
+                                     gradient.getDimSize(1))}));
+}
+
+/// A matrix is compressed if at most half as many bytes are sent.
+std::optional<int64_t> GradZip::bytesOf(RankedTensorType gradient) const {
+  if (gradient.getRank() != 2)
+    return std::nullopt;
+  int64_t bytes = kiln::bytesOf(summedType(gradient, rank));
+  if (2 * bytes > kiln::bytesOf(gradient))
+    return std::nullopt;
+  return bytes;
+}
+
+void GradZip::addStates(Alternating &gradient) {
+  StateOp parameter = gradient.parameter;
+  MLIRContext *context = module.getContext();
+  RankedTensorType type = fullPrecision(tensorTypeOf(gradient.part));
+  gradient.error = addError(parameter, type);
+  auto normal = NormalAttr::get(context, 0.0, 1.0);
+  gradient.rowBasis =
+      addState(parameter, support::rowBasisSlot,
+               type.clone({rank, type.getDimSize(0)}), normal);
+  gradient.basis = addState(parameter, support::basisSlot,
+                            type.clone({rank, type.getDimSize(1)}), normal);
+  gradient.turnState = addState(parameter, support::turnSlot, type.clone({1}),
+                                SplatAttr::get(context, 0.0));
+}
+
+/// Returns the factor of this rank that is summed in this step.
+Value GradZip::factorToSum(Alternating &gradient) {
+  RowOps o(builder, gradient.part);
+  Type element = gradient.error.getTensorType().getElementType();
+  gradient.corrected =
+      o.create<AddOp>(o.cast(gradient.part, element), read(gradient.error));
+  gradient.sumsQ = read(gradient.turnState);
+  Value one =
+      o.create<ConstantOp>(tensorTypeOf(gradient.sumsQ), 1.0).getResult();
+  gradient.sumsP = o.create<SubOp>(one, gradient.sumsQ);
+  gradient.fixedP = o.orthonormalRows(read(gradient.rowBasis));
+  gradient.fixedQ = o.orthonormalRows(read(gradient.basis));
+  gradient.ownP = o.create<MatmulOp>(gradient.fixedQ, gradient.corrected,
+                                     /*transA=*/false, /*transB=*/true);
+  gradient.ownQ = o.create<MatmulOp>(gradient.fixedP, gradient.corrected,
+                                     /*transA=*/false, /*transB=*/false);
+  RankedTensorType type = summedType(tensorTypeOf(gradient.part), rank);
+  auto padded = [&](Value factor) -> Value {
+    if (factor.getType() == type)
+      return factor;
+    return o.create<PadOp>(type, factor, ArrayRef<int64_t>{0, 0});
+  };
+  return o.create<AddOp>(o.times(padded(gradient.ownP), gradient.sumsP),
+                         o.times(padded(gradient.ownQ), gradient.sumsQ));
+}
+
+void GradZip::begin(ArrayRef<CompressedGradient> gradients,
+                    Operation *position) {
+  builder.setInsertionPoint(position);
+  bucket.clear();
+  factors.clear();
+  for (const CompressedGradient &each : gradients) {
+    Alternating &gradient = bucket.emplace_back();
+    static_cast<CompressedGradient &>(gradient) = each;
+    addStates(gradient);
+    factors.push_back(factorToSum(gradient));
+  }
+  factors = sum(factors);
+}
+
+/// Returns the product of the factors of a sum, and writes the states. The
+/// error is what the factors of this rank do not represent.
+Value GradZip::restore(Alternating &gradient, Value summed) {
+  RowOps o(builder, gradient.part);
+  auto factor = [&](Value fixed, Value best, Value isSummed, Value isFixed) {
+    return o.create<AddOp>(o.times(best, isSummed), o.times(fixed, isFixed))
+        .getResult();
+  };
+  auto part = [&](Value own) -> Value {
+    if (own.getType() == summed.getType())
+      return summed;
+    return o.create<SliceOp>(own.getType(), summed, ArrayRef<int64_t>{0, 0});
+  };
+  auto p = [&](Value best) {
+    return factor(gradient.fixedP, best, gradient.sumsP, gradient.sumsQ);
+  };
+  auto q = [&](Value best) {
+    return factor(gradient.fixedQ, best, gradient.sumsQ, gradient.sumsP);
+  };
+  Value left = p(part(gradient.ownP)), right = q(part(gradient.ownQ));
+  Value sum = o.create<MatmulOp>(left, right, /*transA=*/true,
+                                 /*transB=*/false);
+  Value sent = o.create<MatmulOp>(p(gradient.ownP), q(gradient.ownQ),
+                                  /*transA=*/true, /*transB=*/false);
+  write(gradient.error, o.create<SubOp>(gradient.corrected, sent));
+  write(gradient.rowBasis,
+        o.create<AddOp>(left, o.scale(gradient.fixedP, kKeptPart)));
+  write(gradient.basis,
+        o.create<AddOp>(right, o.scale(gradient.fixedQ, kKeptPart)));
+  write(gradient.turnState, gradient.sumsP);
+  return sum;
+}
+
+SmallVector<Value> GradZip::finish(Operation *position) {
+  builder.setInsertionPoint(position);
+  return llvm::map_to_vector(
+      llvm::zip_equal(bucket, factors), [&](auto pair) {
+        return restore(std::get<0>(pair), std::get<1>(pair));
+      });
+}
+
+std::unique_ptr<GradientScheme>
+kiln::createGradZip(ModuleOp module, ProgramOp train, int64_t rank) {
+  return std::make_unique<GradZip>(module, train, rank);
+}

@@ -1,0 +1,35 @@
+//===- RowOps.h - Operations on the rows of matrices ------------*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_DIALECT_KILN_TRANSFORMS_ROWOPS_H
+#define KILN_LIB_DIALECT_KILN_TRANSFORMS_ROWOPS_H
+
+#include "GradientSchemes.h"
+
+namespace kiln {
+
+/// Part of a previous basis that schemes with low-rank factors add to the next
+/// one, so that a gradient of zeros leaves a basis. Sums that are not
+/// negligible absorb it.
+inline constexpr double kKeptPart = 1e-15;
+
+struct RowOps : LayerOps {
+  using LayerOps::LayerOps;
+
+  /// Returns the sum of the elements of a product of two rows, as a vector of
+  /// one element.
+  mlir::Value dot(mlir::Value a, mlir::Value b);
+  /// Multiplies a tensor by the element of a vector of one element.
+  mlir::Value times(mlir::Value tensor, mlir::Value factor);
+  /// Orthonormalizes the rows of a matrix with the modified Gram-Schmidt
+  /// process. A row of zeros remains zero.
+  mlir::Value orthonormalRows(mlir::Value matrix);
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_DIALECT_KILN_TRANSFORMS_ROWOPS_H
