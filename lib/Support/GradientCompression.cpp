@@ -26,8 +26,8 @@ struct SchemeInfo {
 
 static constexpr std::string_view int8Sums = "int8";
 
-// Factors of larger ranks cost more time than they save. Sketches that are
-// smaller by more recover too few elements to train with.
+// Factors of larger ranks cost more time than they save. With
+// larger factors, sketches tell little about elements.
 static constexpr SchemeInfo schemes[] = {
     {CompressionScheme::PowerSgd, "powersgd", 1, 64},
     {CompressionScheme::GradZip, "gradzip", 1, 64},
@@ -36,7 +36,7 @@ static constexpr SchemeInfo schemes[] = {
 
 bool isCompressionSlot(std::string_view slot) {
   for (std::string_view known :
-       {errorSlot, basisSlot, rowBasisSlot, turnSlot, sketchSlot, signsSlot})
+       {errorSlot, basisSlot, rowBasisSlot, turnSlot, signsSlot})
     if (slot == known)
       return true;
   return false;

@@ -51,8 +51,10 @@ static cl::opt<std::string> compressGradients(
     "compress-gradients", cl::cat(optionCategory), cl::value_desc("SCHEME"),
     cl::desc("compress the gradients that data-parallel ranks sum, an "
              "approximation for slow networks: int8 sums codes of 8 bits; "
-             "powersgd:R sums low-rank factors, of rank R, and adds the error "
-             "to the gradients of the next step; requires --mesh=dp=N"));
+             "powersgd:R sums two low-rank factors of each matrix, of rank R; "
+             "gradzip:R sums one of them, in turns; count-sketch:C sums "
+             "sketches, smaller by the factor C, and the elements that are "
+             "large in them; requires --mesh=dp=N"));
 
 Status kiln::readRankFlags(CompileOptions &options) {
   options.mesh = mesh;

@@ -19,7 +19,7 @@ enum class CompressionScheme {
   Int8,     ///< Ranks sum codes of 8 bits.
   PowerSgd, ///< Ranks sum two factors of a matrix, of a low rank.
   GradZip,  ///< Ranks sum one of two such factors, in turns.
-  /// Ranks sum sketches of matrices, from which they recover large elements.
+  /// Ranks sum sketches of matrices, and the elements that are large in them.
   CountSketch,
 };
 
@@ -31,8 +31,8 @@ struct GradientCompression {
   int64_t size = 0;
 
   bool any() const { return scheme != CompressionScheme::None; }
-  /// Returns true if the step has states of the scheme: what ranks have not
-  /// sent, or what they have not recovered.
+  /// Returns true if the step has states of the scheme, such as what ranks have
+  /// not sent.
   bool hasStates() const { return any() && scheme != CompressionScheme::Int8; }
 };
 
@@ -40,13 +40,13 @@ struct GradientCompression {
 /// without these states, or with those of another mesh or size, starts from
 /// their initial values.
 ///
-/// PowerSGD and GradZIP: what each rank has not sent, and the bases of the
-/// previous step, of columns and, for GradZIP, of rows. GradZIP also has the
-/// turn, the number 0 or 1. Count sketch: the sketch of what is not recovered
-/// yet, and numbers whose signs are those of the rows.
+/// All have an error: what each rank has not sent. PowerSGD and GradZIP have
+/// the bases of the previous step, of columns and, for GradZIP, of rows.
+/// GradZIP also has the turn, the number 0 or 1. A count sketch has numbers
+/// whose signs are those of the rows in its tables.
 inline constexpr std::string_view errorSlot = "error", basisSlot = "basis",
                                   rowBasisSlot = "row_basis", turnSlot = "turn",
-                                  sketchSlot = "sketch", signsSlot = "signs";
+                                  signsSlot = "signs";
 
 /// Returns true for a slot of the states above.
 bool isCompressionSlot(std::string_view slot);

@@ -406,7 +406,7 @@ static void dropCompression(const ModelWeights *weights,
       kept.push_back(indexes[i]);
       continue;
     }
-    (slot == errorSlot || slot == sketchSlot ? dropsErrors : dropsBases) = true;
+    (slot == errorSlot ? dropsErrors : dropsBases) = true;
   }
   if (dropsErrors)
     notes.push_back("the errors of compressed gradients begin with zero: the "

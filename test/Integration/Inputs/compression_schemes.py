@@ -121,11 +121,20 @@ class CountSketch:
         least -= least % 2 == 0
         return [least, least + 1, least + 2]
 
+    def block(self, elements):
+        """Returns the number of elements of which one is chosen."""
+        block = min(8 * self.factor, elements)
+        while elements % block:
+            block -= 1
+        return block
+
     def summed_elements(self, rows, columns):
-        return sum(self.tables(rows)) * columns if self.tables(rows)[0] >= 3 else None
+        elements = rows * columns
+        tables = self.tables(rows)
+        return sum(tables) * columns + elements // self.block(elements) if tables[0] >= 3 else None
 
     def shapes(self, parts, rows, columns):
-        return {"sketch": [sum(self.tables(rows)), columns], "signs": [3, rows]}
+        return {"error": [parts, rows, columns], "signs": [3, rows]}
 
     def sketch(self, matrix, numbers):
         result = []
@@ -149,26 +158,22 @@ class CountSketch:
             matrix.append([sorted(three)[1] for three in zip(*found)])
         return matrix
 
-    def largest(self, matrix):
-        """Keeps the largest element of each block."""
-        columns = len(matrix[0])
-        elements = [x for row in matrix for x in row]
-        block = min(8 * self.factor, len(elements))
-        while len(elements) % block:
-            block -= 1
-        kept = [0.0] * len(elements)
-        for begin in range(0, len(elements), block):
-            most = max(x * x for x in elements[begin : begin + block])
-            for i in range(begin, begin + block):
-                if elements[i] * elements[i] * (1 + 1e-6) > most:
-                    kept[i] = elements[i]
-        return [kept[i : i + columns] for i in range(0, len(kept), columns)]
-
     def step(self, parts, state):
-        whole = summed([state["sketch"], *(self.sketch(part, state["signs"]) for part in parts)])
-        recovered = self.largest(self.estimate(whole, state["signs"]))
-        state["sketch"] = difference(whole, self.sketch(recovered, state["signs"]))
-        return recovered
+        corrected = [summed(pair) for pair in zip(parts, state["error"])]
+        columns = len(corrected[0][0])
+        sketch = summed([self.sketch(matrix, state["signs"]) for matrix in corrected])
+        estimate = [x for row in self.estimate(sketch, state["signs"]) for x in row]
+        sent = [[0.0] * len(estimate) for _ in corrected]
+        block = self.block(len(estimate))
+        for begin in range(0, len(estimate), block):
+            most = max(x * x for x in estimate[begin : begin + block])
+            chosen = [i for i in range(begin, begin + block) if estimate[i] ** 2 * (1 + 1e-6) > most]
+            for matrix, to in zip(corrected, sent):
+                for i in chosen:
+                    to[i] = sum(matrix[j // columns][j % columns] for j in chosen) / len(chosen)
+        sent = [[to[i : i + columns] for i in range(0, len(to), columns)] for to in sent]
+        state["error"] = [difference(*pair) for pair in zip(corrected, sent)]
+        return summed(sent)
 
 
 def scheme_of(name):

@@ -46,6 +46,8 @@ for mesh, *flags in (
     ("dp=2,tp=2", "--zero=1"),
     ("dp=2", "--sync-every=5"),
     ("dp=3", "--compress-gradients=powersgd:2"),
+    ("dp=3", "--compress-gradients=gradzip:2"),
+    ("dp=2", "--compress-gradients=count-sketch:2"),
 ):
     common = ["--max-threads=1", "--seq=16", "--eval=off", *flags]
     count, executable = ranks.compile_mesh(kilnc, model, work, mesh, 12, *common)

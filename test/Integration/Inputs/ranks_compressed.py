@@ -1,4 +1,4 @@
-# ===- ranks_powersgd.py - Compressed sums of gradients -----------------------=== #
+# ===- ranks_compressed.py - Compressed sums of gradients ---------------------=== #
 #
 # Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -49,7 +49,7 @@ import harness
 import page
 import ranks
 import techniques
-from techniques import LOSSY, MESHES, ON_HOST, PLANNED, Program
+from techniques import COMPRESSED, LOSSY, MESHES, ON_HOST, PLANNED, Program
 
 STEPS, INTERPRETED_STEPS, EMULATED_STEPS = 6, 4, 2
 # Number of tokens per sequence.
@@ -140,7 +140,7 @@ class Matrix:
         settled = "activations" in program.techniques and program.techniques & {"micro-batches", "clipping"}
         settled = settled or program.ranks and program.techniques & {"micro-batches", "codes"}
         settled = settled or program.ranks in ("zero 1", "zero 2") and program.techniques & {"parameters", "mixed states"}
-        settled = settled or {"powersgd", "clipping"} <= program.techniques
+        settled = settled or program.ranks in COMPRESSED and "clipping" in program.techniques
         if not budget < peak and not settled:
             harness.fail(f"no budget below {peak} bytes is feasible")
         self.tight += budget < peak

@@ -76,20 +76,24 @@ ALL = [
         for name in ("adamw", "adam", "sgd", "momentum", "nesterov")
     ),
 ]
-# Ranks, in tables of their own. "sync" is local SGD, and "powersgd" sums compressed gradients.
+# Ranks, in tables of their own. "sync" is local SGD; the last ones sum compressed gradients.
 MESHES = {
     "dp": ("dp=2", ()),
     "zero 1": ("dp=2", ("--zero=1",)),
     "zero 2": ("dp=2", ("--zero=2",)),
     "zero 3": ("dp=2", ("--zero=3",)),
+    "owner": ("dp=2", ("--zero=2", "--zero-by=owner")),
     "tp": ("tp=2", ()),
     "sequence": ("tp=2", ("--sequence-parallel",)),
     "dp and tp": ("dp=2,tp=2", ("--zero=3",)),
     "sync": ("dp=2", ("--sync-every=2",)),
     "powersgd": ("dp=2", ("--compress-gradients=powersgd:1",)),
+    "gradzip": ("dp=2", ("--compress-gradients=gradzip:1",)),
+    "count-sketch": ("dp=2", ("--compress-gradients=count-sketch:2",)),
 }
+COMPRESSED = ("powersgd", "gradzip", "count-sketch")
 # Those that train differently from one rank.
-APPROXIMATE = ("sync", "powersgd")
+APPROXIMATE = ("sync", *COMPRESSED)
 RANKS = [
     technique(
         name, "program" if name in APPROXIMATE else "reordering", f"`{' '.join([f'--mesh={mesh}', *flags])}`", "ranks"

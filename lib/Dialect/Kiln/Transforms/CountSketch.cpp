@@ -6,22 +6,20 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks sum count sketches (M. Charikar, K. Chen and M. Farach-Colton, "Finding
-// Frequent Items in Data Streams", 2002) of matrices, and recover the largest
-// elements of the sum: N. Ivkin et al., "Communication-efficient Distributed
-// SGD with Sketching" (NeurIPS 2019, arXiv:1903.04488). What is not recovered
-// stays in a sketch, to which the next step adds, as in D. Rothchild et al.,
-// "FetchSGD" (ICML 2020, arXiv:2007.07682). A sketch is linear, so all ranks
-// have the same one.
+// Frequent Items in Data Streams", 2002) of matrices, which tell all ranks
+// where the largest elements of the sum are, and then sum these elements: N.
+// Ivkin et al., "Communication-efficient Distributed SGD with Sketching"
+// (NeurIPS 2019, arXiv:1903.04488). A rank adds the other elements to its next
+// gradient.
 //
 // A sketch has three tables. Row t of the matrix, times its sign in the table,
 // is added to row t mod k of the table. The numbers of rows k of the tables are
 // coprime, so that two rows meet in at most one table unless they are k * k'
 // apart. The estimate of an element is the median of those of the tables.
 //
-// The largest element of every block is recovered, of blocks that have about
-// kBlockPerFactor times as many elements as the matrix has per element of the
-// sketch. The elements that meet in a table thus leave an error that is small
-// against the largest ones.
+// One element of every block is chosen, the one with the largest estimate.
+// Blocks have kBlockPerFactor times as many elements as the matrix has per
+// element of its sketch, so that the sums of chosen elements are short.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,9 +38,11 @@ static constexpr int64_t kTables = 3;
 /// The fewest rows of a table.
 static constexpr int64_t kLeastRows = 3;
 static constexpr int64_t kBlockPerFactor = 8;
-/// The part by which an element may be smaller than the largest one of its
-/// block and still be recovered, against rounding.
+/// The part by which the square of an estimate may be smaller than that of the
+/// largest one of its block, against rounding.
 static constexpr double kTie = 1e-6;
+/// Added to the number of chosen elements of a block, which may be 0.
+static constexpr double kLeastCount = 1e-30;
 
 namespace {
 
@@ -50,7 +50,7 @@ namespace {
 struct SketchShape {
   int64_t rows = 0, columns = 0; ///< Of the matrix.
   std::array<int64_t, kTables> tableRows;
-  int64_t block = 0; ///< Elements of which one is recovered.
+  int64_t block = 0; ///< Elements of which one is chosen.
 
   static std::optional<SketchShape> of(RankedTensorType matrix, int64_t factor);
   int64_t sketchRows() const {
@@ -66,11 +66,24 @@ struct SketchOps : LayerOps {
   Value sketch(Value matrix);
   /// Returns an estimate of the matrix with a sketch.
   Value estimate(Value sketch);
-  /// Returns the matrix with the elements that are the largest of their block,
-  /// and zeros elsewhere.
-  Value largest(Value matrix);
+  /// Chooses the elements whose estimates are the largest of their blocks.
+  void choose(Value estimate);
+  /// Returns the mean of the chosen elements of each block of a matrix. Blocks
+  /// have one, but for equal estimates and blocks of zeros.
+  Value chosenOf(Value matrix);
+  /// Returns the matrix whose chosen elements are those of their blocks. The
+  /// others are 0.
+  Value spread(Value ofBlocks);
 
 private:
+  Value onlyChosen(Value blocks) { return create<ReluGradOp>(margin, blocks); }
+  RankedTensorType blockedType() const {
+    return type.clone({type.getNumElements() / shape.block, shape.block});
+  }
+  Value sumOfBlocks(Value blocks) {
+    return create<ReduceOp>(type.clone({blockedType().getDimSize(0)}),
+                            Reduction::Sum, blocks, ArrayRef<int64_t>{1});
+  }
   Value median(Value a, Value b, Value c);
   /// Multiplies row t of a matrix by its sign in a table.
   Value signedRows(Value matrix, int64_t table) {
@@ -87,13 +100,15 @@ private:
   SketchShape shape;
   RankedTensorType type; ///< Of the matrix.
   std::array<Value, kTables> signs;
+  Value margin; ///< In blocks: positive for chosen elements.
 };
 
 /// A gradient of the bucket.
 struct Sketched : CompressedGradient {
-  SketchShape shape;
-  StateOp rest;    ///< The sketch of what is not recovered yet.
-  StateOp numbers; ///< Their signs are those of the rows in each table.
+  StateOp error;
+  Value corrected; ///< The gradient plus the error of the previous step.
+  Value chosen;    ///< The chosen elements of this rank.
+  SketchOps ops;
 };
 
 class CountSketch final : public GradientScheme {
@@ -154,8 +169,8 @@ SketchOps::SketchOps(OpBuilder &builder, Value like, SketchShape shape,
   Value one = create<ConstantOp>(vector, 1.0);
   Value two = create<ConstantOp>(vector, 2.0);
   for (auto [i, sign] : llvm::enumerate(signs)) {
-    Value own = create<SliceOp>(
-        row, numbers, ArrayRef<int64_t>{static_cast<int64_t>(i), 0});
+    Value own = create<SliceOp>(row, numbers,
+                                ArrayRef<int64_t>{static_cast<int64_t>(i), 0});
     own = create<ReshapeOp>(vector, own);
     sign = create<SubOp>(create<ReluGradOp>(own, two), one);
   }
@@ -171,9 +186,9 @@ Value SketchOps::sketch(Value matrix) {
                                summands, ArrayRef<int64_t>{0, 0});
     summands =
         create<ReshapeOp>(type.clone({sums, rows * shape.columns}), summands);
-    Value table = create<ReduceOp>(type.clone({rows * shape.columns}),
-                                   Reduction::Sum, summands,
-                                   ArrayRef<int64_t>{0});
+    Value table =
+        create<ReduceOp>(type.clone({rows * shape.columns}), Reduction::Sum,
+                         summands, ArrayRef<int64_t>{0});
     tables.push_back(
         create<ReshapeOp>(type.clone({rows, shape.columns}), table));
   }
@@ -201,9 +216,8 @@ Value SketchOps::estimate(Value sketch) {
                                   ArrayRef<int64_t>{first, 0});
     first += rows;
     table = create<ReshapeOp>(type.clone({rows * shape.columns}), table);
-    Value repeated =
-        create<BroadcastOp>(type.clone({sums, rows * shape.columns}), table,
-                            ArrayRef<int64_t>{1});
+    Value repeated = create<BroadcastOp>(
+        type.clone({sums, rows * shape.columns}), table, ArrayRef<int64_t>{1});
     repeated =
         create<ReshapeOp>(type.clone({sums * rows, shape.columns}), repeated);
     if (sums * rows != shape.rows)
@@ -213,25 +227,39 @@ Value SketchOps::estimate(Value sketch) {
   return median(estimates[0], estimates[1], estimates[2]);
 }
 
-Value SketchOps::largest(Value matrix) {
-  int64_t blocks = type.getNumElements() / shape.block;
-  RankedTensorType blocked = type.clone({blocks, shape.block});
-  Value elements = create<ReshapeOp>(blocked, matrix);
+void SketchOps::choose(Value estimate) {
+  RankedTensorType blocked = blockedType();
+  Value elements = create<ReshapeOp>(blocked, estimate);
   Value squares = create<MulOp>(elements, elements);
-  Value most = create<ReduceOp>(type.clone({blocks}), Reduction::Max, squares,
-                                ArrayRef<int64_t>{1});
+  Value most = create<ReduceOp>(type.clone({blocked.getDimSize(0)}),
+                                Reduction::Max, squares, ArrayRef<int64_t>{1});
   most = create<BroadcastOp>(blocked, most, ArrayRef<int64_t>{0});
-  // Positive for elements whose square is at least (1 - kTie) of the largest.
-  Value margin = create<SubOp>(scale(squares, 1 + kTie), most);
-  return create<ReshapeOp>(type, create<ReluGradOp>(margin, elements));
+  margin = create<SubOp>(scale(squares, 1 + kTie), most);
+}
+
+Value SketchOps::chosenOf(Value matrix) {
+  RankedTensorType blocked = blockedType();
+  Value sum =
+      sumOfBlocks(onlyChosen(create<ReshapeOp>(blocked, matrix).getResult()));
+  Value ones = create<ConstantOp>(blocked, 1.0);
+  Value count = sumOfBlocks(onlyChosen(ones));
+  Value least = create<ConstantOp>(tensorTypeOf(count), kLeastCount);
+  return create<DivOp>(sum, create<AddOp>(count, least));
+}
+
+Value SketchOps::spread(Value ofBlocks) {
+  Value blocks =
+      create<BroadcastOp>(blockedType(), ofBlocks, ArrayRef<int64_t>{0});
+  return create<ReshapeOp>(type, onlyChosen(blocks));
 }
 
 std::optional<int64_t> CountSketch::bytesOf(RankedTensorType gradient) const {
   std::optional<SketchShape> shape = SketchShape::of(gradient, factor);
   if (!shape)
     return std::nullopt;
-  return kiln::bytesOf(
-      fullPrecision(gradient.clone({shape->sketchRows(), shape->columns})));
+  int64_t elements = shape->sketchRows() * shape->columns +
+                     gradient.getNumElements() / shape->block;
+  return kiln::bytesOf(fullPrecision(gradient.clone({elements})));
 }
 
 void CountSketch::begin(ArrayRef<CompressedGradient> gradients,
@@ -239,35 +267,35 @@ void CountSketch::begin(ArrayRef<CompressedGradient> gradients,
   builder.setInsertionPoint(position);
   bucket.clear();
   sketches.clear();
-  MLIRContext *context = module.getContext();
   for (const CompressedGradient &each : gradients) {
-    Sketched &gradient = bucket.emplace_back();
-    static_cast<CompressedGradient &>(gradient) = each;
     RankedTensorType type = fullPrecision(tensorTypeOf(each.part));
-    gradient.shape = *SketchShape::of(type, factor);
-    gradient.rest = addState(
-        each.parameter, support::sketchSlot,
-        type.clone({gradient.shape.sketchRows(), gradient.shape.columns}),
-        SplatAttr::get(context, 0.0));
-    gradient.numbers = addState(each.parameter, support::signsSlot,
-                                type.clone({kTables, gradient.shape.rows}),
-                                NormalAttr::get(context, 0.0, 1.0));
-    SketchOps o(builder, each.part, gradient.shape, read(gradient.numbers));
-    sketches.push_back(o.sketch(o.cast(each.part, type.getElementType())));
+    SketchShape shape = *SketchShape::of(type, factor);
+    StateOp numbers = addState(each.parameter, support::signsSlot,
+                               type.clone({kTables, shape.rows}),
+                               NormalAttr::get(module.getContext(), 0.0, 1.0));
+    SketchOps o(builder, each.part, shape, read(numbers));
+    StateOp error = addError(each.parameter, type);
+    Value corrected =
+        o.create<AddOp>(o.cast(each.part, type.getElementType()), read(error));
+    sketches.push_back(o.sketch(corrected));
+    bucket.push_back({each, error, corrected, /*chosen=*/Value(), o});
   }
   sketches = sum(sketches);
 }
 
 SmallVector<Value> CountSketch::finish(Operation *position) {
   builder.setInsertionPoint(position);
-  SmallVector<Value> sums;
-  for (auto [gradient, summed] : llvm::zip_equal(bucket, sketches)) {
-    SketchOps o(builder, gradient.part, gradient.shape,
-                read(gradient.numbers));
-    Value whole = o.create<AddOp>(read(gradient.rest), summed);
-    Value recovered = o.largest(o.estimate(whole));
-    write(gradient.rest, o.create<SubOp>(whole, o.sketch(recovered)));
-    sums.push_back(recovered);
+  SmallVector<Value> chosen, sums;
+  for (auto [gradient, sketch] : llvm::zip_equal(bucket, sketches)) {
+    gradient.ops.choose(gradient.ops.estimate(sketch));
+    gradient.chosen = gradient.ops.chosenOf(gradient.corrected);
+    chosen.push_back(gradient.chosen);
+  }
+  for (auto [gradient, summed] : llvm::zip_equal(bucket, sum(chosen))) {
+    SketchOps &o = gradient.ops;
+    write(gradient.error,
+          o.create<SubOp>(gradient.corrected, o.spread(gradient.chosen)));
+    sums.push_back(o.spread(summed));
   }
   return sums;
 }

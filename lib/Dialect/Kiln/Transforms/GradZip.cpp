@@ -10,9 +10,9 @@
 // Matrix Factorization for Large-scale Deep Learning" (workshop on systems for
 // machine learning at NeurIPS 2019). A gradient G is approximated by P^T Q. In
 // one step, the rows of Q are fixed, all ranks have the same, and they sum the
-// best P; in the next step, P is fixed. Here the fixed factor is orthonormal, so
-// that the best other factor is a matmul, and ranks feed their errors back, as
-// in PowerSGD.
+// best P; in the next step, P is fixed. Here the fixed factor is orthonormal,
+// so that the best other factor is a matmul, and ranks feed their errors back,
+// as in PowerSGD.
 //
 // A program has the same commands in every step. Both factors are therefore
 // computed, and multiplied by 0 or 1.
@@ -71,9 +71,8 @@ private:
 /// Returns the type of what ranks sum for a gradient: a factor, padded to the
 /// size of the larger one.
 static RankedTensorType summedType(RankedTensorType gradient, int64_t rank) {
-  return fullPrecision(
-      gradient.clone({rank, std::max(gradient.getDimSize(0),
-                                     gradient.getDimSize(1))}));
+  return fullPrecision(gradient.clone(
+      {rank, std::max(gradient.getDimSize(0), gradient.getDimSize(1))}));
 }
 
 /// A matrix is compressed if at most half as many bytes are sent.
@@ -92,9 +91,8 @@ void GradZip::addStates(Alternating &gradient) {
   RankedTensorType type = fullPrecision(tensorTypeOf(gradient.part));
   gradient.error = addError(parameter, type);
   auto normal = NormalAttr::get(context, 0.0, 1.0);
-  gradient.rowBasis =
-      addState(parameter, support::rowBasisSlot,
-               type.clone({rank, type.getDimSize(0)}), normal);
+  gradient.rowBasis = addState(parameter, support::rowBasisSlot,
+                               type.clone({rank, type.getDimSize(0)}), normal);
   gradient.basis = addState(parameter, support::basisSlot,
                             type.clone({rank, type.getDimSize(1)}), normal);
   gradient.turnState = addState(parameter, support::turnSlot, type.clone({1}),
@@ -176,10 +174,9 @@ Value GradZip::restore(Alternating &gradient, Value summed) {
 
 SmallVector<Value> GradZip::finish(Operation *position) {
   builder.setInsertionPoint(position);
-  return llvm::map_to_vector(
-      llvm::zip_equal(bucket, factors), [&](auto pair) {
-        return restore(std::get<0>(pair), std::get<1>(pair));
-      });
+  return llvm::map_to_vector(llvm::zip_equal(bucket, factors), [&](auto pair) {
+    return restore(std::get<0>(pair), std::get<1>(pair));
+  });
 }
 
 std::unique_ptr<GradientScheme>

@@ -384,6 +384,18 @@ def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
                                   kiln.write @w.basis, %r
     ```
 
+    `gradzip:R` has a second basis, `row_basis`, a [R, n] matrix, and the `turn`, 0 or 1. In one
+    step, ranks sum the factor U(%q) %d^T, which becomes the next `row_basis`, and in the next
+    step the factor U(%p) %d for the `row_basis` %p, which becomes the next `basis`. The
+    other factor is fixed. Both are computed, and multiplied by the turn, so that all steps have
+    the same commands.
+
+    `count-sketch:C` sums count sketches of the matrices %d, which have at most 1/C of their
+    rows. The largest of the estimates of a block of up to 8 C elements tells which element of
+    the block the ranks sum, with a second collective. All others are the `error`. The
+    state `signs` has numbers whose signs are those of the rows in the three tables of a
+    sketch.
+
     `int8` sums codes of 8 bits for gradients of at least 4096 elements, a multiple of
     256. The ranks first sum the scales of blocks of 256 elements, so that they have
     common scales, with which the sums of their codes are at most 127. Each rank adds
@@ -400,7 +412,7 @@ def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"scheme", "scheme", "std::string", "\"\"", "as in kilnc --compress-gradients: int8 or powersgd:R">,
+    Option<"scheme", "scheme", "std::string", "\"\"", "as in kilnc --compress-gradients: int8, powersgd:R, gradzip:R or count-sketch:C">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
