@@ -361,6 +361,7 @@ void Compilation::choosePipeline() {
   step.zero = options.zero;
   step.zeroBy = options.zeroBy;
   step.syncEvery = options.syncEvery;
+  step.bucketBytes = options.bucketBytes;
   step.compressGradients = options.compressGradients;
   PlanOptions &plan = pipeline.plan;
   plan.maxThreads = options.maxThreads;

@@ -37,6 +37,15 @@ std::vector<int64_t> FastestCompilation::counts() const {
   return counts;
 }
 
+/// Small buckets are complete earlier and need less memory. Large ones are less
+/// often delayed by the latency of the network.
+std::vector<int64_t> FastestCompilation::bucketSizes() const {
+  if (!request.autoBuckets)
+    return {request.bucketBytes};
+  constexpr int64_t bytes = support::defaultBucketBytes;
+  return {bytes, bytes / 4, bytes * 4};
+}
+
 /// Returns the offload lists to try for a number of micro-batches. With one,
 /// the planner chooses freely. With several, the list that offloads only
 /// activations comes first, because offloading states also requires a copy of
@@ -66,17 +75,19 @@ std::vector<FastestCompilation::Candidate>
 FastestCompilation::candidates() const {
   std::vector<Candidate> candidates;
   for (const std::string &lossy : lossies())
-    for (int64_t count : counts()) {
-      std::vector<std::string> lists = offloads(count);
-      for (const std::string &offload : lists) {
-        Candidate &candidate = candidates.emplace_back();
-        candidate.trial.number = static_cast<int64_t>(candidates.size());
-        candidate.trial.microbatches = count;
-        candidate.trial.offload = offload;
-        candidate.trial.lossy = lossy;
-        candidate.isFirst = offload == lists.front();
+    for (int64_t count : counts())
+      for (int64_t bucketBytes : bucketSizes()) {
+        std::vector<std::string> lists = offloads(count);
+        for (const std::string &offload : lists) {
+          Candidate &candidate = candidates.emplace_back();
+          candidate.trial.number = static_cast<int64_t>(candidates.size());
+          candidate.trial.microbatches = count;
+          candidate.trial.bucketBytes = bucketBytes;
+          candidate.trial.offload = offload;
+          candidate.trial.lossy = lossy;
+          candidate.isFirst = offload == lists.front();
+        }
       }
-    }
   // Of the options in which candidates differ, only the number of micro-batches
   // affects the forward graph. To write the forward graph for a given number,
   // one candidate is sufficient.
@@ -90,6 +101,7 @@ CompileOptions FastestCompilation::optionsOf(const PlanTrial &trial,
                                              bool compares) const {
   CompileOptions options = request;
   options.microbatches = trial.microbatches;
+  options.bucketBytes = trial.bucketBytes;
   options.offload = trial.offload;
   options.lossy = trial.lossy;
   // Comparing plans requires their predicted times. Run the planner even if
@@ -117,9 +129,10 @@ void FastestCompilation::estimate(std::vector<Candidate> &candidates) const {
   for (auto [candidate, estimate] : llvm::zip_equal(candidates, estimates))
     candidate.estimate = estimate;
   using Key = std::tuple<bool, double, int64_t>;
-  std::map<std::pair<std::string, int64_t>, Key> groups;
+  std::map<std::tuple<std::string, int64_t, int64_t>, Key> groups;
   auto groupOf = [](const Candidate &candidate) {
-    return std::pair(candidate.trial.lossy, candidate.trial.microbatches);
+    return std::tuple(candidate.trial.lossy, candidate.trial.microbatches,
+                      candidate.trial.bucketBytes);
   };
   for (const Candidate &candidate : candidates) {
     Key key = {!candidate.estimate->probablyFits, candidate.estimate->bound,

@@ -35,11 +35,13 @@ private:
   struct Candidate {
     PlanTrial trial;
     std::optional<PlanEstimate> estimate;
-    /// True for the first offload list of a number of micro-batches.
+    /// True for the first offload list of a number of micro-batches and a
+    /// bucket size.
     bool isFirst = true;
   };
 
   std::vector<int64_t> counts() const;
+  std::vector<int64_t> bucketSizes() const;
   std::vector<std::string> offloads(int64_t count) const;
   std::vector<std::string> lossies() const;
   std::vector<Candidate> candidates() const;

@@ -126,6 +126,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.zero = options.zero;
   step.zeroBy = options.zeroBy;
   step.syncEvery = options.syncEvery;
+  step.bucketBytes = options.bucketBytes;
   passes.addPass(createBuildStep(step));
   // If the option is invalid, compress nothing.
   if (auto compression = support::parseGradientCompression(
@@ -151,12 +152,14 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   if (types.parameters) {
     AddWorkingCopiesOptions copies;
     copies.gather = options.zero < 3;
+    copies.bucketBytes = options.bucketBytes;
     copies.type = std::string(support::infoOf(*types.parameters).name);
     passes.addPass(createAddWorkingCopies(copies));
   }
   if (options.syncEvery > 1) {
     BuildSyncOptions sync;
     sync.syncEvery = options.syncEvery;
+    sync.bucketBytes = options.bucketBytes;
     passes.addPass(createBuildSync(sync));
   }
   passes.addPass(createCanonicalizerPass());

@@ -327,6 +327,23 @@ static void remarkCount(Location loc, ArrayRef<PlanTrial> trials,
          << microseconds("Microseconds", chosen.seconds) << text(" us");
 }
 
+/// Emits a remark on the chosen bucket size if several were tried.
+static void remarkBuckets(Location loc, ArrayRef<PlanTrial> trials,
+                          const PlanTrial &chosen) {
+  std::vector<std::string> sizes;
+  for (const PlanTrial &trial : trials)
+    if (std::string size = std::to_string(trial.bucketBytes);
+        !llvm::is_contained(sizes, size))
+      sizes.push_back(size);
+  if (sizes.size() < 2)
+    return;
+  remark::passed(loc, named("BucketSize", "train"))
+      << text("buckets of ") << Arg("BucketBytes", chosen.bucketBytes)
+      << text(" bytes, the fastest of ") << list("Candidates", sizes)
+      << text(": a step takes ") << microseconds("Microseconds", chosen.seconds)
+      << text(" us");
+}
+
 /// Emits a remark on why a lossy plan was chosen although exact plans were
 /// tried.
 static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
@@ -358,6 +375,8 @@ static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
 static StringRef differenceOf(const PlanTrial &trial, const PlanTrial &chosen) {
   if (trial.microbatches != chosen.microbatches)
     return "Microbatches";
+  if (trial.bucketBytes != chosen.bucketBytes)
+    return "BucketSize";
   if (trial.lossy != chosen.lossy)
     return "Lossy";
   return trial.offload != chosen.offload ? "StateOnHost" : "";
@@ -372,6 +391,7 @@ void kiln::remarkTrials(ModuleOp module, ArrayRef<PlanTrial> trials,
                 "is kept on the device, unless --recompute or --offload say "
                 "otherwise");
   remarkCount(loc, trials, chosen);
+  remarkBuckets(loc, trials, chosen);
   remarkLossy(loc, trials, chosen);
   for (const PlanTrial &trial : trials) {
     StringRef difference = differenceOf(trial, chosen);
@@ -379,6 +399,9 @@ void kiln::remarkTrials(ModuleOp module, ArrayRef<PlanTrial> trials,
       continue;
     InFlightRemark remark = remark::missed(loc, named(difference, "train"));
     nameCount(remark, trial.microbatches);
+    if (trial.bucketBytes != chosen.bucketBytes)
+      remark << text(", --bucket-size=")
+             << Arg("BucketBytes", trial.bucketBytes);
     if (!trial.offload.empty())
       remark << text(", --offload=") << Arg("Offload", trial.offload);
     if (!trial.lossy.empty())

@@ -55,6 +55,7 @@ void remarkEncodings(mlir::ModuleOp module);
 struct PlanTrial {
   int64_t number = 0; ///< Position in the order of the options.
   int64_t microbatches = 1;
+  int64_t bucketBytes = 0;
   std::string offload, lossy;
   double seconds = 0;
   /// Smallest feasible budget; set if the plan does not fit.

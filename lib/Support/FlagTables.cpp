@@ -20,6 +20,7 @@ const FlagTable &compilerFlags() {
       {"adapter", "DIR"},
       {"attention", "NAME"},
       {"batch", "N"},
+      {"bucket-size", "SIZE"},
       {"clip", "on|off"},
       {"compress-gradients", "SCHEME"},
       {"dropout", "X"},

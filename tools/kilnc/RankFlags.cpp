@@ -9,6 +9,8 @@
 
 #include "OptionCategory.h"
 
+#include "kiln/Compiler/ByteSize.h"
+
 using namespace llvm;
 using namespace kiln;
 
@@ -47,6 +49,11 @@ static cl::opt<int64_t> syncEvery(
              "batch, and average parameters and optimizer states every H steps "
              "(local SGD, an approximation); 1, the default, sums the "
              "gradients in each step; requires --mesh=dp=N"));
+static cl::opt<std::string> bucketSize(
+    "bucket-size", cl::cat(optionCategory), cl::value_desc("SIZE"),
+    cl::desc("size of the buckets of gradients and states that ranks send "
+             "together, or auto: the planner chooses (default: 24MiB); "
+             "requires --mesh"));
 static cl::opt<std::string> compressGradients(
     "compress-gradients", cl::cat(optionCategory), cl::value_desc("SCHEME"),
     cl::desc("compress the gradients that data-parallel ranks sum, an "
@@ -74,6 +81,19 @@ Status kiln::readRankFlags(CompileOptions &options) {
     options.zeroBy = "server";
   }
   options.syncEvery = syncEvery;
+  if (bucketSize.getNumOccurrences()) {
+    if (mesh.empty())
+      return Status(ExitCode::Usage,
+                    "--bucket-size is the size of what ranks send together, "
+                    "but there is one rank: set their number with --mesh");
+    options.autoBuckets = bucketSize == "auto";
+    if (!options.autoBuckets) {
+      auto bytes = parseByteSize(bucketSize, "--bucket-size");
+      if (!bytes.ok())
+        return bytes.status();
+      options.bucketBytes = *bytes;
+    }
+  }
   options.compressGradients = compressGradients;
   return Status();
 }

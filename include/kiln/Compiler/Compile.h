@@ -10,6 +10,7 @@
 
 #include "kiln/Dialect/Kiln/IR/Target.h"
 #include "kiln/Planner/Machine.h"
+#include "kiln/Support/Mesh.h"
 #include "kiln/Support/Status.h"
 
 #include <cstdint>
@@ -95,6 +96,10 @@ struct CompileOptions {
   /// Data-parallel ranks average their states every `syncEvery` steps, and
   /// train alone in between. 1: they sum gradients in each step.
   int64_t syncEvery = 1;
+  /// Tensors that ranks sum or gather together have about this many bytes.
+  int64_t bucketBytes = support::defaultBucketBytes;
+  /// Chooses the bucket size that gives the fastest step.
+  bool autoBuckets = false;
   /// Compression of the gradients that data-parallel ranks sum, for
   /// support::parseGradientCompression(). Empty: none.
   std::string compressGradients;

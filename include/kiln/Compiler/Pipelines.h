@@ -17,6 +17,7 @@
 
 #include "kiln/Compiler/Passes.h"
 #include "kiln/Dialect/Kiln/Transforms/StateResidency.h"
+#include "kiln/Support/Mesh.h"
 #include "kiln/Support/Status.h"
 
 #include "mlir/Pass/PassManager.h"
@@ -114,6 +115,11 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::desc("steps between averages of states, as in kilnc "
                      "--sync-every"),
       llvm::cl::init(1)};
+  Option<int64_t> bucketBytes{
+      *this, "bucket-bytes",
+      llvm::cl::desc("tensors that ranks sum or gather together have about "
+                     "this many bytes, as in kilnc --bucket-size"),
+      llvm::cl::init(support::defaultBucketBytes)};
   Option<std::string> compressGradients{
       *this, "compress-gradients",
       llvm::cl::desc("compression of the gradients that ranks sum, as in kilnc "

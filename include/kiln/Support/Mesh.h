@@ -33,6 +33,10 @@
 
 namespace kiln::support {
 
+/// Tensors that ranks sum or gather together, a bucket, have about this many
+/// bytes by default.
+inline constexpr int64_t defaultBucketBytes = 24 << 20;
+
 /// The axis of data parallelism.
 inline constexpr std::string_view dataAxis = "dp";
 

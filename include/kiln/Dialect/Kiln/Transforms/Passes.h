@@ -9,6 +9,7 @@
 #define KILN_DIALECT_KILN_TRANSFORMS_PASSES_H
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
+#include "kiln/Support/Mesh.h"
 
 #include "mlir/Pass/Pass.h"
 

@@ -347,7 +347,7 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     Option<"order", "order", "std::string", "\"alternate\"", "order of the segments of micro-batches: alternate, all-forward-first, one-forward-one-backward:K or a list such as F0 F1 B0 B1">,
     Option<"keepGradients", "keep-gradients", "bool", "false", "also return the gradients">,
     Option<"mesh", "mesh", "std::string", "\"\"", "ranks of each axis, such as dp=2; empty: one rank">,
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "gradients that are summed over ranks together have about this many bytes">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "::kiln::support::defaultBucketBytes", "gradients that are summed over ranks together have about this many bytes">,
     Option<"zero", "zero", "int64_t", "0", "what is divided over the data-parallel ranks: 0: nothing; 1: optimizer states; 2 or 3: also gradients">,
     Option<"zeroBy", "zero-by", "std::string", "\"elements\"", "elements: each tensor is divided; owner: each tensor belongs to a rank, and those of a layer to the same; server: all tensors belong to rank 0">,
     Option<"syncEvery", "sync-every", "int64_t", "1", "steps after which data-parallel ranks average their states; 1: ranks sum gradients in each step">,
@@ -466,7 +466,7 @@ def AddWorkingCopies : Pass<"kiln-add-working-copies", "::mlir::ModuleOp"> {
   let options = [
     Option<"type", "type", "std::string", "\"bf16\"", "the element type of copies">,
     Option<"gather", "gather", "bool", "true", "store the whole copy of a parameter of which each rank has a shard">,
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "copies that are gathered together have about this many bytes">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "::kiln::support::defaultBucketBytes", "copies that are gathered together have about this many bytes">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
@@ -497,7 +497,7 @@ def BuildSync : Pass<"kiln-build-sync", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"syncEvery", "sync-every", "int64_t", "2", "number of steps between averages">,
-    Option<"bucketBytes", "bucket-bytes", "int64_t", "25165824", "states that are averaged together have about this many bytes">,
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "::kiln::support::defaultBucketBytes", "states that are averaged together have about this many bytes">,
   ];
   let dependentDialects = ["::kiln::KilnDialect"];
 }
