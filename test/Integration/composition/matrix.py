@@ -139,7 +139,7 @@ class Matrix:
         # clipping, compressed gradients and their errors are live at once.
         settled = "activations" in program.techniques and program.techniques & {"micro-batches", "clipping"}
         settled = settled or program.ranks and program.techniques & {"micro-batches", "codes"}
-        settled = settled or program.ranks in ("zero 1", "zero 2") and program.techniques & {"parameters", "mixed states"}
+        settled = settled or program.ranks in ("zero 1", "zero 2", "owner") and program.techniques & {"parameters", "mixed states"}
         settled = settled or program.ranks in COMPRESSED and "clipping" in program.techniques
         if not budget < peak and not settled:
             harness.fail(f"no budget below {peak} bytes is feasible")

@@ -234,11 +234,8 @@ bool Differentiator::leavePartial(MutableArrayRef<Value> parts) {
   };
   if (!llvm::all_of(parts, sumOf))
     return false;
-  for (Value &part : parts) {
-    AllReduceOp sum = sumOf(part);
-    part = sum.getInputs().front();
-    sum.erase();
-  }
+  for (Value &part : parts)
+    part = sumOf(part).getInputs().front();
   return true;
 }
 
@@ -341,11 +338,12 @@ LogicalResult Differentiator::run() {
     share.replaceAllUsesWith(share.getX());
     share.erase();
   }
-  // Erase losses that were replaced by their training forms and pads that were
-  // replaced by concatenations.
+  // Erase losses that were replaced by their training forms, pads that were
+  // replaced by concatenations, and sums over ranks that were replaced by
+  // shards or parts of them.
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
-    if (isOpTriviallyDead(&op))
+    if (isOpTriviallyDead(&op) || (isa<AllReduceOp>(op) && op.use_empty()))
       op.erase();
   return success();
 }

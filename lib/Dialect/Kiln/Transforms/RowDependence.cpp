@@ -11,6 +11,8 @@
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace kiln;
 using row::Access;
@@ -47,6 +49,11 @@ private:
 
 } // namespace
 
+/// Returns the value of a constant in its type.
+static double valueOf(const Node &node) {
+  return node.type == row::Type::F32 ? double(float(node.value)) : node.value;
+}
+
 Sign FiniteAnalysis::signOf(const Node &node) const {
   auto least = [&](ArrayRef<NodeId> inputs) {
     Sign sign = Sign::Positive;
@@ -64,8 +71,7 @@ Sign FiniteAnalysis::signOf(const Node &node) const {
   ArrayRef<NodeId> in = node.inputs;
   switch (node.kind) {
   case Kind::Constant: {
-    double value =
-        node.type == row::Type::F32 ? double(float(node.value)) : node.value;
+    double value = valueOf(node);
     return value > 0    ? Sign::Positive
            : value == 0 ? Sign::NonNegative
                         : Sign::Any;
@@ -118,7 +124,9 @@ bool FiniteAnalysis::hasPole(const Node &node) const {
 bool FiniteAnalysis::isFinite() {
   for (const Node &node : program.nodes) {
     bool hasRow = node.space == Space::Row || node.space == Space::Full;
-    if (hasRow && hasPole(node))
+    bool isInfinite =
+        node.kind == Kind::Constant && !std::isfinite(valueOf(node));
+    if (isInfinite || (hasRow && hasPole(node)))
       return false;
     signs.push_back(signOf(node));
   }

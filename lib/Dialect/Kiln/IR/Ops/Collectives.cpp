@@ -230,8 +230,8 @@ LogicalResult ReduceScatterOp::buildGradient(OpBuilder &builder,
   return success();
 }
 
-/// Returns the sum over the ranks of an axis that defines `value`, if nothing
-/// else reads it, or null.
+/// Returns the sum over the ranks of an axis that defines `value`, if no op
+/// reads it, or null. The same sum may be the cotangent of another value.
 static AllReduceOp soleSum(Value value, StringRef axis) {
   auto sum = value.getDefiningOp<AllReduceOp>();
   bool isSole = sum && sum.getAxis() == axis && sum->getNumOperands() == 1 &&
@@ -259,7 +259,6 @@ LogicalResult AllGatherOp::buildGradient(OpBuilder &builder,
                                 sum.getInputs(), getAxis())
             .getOutputs()
             .front();
-    sum.erase();
   }
   return success();
 }
