@@ -181,7 +181,8 @@ Status FastestCompilation::tryPlan(PlanTrial trial, bool compares) {
   if (compares)
     trial.seconds = compilation->predictedSeconds();
   tried.push_back(trial);
-  // On a tie, fewer micro-batches, less offloading and exact gradients win.
+  // On a tie, fewer micro-batches, the default bucket size, less offloading and
+  // exact gradients win.
   if (!best || std::pair(trial.seconds, trial.number) <
                    std::pair(chosen.seconds, chosen.number)) {
     best = std::move(compilation);

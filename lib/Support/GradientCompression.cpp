@@ -26,8 +26,8 @@ struct SchemeInfo {
 
 static constexpr std::string_view int8Sums = "int8";
 
-// Factors of larger ranks cost more time than they save. With
-// larger factors, sketches tell little about elements.
+// Low-rank matrices of more rows cost more time than they save, and smaller
+// sketches tell little about elements.
 static constexpr SchemeInfo schemes[] = {
     {CompressionScheme::PowerSgd, "powersgd", 1, 64},
     {CompressionScheme::GradZip, "gradzip", 1, 64},
@@ -74,11 +74,12 @@ Result<GradientCompression> parseGradientCompression(std::string_view text) {
     compression.scheme = info.scheme;
     return compression;
   }
-  return Status(
-      ExitCode::Usage,
-      "is " + inQuotes(text, 40) +
-          ", expected int8, powersgd:R or gradzip:R with a rank R from 1 to "
-          "64, or count-sketch:C with a factor C from 2 to 256");
+  std::string expected(int8Sums);
+  for (const SchemeInfo &info : schemes)
+    expected += ", " + std::string(info.name) + ":N with N from " +
+                std::to_string(info.least) + " to " + std::to_string(info.most);
+  return Status(ExitCode::Usage,
+                "is " + inQuotes(text, 40) + ", expected one of " + expected);
 }
 
 } // namespace kiln::support

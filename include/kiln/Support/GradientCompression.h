@@ -26,8 +26,8 @@ enum class CompressionScheme {
 /// The value of --compress-gradients.
 struct GradientCompression {
   CompressionScheme scheme = CompressionScheme::None;
-  /// The rank of the factors, or the factor by which a sketch is smaller. 0 for
-  /// schemes without a size.
+  /// The rank R of low-rank matrices, or the number C of elements of a matrix
+  /// per element of its sketch. 0 for schemes without a size.
   int64_t size = 0;
 
   bool any() const { return scheme != CompressionScheme::None; }
@@ -36,14 +36,14 @@ struct GradientCompression {
   bool hasStates() const { return any() && scheme != CompressionScheme::Int8; }
 };
 
-/// The states of a compressed gradient. A run that is resumed from a checkpoint
-/// without these states, or with those of another mesh or size, starts from
-/// their initial values.
+/// The states of a compressed gradient. In a run that is resumed, each state
+/// that the checkpoint lacks, or has with another shape, starts from its
+/// initial value.
 ///
-/// All have an error: what each rank has not sent. PowerSGD and GradZIP have
-/// the bases of the previous step, of columns and, for GradZIP, of rows.
-/// GradZIP also has the turn, the number 0 or 1. A count sketch has numbers
-/// whose signs are those of the rows in its tables.
+/// A scheme with states has an error: what each rank has not sent. PowerSGD and
+/// GradZIP have the bases of the previous step, of columns and, for GradZIP, of
+/// rows. GradZIP also has the turn, the number 0 or 1. A count sketch has
+/// numbers whose signs are those of the rows in its tables.
 inline constexpr std::string_view errorSlot = "error", basisSlot = "basis",
                                   rowBasisSlot = "row_basis", turnSlot = "turn",
                                   signsSlot = "signs";

@@ -138,7 +138,8 @@ int64_t BufferPlacer::placeOnDevice(ProgramPlan &plan) {
     ProgramPlan early = plan;
     if (!advanceGathers(early, target, limit))
       continue;
-    // A capacity ends the search, but an arena above `allowed` is of no use.
+    // The search stops at the capacity. Lower it to `allowed`, because a higher
+    // arena would be rejected below.
     int64_t earlyHeight = assignArena(early, MemorySpace::Device,
                                       std::min(options.arenaCapacity, allowed));
     if (earlyHeight > allowed)

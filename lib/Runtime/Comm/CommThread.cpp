@@ -68,13 +68,16 @@ public:
       advanced_ = time;
       return;
     }
-    // Messages over slow networks are polled less often, because every poll
-    // takes time of a processor that computes. The fragments of a collective
-    // that are on the way hide the delay.
+    // Every poll takes time of a processor that computes, so poll less often
+    // the longer nothing arrives. A message is received at most a quarter of
+    // its waiting time late.
+    constexpr int64_t second = 1'000'000'000;
     if (idle() < 20'000)
       _mm_pause();
+    else if (idle() < second)
+      sleepFor(std::clamp<int64_t>(idle() / 4, 20'000, 200'000));
     else
-      sleepFor(std::clamp<int64_t>(idle() / 4, 20'000, 1'000'000));
+      sleepFor(1'000'000);
   }
 
 private:

@@ -28,6 +28,11 @@ static constexpr uint64_t magic = 0x4b494c4e54435031; // "KILNTCP1"
 // begins with another number.
 static constexpr uint64_t answerMagic = 0x4b494c4e414e5331; // "KILNANS1"
 
+/// The number of connections, beyond those of the ranks, that may be open
+/// before they have sent a greeting. If there are more, the oldest is closed; a
+/// rank connects again.
+static constexpr int maxSilentGuests = 64;
+
 namespace {
 
 /// The first message of a connection.
@@ -206,6 +211,11 @@ Status Rendezvous::acceptHigher() {
       Guest &guest = guests.emplace_back();
       guest.socket = std::move(socket);
       guest.deadline = TcpClock::now() + options_.greetingTimeout;
+      // A process has a limited number of open files.
+      if (guests.size() > std::size_t(maxSilentGuests + options_.size)) {
+        guests.pop_front();
+        ++strangers_;
+      }
     }
     for (auto guest = guests.begin(); guest != guests.end();) {
       Result<bool> ended = serve(*guest);

@@ -396,7 +396,7 @@ static void dropCompression(const ModelWeights *weights,
                             std::vector<std::string> &notes) {
   const std::vector<TensorDeclaration> tensors = declare(description, indexes);
   std::vector<size_t> kept;
-  bool dropsErrors = false, dropsBases = false;
+  bool dropsErrors = false, dropsOthers = false;
   for (size_t i = 0; i < indexes.size(); ++i) {
     const std::string &slot = description.states[indexes[i]].slot;
     const TensorInfo *tensor =
@@ -406,14 +406,15 @@ static void dropCompression(const ModelWeights *weights,
       kept.push_back(indexes[i]);
       continue;
     }
-    (slot == errorSlot ? dropsErrors : dropsBases) = true;
+    (slot == errorSlot ? dropsErrors : dropsOthers) = true;
   }
   if (dropsErrors)
     notes.push_back("the errors of compressed gradients begin with zero: the "
                     "checkpoint has none of this mesh");
-  else if (dropsBases)
-    notes.push_back("the bases of compressed gradients begin anew: the "
-                    "checkpoint has none of this rank");
+  else if (dropsOthers)
+    notes.push_back(
+        "states of compressed gradients other than the errors begin "
+        "anew: the checkpoint has none of this scheme and size");
   indexes = std::move(kept);
 }
 

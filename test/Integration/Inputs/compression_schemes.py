@@ -121,17 +121,14 @@ class CountSketch:
         least -= least % 2 == 0
         return [least, least + 1, least + 2]
 
-    def block(self, elements):
+    def block(self):
         """Returns the number of elements of which one is chosen."""
-        block = min(8 * self.factor, elements)
-        while elements % block:
-            block -= 1
-        return block
+        return 8 * self.factor
 
     def summed_elements(self, rows, columns):
-        elements = rows * columns
         tables = self.tables(rows)
-        return sum(tables) * columns + elements // self.block(elements) if tables[0] >= 3 else None
+        elements = sum(tables) * columns + -(-rows * columns // self.block())
+        return elements if tables[0] >= 3 and 4 * elements <= 3 * rows * columns else None
 
     def shapes(self, parts, rows, columns):
         return {"error": [parts, rows, columns], "signs": [3, rows]}
@@ -164,10 +161,11 @@ class CountSketch:
         sketch = summed([self.sketch(matrix, state["signs"]) for matrix in corrected])
         estimate = [x for row in self.estimate(sketch, state["signs"]) for x in row]
         sent = [[0.0] * len(estimate) for _ in corrected]
-        block = self.block(len(estimate))
+        block = self.block()
         for begin in range(0, len(estimate), block):
             most = max(x * x for x in estimate[begin : begin + block])
-            chosen = [i for i in range(begin, begin + block) if estimate[i] ** 2 * (1 + 1e-6) > most]
+            end = min(begin + block, len(estimate))
+            chosen = [i for i in range(begin, end) if estimate[i] ** 2 * (1 + 1e-6) > most]
             for matrix, to in zip(corrected, sent):
                 for i in chosen:
                     to[i] = sum(matrix[j // columns][j % columns] for j in chosen) / len(chosen)

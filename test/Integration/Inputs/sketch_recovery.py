@@ -5,7 +5,7 @@
 #
 # ===-----------------------------------------------------------------------=== #
 """sketch_recovery.py: sums matrices of two ranks, of noise and a few large elements, with the count
-sketch of compression_schemes.py, which executables follow to rounding. At least 9 of 10 large elements
+sketch of compression_schemes.py, with which ranks_compressed.py compares executables. At least 9 of 10 large elements
 must be sent at once, although each rank has only a part of them, and all within a few steps."""
 
 import random
@@ -17,7 +17,7 @@ ROWS, COLUMNS, FACTOR, LARGE, STEPS = 240, 32, 4, 30, 4
 
 random.seed(7)
 scheme = compression_schemes.CountSketch(FACTOR)
-block = scheme.block(ROWS * COLUMNS)
+block = scheme.block()
 planted = [b * block + random.randrange(block) for b in random.sample(range(ROWS * COLUMNS // block), LARGE)]
 parts = [[[random.gauss(0, 0.01) for _ in range(COLUMNS)] for _ in range(ROWS)] for _ in range(2)]
 for i in planted:

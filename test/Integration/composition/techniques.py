@@ -89,7 +89,7 @@ MESHES = {
     "sync": ("dp=2", ("--sync-every=2",)),
     "powersgd": ("dp=2", ("--compress-gradients=powersgd:1",)),
     "gradzip": ("dp=2", ("--compress-gradients=gradzip:1",)),
-    "count-sketch": ("dp=2", ("--compress-gradients=count-sketch:2",)),
+    "count-sketch": ("dp=2", ("--compress-gradients=count-sketch:4",)),
 }
 COMPRESSED = ("powersgd", "gradzip", "count-sketch")
 # Those that train differently from one rank.

@@ -41,9 +41,9 @@ TEST(GradientCompression, RefusesOtherTexts) {
     EXPECT_EQ(parsed.status().code(), ExitCode::Usage);
     EXPECT_EQ(parsed.status().message(),
               "is '" + std::string(text) +
-                  "', expected int8, powersgd:R or gradzip:R with a rank R "
-                  "from 1 to 64, or count-sketch:C with a factor C from 2 to "
-                  "256");
+                  "', expected one of int8, powersgd:N with N from 1 to 64, "
+                  "gradzip:N with N from 1 to 64, count-sketch:N with N from 2 "
+                  "to 256");
   }
 }
 

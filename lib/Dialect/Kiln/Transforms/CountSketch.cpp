@@ -19,7 +19,7 @@
 //
 // One element of every block is chosen, the one with the largest estimate.
 // Blocks have kBlockPerFactor times as many elements as the matrix has per
-// element of its sketch, so that the sums of chosen elements are short.
+// element of its sketch, so that the chosen elements add few bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,6 +56,8 @@ struct SketchShape {
   int64_t sketchRows() const {
     return std::accumulate(tableRows.begin(), tableRows.end(), int64_t(0));
   }
+  /// The last block may be padded.
+  int64_t blocks() const { return llvm::divideCeil(rows * columns, block); }
 };
 
 /// Builds sketches of matrices of one shape.
@@ -72,17 +74,20 @@ struct SketchOps : LayerOps {
   /// have one, but for equal estimates and blocks of zeros.
   Value chosenOf(Value matrix);
   /// Returns the matrix whose chosen elements are those of their blocks. The
-  /// others are 0.
+  /// others are 0. If an estimate is not finite, all elements of its block are
+  /// NaN, so that a run that diverges is noticed.
   Value spread(Value ofBlocks);
 
 private:
   Value onlyChosen(Value blocks) { return create<ReluGradOp>(margin, blocks); }
   RankedTensorType blockedType() const {
-    return type.clone({type.getNumElements() / shape.block, shape.block});
+    return type.clone({shape.blocks(), shape.block});
   }
+  Value toBlocks(Value matrix);
+  Value fromBlocks(Value blocks);
   Value sumOfBlocks(Value blocks) {
-    return create<ReduceOp>(type.clone({blockedType().getDimSize(0)}),
-                            Reduction::Sum, blocks, ArrayRef<int64_t>{1});
+    return create<ReduceOp>(type.clone({shape.blocks()}), Reduction::Sum,
+                            blocks, ArrayRef<int64_t>{1});
   }
   Value median(Value a, Value b, Value c);
   /// Multiplies row t of a matrix by its sign in a table.
@@ -101,6 +106,8 @@ private:
   RankedTensorType type; ///< Of the matrix.
   std::array<Value, kTables> signs;
   Value margin; ///< In blocks: positive for chosen elements.
+  /// For each block: 0, or NaN if an estimate is not finite.
+  Value poison;
 };
 
 /// A gradient of the bucket.
@@ -121,7 +128,8 @@ public:
   }
   std::string needs() const override {
     return "matrices of at least " +
-           std::to_string((kTables * (kLeastRows + 1)) * factor) + " rows";
+           std::to_string((kTables * (kLeastRows + 1)) * factor) +
+           " rows, if at most three quarters of their bytes are sent";
   }
   std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
   LogicalResult check() override { return checkStates(); }
@@ -152,10 +160,7 @@ std::optional<SketchShape> SketchShape::of(RankedTensorType matrix,
   if (least < kLeastRows)
     return std::nullopt;
   shape.tableRows = {least, least + 1, least + 2};
-  int64_t elements = matrix.getNumElements();
-  shape.block = std::min(kBlockPerFactor * factor, elements);
-  while (elements % shape.block != 0)
-    --shape.block;
+  shape.block = kBlockPerFactor * factor;
   return shape;
 }
 
@@ -196,8 +201,8 @@ Value SketchOps::sketch(Value matrix) {
                           tables, 0);
 }
 
-/// Returns the middle one of three numbers. max(a, b) is b + relu(a - b), and
-/// min(a, b) is a - relu(a - b).
+/// Returns the middle one of three numbers, up to rounding relative to the
+/// largest one: max(a, b) is b + relu(a - b), and min(a, b) is a - relu(a - b).
 Value SketchOps::median(Value a, Value b, Value c) {
   Value above = create<ReluOp>(create<SubOp>(a, b));
   Value low = create<SubOp>(a, above), high = create<AddOp>(b, above);
@@ -227,39 +232,64 @@ Value SketchOps::estimate(Value sketch) {
   return median(estimates[0], estimates[1], estimates[2]);
 }
 
-void SketchOps::choose(Value estimate) {
+Value SketchOps::toBlocks(Value matrix) {
+  int64_t elements = type.getNumElements();
   RankedTensorType blocked = blockedType();
-  Value elements = create<ReshapeOp>(blocked, estimate);
+  if (elements != blocked.getNumElements()) {
+    matrix = create<ReshapeOp>(type.clone({elements}), matrix);
+    matrix = create<PadOp>(type.clone({blocked.getNumElements()}), matrix,
+                           ArrayRef<int64_t>{0});
+  }
+  return create<ReshapeOp>(blocked, matrix);
+}
+
+Value SketchOps::fromBlocks(Value blocks) {
+  int64_t elements = type.getNumElements();
+  RankedTensorType blocked = blockedType();
+  if (elements != blocked.getNumElements()) {
+    blocks = create<ReshapeOp>(type.clone({blocked.getNumElements()}), blocks);
+    blocks =
+        create<SliceOp>(type.clone({elements}), blocks, ArrayRef<int64_t>{0});
+  }
+  return create<ReshapeOp>(type, blocks);
+}
+
+void SketchOps::choose(Value estimate) {
+  Value elements = toBlocks(estimate);
   Value squares = create<MulOp>(elements, elements);
-  Value most = create<ReduceOp>(type.clone({blocked.getDimSize(0)}),
-                                Reduction::Max, squares, ArrayRef<int64_t>{1});
-  most = create<BroadcastOp>(blocked, most, ArrayRef<int64_t>{0});
+  Value most = create<ReduceOp>(type.clone({shape.blocks()}), Reduction::Max,
+                                squares, ArrayRef<int64_t>{1});
+  poison = create<SubOp>(most, most);
+  most = create<BroadcastOp>(blockedType(), most, ArrayRef<int64_t>{0});
   margin = create<SubOp>(scale(squares, 1 + kTie), most);
 }
 
 Value SketchOps::chosenOf(Value matrix) {
-  RankedTensorType blocked = blockedType();
-  Value sum =
-      sumOfBlocks(onlyChosen(create<ReshapeOp>(blocked, matrix).getResult()));
-  Value ones = create<ConstantOp>(blocked, 1.0);
+  Value sum = sumOfBlocks(onlyChosen(toBlocks(matrix)));
+  Value ones = create<ConstantOp>(blockedType(), 1.0);
   Value count = sumOfBlocks(onlyChosen(ones));
   Value least = create<ConstantOp>(tensorTypeOf(count), kLeastCount);
   return create<DivOp>(sum, create<AddOp>(count, least));
 }
 
 Value SketchOps::spread(Value ofBlocks) {
-  Value blocks =
-      create<BroadcastOp>(blockedType(), ofBlocks, ArrayRef<int64_t>{0});
-  return create<ReshapeOp>(type, onlyChosen(blocks));
+  auto toElements = [&](Value vector) -> Value {
+    return create<BroadcastOp>(blockedType(), vector, ArrayRef<int64_t>{0});
+  };
+  Value chosen = onlyChosen(toElements(ofBlocks));
+  return fromBlocks(create<AddOp>(chosen, toElements(poison)));
 }
 
+/// A matrix is compressed if at most three quarters of the bytes are sent.
 std::optional<int64_t> CountSketch::bytesOf(RankedTensorType gradient) const {
   std::optional<SketchShape> shape = SketchShape::of(gradient, factor);
   if (!shape)
     return std::nullopt;
-  int64_t elements = shape->sketchRows() * shape->columns +
-                     gradient.getNumElements() / shape->block;
-  return kiln::bytesOf(fullPrecision(gradient.clone({elements})));
+  int64_t elements = shape->sketchRows() * shape->columns + shape->blocks();
+  int64_t bytes = kiln::bytesOf(fullPrecision(gradient.clone({elements})));
+  if (4 * bytes > 3 * kiln::bytesOf(gradient))
+    return std::nullopt;
+  return bytes;
 }
 
 void CountSketch::begin(ArrayRef<CompressedGradient> gradients,

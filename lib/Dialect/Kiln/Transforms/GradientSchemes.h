@@ -109,8 +109,8 @@ private:
   StateOp addState(StateOp parameter, llvm::StringRef slot,
                    mlir::RankedTensorType type, ShardAttr shard,
                    mlir::Attribute init);
-  /// Returns the shard of a state with the shape `shape` that a rank of tensor
-  /// parallelism has, or null if all have the same.
+  /// Returns the shard of a state of type `type` that a rank of tensor
+  /// parallelism has, or null if all ranks of that axis have the same state.
   ShardAttr dividedOf(StateOp parameter, mlir::RankedTensorType type);
 };
 

@@ -17,6 +17,7 @@ static constexpr double kLeastSquare = 1e-35;
 /// well. A row that depends on others leaves only rounding errors, which are
 /// not orthogonal to the other rows and remain short.
 static constexpr double kLeastPart = 1e-10, kLeastPartF64 = 1e-24;
+
 Value RowOps::dot(Value a, Value b) {
   RankedTensorType type = tensorTypeOf(a);
   Value products = create<MulOp>(a, b);

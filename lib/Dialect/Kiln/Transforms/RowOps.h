@@ -17,6 +17,7 @@ namespace kiln {
 /// negligible absorb it.
 inline constexpr double kKeptPart = 1e-15;
 
+/// Builds operations on rows that schemes with low-rank factors have in common.
 struct RowOps : LayerOps {
   using LayerOps::LayerOps;
 

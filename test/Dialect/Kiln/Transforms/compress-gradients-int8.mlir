@@ -5,7 +5,7 @@
 // RUN: not %{step}=2' --kiln-compress-gradients=scheme=int4 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not %{step}=2' --kiln-compress-gradients 2>&1 | FileCheck %s --check-prefix=EMPTY
 
-// NAME: error: scheme is 'int4', expected int8, powersgd:R or gradzip:R with a rank R from 1 to 64, or count-sketch:C with a factor C from 2 to 256
+// NAME: error: scheme is 'int4', expected one of int8, powersgd:N with N from 1 to 64, gradzip:N with N from 1 to 64, count-sketch:N with N from 2 to 256
 // EMPTY: error: scheme is '', expected one such as powersgd:4
 
 // CHECK: module attributes {kiln.encoded = [#kiln.encoded<value = "a", as = "int8", lossy = true, bytes = 16384, encoded_bytes = 4160>]

@@ -4,9 +4,9 @@
 // RUN: %{step} --kiln-compress-gradients=scheme=count-sketch:2 | FileCheck %s
 // RUN: not %{step} --kiln-compress-gradients=scheme=count-sketch:3 2>&1 | FileCheck %s --check-prefix=NONE
 
-// NONE: sums no gradient over data-parallel ranks that count-sketch:3 can compress: it compresses matrices of at least 36 rows
+// NONE: sums no gradient over data-parallel ranks that count-sketch:3 can compress: it compresses matrices of at least 36 rows, if at most three quarters of their bytes are sent
 
-// The tables have 3, 4 and 5 of 30 rows. Of each 15 elements, one is summed.
+// The tables have 3, 4 and 5 of 30 rows. Of each 16 elements, one is summed; the last block is padded.
 // CHECK: module attributes {kiln.encoded = [#kiln.encoded<value = "a", as = "count-sketch:2", lossy = true, bytes = 600, encoded_bytes = 280>]
 // CHECK: kiln.state @a.signs : tensor<3x30xf32> {init = #kiln.normal{{.*}} slot = "signs"}
 // CHECK: kiln.state @a.error : tensor<30x5xf32> {{{.*}}shard = #kiln.shard<tensor<2x30x5xf32> over "dp">, slot = "error"}
@@ -25,13 +25,15 @@
 // CHECK: [[OWN:%.+]] = kiln.concat {{.*}} -> tensor<12x5xf32>
 // CHECK: [[SKETCH:%.+]] = kiln.all_reduce [[OWN]] over "dp" : tensor<12x5xf32>
 // CHECK: kiln.slice [[SKETCH]] [0, 0] : tensor<12x5xf32> to tensor<3x5xf32>
-// CHECK: kiln.reduce max {{.*}} dims [1] : tensor<10x15xf32> to tensor<10xf32>
+// CHECK: kiln.pad {{.*}} : tensor<150xf32> to tensor<160xf32>
+// CHECK: kiln.reduce max {{.*}} dims [1] : tensor<10x16xf32> to tensor<10xf32>
 // CHECK: [[CHOSEN:%.+]] = kiln.div {{.*}} : tensor<10xf32>
 // CHECK: [[SUM:%.+]] = kiln.all_reduce [[CHOSEN]] over "dp" : tensor<10xf32>
 // CHECK: [[E:%.+]] = kiln.sub [[D]],
 // CHECK: kiln.write @a.error, [[E]]
-// CHECK: kiln.broadcast [[SUM]] dims [0] : tensor<10xf32> to tensor<10x15xf32>
-// CHECK: [[G:%.+]] = kiln.reshape {{.*}} : tensor<10x15xf32> to tensor<30x5xf32>
+// CHECK: kiln.broadcast [[SUM]] dims [0] : tensor<10xf32> to tensor<10x16xf32>
+// CHECK: kiln.slice {{.*}} : tensor<160xf32> to tensor<150xf32>
+// CHECK: [[G:%.+]] = kiln.reshape {{.*}} : tensor<150xf32> to tensor<30x5xf32>
 // CHECK: kiln.sgd {{%.+}}, [[G]],
 
 kiln.state @a : tensor<30x5xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

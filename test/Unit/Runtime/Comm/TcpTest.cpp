@@ -218,6 +218,27 @@ TEST(TcpTest, StrangersAreIgnored) {
   strangers.join();
 }
 
+TEST(TcpTest, TheOldestOfManySilentConnectionsAreClosed) {
+  int port = freePort();
+  std::atomic<bool> isClosed{false};
+  onEach(2, [&](int rank) {
+    std::vector<TcpSocket> silent;
+    for (int i = 0; rank == 1 && i < 100; ++i)
+      silent.push_back(connectRaw(port));
+    // Rank 0 closes the first one before its time to greet is over, 10 s.
+    char byte = 0;
+    TcpClock::time_point begin = TcpClock::now();
+    if (rank == 1)
+      isClosed = !silent.front()
+                      .receiveAll(&byte, 1, begin + std::chrono::seconds(30))
+                      .ok() &&
+                 TcpClock::now() < begin + std::chrono::seconds(5);
+    Result<std::unique_ptr<World>> world = openWorld(optionsOf(rank, 2, port));
+    EXPECT_TRUE(world.ok()) << world.status().message();
+  });
+  EXPECT_TRUE(isClosed);
+}
+
 TEST(TcpTest, ARankThatNeverConnects) {
   int port = freePort();
   onEach(3, [&](int rank) {

@@ -391,10 +391,10 @@ def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
     the same commands.
 
     `count-sketch:C` sums count sketches of the matrices %d, which have at most 1/C of their
-    rows. The largest of the estimates of a block of up to 8 C elements tells which element of
-    the block the ranks sum, with a second collective. All others are the `error`. The
-    state `signs` has numbers whose signs are those of the rows in the three tables of a
-    sketch.
+    rows. Of each block of 8 C elements, the ranks then sum one with a second collective: the
+    element whose estimate has the largest magnitude. Each rank keeps the other elements in its
+    `error`. The state `signs` has numbers whose signs are those of the rows in the three
+    tables of a sketch. A matrix is compressed if at most three quarters of its bytes are sent.
 
     `int8` sums codes of 8 bits for gradients of at least 4096 elements, a multiple of
     256. The ranks first sum the scales of blocks of 256 elements, so that they have
