@@ -266,12 +266,6 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
   if (options.syncEvery > 1)
     return usage(": with --sync-every=" + std::to_string(options.syncEvery) +
                  ", ranks send states and no gradients: leave one of them out");
-  if (options.zero >= 2 && options.microbatches > 1)
-    return usage(
-        ": with --zero=" + std::to_string(options.zero) +
-        ", ranks sum the gradients of each micro-batch, but only those "
-        "of a step can be compressed: use --zero=1, or one "
-        "micro-batch");
   if (options.precision == "fp16" && compression->hasStates())
     return usage(": a step of --precision=fp16 whose gradients overflow must "
                  "not change the errors of compressed gradients: use "

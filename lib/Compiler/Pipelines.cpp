@@ -127,6 +127,7 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   step.zeroBy = options.zeroBy;
   step.syncEvery = options.syncEvery;
   step.bucketBytes = options.bucketBytes;
+  step.wholeGradients = !options.compressGradients.empty();
   passes.addPass(createBuildStep(step));
   // If the option is invalid, compress nothing.
   if (auto compression = support::parseGradientCompression(

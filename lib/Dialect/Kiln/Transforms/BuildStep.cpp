@@ -58,13 +58,17 @@ struct StepFacts {
   /// The stage of ZeRO: from stage 1 on, each rank updates its shards of the
   /// parameters, and from stage 2 on, micro-batches add to shards of gradients.
   int64_t zero = 0;
+  /// Lets micro-batches add to whole gradients in all stages.
+  bool wholeGradients = false;
   /// How states are divided.
   support::ZeroBy by = support::ZeroBy::Elements;
   bool divides() const { return zero > 0; }
   bool hasOwners() const {
     return divides() && by != support::ZeroBy::Elements;
   }
-  bool reducesInMicrobatches() const { return zero >= 2 && microbatches > 1; }
+  bool reducesInMicrobatches() const {
+    return zero >= 2 && microbatches > 1 && !wholeGradients;
+  }
 };
 
 class StepBuilder {
@@ -580,6 +584,7 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
     return refuse("zero divides states over the ranks of data parallelism, but "
                   "the mesh has one; set the mesh to dp=N");
   facts.zero = zero;
+  facts.wholeGradients = wholeGradients;
   auto by = support::zeroByNamed(zeroBy);
   if (!by)
     return refuse("zero-by is '" + zeroBy +

@@ -191,7 +191,8 @@ LogicalResult Compressor::run() {
     if (!microbatches.getBody().getOps<ReduceScatterOp>().empty())
       return train.emitOpError(
           "sums the gradients of each micro-batch over ranks, but only those "
-          "of a step can be compressed; use zero=1 or one micro-batch");
+          "of a step can be compressed; set whole-gradients of "
+          "kiln-build-step");
   if (failed(scheme.check()))
     return failure();
   for (const StateUpdate &update : findUpdates(module, train))

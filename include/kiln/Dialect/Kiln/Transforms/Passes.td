@@ -332,7 +332,8 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     parameter, and a `kiln.all_gather` joins the updated shards. In stage 1,
     micro-batches add to whole gradients, whose sums are reduced at the end of the
     step. In stage 2, the gradients of each micro-batch are reduced, and added to
-    shards.
+    shards, unless `whole-gradients` is set, as for `kiln-compress-gradients`, which
+    compresses only the sums of a step.
 
     If `sync-every` is above 1, a step is local: each rank updates its states with
     the gradients of its own part of the batch, and only the loss and the norm that
@@ -349,6 +350,7 @@ def BuildStep : Pass<"kiln-build-step", "::mlir::ModuleOp"> {
     Option<"mesh", "mesh", "std::string", "\"\"", "ranks of each axis, such as dp=2; empty: one rank">,
     Option<"bucketBytes", "bucket-bytes", "int64_t", "::kiln::support::defaultBucketBytes", "gradients that are summed over ranks together have about this many bytes">,
     Option<"zero", "zero", "int64_t", "0", "what is divided over the data-parallel ranks: 0: nothing; 1: optimizer states; 2 or 3: also gradients">,
+    Option<"wholeGradients", "whole-gradients", "bool", "false", "let micro-batches add to whole gradients in all stages of ZeRO">,
     Option<"zeroBy", "zero-by", "std::string", "\"elements\"", "elements: each tensor is divided; owner: each tensor belongs to a rank, and those of a layer to the same; server: all tensors belong to rank 0">,
     Option<"syncEvery", "sync-every", "int64_t", "1", "steps after which data-parallel ranks average their states; 1: ranks sum gradients in each step">,
   ];
