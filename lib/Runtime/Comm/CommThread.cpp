@@ -69,8 +69,8 @@ public:
       return;
     }
     // Every poll takes time of a processor that computes, so poll less often
-    // the longer nothing arrives. A message is received at most a quarter of
-    // its waiting time late.
+    // the longer nothing arrives. A message is received late by at most a
+    // quarter of the time for which it was awaited, or 20 microseconds.
     constexpr int64_t second = 1'000'000'000;
     if (idle() < 20'000)
       _mm_pause();

@@ -211,17 +211,17 @@ Status Rendezvous::acceptHigher() {
       Guest &guest = guests.emplace_back();
       guest.socket = std::move(socket);
       guest.deadline = TcpClock::now() + options_.greetingTimeout;
-      // A process has a limited number of open files.
-      if (guests.size() > std::size_t(maxSilentGuests + options_.size)) {
-        guests.pop_front();
-        ++strangers_;
-      }
     }
     for (auto guest = guests.begin(); guest != guests.end();) {
       Result<bool> ended = serve(*guest);
       if (!ended.ok())
         return ended.status();
       guest = *ended ? guests.erase(guest) : std::next(guest);
+    }
+    // A process has a limited number of open files.
+    while (guests.size() > std::size_t(maxSilentGuests + options_.size)) {
+      guests.pop_front();
+      ++strangers_;
     }
   }
   return Status();

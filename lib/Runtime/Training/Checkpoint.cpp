@@ -408,13 +408,15 @@ static void dropCompression(const ModelWeights *weights,
     }
     (slot == errorSlot ? dropsErrors : dropsOthers) = true;
   }
-  if (dropsErrors)
-    notes.push_back("the errors of compressed gradients begin with zero: the "
-                    "checkpoint has none of this mesh");
-  else if (dropsOthers)
-    notes.push_back(
-        "states of compressed gradients other than the errors begin "
-        "anew: the checkpoint has none of this scheme and size");
+  for (auto [drops, what] :
+       {std::pair(dropsErrors,
+                  "errors of compressed gradients begin with zero"),
+        std::pair(dropsOthers, "bases, turns or signs of compressed gradients "
+                               "begin with their initial values")})
+    if (drops)
+      notes.push_back(std::string(what) +
+                      ": the checkpoint lacks them for this scheme, size or "
+                      "mesh");
   indexes = std::move(kept);
 }
 

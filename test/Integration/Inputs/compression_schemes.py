@@ -163,9 +163,9 @@ class CountSketch:
         sent = [[0.0] * len(estimate) for _ in corrected]
         block = self.block()
         for begin in range(0, len(estimate), block):
-            most = max(x * x for x in estimate[begin : begin + block])
+            most = max(map(abs, estimate[begin : begin + block]))
             end = min(begin + block, len(estimate))
-            chosen = [i for i in range(begin, end) if estimate[i] ** 2 * (1 + 1e-6) > most]
+            chosen = [i for i in range(begin, end) if abs(estimate[i]) * (1 + 1e-6) > most]
             for matrix, to in zip(corrected, sent):
                 for i in chosen:
                     to[i] = sum(matrix[j // columns][j % columns] for j in chosen) / len(chosen)

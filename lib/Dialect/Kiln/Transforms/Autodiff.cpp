@@ -339,12 +339,16 @@ LogicalResult Differentiator::run() {
     share.erase();
   }
   // Erase losses that were replaced by their training forms, pads that were
-  // replaced by concatenations, and sums over ranks that were replaced by
-  // shards or parts of them.
+  // replaced by concatenations, and sums over ranks that shards or parts of
+  // them replace in the backward pass.
+  bool isBackward = true;
   for (Operation &op :
-       llvm::make_early_inc_range(llvm::reverse(program.getBlock())))
-    if (isOpTriviallyDead(&op) || (isa<AllReduceOp>(op) && op.use_empty()))
+       llvm::make_early_inc_range(llvm::reverse(program.getBlock()))) {
+    isBackward &= !isa<PhaseOp>(op);
+    bool isReplaced = isBackward && isa<AllReduceOp>(op) && op.use_empty();
+    if (isReplaced || isOpTriviallyDead(&op))
       op.erase();
+  }
   return success();
 }
 

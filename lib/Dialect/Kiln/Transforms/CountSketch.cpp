@@ -38,8 +38,8 @@ static constexpr int64_t kTables = 3;
 /// The fewest rows of a table.
 static constexpr int64_t kLeastRows = 3;
 static constexpr int64_t kBlockPerFactor = 8;
-/// The part by which the square of an estimate may be smaller than that of the
-/// largest one of its block, against rounding.
+/// The part by which the magnitude of an estimate may be smaller than that of
+/// the largest one of its block, against rounding.
 static constexpr double kTie = 1e-6;
 /// Added to the number of chosen elements of a block, which may be 0.
 static constexpr double kLeastCount = 1e-30;
@@ -129,7 +129,7 @@ public:
   std::string needs() const override {
     return "matrices of at least " +
            std::to_string((kTables * (kLeastRows + 1)) * factor) +
-           " rows, if at most three quarters of their bytes are sent";
+           " rows, in 16 bits if at most three quarters of the bytes are sent";
   }
   std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
   LogicalResult check() override { return checkStates(); }
@@ -256,12 +256,13 @@ Value SketchOps::fromBlocks(Value blocks) {
 
 void SketchOps::choose(Value estimate) {
   Value elements = toBlocks(estimate);
-  Value squares = create<MulOp>(elements, elements);
+  Value magnitudes = create<AddOp>(create<ReluOp>(elements),
+                                   create<ReluOp>(create<NegOp>(elements)));
   Value most = create<ReduceOp>(type.clone({shape.blocks()}), Reduction::Max,
-                                squares, ArrayRef<int64_t>{1});
+                                magnitudes, ArrayRef<int64_t>{1});
   poison = create<SubOp>(most, most);
   most = create<BroadcastOp>(blockedType(), most, ArrayRef<int64_t>{0});
-  margin = create<SubOp>(scale(squares, 1 + kTie), most);
+  margin = create<SubOp>(scale(magnitudes, 1 + kTie), most);
 }
 
 Value SketchOps::chosenOf(Value matrix) {
@@ -280,7 +281,9 @@ Value SketchOps::spread(Value ofBlocks) {
   return fromBlocks(create<AddOp>(chosen, toElements(poison)));
 }
 
-/// A matrix is compressed if at most three quarters of the bytes are sent.
+/// A matrix is compressed if at most three quarters of the bytes are sent,
+/// which is always the case in f32: a sketch of f16 or bf16 elements has f32
+/// elements.
 std::optional<int64_t> CountSketch::bytesOf(RankedTensorType gradient) const {
   std::optional<SketchShape> shape = SketchShape::of(gradient, factor);
   if (!shape)

@@ -4,7 +4,10 @@
 // RUN: %{step} --kiln-compress-gradients=scheme=count-sketch:2 | FileCheck %s
 // RUN: not %{step} --kiln-compress-gradients=scheme=count-sketch:3 2>&1 | FileCheck %s --check-prefix=NONE
 
-// NONE: sums no gradient over data-parallel ranks that count-sketch:3 can compress: it compresses matrices of at least 36 rows, if at most three quarters of their bytes are sent
+// RUN: sed s/30x5xf32/30x5xbf16/g %s | not kiln-opt '--kiln-build-step=mesh=dp=2 optimizer=sgd clip=false' --kiln-compress-gradients=scheme=count-sketch:2 2>&1 | FileCheck %s --check-prefix=NARROW
+
+// NARROW: sums no gradient over data-parallel ranks that count-sketch:2 can compress
+// NONE: sums no gradient over data-parallel ranks that count-sketch:3 can compress: it compresses matrices of at least 36 rows, in 16 bits if at most three quarters of the bytes are sent
 
 // The tables have 3, 4 and 5 of 30 rows. Of each 16 elements, one is summed; the last block is padded.
 // CHECK: module attributes {kiln.encoded = [#kiln.encoded<value = "a", as = "count-sketch:2", lossy = true, bytes = 600, encoded_bytes = 280>]
@@ -26,6 +29,7 @@
 // CHECK: [[SKETCH:%.+]] = kiln.all_reduce [[OWN]] over "dp" : tensor<12x5xf32>
 // CHECK: kiln.slice [[SKETCH]] [0, 0] : tensor<12x5xf32> to tensor<3x5xf32>
 // CHECK: kiln.pad {{.*}} : tensor<150xf32> to tensor<160xf32>
+// CHECK: kiln.neg
 // CHECK: kiln.reduce max {{.*}} dims [1] : tensor<10x16xf32> to tensor<10xf32>
 // CHECK: [[CHOSEN:%.+]] = kiln.div {{.*}} : tensor<10xf32>
 // CHECK: [[SUM:%.+]] = kiln.all_reduce [[CHOSEN]] over "dp" : tensor<10xf32>

@@ -396,7 +396,8 @@ def CompressGradients : Pass<"kiln-compress-gradients", "::mlir::ModuleOp"> {
     rows. Of each block of 8 C elements, the ranks then sum one with a second collective: the
     element whose estimate has the largest magnitude. Each rank keeps the other elements in its
     `error`. The state `signs` has numbers whose signs are those of the rows in the three
-    tables of a sketch. A matrix is compressed if at most three quarters of its bytes are sent.
+    tables of a sketch. Matrices of at least 12 C rows are compressed; those in 16 bits, if at most
+    three quarters of the bytes are sent.
 
     `int8` sums codes of 8 bits for gradients of at least 4096 elements, a multiple of
     256. The ranks first sum the scales of blocks of 256 elements, so that they have

@@ -239,6 +239,18 @@ static AllReduceOp soleSum(Value value, StringRef axis) {
   return isSole ? sum : AllReduceOp();
 }
 
+/// Returns the shard of a sum over ranks if an op computes it already, else
+/// null.
+static Value shardOfSum(AllReduceOp sum, Type shard) {
+  for (Operation *user : sum.getInputs().front().getUsers())
+    if (auto scatter = dyn_cast<ReduceScatterOp>(user);
+        scatter && scatter.getAxis() == sum.getAxis() &&
+        scatter->getNumOperands() == 1 &&
+        scatter.getOutputs().front().getType() == shard)
+      return scatter.getOutputs().front();
+  return Value();
+}
+
 LogicalResult AllGatherOp::buildGradient(OpBuilder &builder,
                                          ValueRange cotangents, Wanted,
                                          Gradients gradients) {
@@ -252,6 +264,9 @@ LogicalResult AllGatherOp::buildGradient(OpBuilder &builder,
                                      cotangent, getAxis());
       continue;
     }
+    gradient = shardOfSum(sum, input.getType());
+    if (gradient)
+      continue;
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(sum);
     gradient =
