@@ -119,3 +119,30 @@ kiln.program @forward(%tokens: tensor<1x3xi32> {kiln.name = "tokens"}, %targets:
 // CHECK: kiln.all_reduce %{{.+}} over "tp" : tensor<3x6xf32>
 // CHECK: %[[DX:.+]] = kiln.rms_norm_grad
 // CHECK: kiln.take_shard %[[DX]] over "tp" : tensor<3x6xf32> -> tensor<2x6xf32>
+
+// -----
+
+// A factor that is infinite in f32 is not finite times a row of zeros, so it is not applied to the rows
+// of a rank.
+
+kiln.state @wte : tensor<8x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @up : tensor<6x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+kiln.state @down : tensor<8x6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
+
+// CHECK: kiln.program @train
+// EVAL: kiln.program @evaluate
+kiln.program @forward(%tokens: tensor<1x3xi32> {kiln.name = "tokens"}, %targets: tensor<1x3xi32> {kiln.name = "targets"}, %scale: tensor<f64> {kiln.name = "loss_scale"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
+  %wte = kiln.read @wte : tensor<8x6xf32>
+  %e = kiln.embedding %tokens, %wte : (tensor<1x3xi32>, tensor<8x6xf32>) -> tensor<3x6xf32>
+  // CHECK: kiln.scale %{{.+}} by {{1.0*e\+300}} : tensor<3x6xf32>
+  %large = kiln.scale %e by 1.0e300 : tensor<3x6xf32>
+  %x = kiln.tanh %large : tensor<3x6xf32>
+  %up = kiln.read @up : tensor<6x8xf32>
+  %h = kiln.matmul %x, %up : (tensor<3x6xf32>, tensor<6x8xf32>) -> tensor<3x8xf32>
+  %a = kiln.relu %h : tensor<3x8xf32>
+  %down = kiln.read @down : tensor<8x6xf32>
+  %y = kiln.matmul %a, %down : (tensor<3x8xf32>, tensor<8x6xf32>) -> tensor<3x6xf32>
+  %last = kiln.add %x, %y : tensor<3x6xf32>
+  %loss = kiln.linear_cross_entropy %last, %wte, %targets, %scale : (tensor<3x6xf32>, tensor<8x6xf32>, tensor<1x3xi32>, tensor<f64>) -> tensor<f64>
+  kiln.return %loss : tensor<f64>
+}
