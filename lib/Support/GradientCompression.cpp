@@ -34,6 +34,13 @@ static constexpr SchemeInfo schemes[] = {
     {CompressionScheme::CountSketch, "count-sketch", 2, 256},
 };
 
+std::string GradientCompression::text() const {
+  for (const SchemeInfo &info : schemes)
+    if (info.scheme == scheme)
+      return std::string(info.name) + ":" + std::to_string(size);
+  return std::string(any() ? int8Sums : "");
+}
+
 bool isCompressionSlot(std::string_view slot) {
   for (std::string_view known :
        {errorSlot, basisSlot, rowBasisSlot, turnSlot, signsSlot})

@@ -10,6 +10,7 @@
 
 #include "kiln/Support/Status.h"
 
+#include <string>
 #include <string_view>
 
 namespace kiln::support {
@@ -30,6 +31,9 @@ struct GradientCompression {
   /// per element of its sketch. 0 for schemes without a size.
   int64_t size = 0;
 
+  /// Returns the text that parseGradientCompression() reads, such as
+  /// "powersgd:4".
+  std::string text() const;
   bool any() const { return scheme != CompressionScheme::None; }
   /// Returns true if the step has states of the scheme, such as what ranks have
   /// not sent.

@@ -18,6 +18,7 @@ void expectScheme(const char *text, CompressionScheme scheme, int64_t size) {
   ASSERT_TRUE(parsed.ok()) << text;
   EXPECT_EQ(parsed->scheme, scheme) << text;
   EXPECT_EQ(parsed->size, size) << text;
+  EXPECT_EQ(parsed->text(), text);
 }
 
 TEST(GradientCompression, ParsesSchemesAndSizes) {

@@ -26,8 +26,8 @@ SmallVector<Value> GradientScheme::sum(ArrayRef<Value> values) {
   return SmallVector<Value>(reduce->getResults());
 }
 
-LogicalResult GradientScheme::checkStates() {
-  if (!train.getInput(InputRole::GradientScale))
+LogicalResult GradientScheme::check() {
+  if (!compression.hasStates() || !train.getInput(InputRole::GradientScale))
     return success();
   return train.emitOpError(
       "scales the gradients, and a step whose gradients overflow must not "
@@ -217,20 +217,18 @@ LogicalResult Compressor::run() {
   return success();
 }
 
-static std::unique_ptr<GradientScheme>
-createScheme(const support::GradientCompression &compression, ModuleOp module,
-             ProgramOp train) {
-  switch (compression.scheme) {
+static SchemeFactory *factoryOf(support::CompressionScheme scheme) {
+  switch (scheme) {
   case support::CompressionScheme::None:
     break;
   case support::CompressionScheme::Int8:
-    return createInt8Sums(module, train);
+    return createInt8Sums;
   case support::CompressionScheme::PowerSgd:
-    return createPowerSgd(module, train, compression.size);
+    return createPowerSgd;
   case support::CompressionScheme::GradZip:
-    return createGradZip(module, train, compression.size);
+    return createGradZip;
   case support::CompressionScheme::CountSketch:
-    return createCountSketch(module, train, compression.size);
+    return createCountSketch;
   }
   llvm_unreachable("no scheme");
 }
@@ -254,7 +252,8 @@ struct CompressGradientsPass
       if (program.getKind() != ProgramKind::Train)
         continue;
       if (failed(Compressor(module, program,
-                            *createScheme(*compression, module, program))
+                            *factoryOf(compression->scheme)(*compression,
+                                                            module, program))
                      .run()))
         return signalPassFailure();
     }

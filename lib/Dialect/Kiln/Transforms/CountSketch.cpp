@@ -120,25 +120,19 @@ struct Sketched : CompressedGradient {
 
 class CountSketch final : public GradientScheme {
 public:
-  CountSketch(ModuleOp module, ProgramOp train, int64_t factor)
-      : GradientScheme(module, train), factor(factor) {}
+  using GradientScheme::GradientScheme;
 
-  std::string name() const override {
-    return "count-sketch:" + std::to_string(factor);
-  }
   std::string needs() const override {
     return "matrices of at least " +
-           std::to_string((kTables * (kLeastRows + 1)) * factor) +
+           std::to_string((kTables * (kLeastRows + 1)) * size) +
            " rows, in 16 bits if at most three quarters of the bytes are sent";
   }
   std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
-  LogicalResult check() override { return checkStates(); }
   void begin(ArrayRef<CompressedGradient> gradients,
              Operation *position) override;
   SmallVector<Value> finish(Operation *position) override;
 
 private:
-  int64_t factor;
   SmallVector<Sketched> bucket;
   SmallVector<Value> sketches; ///< Of the bucket.
 };
@@ -285,7 +279,7 @@ Value SketchOps::spread(Value ofBlocks) {
 /// which is always the case in f32: a sketch of f16 or bf16 elements has f32
 /// elements.
 std::optional<int64_t> CountSketch::bytesOf(RankedTensorType gradient) const {
-  std::optional<SketchShape> shape = SketchShape::of(gradient, factor);
+  std::optional<SketchShape> shape = SketchShape::of(gradient, size);
   if (!shape)
     return std::nullopt;
   int64_t elements = shape->sketchRows() * shape->columns + shape->blocks();
@@ -302,7 +296,7 @@ void CountSketch::begin(ArrayRef<CompressedGradient> gradients,
   sketches.clear();
   for (const CompressedGradient &each : gradients) {
     RankedTensorType type = fullPrecision(tensorTypeOf(each.part));
-    SketchShape shape = *SketchShape::of(type, factor);
+    SketchShape shape = *SketchShape::of(type, size);
     StateOp numbers = addState(each.parameter, support::signsSlot,
                                type.clone({kTables, shape.rows}),
                                NormalAttr::get(module.getContext(), 0.0, 1.0));
@@ -334,6 +328,7 @@ SmallVector<Value> CountSketch::finish(Operation *position) {
 }
 
 std::unique_ptr<GradientScheme>
-kiln::createCountSketch(ModuleOp module, ProgramOp train, int64_t factor) {
-  return std::make_unique<CountSketch>(module, train, factor);
+kiln::createCountSketch(const support::GradientCompression &compression,
+                        ModuleOp module, ProgramOp train) {
+  return std::make_unique<CountSketch>(compression, module, train);
 }

@@ -41,17 +41,12 @@ struct Alternating : CompressedGradient {
 
 class GradZip final : public GradientScheme {
 public:
-  GradZip(ModuleOp module, ProgramOp train, int64_t rank)
-      : GradientScheme(module, train), rank(rank) {}
+  using GradientScheme::GradientScheme;
 
-  std::string name() const override {
-    return "gradzip:" + std::to_string(rank);
-  }
   std::string needs() const override {
     return "matrices whose larger factor has at most half as many bytes";
   }
   std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
-  LogicalResult check() override { return checkStates(); }
   void begin(ArrayRef<CompressedGradient> gradients,
              Operation *position) override;
   SmallVector<Value> finish(Operation *position) override;
@@ -61,7 +56,6 @@ private:
   Value factorToSum(Alternating &gradient);
   Value restore(Alternating &gradient, Value summed);
 
-  int64_t rank;
   SmallVector<Alternating> bucket;
   SmallVector<Value> factors; ///< Of the bucket: those that are summed.
 };
@@ -79,7 +73,7 @@ static RankedTensorType summedType(RankedTensorType gradient, int64_t rank) {
 std::optional<int64_t> GradZip::bytesOf(RankedTensorType gradient) const {
   if (gradient.getRank() != 2)
     return std::nullopt;
-  int64_t bytes = kiln::bytesOf(summedType(gradient, rank));
+  int64_t bytes = kiln::bytesOf(summedType(gradient, size));
   if (2 * bytes > kiln::bytesOf(gradient))
     return std::nullopt;
   return bytes;
@@ -92,9 +86,9 @@ void GradZip::addStates(Alternating &gradient) {
   gradient.error = addError(parameter, type);
   auto normal = NormalAttr::get(context, 0.0, 1.0);
   gradient.rowBasis = addState(parameter, support::rowBasisSlot,
-                               type.clone({rank, type.getDimSize(0)}), normal);
+                               type.clone({size, type.getDimSize(0)}), normal);
   gradient.basis = addState(parameter, support::basisSlot,
-                            type.clone({rank, type.getDimSize(1)}), normal);
+                            type.clone({size, type.getDimSize(1)}), normal);
   gradient.turnState = addState(parameter, support::turnSlot, type.clone({1}),
                                 SplatAttr::get(context, 0.0));
 }
@@ -115,7 +109,7 @@ Value GradZip::factorToSum(Alternating &gradient) {
                                      /*transA=*/false, /*transB=*/true);
   gradient.ownQ = o.create<MatmulOp>(gradient.fixedP, gradient.corrected,
                                      /*transA=*/false, /*transB=*/false);
-  RankedTensorType type = summedType(tensorTypeOf(gradient.part), rank);
+  RankedTensorType type = summedType(tensorTypeOf(gradient.part), size);
   auto padded = [&](Value factor) -> Value {
     if (factor.getType() == type)
       return factor;
@@ -180,6 +174,7 @@ SmallVector<Value> GradZip::finish(Operation *position) {
 }
 
 std::unique_ptr<GradientScheme>
-kiln::createGradZip(ModuleOp module, ProgramOp train, int64_t rank) {
-  return std::make_unique<GradZip>(module, train, rank);
+kiln::createGradZip(const support::GradientCompression &compression,
+                    ModuleOp module, ProgramOp train) {
+  return std::make_unique<GradZip>(compression, module, train);
 }

@@ -18,6 +18,7 @@
 
 #include "Shards.h"
 #include "kiln/Dialect/Kiln/IR/Layer.h"
+#include "kiln/Support/GradientCompression.h"
 
 #include <memory>
 
@@ -56,21 +57,24 @@ struct CompressedGradient {
 
 class GradientScheme {
 public:
-  GradientScheme(mlir::ModuleOp module, ProgramOp train)
-      : module(module), train(train), symbols(module),
-        ranks(meshSizeOf(module, dataAxis())), builder(module.getContext()) {}
+  GradientScheme(const support::GradientCompression &compression,
+                 mlir::ModuleOp module, ProgramOp train)
+      : size(compression.size), module(module), train(train), symbols(module),
+        ranks(meshSizeOf(module, dataAxis())), builder(module.getContext()),
+        compression(compression) {}
   virtual ~GradientScheme() = default;
 
-  /// Returns the name of the scheme, such as "powersgd:4".
-  virtual std::string name() const = 0;
+  /// Returns the name of the scheme and its size, such as "powersgd:4".
+  std::string name() const { return compression.text(); }
   /// Describes the gradients that are compressed.
   virtual std::string needs() const = 0;
   /// Returns the number of bytes that are summed in place of a gradient, or
   /// std::nullopt if gradients of a type are not compressed.
   virtual std::optional<int64_t>
   bytesOf(mlir::RankedTensorType gradient) const = 0;
-  /// Reports an error if a step cannot use the scheme.
-  virtual llvm::LogicalResult check() { return mlir::success(); }
+  /// Reports an error if a step cannot use the scheme: by default, if it has
+  /// states, which a skipped step must not change, and steps may be skipped.
+  virtual llvm::LogicalResult check();
   /// Builds the first part for the gradients of a bucket, before `position`.
   virtual void begin(llvm::ArrayRef<CompressedGradient> gradients,
                      mlir::Operation *position) = 0;
@@ -83,9 +87,6 @@ protected:
   /// Sums values over the ranks with one collective.
   llvm::SmallVector<mlir::Value> sum(llvm::ArrayRef<mlir::Value> values);
 
-  /// Reports an error if steps may be skipped. For schemes with states, which a
-  /// skipped step must not change.
-  llvm::LogicalResult checkStates();
   /// Adds a state of a gradient that data-parallel ranks have in common. A rank
   /// of tensor parallelism that has a part of the parameter has a state of its
   /// own.
@@ -99,6 +100,7 @@ protected:
   /// Writes the value that a state has at the end of the step.
   void write(StateOp state, mlir::Value value);
 
+  int64_t size; ///< That of the scheme; see support::GradientCompression.
   mlir::ModuleOp module;
   ProgramOp train;
   mlir::SymbolTable symbols;
@@ -112,23 +114,22 @@ private:
   /// Returns the shard of a state of type `type` that a rank of tensor
   /// parallelism has, or null if all ranks of that axis have the same state.
   ShardAttr dividedOf(StateOp parameter, mlir::RankedTensorType type);
+
+  support::GradientCompression compression;
 };
 
-/// Sums matrices as products of matrices with `rank` columns and rows.
-std::unique_ptr<GradientScheme> createPowerSgd(mlir::ModuleOp module,
-                                               ProgramOp train, int64_t rank);
+using SchemeFactory = std::unique_ptr<GradientScheme>(
+    const support::GradientCompression &compression, mlir::ModuleOp module,
+    ProgramOp train);
 
+/// Sums matrices as products of matrices of a low rank.
+SchemeFactory createPowerSgd;
 /// As PowerSGD, but updates and sums only one factor in a step, in turns.
-std::unique_ptr<GradientScheme> createGradZip(mlir::ModuleOp module,
-                                              ProgramOp train, int64_t rank);
-
-/// Sums count sketches of matrices, with about 1/factor of their rows.
-std::unique_ptr<GradientScheme>
-createCountSketch(mlir::ModuleOp module, ProgramOp train, int64_t factor);
-
+SchemeFactory createGradZip;
+/// Sums count sketches of matrices, with about 1 / size of their rows.
+SchemeFactory createCountSketch;
 /// Sums 8-bit codes, to which gradients are rounded stochastically.
-std::unique_ptr<GradientScheme> createInt8Sums(mlir::ModuleOp module,
-                                               ProgramOp train);
+SchemeFactory createInt8Sums;
 
 } // namespace kiln
 

@@ -32,10 +32,10 @@ namespace {
 
 class Int8Sums final : public GradientScheme {
 public:
-  Int8Sums(ModuleOp module, ProgramOp train)
-      : GradientScheme(module, train), key(firstFreeKey(module)) {}
+  Int8Sums(const support::GradientCompression &compression, ModuleOp module,
+           ProgramOp train)
+      : GradientScheme(compression, module, train), key(firstFreeKey(module)) {}
 
-  std::string name() const override { return "int8"; }
   std::string needs() const override {
     return "those of at least " + std::to_string(kLeastElements) +
            " elements, a multiple of " + std::to_string(kBlock);
@@ -140,7 +140,8 @@ SmallVector<Value> Int8Sums::finish(Operation *position) {
   return sums;
 }
 
-std::unique_ptr<GradientScheme> kiln::createInt8Sums(ModuleOp module,
-                                                     ProgramOp train) {
-  return std::make_unique<Int8Sums>(module, train);
+std::unique_ptr<GradientScheme>
+kiln::createInt8Sums(const support::GradientCompression &compression,
+                     ModuleOp module, ProgramOp train) {
+  return std::make_unique<Int8Sums>(compression, module, train);
 }

@@ -30,17 +30,12 @@ struct LowRank : CompressedGradient {
 
 class PowerSgd final : public GradientScheme {
 public:
-  PowerSgd(ModuleOp module, ProgramOp train, int64_t rank)
-      : GradientScheme(module, train), rank(rank) {}
+  using GradientScheme::GradientScheme;
 
-  std::string name() const override {
-    return "powersgd:" + std::to_string(rank);
-  }
   std::string needs() const override {
     return "matrices whose factors have at most half as many bytes";
   }
   std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;
-  LogicalResult check() override { return checkStates(); }
   void begin(ArrayRef<CompressedGradient> gradients,
              Operation *position) override;
   SmallVector<Value> finish(Operation *position) override;
@@ -49,7 +44,6 @@ private:
   void project(LowRank &gradient);
   Value restore(LowRank &gradient);
 
-  int64_t rank;
   SmallVector<LowRank> bucket;
 };
 
@@ -61,7 +55,7 @@ std::optional<int64_t> PowerSgd::bytesOf(RankedTensorType gradient) const {
     return std::nullopt;
   int64_t rows = gradient.getDimSize(0), columns = gradient.getDimSize(1);
   int64_t bytes =
-      kiln::bytesOf(fullPrecision(gradient.clone({rank, rows + columns})));
+      kiln::bytesOf(fullPrecision(gradient.clone({size, rows + columns})));
   if (2 * bytes > kiln::bytesOf(gradient))
     return std::nullopt;
   return bytes;
@@ -89,7 +83,7 @@ void PowerSgd::begin(ArrayRef<CompressedGradient> gradients,
     RankedTensorType type = fullPrecision(tensorTypeOf(gradient.part));
     gradient.error = addError(gradient.parameter, type);
     gradient.basis = addState(gradient.parameter, support::basisSlot,
-                              type.clone({rank, type.getDimSize(1)}),
+                              type.clone({size, type.getDimSize(1)}),
                               NormalAttr::get(module.getContext(), 0.0, 1.0));
     project(gradient);
     factors.push_back(gradient.left);
@@ -132,6 +126,7 @@ SmallVector<Value> PowerSgd::finish(Operation *position) {
 }
 
 std::unique_ptr<GradientScheme>
-kiln::createPowerSgd(ModuleOp module, ProgramOp train, int64_t rank) {
-  return std::make_unique<PowerSgd>(module, train, rank);
+kiln::createPowerSgd(const support::GradientCompression &compression,
+                     ModuleOp module, ProgramOp train) {
+  return std::make_unique<PowerSgd>(compression, module, train);
 }
