@@ -339,13 +339,13 @@ LogicalResult Differentiator::run() {
     share.erase();
   }
   // Erase losses that were replaced by their training forms, pads that were
-  // replaced by concatenations, and sums over ranks that shards or parts of
-  // them replace in the backward pass.
-  bool isBackward = true;
+  // replaced by concatenations, and sums of cotangents over ranks that were
+  // replaced by shards or parts of them.
+  llvm::SmallPtrSet<Operation *, 32> before(llvm::from_range, forward);
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBlock()))) {
-    isBackward &= !isa<PhaseOp>(op);
-    bool isReplaced = isBackward && isa<AllReduceOp>(op) && op.use_empty();
+    bool isReplaced =
+        isa<AllReduceOp>(op) && op.use_empty() && !before.contains(&op);
     if (isReplaced || isOpTriviallyDead(&op))
       op.erase();
   }
