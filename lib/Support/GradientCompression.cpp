@@ -15,7 +15,7 @@ namespace kiln::support {
 
 namespace {
 
-/// A scheme with a size that follows its name.
+/// A scheme whose name is followed by a size, as in "powersgd:4".
 struct SchemeInfo {
   CompressionScheme scheme;
   std::string_view name;

@@ -35,8 +35,8 @@ struct GradientCompression {
   /// "powersgd:4".
   std::string text() const;
   bool any() const { return scheme != CompressionScheme::None; }
-  /// Returns true if the step has states of the scheme, such as what ranks have
-  /// not sent.
+  /// Returns true if the scheme has states, such as the errors, which are what
+  /// ranks have not sent.
   bool hasStates() const { return any() && scheme != CompressionScheme::Int8; }
 };
 

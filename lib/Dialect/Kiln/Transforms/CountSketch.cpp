@@ -73,9 +73,9 @@ struct SketchOps : LayerOps {
   /// Returns the mean of the chosen elements of each block of a matrix. Blocks
   /// have one, but for equal estimates and blocks of zeros.
   Value chosenOf(Value matrix);
-  /// Returns the matrix whose chosen elements are those of their blocks. The
-  /// others are 0. If an estimate is not finite, all elements of its block are
-  /// NaN, so that a run that diverges is noticed.
+  /// Returns a matrix in which each chosen element has the value of its block
+  /// in `ofBlocks`, and all others are 0. If an estimate is not finite, all
+  /// elements of its block are NaN, so that a run that diverges is noticed.
   Value spread(Value ofBlocks);
 
 private:

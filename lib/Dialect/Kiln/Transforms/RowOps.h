@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// Part of a previous basis that schemes with low-rank factors add to the next
-/// one, so that a gradient of zeros leaves a basis. Sums that are not
-/// negligible absorb it.
+/// Low-rank schemes add the previous basis, times this factor, to the next one.
+/// If a gradient is zero, the basis is thus not lost. Otherwise, rounding
+/// absorbs the addend.
 inline constexpr double kKeptPart = 1e-15;
 
 /// Builds operations on rows that schemes with low-rank factors have in common.
