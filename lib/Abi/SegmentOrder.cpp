@@ -28,7 +28,8 @@ static std::string nameOf(Segment segment, int64_t microbatch) {
 
 std::string SegmentRun::name() const { return nameOf(segment, microbatch); }
 
-/// Parses a number with decimal digits only.
+/// Returns the number that `text` contains, or nullopt if `text` is empty or
+/// contains anything but decimal digits.
 static std::optional<int64_t> parseNumber(std::string_view text) {
   int64_t number = 0;
   auto [end, error] =
@@ -118,7 +119,7 @@ Status SegmentOrder::check(int64_t count) const {
                   " micro-batches in flight, but the step has " + of);
   if (kind_ != Kind::Listed)
     return Status();
-  // Indexed by segment, then by micro-batch.
+  // ran[s][i] is true if segment s of micro-batch i has been executed.
   std::vector<bool> ran[2] = {std::vector<bool>(std::size_t(count)),
                               std::vector<bool>(std::size_t(count))};
   for (const Entry &entry : listed_) {
@@ -169,7 +170,7 @@ std::vector<SegmentRun> SegmentOrder::runs(int64_t count) const {
   std::vector<int64_t> slotOf(static_cast<std::size_t>(count));
   std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> freed;
   int64_t slots = 0;
-  // The index of the last execution of each segment.
+  // The index in `runs` of the last execution of each segment.
   std::size_t last[2] = {0, 0};
   bool ran[2] = {false, false};
   for (const Entry &entry : entries(count)) {
@@ -214,14 +215,14 @@ int64_t SegmentOrder::slots(int64_t count) const {
 
 std::pair<SegmentOrder, int64_t> SegmentOrder::shortened(int64_t count) const {
   SegmentOrder order = *this;
-  // Two consecutive executions of a segment, or of both segments in turn, are
-  // neither the first nor the last ones.
+  // Keep four micro-batches: the first, the last, and two between them. With
+  // more micro-batches, the same pairs of consecutive executions repeat.
   if (kind_ == Kind::Alternate || kind_ == Kind::AllForwardFirst)
     count = std::min<int64_t>(count, 4);
   if (kind_ == Kind::OneForwardOneBackward) {
     order.inFlight_ = std::min<int64_t>(inFlight_, 4);
-    // Keep at least one micro-batch that begins after a backward segment, if
-    // there is one.
+    // If the forward segment of some micro-batch follows a backward segment,
+    // keep at least one such micro-batch.
     count =
         std::min(count - inFlight_, std::max<int64_t>(order.inFlight_ + 1, 3)) +
         order.inFlight_;

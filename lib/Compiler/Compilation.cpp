@@ -129,7 +129,8 @@ Status Compilation::checkOptions() {
   auto types = StateTypes::parse(options.states, *optimizer->rule, error);
   if (!types)
     return usage("--states " + error);
-  // Without --precision, a model has fp32 or fp64 states, and no ops are cast.
+  // Without --precision, a model has fp32 or fp64 states and no casts, so check
+  // the types as for fp32.
   if (error = types->checkPrecision(options.precision.value_or("fp32"));
       !error.empty())
     return usage("--states " + error);
@@ -197,13 +198,14 @@ Status Compilation::checkOptions() {
   return Status();
 }
 
-/// Returns the flag that divides states.
+/// Returns the flag with which the states are divided over ranks.
 static std::string zeroFlag(const CompileOptions &options) {
   return options.zeroBy == "server" ? "--parameter-server"
                                     : "--zero=" + std::to_string(options.zero);
 }
 
-/// Checks that data-parallel ranks can train with steps of their own.
+/// Checks --sync-every, and that the other options allow data-parallel ranks to
+/// train alone between two averages.
 Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
   auto usage = [](const std::string &message) {
     return Status(ExitCode::Usage, message);
@@ -242,7 +244,8 @@ Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
   return Status();
 }
 
-/// Checks that data-parallel ranks can sum compressed gradients.
+/// Checks --compress-gradients, and that the other options allow data-parallel
+/// ranks to sum compressed gradients.
 Status Compilation::checkCompression(const support::Mesh &mesh) const {
   auto usage = [](const std::string &message) {
     return Status(ExitCode::Usage, "--compress-gradients" + message);
@@ -307,8 +310,8 @@ Status Compilation::runTo(PipelinePoint point) {
              : session.status;
 }
 
-/// Returns the point of the pipeline that produces the module of an output
-/// stage.
+/// Returns the point up to which the pipeline runs to produce the module of an
+/// output stage.
 static PipelinePoint pointOf(EmitStage stage) {
   switch (stage) {
   case EmitStage::Forward:
@@ -324,7 +327,7 @@ static PipelinePoint pointOf(EmitStage stage) {
   }
 }
 
-/// Formats a rate for parseLinkSpeed, without loss of digits.
+/// Formats a rate such that parseLinkSpeed() returns exactly the same number.
 static std::string rateText(double bytesPerSecond) {
   char digits[32];
   return std::string(digits, std::to_chars(digits, digits + sizeof digits,
@@ -344,7 +347,8 @@ void Compilation::choosePipeline() {
   step.rebuild = options.rebuild;
   step.clip = options.clip;
   step.microbatches = options.microbatches;
-  // The value of an option in the text of a pipeline contains no spaces.
+  // Spaces separate the options in the text of a pipeline, so the value of an
+  // option must not contain any.
   std::string order = SegmentOrder::parse(options.order)->text();
   llvm::replace(order, ' ', ',');
   step.order = order;
@@ -435,8 +439,9 @@ static bool keepNamesOfLocations(ModuleOp module) {
   bool hasNames = false;
   auto reduced = [&](Location loc) -> LocationAttr {
     StringRef name = getLocationName(loc);
-    // Keep unknown locations. If CSE replaces op A by op B, op B gets the
-    // location of A, and thus its name, only if the location of B is unknown.
+    // Keep unknown locations: if CSE replaces op A by op B, then B gets the
+    // location of A, and thus the name of A, only if the location of B is
+    // unknown.
     if (name.empty() && isa<UnknownLoc>(loc))
       return loc;
     if (name.empty())

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A compilation reads the model, runs the pipeline and writes the result. The
-// options of a compilation determine every choice. Compile.cpp runs several
-// compilations with different options and selects the one with the fastest
-// step.
+// A compilation reads the model, runs the pipeline and writes the result.
+// FastestCompilation runs several compilations with different options and
+// selects the one with the fastest step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -110,7 +109,7 @@ private:
   std::optional<Machine> machine; ///< Speeds of the machine, for the planner.
   /// Warnings about the weights of the model, printed only for the chosen plan.
   std::vector<std::string> warnings;
-  std::string precision;    ///< fp32, fp64, or bf16 with fp32 states.
+  std::string precision;    ///< fp32, fp64, bf16 or fp16.
   PipelineOptions pipeline; ///< Options of the passes.
   PlanningSession session;
   PipelinePoint reached = PipelinePoint::Imported; ///< Level of the module.

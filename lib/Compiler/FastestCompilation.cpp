@@ -37,8 +37,9 @@ std::vector<int64_t> FastestCompilation::counts() const {
   return counts;
 }
 
-/// Small buckets are complete earlier and need less memory. Large ones are less
-/// often delayed by the latency of the network.
+/// Returns the bucket sizes to try. Small buckets can be sent earlier and need
+/// less memory; with large buckets, a step pays the latency of the network less
+/// often.
 std::vector<int64_t> FastestCompilation::bucketSizes() const {
   if (!request.autoBuckets)
     return {request.bucketBytes};
@@ -46,10 +47,10 @@ std::vector<int64_t> FastestCompilation::bucketSizes() const {
   return {bytes, bytes / 4, bytes * 4};
 }
 
-/// Returns the offload lists to try for a number of micro-batches. With one,
-/// the planner chooses freely. With several, the list that offloads only
-/// activations comes first, because offloading states also requires a copy of
-/// every gradient.
+/// Returns the offload lists to try for a number of micro-batches. With one
+/// micro-batch, the planner chooses freely. With several micro-batches, the
+/// list that offloads only activations comes first, because offloading states
+/// also requires a copy of every gradient.
 std::vector<std::string> FastestCompilation::offloads(int64_t count) const {
   bool free = request.memoryBudget &&
               (request.offload == "auto" ||
@@ -62,9 +63,10 @@ std::vector<std::string> FastestCompilation::offloads(int64_t count) const {
           "activations,optimizer,parameters"};
 }
 
-/// With a budget, trials without a lossy technique come first: a lossy plan is
-/// chosen only if it is faster than every exact plan or if no exact plan fits.
-/// Without a budget, the requested technique is always applied.
+/// Returns the lossy techniques to try. With a budget, trials without a lossy
+/// technique come first: a lossy plan is chosen only if it is faster than every
+/// exact plan or if no exact plan fits. Without a budget, the requested
+/// technique is always applied.
 std::vector<std::string> FastestCompilation::lossies() const {
   if (request.memoryBudget && !request.lossy.empty())
     return {"", request.lossy};
@@ -115,10 +117,11 @@ CompileOptions FastestCompilation::optionsOf(const PlanTrial &trial,
   return options;
 }
 
-/// Estimates the candidates if the model is large, and sorts them: first those
-/// that probably fit the budget without recomputation, then by their lower
-/// bounds. Candidates that differ only in what they offload stay together and
-/// in order, because the result of the first one may exclude the others.
+/// Estimates the candidates if the model is large, and sorts them. Candidates
+/// that probably fit the budget without recomputation come first; apart from
+/// that, the candidates are in order of their lower bounds. Candidates that
+/// differ only in their offload lists stay together and in order, because the
+/// result of the first one may exclude the others.
 void FastestCompilation::estimate(std::vector<Candidate> &candidates) const {
   std::vector<CompileOptions> options;
   for (const Candidate &candidate : candidates)
@@ -148,8 +151,8 @@ void FastestCompilation::estimate(std::vector<Candidate> &candidates) const {
   });
 }
 
-/// Returns false if the estimate of a candidate shows that it is not faster
-/// than the fastest plan so far, or not by much.
+/// Returns false if the estimate of a candidate shows that it is at best
+/// slightly faster than the fastest plan so far.
 bool FastestCompilation::mayBeFastest(const Candidate &candidate) const {
   return !best || !candidate.estimate ||
          kOptimalityTolerance * candidate.estimate->bound < chosen.seconds;
@@ -219,7 +222,8 @@ Status FastestCompilation::run() {
   if (std::string error; !LossySpec::parse(request.lossy, error))
     return Status(ExitCode::Usage, "--lossy: " + error);
   std::vector<Candidate> allowed = candidates();
-  // Every number of micro-batches may be smaller than the order requires.
+  // There are no candidates if the order has more micro-batches in flight than
+  // the batch can be divided into.
   if (allowed.empty())
     return Status(ExitCode::Usage,
                   "--order: " + order->check(*request.batch).message());
@@ -242,7 +246,8 @@ Status FastestCompilation::run() {
       return status;
     mayGain = !best || !compares || best->mayGainFromStates();
   }
-  // Report the trials in the order of the options.
+  // Report the trials in the order in which candidates() lists them, which
+  // estimate() may have changed.
   llvm::sort(tried, [](const PlanTrial &a, const PlanTrial &b) {
     return a.number < b.number;
   });

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Compiles a model with the options that give the fastest step. If the options
-// allow several numbers of micro-batches, offload lists or lossy techniques,
-// each combination is a trial. PlanEstimate.h estimates trials of large models
-// first, so that only trials that may be the fastest are planned.
+// leave the number of micro-batches, the bucket size, the offload list or the
+// lossy technique open, each combination is a trial. PlanEstimate.h estimates
+// trials of large models first, so that only trials that may be the fastest are
+// planned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@ private:
   struct Candidate {
     PlanTrial trial;
     std::optional<PlanEstimate> estimate;
-    /// True for the first offload list of a number of micro-batches and a
-    /// bucket size.
+    /// True if `trial` has the first of the offload lists that are tried for
+    /// its number of micro-batches, bucket size and lossy technique.
     bool isFirst = true;
   };
 

@@ -22,8 +22,8 @@ using namespace mlir;
 using namespace kiln;
 
 /// Returns the type in which a saved model stores its tensors, spelled as in
-/// config.json: the widest type of its parameters, or f32 if their types have
-/// the same width and differ.
+/// config.json: the widest type of its parameters, or float32 if several types
+/// have this width.
 static StringRef storageType(ModuleOp module) {
   Type widest;
   for (StateOp state : module.getOps<StateOp>()) {

@@ -9,10 +9,11 @@
 // host to the device, in the forward and again in the backward segment. If the
 // budget permits it, the device keeps copies of them for the whole step.
 //
-// The planner first searches with all parameters kept. If everything else fits,
-// too, this plan is chosen. Otherwise the planner also searches with none kept,
-// and keeps as many as fit in the memory that the plans which it has measured
-// leave free. The fastest plan is chosen.
+// The planner first searches for a plan that keeps all parameters, and chooses
+// this plan if it is as fast as without a budget. Otherwise, the planner also
+// searches for plans that keep none, and adds as many parameters to them as fit
+// in the memory that they leave free. It then chooses the fastest of all these
+// plans.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +26,13 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Maximum number of proposals to which states are added, and of numbers of
-/// states that are tried for each of them.
+/// The maximum number of proposals to which kept states are added, and the
+/// maximum number of attempts for each of these proposals.
 static constexpr size_t kKeepBases = 4;
 static constexpr int kKeepRounds = 4;
 
-/// Counts the readers of a value, not counting views of it.
+/// Counts the ops that read a value directly or through views. Views are not
+/// counted.
 static int64_t countReaders(Value value) {
   int64_t readers = 0;
   for (Operation *user : value.getUsers())
@@ -40,9 +42,9 @@ static int64_t countReaders(Value value) {
 }
 
 /// Returns the states on the host that several micro-batches copy to the
-/// device. The first ones have the most readers, and thus probably the most
-/// copies per micro-batch; of those with equally many readers, the largest come
-/// first.
+/// device. States with more readers, and thus probably more copies per
+/// micro-batch, come first. States with equally many readers are sorted by
+/// decreasing size.
 static SmallVector<StateOp> copiedStates(ModuleOp module) {
   SymbolTable symbols(module);
   llvm::MapVector<StateOp, int64_t> readers;
@@ -74,8 +76,9 @@ static SmallVector<StateOp> copiedStates(ModuleOp module) {
   return states;
 }
 
-/// Marks the reads of `states` in the training program that copy them to the
-/// device, or removes the marks.
+/// If `keep` is true, marks the reads that copy `states` to the device in the
+/// training program, so that the device keeps the copies. Otherwise removes the
+/// marks.
 static void markAll(ModuleOp module, ArrayRef<StateOp> states, bool keep) {
   Proposal marks;
   for (StateOp state : states)
@@ -89,12 +92,13 @@ static void markAll(ModuleOp module, ArrayRef<StateOp> states, bool keep) {
         read->removeAttr(kKeepAttr);
 }
 
-/// Tries to keep as many states as fit beside `base`.
+/// Tries to keep as many states on the device as fit in the memory that `base`
+/// leaves free.
 Status MemoryPlanner::fillWithStates(const Proposal &base,
                                      ArrayRef<StateOp> states) {
-  // The arena may grow by less than the bytes of the states, because `base` has
-  // memory for copies of some. If a proposal fits, keep more in the bytes that
-  // are left.
+  // The arena may grow by less than the bytes of the kept states, because
+  // `base` already has memory for copies of some of them. Each round therefore
+  // increases `room` by the bytes that the last proposal left free.
   int64_t room = request.budget - base.height;
   std::vector<StringAttr> tried;
   for (int round = 0; round < kKeepRounds; ++round) {
@@ -123,8 +127,8 @@ Status MemoryPlanner::keepSome(ArrayRef<StateOp> states) {
   int64_t total = 0;
   for (StateOp state : states)
     total += bytesOf(state.getType());
-  // Estimate the time of a proposal to which as many states are added as fit:
-  // every byte that is kept saves the same time.
+  // Estimate the step time of a proposal after as many states are kept as fit.
+  // The estimate assumes that every kept byte saves the same time.
   double saved =
       std::max(0.0, plain.seconds - reference->seconds) / double(total);
   auto estimate = [&](const Proposal &proposal) {
@@ -151,7 +155,7 @@ Status MemoryPlanner::keepSome(ArrayRef<StateOp> states) {
   return Status();
 }
 
-/// Returns the error that no plan is as fast as required.
+/// Records that no plan is as fast as required, and returns the error.
 static Status refuseSlow(PlanningSession &session) {
   session.isBeaten = true;
   return Status(ExitCode::OverBudget, "no plan is as fast as required");
@@ -170,7 +174,8 @@ kiln::outlookOf(ModuleOp module, const Machine &machine,
   Result<PlanOutlook> outlook =
       MemoryPlanner(module, machine, request).outlook(chooseBudget);
   markAll(module, states, false);
-  // A plan can also save memory by not keeping all parameters.
+  // The bound holds only for plans that keep all parameters. Other plans need
+  // less memory, so use the time without a budget, which bounds all plans.
   if (outlook.ok())
     outlook->bound = outlook->seconds;
   return outlook;
@@ -200,7 +205,8 @@ Status kiln::planMemory(ModuleOp module, const Machine &machine,
       return Status();
     }
     markAll(module, states, false);
-    // Keeping only some of the parameters is not faster than keeping all.
+    // No plan is faster than the plan without a budget that keeps all
+    // parameters.
     if (keeping.unplanned().seconds >= session.mustBeat)
       return refuseSlow(session);
   }

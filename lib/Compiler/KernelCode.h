@@ -34,11 +34,11 @@ public:
   /// Returns the module with the kernels of the target's device.
   mlir::ModuleOp deviceModule() { return modules().deviceCode; }
   const KernelIndex &index() const { return entries; }
-  /// Returns the kernel table.
+  /// Returns the entries of the kernel table, to which the indices in index()
+  /// refer.
   llvm::ArrayRef<KernelSymbol> symbols() const { return table; }
 
-  /// Compiles the functions of the kernel table to an object file. Consumes the
-  /// host module.
+  /// Compiles the host module to an object file. Consumes the module.
   llvm::Expected<llvm::SmallVector<char, 0>>
   compile(const Processor &processor);
 

@@ -20,7 +20,7 @@ using namespace kiln;
 
 namespace {
 
-/// A temporary directory that is removed with all its files.
+/// A temporary directory. The destructor removes it with all its files.
 class TemporaryDirectory {
 public:
   std::error_code create() {
@@ -151,7 +151,8 @@ Status kiln::linkExecutable(const LinkInput &input) {
   std::vector<std::string> arguments = {
       *driver, "-fuse-ld=lld", "-Wl,--no-mmap-output-file", "-o", linked,
       object,  assembly};
-  // The linker takes main() from the first archive that defines it.
+  // The linker takes main() from the first archive that defines it, so the
+  // archives of the target come first.
   std::vector<StringRef> libraries(input.archives.begin(),
                                    input.archives.end());
   libraries.insert(libraries.end(), {"libKilnRuntime.a", "libKilnTraining.a",

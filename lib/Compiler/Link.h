@@ -29,13 +29,13 @@ struct KernelSymbol {
 struct LinkInput {
   llvm::StringRef object;               ///< Object code of the host kernels.
   llvm::ArrayRef<KernelSymbol> kernels; ///< Kernels in table order.
-  /// Images with the device kernels; none if the kernels are functions of the
-  /// object.
+  /// Images with the device kernels, or nullopt if the device kernels are
+  /// functions in `object`.
   std::optional<llvm::ArrayRef<DeviceImage>> images;
   /// Runtime archives that only executables of this target link. On the command
   /// line, they precede the archives that every executable links.
   llvm::ArrayRef<llvm::StringLiteral> archives;
-  llvm::StringRef description;      ///< Description of the program, JSON.
+  llvm::StringRef description;      ///< The program description in JSON.
   llvm::StringRef libraryDirectory; ///< Directory of the runtime archives.
   llvm::StringRef output;
 };

@@ -135,8 +135,9 @@ static Status sample(Trial &trial, const MeasureOptions &options) {
   return Status();
 }
 
-/// Returns the mean predicted seconds of the feed-forward layers' matmuls: the
-/// forward pass, input gradient and weight gradient of both layers.
+/// Returns the mean predicted seconds of the six matmuls of a feed-forward
+/// block. Each of its two linear layers has one matmul for the output, one for
+/// the gradient of the input and one for the gradient of the weight.
 static double expectedGemm(const Machine &machine, const Trial &trial) {
   int64_t tokens = trial.length * trial.sequences;
   const int64_t shapes[][3] = {{tokens, 4 * width, width},
@@ -183,8 +184,8 @@ Result<AttentionCurve> kiln::measureAttention(const Machine &machine,
     auto share = [&](double flops, const std::vector<double> &seconds,
                      const std::vector<double> &before) {
       double value = flops / median(seconds) * drift / peak;
-      // Limit the rate so that, in spite of noise, the time of attention does
-      // not decrease as the sequence length increases.
+      // Limit the rate so that, in spite of noise, the time of attention per
+      // token does not decrease as the sequence length increases.
       if (!before.empty())
         value = std::min(value, before.back() * double(trial.length) /
                                     double(curve.sequence.back()));

@@ -7,7 +7,7 @@
 //
 // Applies a proposal to a copy of the module, and dispatches and schedules the
 // copy with the passes of the pipeline. Launch groups are not formed, because
-// groups move no buffers and the cost model prices each launch separately.
+// they change neither the offsets of buffers nor the predicted step time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,20 +32,22 @@ using namespace kiln;
 /// fragmentation makes the arena of a plan exceed the budget, the next plan is
 /// made for a smaller capacity.
 static constexpr int kOffloadRounds = 6;
-/// The same for states, including the solutions that do not fit their limits,
-/// and for estimates.
+/// Maximum number of choices of states that are tried for a proposal, including
+/// choices that exceed the limits, and the same number for an estimate.
 static constexpr int kStateRounds = 10, kEstimateRounds = 3;
-/// The same for activations of a proposal with states on the host. If none of
-/// the plans fits, other states are chosen.
+/// Maximum number of offload plans for activations that are tried for a
+/// proposal with states on the host. If none of the plans fits, other states
+/// are chosen.
 static constexpr int kOffloadRoundsBesideStates = 2;
 
-/// Number of times that the memory of states on the host is reduced in the plan
-/// that needs the least memory on the device.
+/// Maximum number of times that offloadMost() reduces the host memory for
+/// states.
 static constexpr int kHostRounds = 3;
 /// Maximum number of steps of the search for offsets with ArenaGoal::Fit.
 static constexpr int64_t kTrialEffort = 100'000'000;
 
-/// Returns the bytes of the device arena that a scheduled program uses.
+/// Returns the end of the highest device slot of a scheduled program, as an
+/// offset in the arena.
 static int64_t slotHeight(rt::ProgramOp program) {
   int64_t height = 0;
   for (rt::SlotOp slot : program.getBody().front().getOps<rt::SlotOp>())
@@ -55,8 +57,8 @@ static int64_t slotHeight(rt::ProgramOp program) {
   return height;
 }
 
-/// Returns the live bytes and the positions of the heavy ops of a scheduled
-/// program.
+/// Returns the live bytes of a scheduled program, and the positions of its
+/// computing commands and of its heavy ops.
 static LiveCurve followProgram(rt::ProgramOp program) {
   SmallVector<Operation *> commands = rt::commandsOf(program);
   LiveCurve curve;
@@ -161,9 +163,9 @@ LogicalResult kiln::moveStates(ModuleOp module, const Proposal &proposal) {
 }
 
 /// Returns a copy of the module with the proposal applied, except for the
-/// offloading of activations, and with the ops in dispatches. Copies are not
-/// placed yet, because the values to offload are not yet chosen. If
-/// `isOffloaded` is true, the ops of the forward pass are numbered.
+/// offloading of activations, and with the ops in dispatches. Host-device
+/// copies are not placed yet, because the values to offload are not yet chosen.
+/// If `isOffloaded` is true, the ops of the forward pass are numbered.
 Result<OwningOpRef<ModuleOp>> MemoryPlanner::form(const Proposal &proposal,
                                                   bool isOffloaded) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
@@ -205,7 +207,8 @@ Status MemoryPlanner::measure(Proposal &proposal, bool keepsAll,
   return choice.status();
 }
 
-/// Schedules the program of a proposal, and stores the figures in the proposal.
+/// Schedules the program of a proposal, and stores its arena heights and step
+/// time in the proposal.
 Result<Choice> MemoryPlanner::schedule(ModuleOp dispatched, Proposal &proposal,
                                        ArenaGoal goal, LiveCurve *liveCurve) {
   bool minimizes = goal == ArenaGoal::Least;
@@ -265,8 +268,8 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   problem.hostCapacity = hostCapacity;
   if (!isAway)
     return problem;
-  // The gradients of the loss are computed together with it, so they are among
-  // the values of the forward pass.
+  // The ops of the forward pass compute the gradients of the loss together with
+  // the loss. Do not treat gradients as activations that are offloaded.
   llvm::SmallDenseSet<int32_t> gradients;
   for (const StateGroup &group : problem.groups)
     gradients.insert(group.gradient);
@@ -277,9 +280,9 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   return problem;
 }
 
-/// Stores all states on the host, or, if its memory is not sufficient, those
-/// without which the program needs the least memory on the device. Offloads all
-/// activations that can be offloaded.
+/// Stores all states on the host. If the host memory is not sufficient, stores
+/// those states on the host whose removal reduces the device memory most.
+/// Offloads all activations that can be offloaded.
 Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
                                           Proposal &proposal) {
   StateProblem problem = model.problem;
@@ -301,7 +304,8 @@ Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
   for (int round = 0; round < kHostRounds && choice.ok() &&
                       proposal.hostHeight > request.hostBudget;
        ++round) {
-    // Activations take memory of the host as well.
+    // Offloaded activations also need host memory, so subtract the excess from
+    // the memory for states.
     if (round > 0)
       problem.hostCapacity -= proposal.hostHeight - request.hostBudget;
     solution = planStates(problem);
@@ -312,9 +316,9 @@ Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
 
 /// Chooses the states that are stored on the host so that the proposal fits. If
 /// the arena exceeds the budget although the solution does not, reduces the
-/// capacity by the excess and chooses again. If no states fit, also offloads
-/// activations. StateEffort::Estimate only estimates the step time, which is
-/// infinite if no solution fits.
+/// capacity by the excess and chooses again. If no choice of states fits, also
+/// offloads activations. StateEffort::Estimate only estimates the step time,
+/// which is infinite if no solution fits.
 Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
                                            Proposal &proposal,
                                            StateEffort effort) {
@@ -354,7 +358,8 @@ Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
                       : schedule(**formed, proposal, goalOf(proposal));
     if (!choice.ok())
       return choice;
-    // The estimate for activations does not include the copies of states.
+    // The estimate for activations does not include the copies of states, so
+    // use the larger of both estimates.
     if (estimates)
       proposal.seconds = std::max(proposal.seconds, solution.cost.seconds);
     proposal.limits = limits;
@@ -366,8 +371,9 @@ Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
   return Choice::Exceeds;
 }
 
-/// The planner has to know whether a proposal of a large program with states on
-/// the host fits, but it does not use the exact height of the arena.
+/// Returns the goal of the search for offsets. For a proposal of a large
+/// program with states on the host, it is sufficient to know whether the arena
+/// fits; the exact height is not used.
 ArenaGoal MemoryPlanner::goalOf(const Proposal &proposal) const {
   return ops > kSmallOps && !offloadsMost && !isExact && proposal.states &&
                  proposal.states->any()

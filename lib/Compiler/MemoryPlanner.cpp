@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Proposals come from a ladder, a list of chain budgets that depends only on
-// the program. For a small program, every rung is measured and the fastest that
-// fits is chosen, so that a larger budget never gives a slower step. Measuring
-// every rung of a large program would take minutes. The arena height grows
-// almost monotonically with the chain budget, so the planner searches for the
-// highest rung that fits, and then makes one more proposal that uses the rest
-// of the budget.
+// Proposals come from a ladder: a list of chain budgets, called rungs, that
+// depends only on the program. For a small program, every rung is measured and
+// the fastest that fits is chosen, so that a larger budget never gives a slower
+// step. Measuring every rung of a large program would take minutes. The arena
+// height grows almost monotonically with the chain budget, so the planner
+// searches for the highest rung that fits, and then makes one more proposal
+// that uses the rest of the budget.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,8 @@ static constexpr int64_t kMostInputOnlyStages = 64;
 /// copy.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
 /// Number of rungs by which the highest rung that fits may differ from the
-/// estimate that assumes a constant difference of arena and chain budget.
+/// result of guessRung(), which assumes that the arena height exceeds the chain
+/// budget by the same number of bytes for all rungs.
 static constexpr int64_t kRungError = 4;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
@@ -96,8 +97,8 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
                          report::bytesText(chainBytes));
   proposal.cut = ladder.cut;
   proposal.schedule = ladder.menus.scheduleOf(plan->ops);
-  // The chain is only an approximation if several micro-batches are in flight,
-  // and its bound does not apply to states on the host.
+  // The bound of the chain holds only if one micro-batch is in flight and no
+  // states are on the host. Otherwise, use the bound for all plans.
   proposal.bound = inFlight > 1 || movesStates()
                        ? leastSeconds()
                        : stepSeconds(ladder, plan->bound);
@@ -143,7 +144,7 @@ Status MemoryPlanner::priceNamed() {
   return Status();
 }
 
-/// Returns the step time in which the chain of every micro-batch takes
+/// Returns the step time if the chain of every micro-batch takes
 /// `chainSeconds`.
 double MemoryPlanner::stepSeconds(const Ladder &ladder, double chainSeconds) {
   return plain.seconds +
@@ -167,9 +168,10 @@ int64_t MemoryPlanner::guessRung(const Ladder &ladder, int64_t extra) {
   return guess;
 }
 
-/// Returns false if the rungs that fit are probably not faster than `limit`,
-/// given the difference of arena and chain budget, and the error of
-/// estimateRung(), of a rung that has been measured.
+/// Returns false if probably no rung that fits is faster than `limit`. The
+/// guess is based on a measured rung: `extra` is its arena height minus its
+/// chain budget, and `error` is its step time minus the result of
+/// estimateRung().
 bool MemoryPlanner::canBeatLimit(Ladder &ladder, int64_t extra, double error) {
   if (!hasLimit() || inFlight > 1 || request.offloadActivations)
     return true;
@@ -317,7 +319,8 @@ Status MemoryPlanner::tuneLeads() {
   return Status();
 }
 
-/// Uses memory that is left to start gathers of states earlier.
+/// Lets gathers of states start earlier if the best proposal does not use the
+/// whole budget.
 Status MemoryPlanner::tuneGathers() {
   bool gathers = trainProgram(module)
                      .walk([](AllGatherOp) { return WalkResult::interrupt(); })
@@ -359,15 +362,17 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
       return status;
     earlierLadders.splice(earlierLadders.end(), ladders);
   }
-  // With the states on the device, gradients that wait for their norm hide the
-  // effect of recomputation.
+  // Build the ladders from live bytes without states and waiting gradients.
+  // With the states on the device, gradients that wait for their norm determine
+  // the peak and hide the effect of recomputation.
   chainHeight = heightOf(*stateless);
   if (Status status = addLadders(*stateless); !status.ok())
     return status;
   return searchLadders();
 }
 
-/// Searches a ladder.
+/// Searches a ladder. Measures every rung of a small program, and only some
+/// rungs of a large one.
 Status MemoryPlanner::searchLadder(Ladder &ladder) {
   if (ops > kSmallOps)
     return request.offloadActivations ? searchOffloaded(ladder) : climb(ladder);
@@ -377,8 +382,8 @@ Status MemoryPlanner::searchLadder(Ladder &ladder) {
   return Status();
 }
 
-/// Returns true if the lower bound of a ladder shows that it cannot be much
-/// faster than the best proposal so far.
+/// Returns true if the lower bound of a ladder shows that none of its plans is
+/// much faster than the best proposal so far.
 bool MemoryPlanner::isUseless(const Ladder &ladder) {
   if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
     return true;
@@ -441,7 +446,8 @@ Status MemoryPlanner::measurePlain(LiveCurve &curve) {
   plain.bound = plain.seconds;
   chainHeight = plain.height;
   if (microbatches > 1 && hasMaterializations(stages)) {
-    // The chain computes them in every micro-batch.
+    // The chain models a program that computes the materializations again in
+    // every micro-batch, so measure such a program.
     Proposal chained = plain;
     chained.hoists = false;
     if (Status status = measure(chained, /*keepsAll=*/true, &curve);

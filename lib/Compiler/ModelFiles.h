@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the configuration and the tokenizer files of a model directory, which
-// saved models contain too.
+// Reads the files of a model directory that a saved model also contains: the
+// configuration and the tokenizer files.
 //
 //===----------------------------------------------------------------------===//
 

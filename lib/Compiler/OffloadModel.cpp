@@ -85,7 +85,8 @@ void kiln::markNumbered(ModuleOp module, ArrayRef<OffloadChoice> choices) {
 
 namespace {
 
-/// A value in memory and the op of the forward pass that defines it.
+/// A value in memory. It is result `result` of the op of the forward pass with
+/// the number `op`.
 struct Numbered {
   Value value;
   int64_t op;
@@ -104,7 +105,8 @@ static SmallVector<Numbered> forwardValues(Block &block) {
   return values;
 }
 
-/// Returns the states of a program, with the commands of `problem`.
+/// Returns the model of the states of `train`. Its commands and their times are
+/// those of `problem`.
 static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
                                  const TargetBackend &target,
                                  const Machine &machine) {
@@ -170,7 +172,8 @@ static StateModel describeStates(ProgramOp train, const OffloadProblem &problem,
             scalar && order.of(scalar) >= 0)
           scalarReaders[scalar].insert(update.op);
   }
-  // The scalars that all updates read, such as the norm of the gradients.
+  // states.join is the position of the last scalar that all updates read, such
+  // as the norm of the gradients.
   for (auto &[scalar, readers] : scalarReaders)
     if (readers.size() == updates.size())
       states.join =
@@ -233,7 +236,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
   SmallVector<Numbered> values;
   if (block)
     values = forwardValues(*block);
-  // Ops that differ only in their numbers must get the same kernel.
+  // Remove the numbers, because ops that differ only in them must get the same
+  // kernel.
   dropNumbers(dispatched);
   const TargetBackend *target = backendOf(dispatched);
   if (!target)
@@ -288,7 +292,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     int64_t position = counts ? order.of(op) : -1;
     if (position < 0)
       continue;
-    // The queue of the host overlaps with that of the device.
+    // If the host queue overlaps with the device queue, host launches take no
+    // time on the device.
     MemorySpace memory = memoryOf(op);
     if (memory == MemorySpace::Device || !target->getLaunchRules().overlap)
       problem.seconds[position] = dispatchSeconds(op, machine, memory);
@@ -296,8 +301,8 @@ FailureOr<OffloadModel> OffloadModel::build(ModuleOp dispatched,
     between = 0;
   }
 
-  // To compute a value again from states takes less time than to copy it to the
-  // host and back.
+  // Do not offload materialized values, because computing such a value again
+  // from states takes less time than copying it to the host and back.
   llvm::erase_if(values, [&](const Numbered &entry) {
     const Place &place = plan.places.find(entry.value)->second;
     return plan.buffers[place.buffer].slotClass == rt::SlotClass::Materialized;

@@ -40,8 +40,8 @@ mlir::Block &phaseBlock(ProgramOp program);
 /// order, starting at 0.
 void numberForwardOps(ProgramOp program);
 
-/// Returns the number of an op. Recomputed clones have the number of the
-/// original.
+/// Returns the number of an op, or nullopt if the op has none. Recomputed
+/// clones have the number of the original.
 std::optional<int64_t> numberOf(mlir::Operation *op);
 
 void dropNumbers(mlir::Operation *root);
@@ -74,14 +74,14 @@ struct StateMarks {
   bool any() const { return !states.empty() || !gradients.empty(); }
 };
 
-/// The states of a program as a problem of the planner.
+/// The states of a program, as the input of the state planner.
 struct StateModel {
   StateProblem problem;
   /// The parameter and the optimizer states of each group of `problem`.
   std::vector<mlir::StringAttr> parameters;
   std::vector<llvm::SmallVector<mlir::StringAttr, 2>> moments;
 
-  /// Returns the states and gradients on the host in a solution.
+  /// Returns the states and gradients that a solution stores on the host.
   StateMarks marksOf(const StateSolution &solution) const;
 };
 
@@ -89,17 +89,17 @@ class OffloadModel {
 public:
   /// Builds the model from a module on the dispatched level whose ops are
   /// numbered. The module must not be used afterwards. The caller sets the
-  /// capacities of `problem`.
-  /// `describesStates` requires that all states are on the device.
+  /// capacities of `problem`. If `describesStates` is true, all states must be
+  /// on the device, and `states` is set if possible.
   static llvm::FailureOr<OffloadModel> build(mlir::ModuleOp dispatched,
                                              int64_t maxThreads,
                                              const Machine &machine,
                                              bool describesStates);
 
   OffloadProblem problem;
-  /// The states of the program, if requested. Set only if the commands of the
-  /// block are those of the whole program, as without micro-batches. The
-  /// positions are those of `problem`, and its capacities have to be set, too.
+  /// The states of the program. Set only if build() was asked to describe them
+  /// and the program has no loop over micro-batches. Their problem has the same
+  /// commands as `problem`; the caller sets its capacities, too.
   std::optional<StateModel> states;
   /// Bytes of the states on the device.
   int64_t stateBytes = 0;

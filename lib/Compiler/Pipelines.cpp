@@ -37,8 +37,8 @@ static void addForwardPasses(OpPassManager &passes, const PipelineOptions &) {
   addLevelCheck(passes, "forward");
 }
 
-/// Returns the number of data-parallel ranks. Ignores an invalid mesh, which the
-/// pass kiln-build-step reports.
+/// Returns the number of data-parallel ranks. Ignores an invalid mesh, which
+/// the pass kiln-build-step reports.
 static int64_t dataRanks(const StepOptions &options) {
   auto mesh = support::parseMesh(options.mesh.getValue());
   return mesh.ok() ? mesh->sizeOf(support::dataAxis) : 1;
@@ -57,7 +57,8 @@ static StateTypes stateTypes(const StepOptions &options) {
 
 static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
   const StepOptions &options = all.step;
-  // Run first, so that all passes see ordinary matmuls and frozen states.
+  // Run AddLora first, so that all other passes see ordinary matmuls and frozen
+  // states.
   if (!options.lora.empty()) {
     AddLoraOptions lora;
     lora.lora = options.lora;
@@ -79,8 +80,8 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
     passes.addPass(createQuantizeWeights(quantize));
   }
   AutodiffOptions autodiff;
-  // The losses of the micro-batches of all ranks add up, except those of local
-  // steps, in which each rank has a loss of its own.
+  // The losses of all micro-batches add up. The losses of different ranks add
+  // up, too, unless each rank takes local steps with a loss of its own.
   autodiff.microbatches =
       options.microbatches * (options.syncEvery > 1 ? 1 : dataRanks(options));
   // The gradients of f16 activations would underflow without a scale.
@@ -137,15 +138,17 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
     compress.scheme = options.compressGradients;
     passes.addPass(createCompressGradients(compress));
   }
-  // Run last, because this pass erases the forward program that autodiff reads.
+  // Run this pass after autodiff, because it erases the forward program that
+  // autodiff reads.
   BuildEvaluationOptions evaluation;
   evaluation.evaluation = options.evaluation;
   evaluation.divideRows = options.sequenceParallel;
   passes.addPass(createBuildEvaluation(evaluation));
-  // A master copy is read by its update only, so each rank needs its shard of
-  // it from stage 1 of ZeRO on.
+  // A master copy is read only by its update. From stage 1 of ZeRO on, each
+  // rank therefore needs only its own shard of the master copy.
   if (options.zero >= 3 || (options.zero > 0 && types.parameters)) {
-    // Casts read working copies, if there are any.
+    // If there are working copies, casts read these, so do not cast the shards
+    // of parameters.
     ShardParametersOptions shard;
     shard.castShards = !types.parameters;
     passes.addPass(createShardParameters(shard));
@@ -211,7 +214,7 @@ Result<OffloadSet> OffloadSet::parse(StringRef list) {
   return set;
 }
 
-/// Returns the shortest text from which a share is read back.
+/// Returns the shortest decimal number that is parsed as exactly `share`.
 static std::string shareText(double share) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, share).ptr};

@@ -29,7 +29,8 @@ static double extrapolate(double few, double more, int64_t layers) {
 
 static Result<PlanEstimate> estimatePlan(CompileOptions options,
                                          int64_t layers) {
-  // Only the training program determines the time of a step.
+  // Only the training program determines the time of a step, so do not build
+  // the evaluation program.
   options.evaluation = false;
   options.remarks.clear();
   options.stage = EmitStage::Planned;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Estimates the step time of the plan of a model directory without planning.
-// The layers of a model have equal cost. Time and memory of a step are
+// Estimates the step time of a model in a directory without planning the whole
+// model. The layers of a model have equal cost. Time and memory of a step are
 // therefore extrapolated from two models with few layers, which are scheduled
 // in a small part of the time.
 //
@@ -27,9 +27,10 @@ struct PlanEstimate {
   bool probablyFits = false;
 };
 
-/// Returns the estimate for each of several sets of options for the same model
-/// directory. Returns an empty list if the model has few layers, because
-/// planning it takes little time, or if it cannot be compiled.
+/// Returns one estimate for each element of `options`. All elements must have
+/// the same model directory. Returns an empty list if the model has few layers,
+/// because planning the model then takes little time, or if the model cannot be
+/// compiled.
 std::vector<PlanEstimate> estimatePlans(llvm::ArrayRef<CompileOptions> options);
 
 } // namespace kiln

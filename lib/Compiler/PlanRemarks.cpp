@@ -371,7 +371,7 @@ static void remarkLossy(Location loc, ArrayRef<PlanTrial> trials,
 }
 
 /// Returns the remark name for the first option in which a trial differs from
-/// the chosen trial.
+/// the chosen trial, or "" if the trial is the chosen one.
 static StringRef differenceOf(const PlanTrial &trial, const PlanTrial &chosen) {
   if (trial.microbatches != chosen.microbatches)
     return "Microbatches";

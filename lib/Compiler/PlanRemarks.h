@@ -50,10 +50,10 @@ void remarkPlan(ProgramOp train, llvm::ArrayRef<StageChoice> stages,
 void remarkStates(mlir::ModuleOp module);
 void remarkEncodings(mlir::ModuleOp module);
 
-/// A compilation tried with one number of micro-batches, offload list and lossy
-/// technique.
+/// A trial compilation with a given number of micro-batches, bucket size,
+/// offload list and lossy technique.
 struct PlanTrial {
-  int64_t number = 0; ///< Position in the order of the options.
+  int64_t number = 0; ///< Number of the trial, starting at 1.
   int64_t microbatches = 1;
   int64_t bucketBytes = 0;
   std::string offload, lossy;
@@ -62,10 +62,11 @@ struct PlanTrial {
   std::optional<int64_t> leastBudget;
   /// True if the trial was skipped because it cannot be the fastest.
   bool skipped = false;
-  /// Estimated lower bound, in seconds, because of which it was skipped.
+  /// Estimated lower bound on the step time, in seconds, because of which the
+  /// trial was skipped.
   std::optional<double> bound;
-  /// True if planning ended when it was clear that the trial is not faster than
-  /// another one.
+  /// True if planning was stopped because the trial cannot be faster than an
+  /// earlier trial.
   bool isSlower = false;
 };
 

@@ -44,9 +44,10 @@ inline constexpr int64_t kSmallOps = 1600;
 /// kPruneRatio times that of the fastest plan found so far.
 inline constexpr double kPruneRatio = 1.03;
 
-/// The limits for which chooseStates() chooses. The states take the memory that
-/// the limits leave free, for the benefit of early copies. `away` is the part
-/// of the activations whose bytes they may take, because these are offloaded.
+/// The memory limits within which chooseStates() chooses the states on the
+/// host. A solution may use all memory within the limits, so that copies to the
+/// device can start early. If offloads() is true, the limits assume that all
+/// activations are offloaded, so that the states can use their memory.
 class StateLimits {
 public:
   StateLimits() = default;
@@ -54,25 +55,26 @@ public:
       : capacity(request.budget), hostCapacity(request.hostBudget),
         canOffload(request.offloadActivations) {}
 
-  /// Returns the problem of the states of a program.
+  /// Returns the state problem of `model` with these limits.
   StateProblem problemOf(const OffloadModel &model) const;
   bool offloads() const { return isAway; }
 
-  /// Adapts the limits after no states fit them. Returns false if that is not
-  /// possible.
+  /// Relaxes the limits after no choice of states was within them. Returns
+  /// false if they cannot be relaxed.
   bool relax() {
     if (canOffload && !isAway) {
       isAway = true;
       return true;
     }
-    // The capacity was reduced too much.
+    // The capacity was reduced too much, so undo half of the reduction.
     isAway = false;
     reduced /= 2;
     capacity += reduced;
     return reduced > 0;
   }
-  /// Adapts the limits after the arenas exceeded the budgets, or the
-  /// activations did not fit beside the states.
+  /// Tightens the limits after an arena exceeded its budget, by `excess` bytes
+  /// on the device or `hostExcess` bytes on the host, or after the activations
+  /// did not fit beside the states.
   void reduce(int64_t excess, int64_t hostExcess) {
     // Later reductions are larger, so that few rounds are needed.
     reduced = excess > 0
@@ -83,12 +85,13 @@ public:
   }
 
 private:
-  /// The capacity is reduced by at least this part, so that few rounds are
-  /// needed.
+  /// A reduction is at least 1 / kLeastReduction of the capacity, so that few
+  /// rounds are needed.
   static constexpr int64_t kLeastReduction = 512;
 
   int64_t capacity = 0, hostCapacity = 0;
-  /// Bytes by which the capacity was reduced last, and number of reductions.
+  /// The bytes of the last reduction of the capacity, and the number of
+  /// reductions.
   int64_t reduced = 0, reductions = 0;
   bool canOffload = false, isAway = false;
 };
@@ -100,16 +103,18 @@ struct Proposal {
   RecomputeSchedule schedule;
   std::vector<OffloadChoice> offload;
   std::optional<int64_t> lead; ///< Prefetch distance of states on the host.
-  /// The states that the planner stores on the host. Set once it has chosen.
+  /// The states that the planner stores on the host, or nullopt before the
+  /// planner has chosen.
   std::optional<StateMarks> states;
-  std::optional<StateLimits> limits; ///< For which `states` were chosen.
+  std::optional<StateLimits> limits; ///< Limits of the choice of `states`.
   /// States on the host that are copied to the device once; see kKeepAttr.
   std::vector<mlir::StringAttr> kept;
   /// True if kept materializations are computed once, before the micro-batches.
   bool hoists = true;
   /// See kGatherHeightAttr. If unset, gathers do not make the arena higher.
   std::optional<int64_t> gatherHeight;
-  /// Heights of the arenas. A proposal that was not scheduled fits no budget.
+  /// The heights of the device arena and of the host arena, in bytes. Until the
+  /// proposal is scheduled, `height` exceeds every budget.
   int64_t height = std::numeric_limits<int64_t>::max(), hostHeight = 0;
   bool isExact = false; ///< True if the heights are those of ArenaGoal::Least.
   double seconds = 0;
@@ -120,7 +125,8 @@ struct Proposal {
   std::string peak;
 };
 
-/// The peak of a plan whose program of kind Sync uses more than the step.
+/// The value of Proposal::peak if the program of kind Sync uses more of the
+/// device arena than the step.
 inline constexpr llvm::StringLiteral averagesOfStates = "@sync";
 
 /// Live bytes while a program runs.
@@ -146,9 +152,10 @@ struct Ladder {
   double keepAllSeconds = 0; ///< Step time of the chain that keeps everything.
   std::unique_ptr<ChainLadder> plans;
   std::map<int64_t, Proposal> rungs;
-  /// The chain of the lower bound: that of `menus`, but without states and
-  /// gradients if these may be on the host. Bytes of the arena that belong to
-  /// no stage, and that every plan needs, come in addition.
+  /// The chain from which boundOf() computes the lower bound: the chain of
+  /// `menus`, but without the bytes of states and gradients if these may be on
+  /// the host. `otherBytes` are the bytes of the arena that belong to no stage
+  /// and that every plan needs.
   Chain boundChain;
   int64_t otherBytes = 0;
 
@@ -160,7 +167,7 @@ struct Ladder {
 /// The estimated step time of the plan of a rung.
 struct RungEstimate {
   double seconds;
-  size_t number; ///< In the order of the estimates.
+  size_t number; ///< Index among all estimates.
   Ladder *ladder;
   int64_t index;
   bool offloads = false;
@@ -170,13 +177,13 @@ struct RungEstimate {
   }
 };
 
-/// What the planner has to know of the arena of a proposal.
+/// What the planner needs to know about the arena of a proposal.
 enum class ArenaGoal {
   Fit,  ///< Whether it fits the budget.
   Least ///< Its exact height, which is minimized.
 };
 
-/// How the choice of what a proposal stores on the host ended.
+/// The outcome of choosing what a proposal stores on the host.
 enum class Choice {
   Fits,
   Exceeds,  ///< No solution is within the budgets.
@@ -211,12 +218,12 @@ public:
   /// Returns the proposal that recomputes and offloads nothing.
   const Proposal &unplanned() const { return plain; }
   /// Looks for a faster proposal that keeps some of the states on the device
-  /// for the whole step. `states` begins with the states whose copies save most
-  /// time per byte.
+  /// for the whole step. The states that save the most time per byte if they
+  /// are kept come first in `states`.
   Status keepSome(llvm::ArrayRef<StateOp> states);
-  /// Compares the plan with `proposal` instead of unplanned(): a proposal of
-  /// another planner that keeps more on the device. Its step time is a lower
-  /// bound.
+  /// Makes apply() compare the plan with `proposal` instead of unplanned().
+  /// `proposal` belongs to another planner and keeps more on the device, so its
+  /// step time is a lower bound.
   void compareWith(const Proposal &proposal) { reference = &proposal; }
   /// Applies the proposal that was found to the module.
   void apply() { apply(*best); }
@@ -252,8 +259,9 @@ private:
            *std::max_element(curve.live.begin(), curve.live.end());
   }
   Result<Choice> offloadMost(const StateModel &model, Proposal &proposal);
-  /// Returns a lower bound on the seconds that states on the host add to a step
-  /// in addition to recomputation; negative if they save time on the device.
+  /// Returns a lower bound on the seconds that storing states on the host adds
+  /// to a step, not counting recomputation. The bound is negative if updates on
+  /// the host save time on the device.
   double stateSeconds() const {
     return stateBound ? stateBound->rest - stateBound->updates : 0;
   }
@@ -268,7 +276,8 @@ private:
   Status searchLadders();
   /// Returns true if the planner may store states on the host.
   bool movesStates() const { return request.offloadStates && !hasMicrobatches; }
-  /// Returns true if the planner places the states of a proposal.
+  /// Returns true if the planner chooses where the states of a proposal are
+  /// stored.
   bool placesStates() const { return movesStates() && !keepsStates; }
   bool fits(const Proposal &proposal) const {
     return proposal.height <= request.budget &&
@@ -311,15 +320,16 @@ private:
   int64_t inFlight = 1; ///< Maximum number of micro-batches in flight.
   int64_t microbatches = 1;
   bool hasMicrobatches = false;
-  /// Height of the arena to which the largest chain budget corresponds: that of
-  /// `plain` if it hoisted no materializations.
+  /// The arena height that corresponds to the largest chain budget: the height
+  /// of a program that recomputes, offloads and hoists nothing. States that may
+  /// be on the host are not counted while the ladders move them.
   int64_t chainHeight = 0;
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
   bool offloadsMost = false;
   /// True if only ArenaGoal::Least is used.
   bool isExact = false;
-  /// Set by measureLeast().
+  /// The result of measureLeast(), or nullopt before its first call.
   std::optional<bool> leastFits;
   /// Seconds of the fastest proposal that fits, or `limit` if that is less.
   double fastest = std::numeric_limits<double>::infinity();
@@ -328,8 +338,9 @@ private:
   /// True if proposals were not measured because of `limit`.
   bool skipsSome = false;
   std::list<Ladder> ladders;
-  /// Ladders of proposals that leave all states on the device, if there are
-  /// also ladders of proposals that do not.
+  /// The ladders whose proposals leave all states on the device, after they
+  /// have been replaced in `ladders` by ladders whose proposals may move
+  /// states.
   std::list<Ladder> earlierLadders;
   std::list<Proposal> others; ///< Proposals that are not rungs.
   Proposal plain;
@@ -338,18 +349,20 @@ private:
   /// that recomputes nothing, and lower bounds for such programs.
   std::optional<StateModel> plainStates;
   std::optional<StateBound> stateBound;
-  /// The last solution, at which searches for others start.
+  /// The start of the last search for states that found a solution. Later
+  /// searches begin there, too.
   std::optional<StateStart> lastStart;
-  /// The best rung of those that offload activations, or of the others, if none
-  /// of them was measured.
+  /// Rungs are of two kinds: those that offload activations and those that do
+  /// not. If no rung of one kind was measured, `rival` is the best rung of this
+  /// kind according to the estimates.
   std::optional<RungEstimate> rival;
   /// If the planner may store states on the host: the live bytes of the program
   /// that recomputes nothing, without states and without gradients that wait
   /// for their updates, and the bytes of the states that stay on the device.
   std::optional<LiveCurve> stateless;
   int64_t statelessBytes = 0;
-  /// The states and the gradients that are on the device at the same time if
-  /// all states stay there.
+  /// The bytes of the states and gradients that are on the device at the same
+  /// time if all states stay there.
   int64_t leastWithStates = 0;
   /// True while proposals leave all states on the device.
   bool keepsStates = false;
@@ -372,13 +385,13 @@ outlookOf(mlir::ModuleOp module, const Machine &machine,
           const PlanMemoryOptions &request,
           llvm::function_ref<int64_t(int64_t height)> chooseBudget);
 
-/// Marks the reads of states on the host with the prefetch distance of a
-/// proposal, and with the states that it keeps on the device, and the training
-/// program with the limit for early gathers.
+/// Adds attributes for a proposal to the module: to reads of states on the
+/// host, the prefetch distance and the mark of states that the device keeps; to
+/// the training program, the limit for early gathers.
 void markTransfers(mlir::ModuleOp module, const Proposal &proposal);
 
-/// Moves the states to the host that a proposal stores there, and marks the
-/// reads of them with the leads of the copies.
+/// Moves the states that a proposal stores on the host into host memory, and
+/// marks the reads of these states with the leads of the copies.
 llvm::LogicalResult moveStates(mlir::ModuleOp module, const Proposal &proposal);
 
 /// Calibrates the workspaces of the chain with the live bytes of the scheduled

@@ -54,12 +54,12 @@ private:
   void printLoss() const;
 
   const QuantizeOptions &options;
-  std::optional<PackedFormat> format; ///< Nothing for f16.
+  std::optional<PackedFormat> format; ///< Unset for f16.
   DialectRegistry registry;
   std::optional<MLIRContext> context;
   OwningOpRef<ModuleOp> module;
   std::optional<ModelWeights> weights;
-  /// The tensors of the file that the model does not use.
+  /// The tensors of the weight files that the model does not use.
   std::vector<std::string> unused;
   std::optional<WeightPacker> packer;
   std::optional<WeightEvaluation> evaluation;
@@ -145,7 +145,8 @@ Status ModelQuantizer::openWeights() {
   return Status();
 }
 
-/// Chooses what is stored how.
+/// Finds the tensor of each state of the model, and chooses which tensors are
+/// quantized.
 Status ModelQuantizer::choose() {
   std::vector<StateOp> states = weightStates(*module);
   std::vector<ExpectedTensor> expected;
@@ -188,7 +189,8 @@ static std::string configOfHalf(StringRef config) {
       json.ok() && (json->contains("dtype") || json->contains("torch_dtype"));
   if (hasType)
     return withStorageType(config, type);
-  // The object is not empty, since a model was imported from it.
+  // The JSON object is not empty, because a model was imported from it, so the
+  // new entry is followed by a comma.
   std::size_t start = config.find('{') + 1;
   return (config.take_front(start) + "\"torch_dtype\": \"" + type + "\"," +
           config.drop_front(start))

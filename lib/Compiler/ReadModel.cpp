@@ -47,7 +47,8 @@ Status Compilation::readModel() {
   return Status();
 }
 
-/// Sets the probability of all dropout in a program.
+/// Sets the probability of all dropout ops and of all attention ops with
+/// dropout. Removes the dropout ops if `p` is 0.
 static void overrideDropout(ModuleOp module, double p) {
   module.walk([&](Operation *op) {
     if (auto dropout = dyn_cast<DropoutOp>(op)) {

@@ -93,7 +93,7 @@ private:
   /// Segment k contains the ops of the backward pass that belong to stage k.
   /// The last segment contains the ops of the loss.
   std::vector<SmallVector<Operation *>> segments;
-  /// Indexed by segment. Values that the forward pass stores are not counted.
+  /// Bytes of each segment, not counting values that the forward pass stores.
   /// `passing` is the number of bytes that are live throughout the segment.
   /// `transient` is max(0, p - passing), where p is the maximum number of bytes
   /// that are live at an op of the segment.
@@ -271,9 +271,10 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
     option.backward += seconds.lookup(op);
   option.backward += repeatSeconds(stage, mask);
   option.forwardWorkspace = forwardPeak(stage, mask) - option.saved;
-  // The transient bytes include the gradients delta_k and delta_{k+1}. Subtract
-  // both, because the chain itself counts delta_{k+1} as an input and delta_k
-  // as the result of the backward operation.
+  // The transient bytes include the gradients of the input and of the output of
+  // the stage. Subtract both, because the chain itself counts the gradient of
+  // the output as an input of the backward operation, and the gradient of the
+  // input as its result.
   int64_t inputGradient = stage.input ? bytesOf(stage.input.getType()) : 0;
   option.backwardWorkspace = passing[index] + transient[index] + missing -
                              bytesOf(stage.output.getType()) - inputGradient;
@@ -282,8 +283,9 @@ StageOption MenuBuilder::makeOption(int64_t index, uint64_t mask) {
 
 void MenuBuilder::addStage(int64_t index) {
   const ForwardStage &stage = stages.stages()[index];
-  // Group the residuals by tensor, and the materializations by the null value.
-  // Small groups are always kept; the others are sorted by size, largest first.
+  // Group the residuals by tensor. All materializations form one group, whose
+  // key is the null value. Small groups are always kept; the others are sorted
+  // by size, largest first.
   llvm::MapVector<Value, ResidualGroup> groups;
   llvm::SmallDenseSet<Value> counted;
   for (auto [i, residual] : llvm::enumerate(stage.residuals)) {
@@ -316,7 +318,7 @@ void MenuBuilder::addStage(int64_t index) {
   }
 
   // Make an option for each subset of `choices`. Drop an option if some other
-  // option saves no more bytes and has a backward pass that is no slower.
+  // option keeps no more bytes and has a backward pass that is no slower.
   std::vector<std::pair<StageOption, uint64_t>> options;
   for (uint64_t subset = 0; subset < uint64_t(1) << choices.size(); ++subset) {
     uint64_t mask = always;

@@ -50,10 +50,11 @@ struct StageMenus {
 
   /// Multiplies the bytes of residuals, except materializations, by the number
   /// of micro-batches in flight. The loss saves nothing between segments,
-  /// because it is computed in the backward segment. The chain then
-  /// approximates the memory: it also counts residuals of a micro-batch that
-  /// its backward segment no longer needs `inFlight` - 1 times too seldom, and
-  /// inputs that the forward segment does not keep that many times too often.
+  /// because it is computed in the backward segment. The chain is then only an
+  /// approximation. It frees a residual of all micro-batches in flight when the
+  /// backward segment of one of them no longer needs it, which underestimates
+  /// the memory. It also multiplies the bytes of inputs that the forward
+  /// segment does not keep, which overestimates the memory.
   void multiplyResiduals(int64_t inFlight);
 
   /// Returns the recompute schedule of a sequence of chain operations.

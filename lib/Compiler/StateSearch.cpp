@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Searches for the proposal whose states, recomputation and offloaded
-// activations together are fastest. For a large program, the step times of
-// rungs are first estimated by simulation, without scheduling the program, and
-// only rungs with good estimates are measured.
+// Searches for the fastest combination of states on the host, recomputation and
+// offloaded activations. For a large program, the step times of rungs are first
+// estimated by simulation, without scheduling the program, and only rungs with
+// good estimates are measured.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,12 +26,13 @@ static constexpr size_t kMeasured = 3;
 /// A rung is measured if its estimate is below this factor times the step time
 /// of the best proposal so far.
 static constexpr double kWorthMeasuring = 0.995;
-/// A rung of the other kind is refined if its estimate is below this factor
-/// times the best step time. Refinement makes a step faster by up to a quarter.
+/// MemoryPlanner::rival is refined if its estimate is below this factor times
+/// the best step time. Refinement makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
-/// The policy "full" is refined, too, if the best plan takes this number of
-/// times the lower bound. It is no rung, because it keeps the inputs of all
-/// stages, but these can be offloaded.
+/// The policy "full" is refined, too, if the step time of the best plan exceeds
+/// this factor times the lower bound. No rung has the schedule of "full",
+/// because "full" keeps the inputs of all stages. But these inputs can be
+/// offloaded, so "full" may be fast.
 static constexpr double kFarFromBound = 1.2;
 
 /// Estimates the step time of the plan of a rung. The estimate is infinite if
@@ -64,10 +65,11 @@ Status MemoryPlanner::searchStates() {
   RungEstimate first = {std::numeric_limits<double>::infinity(), 0, nullptr, 0};
   auto look = [&](Ladder &ladder, int64_t index) -> Status {
     index = std::clamp<int64_t>(index, 0, ladder.rungCount);
-    // Every ladder ends with the plan that keeps everything.
+    // The last rung of every ladder is the plan that keeps everything, so
+    // estimate only that of the first ladder.
     if (index == ladder.rungCount && &ladder != &ladders.front())
       return Status();
-    // Recomputation adds to the time that states on the host take.
+    // The time of recomputation and the time for states on the host add up.
     double least = estimateRung(ladder, index) + stateSeconds();
     if (!seen.insert({&ladder, index}).second ||
         least >= std::min(first.seconds, fastest))
@@ -127,9 +129,10 @@ Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
     if (fits(**measured))
       error[next->offloads] = (*measured)->seconds / next->seconds;
   }
-  // The choice of states will be refined, which helps some plans more than
-  // others. So do that as well for the best rung of the kind that was not
-  // measured.
+  // refineStates() will refine the choice of states, which helps some plans
+  // more than others. Rungs are of two kinds: those that offload activations
+  // and those that do not. If no rung of one kind was measured, let
+  // refineStates() refine the best rung of this kind as well.
   for (const RungEstimate &estimate : estimates)
     if (!llvm::any_of(estimates,
                       [&](const RungEstimate &other) {
@@ -196,10 +199,10 @@ Status MemoryPlanner::refine(const Proposal &proposal) {
   return Status();
 }
 
-/// Measures the exact height of the arena of the best proposal. The search for
-/// offsets that minimizes the arena is not the one that stopped as soon as the
-/// arena fitted, so it may find a larger one that does not fit. The states are
-/// then chosen again with exact heights.
+/// Measures the exact height of the arena of the best proposal. The earlier
+/// search for offsets stopped as soon as the arena fitted. The search that
+/// minimizes the height is a different one, so its arena may be larger and not
+/// fit. The states are then chosen again with exact heights.
 Status MemoryPlanner::measureExactly() {
   Proposal &exact = others.emplace_back(*best);
   best = nullptr;

@@ -71,7 +71,8 @@ double kiln::opSeconds(Operation *op, const Machine &machine) {
   if (auto collective = dyn_cast<CollectiveOpInterface>(op))
     return collectiveSeconds(collective, machine);
   // Count the bytes of the results, but not those of the operands, because a
-  // fused op reads its operands from registers. States are read from memory.
+  // fused op reads its operands from registers. If all operands are states,
+  // they are read from memory.
   double bytes = 0;
   for (Type type : op->getResultTypes())
     bytes += bytesOf(type);
@@ -235,7 +236,7 @@ void QueueClocks::advance(double seconds) {
     entry.second += seconds;
 }
 
-/// Executes the commands of a block in one execution of its segment.
+/// Simulates the commands of a block that run in one execution of its segment.
 static void runBlock(Block &block, const rt::SegmentExecution &execution,
                      const Machine &machine, KernelSeconds &kernels,
                      QueueClocks &clocks);

@@ -46,7 +46,8 @@ class QueueClocks {
 public:
   explicit QueueClocks(const Machine &machine) : machine(machine) {}
 
-  /// The identity of a transfer: an object, and the ring slot of the micro-batch.
+  /// The identity of a transfer: its token, and the ring slot of its
+  /// micro-batch.
   using Key = std::pair<const void *, int64_t>;
 
   /// Executes a command of a queue, which starts after the commands of the
@@ -55,15 +56,16 @@ public:
   /// Starts a copy after the commands of the queues `after`.
   void start(Key copy, mlir::ArrayAttr after, double bytes,
              LinkDirection direction);
-  /// Starts a collective, which the link `queue` executes after those that it
-  /// has started before and after the commands of the queues `after`.
+  /// Starts a collective. The link `queue` executes it after all collectives
+  /// that were started earlier on `queue`, and after the commands of the queues
+  /// `after`.
   void startCollective(Key transfer, mlir::Attribute queue,
                        mlir::ArrayAttr after, double seconds);
   /// Blocks a queue until a transfer is complete.
   void wait(mlir::Attribute queue, Key copy);
   /// Returns the time at which all queues that execute kernels are idle.
   double end() const;
-  /// Advances the queues that execute kernels.
+  /// Advances the clocks of the queues that execute kernels by `seconds`.
   void advance(double seconds);
 
 private:

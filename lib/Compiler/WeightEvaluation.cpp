@@ -30,8 +30,9 @@ Result<WeightEvaluation> WeightEvaluation::compile(CompileOptions options) {
     return Status::error("cannot create a temporary directory: " +
                          failure.message());
   WeightEvaluation evaluation(directory.str().str());
-  // The arena of an executable is for training, too: choose an optimizer
-  // without states, and updates during the backward pass.
+  // The arena of an executable always has memory for training. To keep the
+  // arena small, choose an optimizer without states, and no clipping, so that
+  // parameters are updated during the backward pass.
   options.optimizer = "sgd";
   options.clip = false;
   options.evaluation = true;

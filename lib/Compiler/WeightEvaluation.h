@@ -1,5 +1,4 @@
-//===- WeightEvaluation.h - Evaluation of weights by an executable -*- C++
-//-*-===//
+//===- WeightEvaluation.h - Weights evaluated by an executable --*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,14 +18,14 @@
 namespace kiln {
 
 struct EvaluatedLoss {
-  /// Mean over all targets.
+  /// The mean loss over all targets.
   double loss = 0;
   int64_t targets = 0;
 };
 
 class WeightEvaluation {
 public:
-  /// Compiles the model of `options`, whose output is ignored.
+  /// Compiles the model of `options`. Ignores options.output.
   static Result<WeightEvaluation> compile(CompileOptions options);
 
   WeightEvaluation(WeightEvaluation &&other) noexcept;

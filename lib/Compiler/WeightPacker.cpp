@@ -19,9 +19,11 @@
 using namespace kiln::support;
 using namespace kiln;
 
-/// Elements that are read at once, a multiple of the blocks of all formats.
+/// Number of elements that are read at once; a multiple of the block size of
+/// every format.
 static constexpr int64_t chunkElements = 1 << 20;
-/// Elements that a thread encodes at once, a divisor of chunkElements.
+/// Number of elements that a thread encodes at once; a divisor of
+/// chunkElements.
 static constexpr int64_t partElements = 1 << 13;
 
 WeightPacker::WeightPacker(const ModelWeights &weights,
@@ -139,7 +141,8 @@ Status WeightPacker::writePacked(const Entry &entry,
   const int64_t most = std::min(tensor.elements, chunkElements);
   std::vector<float> values(size_t(most), 0.f);
   std::vector<uint8_t> codes(size_t(format_->codeBytes(most)));
-  // The scales follow all codes in the file.
+  // The scales follow all codes in the file, so collect them until all codes
+  // are written.
   std::vector<float> scales(
       size_t(format_->blocks(tensor.elements) * format_->scalesPerBlock()));
   for (int64_t first = 0; first < tensor.elements; first += chunkElements) {

@@ -27,8 +27,8 @@ public:
   WeightPacker(const support::ModelWeights &weights,
                std::optional<support::PackedFormat> format, int64_t threads);
 
-  /// Adds a tensor of `weights` to the file. `isMatrix` is true if it is to be
-  /// stored in the format.
+  /// Adds a tensor of `weights` to the file. `isMatrix` is true if the tensor
+  /// is to be stored in the format, if there is one.
   void add(const support::TensorInfo &tensor, bool isMatrix);
 
   /// Writes the file. Fails if a weight is infinite or not a number, or if it
@@ -39,7 +39,8 @@ public:
   uint64_t bytesBefore() const { return before_; }
   uint64_t bytesAfter() const { return after_; }
   int64_t tensors() const { return int64_t(entries_.size()); }
-  /// Tensors and elements that are stored in the format, or in f16.
+  /// Numbers of tensors and elements that are stored in the format. Without a
+  /// format, all tensors and elements count.
   int64_t quantizedTensors() const { return quantizedTensors_; }
   int64_t quantizedElements() const { return quantizedElements_; }
   int64_t elements() const { return elements_; }

@@ -35,7 +35,7 @@ struct ImportedModel {
 struct ImportRequest {
   mlir::MLIRContext &context;
   ConfigReader &config;
-  /// Value of model_type.
+  /// The value of the configuration key model_type.
   llvm::StringRef type;
   const ImportOptions &options;
 

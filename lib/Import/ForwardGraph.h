@@ -131,7 +131,7 @@ private:
   LayerListener layer;
   mlir::OpBuilder builder; ///< Notifies `layer` of each created op.
   mlir::Value tokens, targets, rng, lossScale;
-  llvm::StringMap<mlir::Value> reads; ///< Indexed by symbol.
+  llvm::StringMap<mlir::Value> reads; ///< Reads of states, by symbol.
   int64_t nextKey = 0;                ///< Key of the next random op.
 };
 

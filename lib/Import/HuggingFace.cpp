@@ -70,7 +70,7 @@ static constexpr StringRef kMistralClasses[] = {"MistralForCausalLM",
                                                 "MistralModel"};
 static constexpr StringRef kQwen2Classes[] = {"Qwen2ForCausalLM", "Qwen2Model"};
 
-// Attention masks and rotary frequencies.
+// The attention masks of GPT-2 and the rotary frequencies of the Llama family.
 static constexpr StringRef kGpt2Unused[] = {
     "transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias",
     "h.*.attn.bias", "h.*.attn.masked_bias"};
@@ -177,7 +177,7 @@ static void checkArchitectures(ConfigReader &config, const ModelType &type) {
 }
 
 /// Returns the type of the tensors in weight files, according to config.json,
-/// or null if the file does not name one that kiln stores.
+/// or null if config.json does not name a type that kiln can store.
 static Type storageOf(const nlohmann::json &config, MLIRContext &context) {
   for (const char *key : {"dtype", "torch_dtype"})
     if (auto name = config.find(key); name != config.end() && name->is_string())

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Supports the rope types default, linear and llama3. All others, such as yarn
-// and longrope, are rejected, because their formulas depend on the version of
-// the transformers library.
+// Supports the rope types default, linear and llama3, and the type dynamic if
+// its scaling does not apply to the sequence length. All other types, such as
+// yarn and longrope, are rejected, because their formulas depend on the version
+// of the transformers library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,8 @@ llvm::Expected<RopeConfig> kiln::readRopeConfig(ConfigReader &config,
     if (rope.highFactor <= rope.lowFactor)
       keys.refuse("high_freq_factor", "a number larger than low_freq_factor");
   } else if (type == "dynamic") {
-    // Dynamic scaling applies only beyond the original sequence length.
+    // Dynamic scaling applies only beyond the original sequence length, so it
+    // has no effect on shorter sequences.
     keys.requireReal("factor", 1.0, kLargest);
     int64_t original = keys.getInteger("original_max_position_embeddings",
                                        INT32_MAX, 1, INT32_MAX);

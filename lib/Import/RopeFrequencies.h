@@ -43,7 +43,8 @@ llvm::Expected<RopeConfig> readRopeConfig(ConfigReader &config,
                                           int64_t positions,
                                           int64_t sequenceLength);
 
-/// Returns the angle per position for each of the headDim / 2 pairs.
+/// Returns the angle per position for each of the headDim / 2 pairs of
+/// features.
 std::vector<double> ropeInverseFrequencies(const RopeConfig &rope,
                                            int64_t headDim);
 

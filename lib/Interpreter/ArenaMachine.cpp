@@ -54,7 +54,8 @@ private:
   LogicalResult beginCopy(const ScheduledCommand &command);
   LogicalResult beginCollective(const ScheduledCommand &command);
   LogicalResult end(rt::WaitOp wait);
-  /// Calls `body(begin, end)` for the bytes of every row, as arena offsets.
+  /// Calls `body(begin, end)` with the byte range of each row in the arena,
+  /// until `body` returns false.
   void forRows(const SlotTensor &tensor, const SegmentRun &owner,
                llvm::function_ref<bool(int64_t, int64_t)> body);
   char *bytesOf(const SlotTensor &tensor, const SegmentRun &owner) {
@@ -92,17 +93,18 @@ private:
   rt::SegmentExecution execution; ///< The execution of the running command.
   SegmentRun current;             ///< The run of `execution`.
   DenseSet<int64_t> inFlight;     ///< The micro-batches in flight.
-  /// A transfer in progress. `bytes` contains the bytes of the tensors at the
-  /// time when it began.
+  /// A transfer in progress. `bytes` contains the contents that `from` had when
+  /// the transfer began.
   struct Transfer {
     SlotTensor from, to;
     SegmentRun owner; ///< The run that began the transfer.
     std::vector<char> bytes;
-    /// What the ranks compute from `from`; not set for a copy.
+    /// The collective that the ranks execute, or nullopt for a copy.
     std::optional<Collective> collective = std::nullopt;
-    StringRef axis = {}; ///< Of the ranks of a collective.
+    StringRef axis = {}; ///< Mesh axis of a collective.
     int64_t shardOwner = kNoOwner;
-    /// False if another rank owns the shard: this one has no memory for it.
+    /// False if another rank owns the shard, so that this rank has no memory
+    /// for it.
     bool hasShard = true;
     bool readsSource() const {
       return hasShard || collective != Collective::AllGather;
@@ -116,7 +118,7 @@ private:
       return collective && *collective != Collective::AllGather;
     }
   };
-  /// A token, and for a token with a ring, the ring slot, otherwise 0.
+  /// A token and its ring slot, or 0 if the token has no ring.
   using Token = std::pair<Value, int64_t>;
   Token tokenOf(Value token) const {
     bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
@@ -199,8 +201,8 @@ LogicalResult Machine::checkDisjoint() {
 }
 
 /// Returns true if the value of a slot for the micro-batch of `owner` is live
-/// at the running command. This command may be one of another micro-batch, if
-/// it waits for a copy.
+/// at the running command. The running command may belong to another
+/// micro-batch if it waits for a copy.
 bool Machine::isAlive(unsigned slotIndex, const SegmentRun &owner) {
   rt::SlotOp slot = program.slots[slotIndex];
   int64_t first = slot.getFirst(), last = slot.getLast();
@@ -345,7 +347,8 @@ LogicalResult Machine::beginCollective(const ScheduledCommand &command) {
   return addTransfers(command, std::move(started));
 }
 
-/// Replaces the bytes of transfers by those of the results of their collective.
+/// Executes the collective of `transfers`, and replaces the bytes of each
+/// transfer by its result.
 LogicalResult Machine::collect(Operation *op,
                                llvm::MutableArrayRef<Transfer> transfers) {
   std::vector<HostTensor> inputs, results;

@@ -45,16 +45,16 @@ public:
   FailureOr<GradientCheckResult> run();
 
 private:
-  /// Returns the results of the program with `factor` times `direction` added
-  /// to the arguments.
+  /// Runs the program on its arguments plus `factor` times `direction`, and
+  /// returns the results.
   FailureOr<Tensors> valuesAt(ArrayRef<HostTensor> direction, double factor);
   FailureOr<Tensors> gradientsFor(ArrayRef<HostTensor> cotangents);
   FailureOr<Tensors> evaluate(ProgramOp op, ArrayRef<HostTensor> values);
 
   LogicalResult checkDirection();
   LogicalResult checkJacobian();
-  /// Returns column `element` of the Jacobian of argument `which`, computed by
-  /// finite differences.
+  /// Returns the derivatives of all results with respect to one element of
+  /// argument `which`, computed by finite differences.
   FailureOr<Tensors> differences(size_t which, int64_t element);
 
   void compare(double analytic, double numeric, const std::string &what);

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A minimal reverse mode that is independent of the compiler's: it applies the
-// rule of every op in reverse order and sums the contributions to each value.
+// Implements a minimal reverse-mode differentiation that is independent of the
+// compiler's autodiff pass. It applies the gradient rule of every op in reverse
+// order and sums the contributions to the cotangent of each value.
 //
 //===----------------------------------------------------------------------===//
 

@@ -207,8 +207,8 @@ static ModelInfo describeModel(ModuleOp module) {
   return model;
 }
 
-/// Returns the names of the states that any program of the module writes, for
-/// programs before and after scheduling.
+/// Returns the names of the states that any program of the module writes. The
+/// programs may be scheduled or not.
 static llvm::StringSet<> writtenStates(ModuleOp module) {
   llvm::StringSet<> names;
   module.walk([&](WriteOp write) { names.insert(write.getState()); });

@@ -135,7 +135,8 @@ OpComparison::compare(const ScheduledCommand &command,
       deviation.allowed = factor * deviation.unit;
       deviation.amplified = deviation.ratio() > 1;
     } else {
-      // Rounding may change a code of a number next to a border.
+      // Rounding may change the code of a number that is close to the border
+      // between two codes.
       deviation.amplified = deviation.difference > 0;
     }
     if (deviation.amplified) {

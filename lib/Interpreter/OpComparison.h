@@ -27,7 +27,7 @@ namespace kiln {
 struct Deviation {
   double difference = 0; ///< Euclidean norm.
   double allowed = 0;
-  double unit = 0; ///< eps * |result|.
+  double unit = 0; ///< eps times the norm of the result.
   /// True if the bound was raised because rounding is amplified.
   bool amplified = false;
   size_t element = 0;           ///< Index of the element with the largest

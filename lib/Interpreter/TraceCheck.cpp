@@ -232,8 +232,9 @@ Status TraceChecker::applyWrites(const ScheduledProgram &program,
   return {};
 }
 
-/// Reads the number of a micro-batch and finds the run in which a command is
-/// executed for it. Records are in the order of execution.
+/// Reads the number of a micro-batch, and finds the next run in which command
+/// `index` is executed for this micro-batch. Records are in the order of
+/// execution.
 Status TraceChecker::findRun(const ScheduledProgram &program, uint64_t index,
                              SegmentRun &run) {
   uint64_t microbatch = 0;

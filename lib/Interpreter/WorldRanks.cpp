@@ -12,8 +12,8 @@ using kiln::runtime::CollectiveSpan;
 
 namespace kiln {
 
-/// An upper bound on the bytes of a sum. The scratch memory for larger sums is
-/// not larger.
+/// The size of a sum, in bytes, for which scratch memory is reserved. Sums of
+/// this size need the most scratch memory; larger sums do not need more.
 static constexpr int64_t kManyBytes = int64_t(1) << 40;
 
 WorldRanks::WorldRanks(runtime::World &world, const support::Mesh &mesh)

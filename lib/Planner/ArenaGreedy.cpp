@@ -71,7 +71,8 @@ private:
 };
 } // namespace
 
-/// Numbers of windows of the levels, and the smallest useful distance.
+/// The number of windows of each level, and the smallest distance for which a
+/// level is useful.
 static constexpr int32_t kWindows[] = {64, 8};
 static constexpr int32_t kLeastDistance = 4;
 /// Steps to insert a block into a list, and number of blocks that are moved in
@@ -139,11 +140,13 @@ static constexpr Rule kRules[] = {
 /// Maximum number of squeaky-wheel rounds.
 static constexpr int kRepairRounds = 200;
 
-/// Parts of the duration of the program from which an item counts as
-/// long-lived, and part of the load from which it counts as large.
+/// An item is long-lived if its duration exceeds this fraction of the longest
+/// duration of an item; each of the fractions is tried. An item is large if its
+/// size exceeds the peak load divided by kLargePart.
 static constexpr double kLongLived[] = {0.3, 0.5, 0.1, 0.2};
 static constexpr int64_t kLargePart = 20;
-/// Number of orders in time, and of their squeaky-wheel rounds.
+/// The number of orders in time that are improved by squeaky-wheel rounds, and
+/// the number of rounds for each of them.
 static constexpr size_t kTimeOrders = 2;
 static constexpr int kTimeOrderRounds = 16;
 
@@ -215,9 +218,11 @@ static void moveOffendersForward(const Problem &problem,
     order[position] = entries[position].index;
 }
 
-/// Returns the order that places long-lived items, then large items, and then
-/// all others by the start of their lifetimes, or by the end of them, the last
-/// first. `largeFirst` exchanges the first two classes.
+/// Returns the order that places long-lived items first, then large items, and
+/// then all others. `largeFirst` exchanges the first two classes. Large items
+/// are sorted by decreasing size. Long-lived items are sorted by the start of
+/// their lifetimes or, if `longByEnd` is true, by the end, latest first;
+/// `othersByEnd` has the same effect on the last class.
 static std::vector<int32_t> orderInTime(const Problem &problem, double part,
                                         bool largeFirst, bool longByEnd,
                                         bool othersByEnd) {
@@ -255,8 +260,8 @@ struct Trial {
 };
 } // namespace
 
-/// Improves a placement by squeaky-wheel rounds. Stores the best placement of
-/// all rounds in `best` if it is better.
+/// Improves a placement by squeaky-wheel rounds. If the best placement of all
+/// rounds is better than `best`, stores it in `best` and returns true.
 static bool repair(const Problem &problem, Trial trial, int64_t target,
                    int rounds, Effort &effort, Placement &best) {
   bool isBetter = false;
@@ -275,7 +280,7 @@ static bool repair(const Problem &problem, Trial trial, int64_t target,
 /// Tries the orders in time, and repairs the best of them.
 static bool placeInTime(const Problem &problem, int64_t target, Effort &effort,
                         Placement &best) {
-  std::vector<Trial> trials; // The lowest ones so far, in order of height.
+  std::vector<Trial> trials; // The lowest placements so far, lowest first.
   auto isDone = [&] {
     return effort.exhausted() ||
            (!trials.empty() && trials.front().placement.height <= target);

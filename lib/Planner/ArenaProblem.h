@@ -81,8 +81,8 @@ private:
 
 /// Places the items by several greedy orders and returns the lowest placement.
 /// Stops at the first placement whose height is at most `target`. Stores the
-/// name of the order in `method`. Steps are counted, but only the final
-/// improvement obeys the limit, so the function always returns a placement.
+/// name of the order in `method`. Also stops if `effort` is exhausted, but
+/// always completes the first order, so that there is a placement.
 Placement placeGreedily(const Problem &problem, int64_t target, Effort &effort,
                         std::string &method);
 

@@ -5,12 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In any schedule, each stage j either runs its forward pass once, so that
-// abar_{j+1} of some option k is present from before the first backward pass
-// until Backward(j), or runs it at least twice. Let x_jk be 1 if stage j runs
-// its forward pass once and Backward(j) uses option k, and 0 otherwise. Let
-// y_jk be 1 if stage j runs its forward pass at least twice and Backward(j)
-// uses option k, and 0 otherwise. The time is at least
+// Computes a lower bound on the time of all schedules. Chain.h defines a_i and
+// abar_i; time, saved and backwardNeed are members of chain::Option. In any
+// schedule, each stage j either runs its forward pass once, so that abar_{j+1}
+// of some option k is present from before the first backward pass until
+// Backward(j), or runs it at least twice. Let x_jk be 1 if stage j runs its
+// forward pass once and Backward(j) uses option k, and 0 otherwise. Let y_jk be
+// 1 if stage j runs its forward pass at least twice and Backward(j) uses option
+// k, and 0 otherwise. The time is at least
 //
 //   sum_jk x_jk time_jk + y_jk (time_jk + fastForward_j)
 //
@@ -48,8 +50,8 @@ public:
   std::vector<double> savedPrices() const;
 
 private:
-  /// Value of the dual function at the current prices, and its derivative with
-  /// respect to price i.
+  /// The value of the dual function at the current prices, and its derivative
+  /// with respect to one of the prices.
   struct Point {
     double value = 0;
     double slope = 0;

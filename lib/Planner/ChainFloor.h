@@ -34,7 +34,7 @@ public:
 
 private:
   const View &view;
-  /// Indexed by segment number.
+  /// The fewest bytes of each segment, indexed by segment number.
   std::vector<int64_t> floors;
 };
 

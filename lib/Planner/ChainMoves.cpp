@@ -21,8 +21,8 @@ static bool isSave(const ChainOp &op) {
 }
 
 /// Walks from the last operation to the first and tracks which a_i and
-/// abar_{i+1} are used later. Inserts the drops, and returns the useful
-/// operations in order.
+/// abar_{i+1} are used later. Makes operations drop values that are not used
+/// later, and returns the useful operations in order.
 static std::vector<ChainOp> decideDrops(const std::vector<ChainOp> &ops,
                                         int32_t stages) {
   std::vector<bool> value(stages + 1, false), saved(stages + 1, false);

@@ -40,13 +40,14 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 namespace {
 
-/// A number of bytes that are present at the turn, and the computation of a
-/// stage that has them.
+/// The bytes that a stage stores at the turn, and the seconds of computation of
+/// the stage if it stores them.
 struct Point {
   double bytes, seconds;
 };
 
-/// Bytes that a stage may release at the turn, and the time for it.
+/// Bytes that a stage may release before the turn, and the seconds of
+/// computation that this adds.
 struct Release {
   double bytes, seconds;
 };
@@ -56,7 +57,9 @@ public:
   explicit Turn(const Chain &chain);
   /// Returns c(bytes).
   double computation(double bytes) const;
-  /// Returns the minimum over f of the time of a schedule.
+  /// Returns the minimum over f of the time of a schedule that computes
+  /// c(bytes) seconds and copies for `out` seconds to the host and `in` seconds
+  /// back.
   double seconds(double bytes, double out, double in) const;
   double mostBytes() const { return most; }
 
@@ -141,7 +144,8 @@ double Turn::computation(double bytes) const {
 
 double Turn::seconds(double bytes, double out, double in) const {
   double all = computation(bytes), least = infinity;
-  // The time is piecewise linear in f.
+  // The time is piecewise linear in f, so its minimum is at one of these
+  // values.
   for (double forward : {leastForward, mostForward, out, all - in}) {
     double f = std::clamp(forward, leastForward, mostForward);
     least = std::min(least, std::max(f, out) + std::max(all - f, in));
@@ -178,7 +182,8 @@ double kiln::offloadTimeBound(const Chain &chain, int64_t budget,
   high = std::max(0.0, turn.mostBytes() - static_cast<double>(budget));
   for (int step = 0; step < kSections; ++step) {
     double third = (high - low) / 3, left = low + third, right = high - third;
-    // With too few bytes on the host, the time is infinite.
+    // With too few bytes on the host, the time is infinite, so continue with
+    // more bytes.
     if (double seconds = atTurn(left);
         seconds == infinity || seconds > atTurn(right))
       low = left;

@@ -58,7 +58,7 @@ private:
 
   const View &view;
   Grid grid;
-  /// Indexed by segment number.
+  /// The range of each segment, indexed by segment number.
   std::vector<Range> ranges;
   std::vector<double> rows;
 };

@@ -179,7 +179,7 @@ private:
   std::vector<int32_t> kinds;
   int32_t span = std::numeric_limits<int32_t>::max();
   size_t tailStride = 1, lengthStride = 1;
-  /// Number of pending options of the stages before i.
+  /// pendingBefore[i] is the number of pending options of the stages before i.
   std::vector<size_t> pendingBefore;
   std::vector<int32_t> numbers;
   int32_t segmentCount = 0;

@@ -43,7 +43,7 @@ double LinkPlacer::run(std::vector<int64_t> resident,
         continue;
       }
       bool short_ = resident[c] - away > capacity;
-      // Transfers complete in order. Later ones whose limit is reached are
+      // Transfers complete in order. Later transfers whose limit is reached are
       // removed when their turn comes.
       if (!short_ && pending[i].done > now)
         break;

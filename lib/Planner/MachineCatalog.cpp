@@ -41,7 +41,7 @@ static bool endsIn(const std::string &text, const std::string &suffix) {
 
 Result<Machine> kiln::loadMachine(const std::string &name) {
   if (name.find('/') != std::string::npos || endsIn(name, ".json")) {
-    // Larger than any valid file; the parser has its own limit.
+    // This limit is larger than any valid file; the parser has its own limit.
     auto text = readSmallFile(name, 1 << 21);
     if (!text.ok())
       return text.status();

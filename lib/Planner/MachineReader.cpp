@@ -25,7 +25,7 @@ using nlohmann::json;
 
 namespace {
 
-/// The plausible values of a number in the file.
+/// The plausible range of a number in the file.
 struct Range {
   double low, high;
 };

@@ -18,7 +18,8 @@ static constexpr int kBisections = 40;
 /// Number of windows into which ReadBound divides the reads.
 static constexpr size_t kWindows = 32;
 
-/// Returns the smallest T of boundStates() for the moment after `command`.
+/// Returns the number T, defined at boundStates(), for the moment after
+/// `command`.
 static double boundOfRest(const StateProblem &problem, int32_t command) {
   struct Part {
     double bytes, hostSeconds;
@@ -33,8 +34,8 @@ static double boundOfRest(const StateProblem &problem, int32_t command) {
     if (group.gradient <= command)
       bytes += double(group.gradientBytes);
     excess += bytes;
-    // Without a join, the host may have updated a group whose gradient is
-    // complete.
+    // After the join, or at any time if there is no join, the host may already
+    // have updated a group whose gradient is complete.
     bool mayBeDone = group.gradient <= command && command > problem.join;
     parts.push_back({bytes, mayBeDone ? 0 : group.hostSeconds});
     hostSeconds += parts.back().hostSeconds;
@@ -67,9 +68,9 @@ namespace {
 /// Lower bounds on the time until a command has been executed, from the
 /// parameters that the commands read. Consider a window of commands. Parameters
 /// that they read and that are not on the device when the window starts are
-/// copied to the device meanwhile, so the duration of the window is at least
-/// that of the copies of the bytes that exceed the capacity. The durations of
-/// disjoint windows add up.
+/// copied to the device meanwhile. The window therefore takes at least as long
+/// as copying the bytes by which the parameters that it reads exceed the
+/// capacity. The durations of disjoint windows add up.
 class ReadBound {
 public:
   ReadBound(const StateProblem &problem, const std::vector<double> &after);
@@ -81,7 +82,8 @@ private:
     return command < 0 ? 0 : after[command];
   }
   const std::vector<double> &after;
-  /// The last commands of windows, in ascending order, and bounds for them.
+  /// The last commands of windows, in ascending order, and lower bounds on the
+  /// time until each of them has been executed.
   std::vector<int32_t> cuts;
   std::vector<double> bounds;
 };
@@ -128,7 +130,8 @@ double ReadBound::until(int32_t command) const {
 
 StateBound kiln::boundStates(const StateProblem &problem) {
   StateBound bound;
-  // An update on the host takes no time on the device.
+  // Every update may run on the host, where it takes no time on the device, so
+  // do not count the updates.
   std::vector<double> seconds = problem.seconds;
   std::vector<int32_t> moments;
   if (problem.join >= 0)
@@ -145,7 +148,8 @@ StateBound kiln::boundStates(const StateProblem &problem) {
   ReadBound reads(problem, after);
   if (!after.empty())
     bound.seconds = reads.until(static_cast<int32_t>(after.size()) - 1);
-  // Other commands after the join overlap with copies and updates.
+  // The other commands after the join overlap with the copies and updates, so
+  // subtract their time.
   if (problem.join >= 0)
     bound.rest = std::max(0.0, boundOfRest(problem, problem.join) -
                                    (after.back() - after[problem.join]));

@@ -21,25 +21,30 @@
 using namespace kiln::support;
 using namespace kiln;
 
-/// Numerators of the shares that planStates() tries: multiples of 1 / kShares.
-/// The coarse grid has steps of kCoarse / kShares.
+/// planStates() tries shares that are multiples of 1 / kShares. Its coarse grid
+/// has steps of kCoarse / kShares.
 static constexpr int kShares = 256, kCoarse = 32;
 /// Number of points of the coarse grid from which the search continues.
 static constexpr size_t kStarts = 8;
-/// The cost of a byte that does not fit, in copies to the host and back. The
-/// high penalty applies if no point fits with the other one.
+/// The penalty for a byte that does not fit, as a multiple of the time to copy
+/// the byte to the host and back. kHighPenalty is used if the search with
+/// kPenalty finds no point that fits.
 static constexpr double kPenalty = 4, kHighPenalty = 1000;
-/// Number of groups that refineStates() changes, and of its passes over them.
+/// The number of groups that refineStates() changes, the maximum number of
+/// passes over them, and the number of failures after which similar changes are
+/// skipped.
 static constexpr size_t kRefinedGroups = 512;
 static constexpr int kRefinements = 10;
 static constexpr size_t kMostFailures = 8;
-/// The same for planStates().
+/// The number of groups that planStates() changes one at a time, and the
+/// maximum number of passes over them.
 static constexpr size_t kLargest = 8;
 static constexpr int kLargestPasses = 2;
-/// If not even the choices that need the least memory fit, because of more than
-/// this part of the capacity, no others are tried.
+/// If the choices that need the least memory exceed the capacity by more than
+/// capacity / kHopeless, no other choices are tried.
 static constexpr int64_t kHopeless = 64;
-/// Groups of more than this number of times the mean size are treated apart.
+/// Groups that are larger than the mean size by more than this factor are
+/// treated separately.
 static constexpr int64_t kLargeFactor = 8;
 
 std::vector<StateChoice>
@@ -66,11 +71,13 @@ kiln::spreadShares(const std::vector<StateGroup> &groups,
 
 namespace {
 
-/// Numerators of StateShares.
+/// The numerators of the four shares of StateShares. The denominator is
+/// kShares.
 using Point = std::array<int, 4>;
 
-/// The solutions that planStates() has evaluated. The shares apply to all
-/// groups but those of `large`, whose choices are fixed.
+/// Searches for the best shares, and stores the points that it has evaluated.
+/// The shares apply to all groups except those in `large`, whose choices are
+/// fixed.
 class Search {
 public:
   Search(const StateProblem &problem, const std::vector<size_t> &large,
@@ -78,7 +85,7 @@ public:
   StateSolution run(const std::optional<StateShares> &start);
 
 private:
-  /// The figures of a point.
+  /// The result of evaluating a point.
   struct Outcome {
     double seconds;
     int64_t copiedBytes;
@@ -100,7 +107,8 @@ private:
   const StateProblem &problem;
   StateSimulation simulation;
   std::vector<StateChoice> largeChoices;
-  /// The choices of the large groups, and the other groups and their indices.
+  /// The choices of all groups, of which only those of the large groups are
+  /// set; and the other groups and their indices.
   std::vector<StateChoice> fixed;
   std::vector<StateGroup> others;
   std::vector<size_t> indices;
@@ -144,7 +152,8 @@ std::vector<StateChoice> Search::choicesOf(const StateShares &shares) const {
   return choices;
 }
 
-/// Evaluates a point, if that is not done yet, and moves to it if it is better.
+/// Evaluates a point unless it has been evaluated, and makes it `best` if it is
+/// better.
 void Search::visit(Point point) {
   for (int part : point)
     if (part < 0 || part > kShares)
@@ -196,8 +205,9 @@ StateSolution Search::run(const std::optional<StateShares> &start) {
   visit(best);
   if (fitting)
     return solutionOf(best);
-  // A byte that does not fit costs more than its copies would, so that the
-  // search can pass points that do not fit.
+  // The penalty for bytes that do not fit is finite, so that the search can
+  // pass points that do not fit. It is higher than the time of copies, so that
+  // the search leaves these points again.
   double perByte = problem.outSecondsPerByte + problem.inSecondsPerByte;
   penalty = kPenalty * perByte;
   auto numerator = [](double share) {
@@ -219,7 +229,8 @@ StateSolution Search::run(const std::optional<StateShares> &start) {
             visit(point);
             bases.push_back(point);
           }
-    // Different points of the coarse grid lead to different optima.
+    // Different points of the coarse grid lead to different optima, so continue
+    // from several good points.
     std::sort(bases.begin(), bases.end(), [&](const Point &a, const Point &b) {
       return std::pair(keyOf(outcomes.at(a)), a) <
              std::pair(keyOf(outcomes.at(b)), b);
@@ -273,9 +284,10 @@ static StateSolution refineLargest(const StateProblem &problem,
         choices.push_back({update, (bits & 1) != 0, (bits & 2) != 0});
   for (int pass = 0; pass < passes; ++pass) {
     bool isBetter = false;
-    // The number of changes in succession, of the same kind and of groups of
-    // the same size, that were not better. The layers of a program have many
-    // groups alike, so that further ones probably are not better either.
+    // The number of successive changes that were not better, for each kind of
+    // change and each group size. The layers of a program have similar groups,
+    // so after several failures, further changes of this kind are probably not
+    // better either.
     std::map<std::tuple<int64_t, int, size_t>, size_t> failures;
     for (size_t i : bySize)
       for (size_t k = 0; k < choices.size(); ++k) {
@@ -310,7 +322,7 @@ static StateSolution refineLargest(const StateProblem &problem,
 }
 
 /// Returns the groups that are much larger than the others, such as embeddings.
-/// Where they are decides whether the rest fits.
+/// The choices for these groups decide whether the other groups fit.
 static std::vector<size_t> findLarge(const StateProblem &problem) {
   int64_t total = 0;
   for (const StateGroup &group : problem.groups)
@@ -338,7 +350,7 @@ StateSolution kiln::planStates(const StateProblem &problem,
     return std::tuple(excessOf(solution.cost, problem), solution.cost.seconds,
                       solution.cost.copiedBytes);
   };
-  // Hardly any choices take less memory on the device than these.
+  // Hardly any other choices take less memory on the device than the following.
   StateSolution onHost;
   const StateChoice least = {UpdatePlace::Host, /*parameterOnHost=*/true,
                              /*gradientAway=*/false};

@@ -61,9 +61,9 @@ StateSimulation::leadsOf(size_t i, std::vector<int64_t> StateLeads::*member) {
   return recordsLeads ? &(cost.leads[i].*member) : nullptr;
 }
 
-/// As kiln-offload-states does, moves the updates on the host whose gradients
-/// are copied last after the others, and the updates on the device of states on
-/// the host after all other updates, the largest first.
+/// Orders the updates as kiln-offload-states does. Updates on the host whose
+/// gradients are copied last come after the other updates. Updates on the
+/// device whose results are sent to the host come last, the largest first.
 void StateSimulation::orderUpdates() {
   order.clear();
   keys.clear();
@@ -83,7 +83,8 @@ void StateSimulation::orderUpdates() {
       order.push_back(i);
   }
   order.insert(order.end(), late.rbegin(), late.rend());
-  // The groups are in the order of their updates; see StateProblem::groups.
+  // Groups with equal bytes keep the order of their updates, because
+  // StateProblem::groups has this order.
   std::sort(keys.begin(), keys.end());
   for (auto [bytes, i] : keys)
     order.push_back(i);
@@ -101,10 +102,12 @@ void StateSimulation::orderUpdates() {
   }
 }
 
-/// Copies the gradients of the updates on the host, and those that are away.
-/// The copy of a gradient is waited for when `gradientsUnderWay` further copies
-/// have started, and no later than by its update. As kiln-offload-states does,
-/// counts only copies for updates on the host if the copy is for one of them.
+/// Adds the copies of gradients to the host, for updates on the host and for
+/// gradients that are stored on the host until the device updates the
+/// parameter. A command waits for a copy when `gradientsUnderWay` further
+/// copies have started, and no later than the update. As in
+/// kiln-offload-states, only further copies for updates on the host count if
+/// the copy itself is for an update on the host.
 void StateSimulation::addGradients() {
   leaving.clear();
   for (int32_t i : byGradient)
@@ -142,7 +145,8 @@ void StateSimulation::addGradients() {
   }
 }
 
-/// Waits before a command for copies of results, until `left` are under way.
+/// Adds waits before the command `position` for the oldest copies of results,
+/// until at most `left` copies are in progress.
 void StateSimulation::waitForSent(int32_t position, size_t left) {
   while (sent.size() > left) {
     auto [copy, from] = sent.front();
@@ -207,11 +211,11 @@ void StateSimulation::addGroup(size_t i) {
   events.push_back({update + 1, Phase::Out, copy, -1});
 }
 
-/// Chooses the starts of the copies to the device: as late as the link allows,
-/// and later if memory is short.
+/// Chooses the starts of the copies to the device: as late as possible without
+/// a wait for the link, and later if memory is short.
 void StateSimulation::placeCopiesIn() {
   auto mirror = [&](int32_t c) { return end - 1 - c; };
-  // Place the copies in the order of their needs, the last first.
+  // Place the copies in the reverse order of the commands that need them.
   keys.clear();
   for (size_t i = 0; i < copiesIn.size(); ++i)
     keys.emplace_back(-copiesIn[i].need, static_cast<int32_t>(i));

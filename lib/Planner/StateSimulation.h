@@ -33,9 +33,9 @@ public:
   StateCost run(const std::vector<StateChoice> &choices, bool recordsLeads);
 
 private:
-  /// What happens between two commands, in this order. `WaitNow` waits for a
-  /// copy that begins before the same command. `Out` happens after a command,
-  /// so before everything else that happens before the next one.
+  /// The kinds of events between two commands, in the order in which they
+  /// happen. `WaitNow` waits for a copy that begins before the same command.
+  /// `Out` comes first, because it depends only on the preceding commands.
   enum class Phase : uint8_t { Out, Wait, Begin, WaitNow, Update };
 
   struct Event {
@@ -76,31 +76,35 @@ private:
 
   const StateProblem &problem;
   int32_t end;
-  /// The groups by the position of the gradient, and by that of the update; and
-  /// the positions of all updates, in ascending order.
+  /// The groups sorted by the positions of their gradients, the groups sorted
+  /// by the positions of their updates, and the positions of all updates in
+  /// ascending order.
   std::vector<int32_t> byGradient, byUpdate, positions;
 
   // State of the current run.
   const std::vector<StateChoice> *choices = nullptr;
   bool recordsLeads = false;
   StateCost cost;
-  /// Duration of every command, and the command that updates each group, in the
-  /// order of updates that orderUpdates() chooses.
+  /// The duration of every command and the command that updates each group,
+  /// after orderUpdates() has reordered the updates.
   std::vector<double> seconds;
   std::vector<int32_t> updates;
-  /// The groups in that order. Frozen parameters come first.
+  /// The groups in the order of their updates after orderUpdates(). Frozen
+  /// parameters come first.
   std::vector<int32_t> order;
   /// True if an update on the device sends results to the host.
   bool returnsSome = false;
-  /// Changes of the bytes on the device, and of the gradients on the host.
+  /// The change at each command of the live bytes on the device, and of the
+  /// bytes of gradients on the host.
   std::vector<int64_t> change, hostChange;
   std::vector<Copy> copies;
   std::vector<CopyIn> copiesIn;
   std::vector<Event> events;
   /// The events in the order in which they happen.
   std::vector<Event> sequence;
-  /// Copies of results of updates on the device, oldest first, and the commands
-  /// after which they start.
+  /// The copies in progress of results of updates on the device, oldest first.
+  /// Each pair is the index of a copy and the command before which the copy
+  /// starts.
   std::deque<std::pair<int32_t, int32_t>> sent;
 
   // Scratch.
@@ -111,7 +115,8 @@ private:
   std::vector<double> updated, reversed;
 };
 
-/// Returns the bytes that do not fit.
+/// Returns the number of bytes that exceed the capacities of the device and of
+/// the host.
 int64_t excessOf(const StateCost &cost, const StateProblem &problem);
 
 } // namespace kiln

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Both forms have a row per ring slot and a column per execution of a segment.
+// Shows the order of segments as text and as an SVG chart. Both have a row per
+// ring slot and a column per execution of a segment.
 //
 //===----------------------------------------------------------------------===//
 

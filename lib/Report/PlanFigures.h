@@ -91,7 +91,8 @@ struct Moment {
 struct HostFigures {
   int64_t arena = 0, states = 0, budget = 0;
   std::vector<PlanBuffer> buffers;
-  /// Command with the most live bytes, and those bytes by class.
+  /// The command with the most live bytes; and by class, the live bytes at this
+  /// command and the sum of all buffers.
   int64_t peakCommand = 0;
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Bytes that a step copies to the host and back.
@@ -106,8 +107,9 @@ struct PlanFigures {
   explicit PlanFigures(const llvm::json::Object &plan);
 
   int64_t arena = 0, states = 0, microbatches = 1;
-  /// The order of the segments of micro-batches, its name or its list, and the
-  /// number of ring slots. Without micro-batches, there are no executions.
+  /// The executions of the segments of micro-batches, which are empty without
+  /// micro-batches; the name or the list of their order; and the number of ring
+  /// slots.
   std::vector<abi::SegmentRun> segmentRuns;
   std::string order;
   int64_t ringSlots = 1;
@@ -118,15 +120,16 @@ struct PlanFigures {
   /// Both are zero if the plan has no budget.
   int64_t budget = 0, unplannedPeak = 0;
   double stepMs = 0, boundMs = 0, unplannedMs = 0;
-  /// Bytes of the whole tensors that ranks sum, sum into shards, and gather
-  /// from shards in a step, and of the states that they average every
-  /// `syncEvery` steps; and the text of the mesh, such as "dp=2", which is
+  /// The bytes of the whole tensors that ranks sum, sum into shards, and gather
+  /// from shards in a step, and of the states that ranks average every
+  /// `syncEvery` steps. `mesh` is the text of the mesh, such as "dp=2", and is
   /// empty for one rank.
   struct {
     int64_t reduced = 0, scattered = 0, gathered = 0, averaged = 0;
   } rankBytes;
   int64_t syncEvery = 1;
-  /// True if the ranks of tp also divide the tokens between divided layers.
+  /// True if the ranks of the mesh axis tp divide not only layers, but also the
+  /// tokens of the values between these layers.
   bool isSequenceParallel = false;
   double syncMs = 0;
   std::string mesh;

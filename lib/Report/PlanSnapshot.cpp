@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The viewer replays `device_traces` forwards for its timeline, and backwards
-// from `segments` for its allocator state. Both replays must give the same
-// allocations at every time. The trace therefore starts with an empty arena,
-// allocates the states before all other buffers, and ends with only the states
-// allocated. Buffer classes are written as stack frames instead of viewer
-// categories, because released viewers require a category named 'unknown'.
+// PyTorch's memory viewer replays `device_traces` forwards for its timeline,
+// and backwards from `segments` for its allocator state. Both replays must give
+// the same allocations at every time. The trace therefore starts with an empty
+// arena, allocates the states before all other buffers, and ends with only the
+// states allocated. Buffer classes are written as stack frames instead of
+// viewer categories, because released viewers require a category named
+// 'unknown'.
 //
 //===----------------------------------------------------------------------===//
 

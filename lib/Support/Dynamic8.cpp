@@ -19,12 +19,13 @@ namespace {
 
 constexpr std::size_t signedZero = dynamicZero(DynamicMap::Signed);
 
-/// For i from 0 to 6, the interval from 0.1 to 1 is cut into 2^i parts of equal
-/// length, or 2^(i+1) for the unsigned map. The values are the middles of the
-/// parts times 10^(i - 6), 0 and 1 and, in the signed map, the middles with
-/// opposite sign. PyTorch's linspace computes the ends of the parts from the
-/// nearer end of the interval with fused multiply-add; f64 holds the unrounded
-/// result exactly.
+/// Returns the values of a map. For each i from 0 to 6, the interval from 0.1
+/// to 1 is divided into 2^i parts of equal length, or into 2^(i+1) parts for
+/// the unsigned map. The map contains 0, 1 and, for each part, the midpoint
+/// times 10^(i - 6). The signed map also contains the negatives of these
+/// products. As in PyTorch's linspace, the ends of the parts are computed from
+/// the nearer end of the interval with a fused multiply-add. The computation
+/// uses f64, which holds the unrounded result exactly.
 std::array<float, 256> makeValues(DynamicMap map) {
   constexpr float powers[] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f, 1.0f};
   constexpr float low = 0.1f, high = 1.0f;
@@ -74,9 +75,11 @@ int32_t bitsOfFloat(float value) {
   return bits;
 }
 
-/// The finest values of the signed map are 1.4 % apart near 1, those of the
-/// unsigned map 0.7 %. Buckets are at most 2^-6 and 2^-7 of a number wide,
-/// respectively, but half as wide relative to the end of a binade.
+/// The shift is small enough that a bucket contains at most one border. The
+/// closest values of the signed map, near 1, are 1.4 % apart, and those of the
+/// unsigned map are 0.7 % apart. The width of a bucket relative to its numbers
+/// is at most 2^-6 or 2^-7, respectively, at the start of a binade, and half of
+/// that at the end, just below 1.
 DynamicSearch makeSearch(DynamicMap map) {
   bool isSigned = map == DynamicMap::Signed;
   DynamicSearch search;
@@ -84,7 +87,8 @@ DynamicSearch makeSearch(DynamicMap map) {
   const Borders &borders = bordersOf(map);
   const float *border = borders.data() + (isSigned ? signedZero : 0);
   const float *end = borders.data() + borders.size();
-  // One bucket below the first border, up to the bucket that begins with 1.
+  // The first bucket is the one before the bucket of the first border. The last
+  // bucket begins with 1.
   search.first = (bitsOfFloat(*border) >> search.shift) - 1;
   int32_t last = bitsOfFloat(1.0f) >> search.shift, width = 1 << search.shift;
   int32_t below = 0;

@@ -19,15 +19,16 @@ namespace {
 struct SchemeInfo {
   CompressionScheme scheme;
   std::string_view name;
-  int64_t least, most; ///< Sizes.
+  int64_t least, most; ///< The smallest and largest size.
 };
 
 } // namespace
 
 static constexpr std::string_view int8Sums = "int8";
 
-// Low-rank matrices of more rows cost more time than they save, and smaller
-// sketches tell little about elements.
+// Low-rank matrices of a higher rank cost more time than they save. Sketches
+// with more elements of the matrix per element say too little about each
+// element of the matrix.
 static constexpr SchemeInfo schemes[] = {
     {CompressionScheme::PowerSgd, "powersgd", 1, 64},
     {CompressionScheme::GradZip, "gradzip", 1, 64},

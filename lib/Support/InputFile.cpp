@@ -32,9 +32,9 @@ std::string realPath(const std::string &path) {
   return real ? real.get() : "";
 }
 
-/// Returns the target of `path` if it is a link from a snapshot of a Hugging
-/// Face cache (snapshots/<revision>/) to its blob store (blobs/<hash>), or ""
-/// otherwise.
+/// Returns the target of `path` if `path` is a link from a snapshot of a
+/// Hugging Face cache (snapshots/<revision>/) to its blob store (blobs/<hash>),
+/// or "" otherwise.
 std::string blobOfSnapshot(const std::string &directory,
                            const std::string &path) {
   std::string snapshots = parentPath(realPath(directory));

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The SAX interface of nlohmann::json does not recurse, and it does not throw
-// because the handler returns false from parse_error.
+// This file uses the SAX interface of nlohmann::json, which does not recurse.
+// The handler returns false from parse_error, so the parser throws no
+// exception.
 //
 //===----------------------------------------------------------------------===//
 

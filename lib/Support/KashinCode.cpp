@@ -19,13 +19,14 @@ namespace {
 constexpr int64_t n = KashinCode::blockElements;
 using Block = std::array<float, n>;
 
-/// Alternating projections, and alternations of codes, for one start.
+/// The number of alternating projections, and of alternations between the codes
+/// of u and v, for one start.
 constexpr int projections = 6, alternations = 10;
 
-/// Where a search starts: the bound on the coefficients relative to the root
-/// mean square of the block, and the ratio of the step of v to that of u. The
-/// errors of a block depend on the start, and none of them is best for all
-/// blocks.
+/// The parameters of a search: `peak` is the bound on the coefficients relative
+/// to the root mean square of the block, and `ratio` is the ratio of the
+/// initial scale of v to that of u. The error of a block depends on the start,
+/// and no start is best for all blocks.
 struct Start {
   float peak;
   float ratio;
@@ -42,7 +43,7 @@ struct Search {
 
 } // namespace
 
-/// Multiplies by the Hadamard matrix of Sylvester's construction.
+/// Multiplies by H, the Hadamard matrix of Sylvester's construction.
 template <typename T> static void transform(std::array<T, n> &x) {
   for (int64_t half = 1; half < n; half *= 2)
     for (int64_t first = 0; first < n; first += 2 * half)
@@ -61,8 +62,8 @@ static void rotate(Block &x) {
     value *= scale;
 }
 
-/// Uses several partial sums, so that the compiler can vectorize the loop
-/// without changing the order of additions.
+/// Returns the dot product. Uses several partial sums, so that the compiler can
+/// vectorize the loop without changing the order of additions.
 static float dot(const Block &x, const Block &y) {
   std::array<float, 8> sums = {};
   for (int64_t i = 0; i < n; i += 8)
@@ -84,13 +85,13 @@ static void quantize(const Block &x, float scale, int bits, Block &levels) {
   }
 }
 
-/// Returns coefficients of x in the standard basis that are at most `peak`, and
-/// for which the other coefficients are about as small.
+/// Returns the coefficients u of a pair (u, v) that represents x approximately.
+/// The magnitudes of u and v are at most `peak`.
 static Block kashinCoefficients(const Block &x, float peak) {
   Block u = {}, v = {};
   for (int i = 0; i < projections; ++i) {
-    // The nearest pair that represents x exactly: half of the difference is
-    // added in each of the two bases.
+    // Project (u, v) onto the pairs that represent x exactly: add half of the
+    // difference in each of the two bases.
     Block rest = v;
     rotate(rest);
     for (int64_t j = 0; j < n; ++j)
@@ -104,8 +105,8 @@ static Block kashinCoefficients(const Block &x, float peak) {
   return u;
 }
 
-/// Sets the scales to those with the smallest squared error for the codes,
-/// unless the codes do not determine positive ones.
+/// Sets the scales to the least-squares solution for the codes. If the solution
+/// is not unique or not positive, leaves the scales unchanged.
 static void fitScales(const Block &x, Search &search) {
   double uu = dot(search.u, search.u), vv = dot(search.image, search.image),
          uv = dot(search.u, search.image), xu = dot(x, search.u),

@@ -75,7 +75,8 @@ static std::string problemOf(const LoraConfig &config) {
     return "dropout is " + shortest(config.dropout) +
            ", expected at least 0 and below 1";
   for (const std::string &target : config.targets) {
-    // These characters separate the options.
+    // A target must not contain these characters, because some of them separate
+    // options.
     if (target.empty() || target.find_first_of(",:= {}'\"") != target.npos)
       return "targets has " + inQuotes(target, 40) +
              ", expected the name of a layer, such as c_attn";
@@ -144,8 +145,8 @@ std::string kiln::support::loraOptions(const LoraConfig &config) {
   return text;
 }
 
-/// Returns true for the initial values that do not change the weights of the
-/// base model.
+/// Returns true if `init`, the value of "init_lora_weights", names an
+/// initialization that does not change the weights of the base model.
 static bool keepsBase(const nlohmann::json &init) {
   return init.is_null() || init.is_boolean() || init == "gaussian" ||
          init == "orthogonal";

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Repeats the operations of bitsandbytes in f32. Loops over the elements of a
-// block have no branches, so that they are vectorized.
+// Repeats the operations of the library bitsandbytes, in f32. Loops over the
+// elements of a block have no branches, so that they are vectorized.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ namespace {
 constexpr int64_t blockElements = Nf4Layout::blockElements;
 constexpr int64_t groupBlocks = Nf4Layout::groupBlocks;
 
-/// The library divides by no less than this number, which is a denormal.
+/// The smallest divisor that bitsandbytes uses. It is a denormal number.
 constexpr float leastMagnitude = 1e-38f;
 
 int64_t ceilDiv(int64_t value, int64_t divisor) {
@@ -72,11 +72,12 @@ int scaleIndexOf(float value) {
   if (std::isnan(value))
     return 0;
   float share = (std::clamp(value, -1.0f, 1.0f) + 1.0f) * 0.5f;
-  // Fused multiply-add, which the library uses, gives the same indices.
+  // bitsandbytes uses a fused multiply-add, which gives the same indices.
   return int(share * float(lastScaleIndex) + 0.5f);
 }
 
-/// Returns the scale code of each of the equidistant values.
+/// Returns the scale code of each of the 65536 equidistant values of
+/// scaleIndexOf().
 std::vector<uint8_t> makeScaleCodes() {
   std::array<float, 255> middles = middlesOf(dynamicValues(DynamicMap::Signed));
   std::vector<uint8_t> codes(lastScaleIndex + 1);
@@ -96,9 +97,10 @@ float loadFloat(const char *from) {
   return value;
 }
 
-/// Returns the largest magnitude of the block, or infinity or NaN if it
-/// contains one: without their sign, the bits of floats are ordered like their
-/// values, and those of infinity and NaN are greater than all others.
+/// Returns the largest magnitude in the block, or infinity or NaN if the block
+/// contains one. The function compares bit patterns without the sign bit: they
+/// are ordered like the magnitudes, and the patterns of infinity and NaN are
+/// greater than all others.
 float largestMagnitude(const float (&block)[blockElements]) {
   int32_t largest = 0;
   for (float value : block) {
@@ -179,8 +181,9 @@ void Nf4Encoder::encodeBlock(const float *values, int64_t count) {
     std::fill_n(block, blockElements, 0.0f);
     magnitude = 0;
   }
-  // The library multiplies complete blocks and divides an incomplete one. Only
-  // the latter has a magnitude of at least leastMagnitude.
+  // bitsandbytes multiplies the elements of a complete block by an inverse, and
+  // divides the elements of an incomplete block. It raises the magnitude of
+  // only an incomplete block to leastMagnitude.
   if (count == blockElements) {
     float inverse = 1.0f / std::max(magnitude, leastMagnitude);
     for (float &value : block)

@@ -53,7 +53,7 @@ readShape(const nlohmann::json &value) {
       return std::nullopt;
     shape.push_back(dimension.get<int64_t>());
   }
-  // The bits of all codes must not overflow either.
+  // The total number of bits of the codes must also fit into an int64_t.
   std::optional<int64_t> elements = checkedElements(shape);
   if (!elements || *elements == 0 || *elements > INT64_MAX / 16)
     return std::nullopt;

@@ -36,9 +36,9 @@ void kiln::support::prepareProcess() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   // Open /dev/null for each standard stream that is closed, so that no other
-  // file gets its descriptor: open() returns the lowest free descriptor.
-  // The descriptor of standard input is opened for writing, and that of an
-  // output stream for reading, so that using the stream still fails.
+  // file gets the descriptor of the stream: open() returns the lowest free
+  // descriptor. The descriptor of standard input is opened for writing, and
+  // that of an output stream for reading, so that using the stream still fails.
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
       (void)::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);

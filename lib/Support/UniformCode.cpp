@@ -18,7 +18,8 @@ float kiln::support::encodeUniform(int bits, const float *values, int64_t count,
     magnitude = std::max(magnitude, std::fabs(values[i]));
   const float scale = magnitude / largest;
   auto codeOf = [&](int64_t i) {
-    // The scale of the smallest denormal numbers is rounded to zero.
+    // If all values are among the smallest denormals, the scale is rounded to
+    // zero.
     if (i >= count || scale == 0)
       return 0;
     return int(

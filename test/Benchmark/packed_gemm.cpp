@@ -8,7 +8,8 @@
 // Measures GEMMs of f32 and bf16 with f32 results, on one thread: kiln's
 // AVX-512 kernels, OpenBLAS (f32), and oneDNN, which is loaded at run time. The
 // samples are interleaved, so that a drift of the machine's speed affects all
-// equally. The README of this directory has the command that builds it.
+// implementations equally. The README of this directory has the command that
+// builds this program.
 //
 //   packed_gemm [--samples=N] [libdnnl.so] < gemms
 //
@@ -55,7 +56,8 @@ struct Gemm {
   double flops() const { return 2. * double(m) * double(n) * double(k); }
 };
 
-/// An aligned buffer with numbers between -0.5 and 0.5.
+/// Returns an aligned buffer of `size` numbers between -0.5 and 0.5, which the
+/// caller frees.
 template <typename T> T *filled(int64_t size) {
   auto *data = static_cast<T *>(
       std::aligned_alloc(64, (size * sizeof(T) + 63) / 64 * 64));

@@ -23,11 +23,11 @@
 
 namespace kiln {
 
-/// A value with bounds of its elements.
+/// A value with bounds on its elements.
 struct Entry {
   mlir::Value value;
   double magnitude = 1; ///< Approximate maximum of |element|.
-  double low = 0;       ///< Positive lower bound; 0: none is known.
+  double low = 0;       ///< Positive lower bound, or 0 if unknown.
   mlir::RankedTensorType type() const { return tensorTypeOf(value); }
 };
 

@@ -231,7 +231,7 @@ void Generator::eraseUnused() {
 }
 
 /// Declares several states of one shape and writes some of them. A written
-/// value is the entry value of one of these states or a value of the graph.
+/// value is the initial value of one of these states or a value of the graph.
 void Generator::writeStates() {
   RankedTensorType type = any().type();
   SmallVector<std::string> names;

@@ -27,10 +27,12 @@ namespace kiln {
 struct GraphOptions {
   uint64_t seed = 0;
   bool f64 = false;
-  /// Number of ops before the loss; 0: between 5 and 60, chosen by the seed.
+  /// Number of ops before the loss, or 0 for a number from 5 to 60 that depends
+  /// on the seed.
   int64_t ops = 0;
-  /// True if the loss must allow micro-batches: a sum over the sequences of the
-  /// batch, scaled by loss_scale, plus terms that depend on parameters only.
+  /// True if the loss must allow micro-batches. The loss is then a sum over the
+  /// sequences of the batch, scaled by loss_scale, plus terms that depend only
+  /// on parameters.
   bool splits = false;
 };
 

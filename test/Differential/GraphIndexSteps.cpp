@@ -17,8 +17,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Maximum number of elements of an index tensor. A lookup of a larger tensor
-/// could have more than kMostElements elements.
+/// Maximum number of elements of an index tensor. With more indices, the result
+/// of a lookup could have more than kMostElements elements.
 static constexpr int64_t kMostIds = 96;
 
 /// Adds a new index tensor derived from an existing one: every element is the

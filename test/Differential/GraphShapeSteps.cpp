@@ -43,7 +43,7 @@ std::optional<Entry> Generator::reduce() {
   return Entry{y, magnitude, kind == Reduction::Sum ? 0 : x.low};
 }
 
-/// Subtracts from x its mean or maximum along the last dimension.
+/// Subtracts from a value its mean or maximum along the last dimension.
 std::optional<Entry> Generator::centre() {
   Entry x = any();
   int64_t rank = x.type().getRank();

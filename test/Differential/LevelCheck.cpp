@@ -31,7 +31,8 @@ using kiln::runtime::ValueInfo;
 
 namespace {
 
-/// The outputs and states after each program, keyed by "program: name".
+/// The outputs and states after each program. The key of an output is "PROGRAM:
+/// INDEX NAME", and the key of a state is "PROGRAM: @NAME".
 using Snapshot = std::map<std::string, HostTensor>;
 
 class Checker {
@@ -61,8 +62,8 @@ private:
   uint64_t seed;
   std::mt19937_64 random;
   std::vector<std::string> failures;
-  /// The passes that produced each module, printed with failures so that they
-  /// can be reproduced.
+  /// The passes that produced each module. They are printed with each failure,
+  /// so that the failure can be reproduced.
   llvm::DenseMap<Operation *, std::string> paths;
   /// Cached evaluations of modules that are compared several times.
   std::map<std::pair<Operation *, EvalType>, Snapshot> known;
@@ -96,7 +97,8 @@ OwningOpRef<ModuleOp> Checker::apply(ModuleOp from, const std::string &passes) {
   return {};
 }
 
-/// Initial values depend only on the seed and on names, so all levels agree.
+/// Sets the states and the inputs of a program. The values depend on the seed
+/// and on names, but not on the level.
 Status Checker::fill(ReferenceEngine &engine, size_t program) {
   const Description &description = engine.description();
   for (size_t i = 0; i < description.states.size(); ++i) {
@@ -150,7 +152,7 @@ Status Checker::fill(ReferenceEngine &engine, size_t program) {
   return {};
 }
 
-/// Returns an output as a tensor of the evaluation type.
+/// Returns an output as a tensor of f64 elements.
 static HostTensor outputTensor(MLIRContext *context, const ValueInfo &output,
                                const char *data) {
   HostTensor tensor(RankedTensorType::get({output.elements()},
@@ -213,8 +215,8 @@ static double norm(const HostTensor &tensor) {
 void Checker::compare(const Snapshot &expected, const Snapshot &got,
                       double tolerance, const std::string &stage) {
   for (auto &[name, value] : expected) {
-    // An output may have different names at different levels ("gradient:...").
-    // The order of the outputs is the same at all levels.
+    // The key of an output contains its index and its name, so the outputs must
+    // have the same order and the same names at all levels.
     auto match = got.find(name);
     if (match == got.end()) {
       failures.push_back(stage + ": lost " + name);

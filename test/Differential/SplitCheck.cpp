@@ -158,7 +158,7 @@ void SplitChecker::expectEqual(const Outputs &expected, const Outputs &got,
       difference += (x - y) * (x - y);
       norm += x * x;
     }
-    // !(a <= b) is true also if a or b is NaN.
+    // The negated comparison is also true if one of its sides is NaN.
     if (!(std::sqrt(difference) <=
           (narrow ? 1e-5 : 1e-11) * (std::sqrt(norm) + 1)))
       failures.push_back(

@@ -13,14 +13,14 @@ using namespace kiln;
 using namespace kiln::explore;
 using Kind = support::ChainOpKind;
 
-/// Runs all stages forward once, and then backward. If the residuals of a stage
-/// are not present for its backward pass, repeats the forward pass from the
-/// nearest input that is present.
+/// Returns a schedule that runs all stages forward once, and then backward. If
+/// the residuals of a stage are not present for its backward pass, the schedule
+/// repeats the forward pass from the nearest input that is present.
 RecomputeSchedule Genome::schedule() const {
   RecomputeSchedule runs;
   auto count = static_cast<int64_t>(stages.size());
-  // An input is present by itself, or as a part of the residuals of the stage
-  // before. Inputs that are present by themselves can be dropped.
+  // An input is present by itself, or as a part of the residuals of the
+  // previous stage. Inputs that are present by themselves can be dropped.
   std::vector<uint8_t> isSaved(count, 0), hasInput(count + 1, 0);
   hasInput[0] = 1;
   auto isPresent = [&](int64_t k) {
@@ -134,7 +134,7 @@ Genome explore::drawGenome(const Freedom &freedom, Random &random) {
   genome.cut = chance(random, 0.5) ? StageCut::Everywhere : StageCut::Layers;
   for (size_t residuals : freedom.residuals[static_cast<int>(genome.cut)])
     genome.stages.push_back(drawStage(residuals, bias, random));
-  // Often, stages are alike.
+  // In 30 % of the genomes, all stages have the same gene.
   if (chance(random, 0.3))
     std::fill(genome.stages.begin(), genome.stages.end(), genome.stages[0]);
   genome.states.resize(freedom.updates);

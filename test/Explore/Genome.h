@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan of the explorer: for each stage, whether its forward pass saves
-// residuals, and which; for each parameter, where it, its optimizer states and
-// its gradient are. Every genome describes a legal plan. The explorer draws
-// genomes at random and varies them, and takes no advice from the planner.
+// A genome is a plan of the explorer. For each stage, it contains whether the
+// forward pass saves residuals, and which residuals. For each parameter, it
+// contains where the parameter, its optimizer states and its gradient are
+// stored. Every genome describes a legal plan. The explorer draws genomes at
+// random, varies them, and does not use the planner.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,14 +29,14 @@ using Random = std::mt19937_64;
 struct StageGene {
   /// True if the first forward pass of the stage saves residuals.
   bool saves = true;
-  /// If `saves` is false: true if the first forward pass keeps the input of the
-  /// stage.
+  /// True if a forward pass of the stage that saves no residuals keeps the
+  /// input of the stage.
   bool isCheckpoint = false;
-  /// The residuals that are kept, as in StageRun::saved, by the first pass and
-  /// by repeated passes.
+  /// Masks of the residuals that the first pass (`saved`) and repeated passes
+  /// (`savedAgain`) keep, as in StageRun::saved.
   uint64_t saved = ~uint64_t(0), savedAgain = ~uint64_t(0);
-  /// True if a repeated pass of the stage, which is needed for a later stage,
-  /// saves residuals for the stage itself.
+  /// True if a forward pass that is repeated for a later stage also saves the
+  /// residuals of this stage.
   bool savesAgain = true;
 };
 
@@ -44,9 +45,10 @@ enum class Update : uint8_t { Device, Swapped, Host };
 struct StateGene {
   Update update = Update::Device;
   bool parameterOnHost = false, gradientAway = false;
-  /// Leads: the numbers of commands between the start of a copy to the device
-  /// and its first reader. Lag: the number of commands after which the copy of
-  /// the gradient to the host must be complete.
+  /// The leads are the numbers of commands between the start of a copy to the
+  /// device and the first command that reads the copy. The lag is the number of
+  /// commands after which the copy of the gradient to the host must be
+  /// complete.
   int32_t lead = 0, momentLead = 0, gradientLead = 0, lag = 0;
 };
 
@@ -58,10 +60,10 @@ struct Genome {
   RecomputeSchedule schedule() const;
 };
 
-/// What the explorer may choose.
+/// The choices that the explorer has for a program.
 struct Freedom {
   bool states = false;
-  /// Number of residuals of each stage, for either cut.
+  /// The number of residuals of each stage, indexed by StageCut.
   std::vector<size_t> residuals[2];
   size_t updates = 0;
 };

@@ -8,8 +8,8 @@
 // Draws legal plans of a training program at random, and varies those that no
 // other plan beats in both bytes and seconds. Every plan is applied and
 // scheduled with the passes that kilnc uses, so its bytes are those of the
-// arena. The explorer shares the cost model with the planner, StepCost.h, and
-// the passes that carry out a plan, but no code that chooses.
+// arena. The explorer and the planner share the cost model (StepCost.h) and the
+// passes that apply a plan, but no code that chooses a plan.
 //
 //   kiln-explore FILE.mlir --machine=M --plans=N [--states] [--seed=S]
 //
@@ -151,7 +151,8 @@ FailureOr<Figures> Explorer::measure(const Genome &genome) {
 LogicalResult Explorer::run() {
   describe();
   Random random(seed);
-  // Plans that no other plan beats in both bytes and seconds, by bytes.
+  // The plans that no other plan beats in both bytes and seconds, keyed by
+  // their bytes.
   std::map<int64_t, std::pair<double, Genome>> front;
   for (unsigned plan = 0; plan < plans; ++plan) {
     Genome genome;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Interprets a module: either runs one program once, or trains like a compiled
-// executable, with the same flags, training driver and output files.
+// Interprets a module. Runs one program once, trains like a compiled executable
+// (with the same flags, training driver and output files), or checks a trace
+// that an executable wrote.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +66,7 @@ struct CommandLine {
   RunOnceOptions once;
   bool help = false;
   bool hasEntry = false, hasSeed = false;
-  /// Flags that are passed to the training driver.
+  /// All other flags, which the training driver or parseOnceFlags() reads.
   std::vector<std::string> rest;
 };
 
@@ -269,7 +270,7 @@ static Status run(int argc, char **argv, int &exitCode) {
       return usage("training needs the vocabulary size: give the module " +
                    std::string("the attribute kiln.model = {vocab_size = N}"));
     exitCode = train(engine, *line);
-    // All ranks have the same states. The first one writes them.
+    // All ranks have the same states, so only the first rank writes them.
     if (kiln::runtime::World::launchedRank() != 0)
       return {};
   } else {

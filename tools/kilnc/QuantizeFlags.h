@@ -19,8 +19,8 @@ namespace kiln {
 /// Returns true if --quantize is given.
 bool isQuantizing();
 
-/// Fails if a flag is given that has no effect with --quantize, or that has one
-/// only with --quantize.
+/// Fails if --quantize is given together with a flag that then has no effect,
+/// or if a flag that needs --quantize is given without it.
 Status checkQuantizeFlags();
 
 /// Quantizes the model of `options` to the directory `options.output`.

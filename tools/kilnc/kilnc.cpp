@@ -270,8 +270,8 @@ static cl::opt<bool>
                   cl::desc("keep gradients, so that the executable can write "
                            "them with --dump-gradients"));
 
-/// Removes the options that LLVM's libraries register before main and that are
-/// not flags of kilnc. Only --help, its variants and --version remain.
+/// Removes the options that LLVM's libraries register before main, except for
+/// --help, its variants and --version.
 static void removeLibraryOptions() {
   SmallVector<cl::Option *> removed;
   for (auto &option : cl::getRegisteredOptions())
@@ -416,8 +416,8 @@ static Status readTargetFlags(mlir::MLIRContext &context,
   return Status();
 }
 
-/// Sets `text` to the order that --order names, or to the contents of the file
-/// that it names. The name of an order is not the name of a file.
+/// Sets `text` to the order that --order names or, if the value of --order is
+/// not the name of an order, to the order in the file with this name.
 static Status readOrder(std::string &text) {
   // At most two entries such as F1048575 per micro-batch.
   constexpr uint64_t maxOrderBytes = 20 * abi::maxMicrobatches;

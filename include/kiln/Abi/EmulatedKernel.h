@@ -9,7 +9,7 @@
 // each time on a separate stack. It accesses the device only through the
 // functions below. The functions take no context argument, because the device
 // stores the current GPU thread in a thread-local variable of the OS thread.
-// They must only be called within EmuDevice::launch.
+// The functions must only be called within EmuDevice::launch.
 //
 // A function that detects an error does not return: the launch ends and reports
 // the error, and the stack of the kernel is discarded without running
@@ -41,9 +41,10 @@ int64_t kiln_emu_member_id(void);
 /// Waits for all threads of the block, and orders their memory accesses.
 void kiln_emu_barrier(void);
 
-/// Return the argument `bits` of lane `own ^ mask` and of lane `lane`,
-/// respectively, where `own` is the index of the calling lane. All 32 lanes of
-/// the warp must make the call. The call does not order memory accesses.
+/// Exchange values between lanes: return the `bits` that lane `own ^ mask`
+/// (shuffle_xor) or lane `lane` (shuffle_idx) passes, where `own` is the index
+/// of the calling lane. All 32 lanes of the warp must make the call. The call
+/// does not order memory accesses.
 uint64_t kiln_emu_shuffle_xor(uint64_t bits, int32_t mask);
 uint64_t kiln_emu_shuffle_idx(uint64_t bits, int32_t lane);
 
@@ -63,15 +64,16 @@ void kiln_emu_shared_access(const void *address, int64_t bytes,
 // the low half of the word.
 
 /// Loads `count` (1, 2 or 4) matrices of 8 x 8 elements from shared memory.
-/// Lane 8 m + r passes the address of row r of matrix m, which has 16 bytes.
-/// Each lane receives words[m] = {M[g][2t], M[g][2t + 1]} of each matrix M, or
-/// {M[2t][g], M[2t + 1][g]} if transposed. (ldmatrix.m8n8.b16)
+/// Lane 8 m + r passes the address of the 16 bytes of row r of matrix m. If M
+/// is matrix m, each lane receives words[m] = {M[g][2t], M[g][2t + 1]}, or, if
+/// `isTransposed` is not 0, words[m] = {M[2t][g], M[2t + 1][g]}.
+/// (ldmatrix.m8n8.b16)
 void kiln_emu_load_matrices(const void *row, int32_t count,
                             int32_t isTransposed, uint32_t *words);
 
-/// Computes sums += A B, where A is 16 x 16 bf16, B is 16 x 8 bf16, and sums is
-/// 16 x 8 f32. (mma.m16n8k16.row.col.f32.bf16.bf16.f32) The fragments of a lane
-/// are:
+/// Computes sums += A B, where A is 16 x 16, B is 16 x 8, and sums is 16 x 8
+/// f32. A and B are f16 if `isHalf` is not 0, and otherwise bf16.
+/// (mma.m16n8k16.row.col.f32.TYPE.TYPE.f32) The fragments of a lane are:
 ///
 ///   words[0] = {A[g][2t],         A[g][2t + 1]}
 ///   words[1] = {A[g + 8][2t],     A[g + 8][2t + 1]}
@@ -82,8 +84,7 @@ void kiln_emu_load_matrices(const void *row, int32_t count,
 ///   sums[0], sums[1]: elements [g][2t] and [g][2t + 1]
 ///   sums[2], sums[3]: elements [g + 8][2t] and [g + 8][2t + 1]
 ///
-/// The elements of A and B are f16 if `isHalf` is not 0, and otherwise bf16. The
-/// exact products are added to the values in `sums` in the order of the
+/// The exact products are added to the values in `sums` in the order of the
 /// columns of A, and each addition is rounded to f32. A GPU may add in a
 /// different order and round differently.
 void kiln_emu_multiply_matrices(const uint32_t *words, float *sums,
@@ -91,9 +92,9 @@ void kiln_emu_multiply_matrices(const uint32_t *words, float *sums,
 
 /// Starts an asynchronous copy of `bytes` bytes (4, 8 or 16) to shared memory:
 /// `present` bytes from global memory, followed by zeros. The calling thread
-/// may access the destination only after it has waited for the group of the
-/// copy. All other threads may access the destination only after a barrier that
-/// follows this wait. (cp.async)
+/// may access the destination only after it has waited for the group that
+/// contains the copy (see kiln_emu_copy_commit). All other threads may access
+/// the destination only after a barrier that follows this wait. (cp.async)
 void kiln_emu_copy_async(void *to, const void *from, int64_t bytes,
                          int64_t present);
 /// Forms a group of all copies that the calling thread has started since it

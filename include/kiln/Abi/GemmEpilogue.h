@@ -7,9 +7,10 @@
 //
 // The operations that a vendor library (cuBLASLt) can fuse with a GEMM:
 // functions that the library applies to the f32 accumulators before it rounds
-// them, and sums over the rows or columns of an operand. Below, `u` is the
-// accumulator plus the bias, gelu is the tanh approximation of GELU, and op(x)
-// is x or its transpose. The compiler writes the names of the epilogues into
+// them, and sums over the rows or columns of an operand. A GEMM multiplies
+// op(a) by op(b), where op(x) is x or its transpose, and stores the matrix c.
+// Below, `u` is the accumulator plus the bias, and gelu is the tanh
+// approximation of GELU. The compiler writes the names of the epilogues into
 // programs, and the runtime reads them.
 //
 //===----------------------------------------------------------------------===//
@@ -33,8 +34,8 @@ enum class GemmEpilogue {
   BiasGradB    ///< bias[j] = the sum of column j of op(b)
 };
 
-/// The names of the epilogues in programs. A GEMM without an epilogue has no
-/// name.
+/// The names of the epilogues in programs, indexed by GemmEpilogue. The name of
+/// GemmEpilogue::None is empty and does not occur in programs.
 inline constexpr std::string_view gemmEpilogueNames[] = {
     "", "bias", "gelu_bias", "gelu_aux_bias", "dgelu", "bgrad_a", "bgrad_b"};
 

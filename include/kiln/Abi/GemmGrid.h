@@ -22,9 +22,9 @@
 namespace kiln::abi {
 
 /// Splits the m x n result of the matmul of a (m x k) and b (k x n) into
-/// `threads` tiles, and returns the grid (gm, gn) for which BLAS packs the
-/// fewest operand elements. For each tile, BLAS packs the tile's rows of a and
-/// the tile's columns of b. In total, BLAS packs k (gn m + gm n) elements,
+/// `threads` tiles, and returns the grid of gm x gn tiles for which BLAS packs
+/// the fewest operand elements. For each tile, BLAS packs the tile's rows of a
+/// and the tile's columns of b. In total, BLAS packs k (gn m + gm n) elements,
 /// because it packs each element of a gn times and each element of b gm times.
 /// Among grids with the same number of packed elements, chooses the grid with
 /// the largest gm if `transA` is set, and with the smallest gm otherwise.

@@ -7,7 +7,7 @@
 //
 // On a CPU, each GEMM names the kernel that computes its tiles, because kernels
 // round differently. The compiler chooses the kernel from the element type and
-// the features of the processor, and writes its name into the program.
+// the features of the processor, and writes the kernel's name into the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 namespace kiln::abi {
 
 enum class GemmKernel : uint8_t {
-  Blas,  ///< The BLAS library, on operands that are widened to f32 or f64.
-  Avx512 ///< kiln's kernels of f32, f16 (AVX-512) and bf16 (AVX512-BF16).
+  Blas,  ///< The BLAS library; f16 and bf16 operands are widened to f32.
+  Avx512 ///< kiln's kernels for f32, f16 (AVX-512), bf16 (AVX512-BF16).
 };
 
 inline constexpr std::string_view gemmKernelNames[] = {"blas", "avx512"};

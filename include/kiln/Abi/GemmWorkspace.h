@@ -9,12 +9,12 @@
 // compiler plans exactly the memory that the runtime uses.
 //
 // With GemmKernel::Blas, a GEMM c = a b of bf16 or f16 is computed by f32
-// GEMMs, because BLAS has none of these types for CPUs: each tile of the grid
-// is split into blocks. A thread converts a block of a and a block of b to f32
-// in its scratch memory, and BLAS adds the matmul of the two blocks to a block
-// of c. For each block of c, the blocks are added in ascending order of k. The
-// order of summation depends on the maximum block extents below and on the
-// shape of the GEMM.
+// GEMMs, because BLAS has no GEMM of bf16 or f16 for CPUs. Each tile of the
+// grid is split into blocks. A thread converts a block of a and a block of b to
+// f32 in its scratch memory, and BLAS multiplies the two blocks and adds the
+// result to a block of c. For each block of c, the results are added in
+// ascending order of k. The order of summation depends on the maximum block
+// extents below and on the shape of the GEMM.
 //
 // With GemmKernel::Avx512, a thread copies a block of a and a block of b into
 // its scratch memory in the order in which the kernel reads them ("packs"
@@ -51,7 +51,8 @@ inline int64_t tileBegin(int64_t extent, int64_t tiles, int64_t index) {
   return index >= tiles ? extent : index * extent / tiles / 16 * 16;
 }
 
-/// Maximum extents of a block of a GEMM of bf16 or f16, multiples of 16.
+/// Maximum extents of a block of a bf16 or f16 GEMM with GemmKernel::Blas. All
+/// of them are multiples of 16.
 inline constexpr int64_t blockRows = 256, blockColumns = 768, blockDepth = 128;
 
 /// Returns the extent of the blocks into which one dimension (m, n or k) of a
@@ -64,8 +65,9 @@ inline int64_t blockExtent(int64_t extent, int64_t largest, int64_t unit = 16) {
   return ((extent + count - 1) / count + unit - 1) / unit * unit;
 }
 
-/// Returns the maximum extent of a tile in a dimension that is split into
-/// `tiles` tiles: tileBegin() rounds to multiples of 16.
+/// Returns an upper bound on the extent of a tile if `extent` rows (or columns)
+/// are split into `tiles` tiles. A tile can be larger than the average tile by
+/// up to 16 rows, because tileBegin() rounds down to multiples of 16.
 inline int64_t maxTileExtent(int64_t extent, int64_t tiles) {
   return std::min(extent, extent / tiles + 16);
 }
@@ -85,17 +87,18 @@ inline int64_t narrowGemmBytes(const GemmShape &shape, bool narrowResult) {
 
 /// The blocks of a GEMM with GemmKernel::Avx512. The inner loop multiplies
 /// `rows` rows of a by `columns` columns of b: it keeps the sums in 28 of the
-/// 32 vector registers. Operands are packed in units of four bytes, which are
-/// one f32, one f16 converted to f32, or two consecutive bf16 along k.
+/// 32 vector registers. Operands are packed in units of four bytes. A unit is
+/// one f32, one f16 converted to f32, or two bf16 that are consecutive along k.
 namespace packed {
-/// The extents of the inner loop.
+/// The numbers of rows of a and columns of b that the inner loop multiplies.
 inline constexpr int64_t rows = 14, columns = 32;
-/// Maximum extents of a block. A panel of b (`columns` columns) and one of a
-/// (`rows` rows) fit the L1 cache, and a block of each fits the L2 cache.
+/// Maximum extents of a block. A panel of `columns` columns of b has at most 48
+/// KiB, the size of a typical L1 cache. A block of a and a block of b together
+/// have at most 1.4 MiB, so that both fit into an L2 cache of 2 MiB.
 inline constexpr int64_t blockRows = 12 * rows, blockColumns = 24 * columns,
                          blockDepth = 384; ///< Units of four bytes.
-/// Maximum number of rows whose sums are in scratch memory if the result is
-/// narrower than f32.
+/// Maximum number of rows of c whose f32 sums are in scratch memory at a time
+/// if the result is narrower than f32.
 inline constexpr int64_t sumRows = 2 * blockRows;
 
 /// Returns the bytes of an element of an operand of `type` after packing.
@@ -116,7 +119,8 @@ struct Blocks {
         depth(blockExtent((k * elementBytes + 3) / 4, blockDepth)),
         sumRows(std::min(m, packed::sumRows)) {}
 
-  /// Returns the number of f32 in the scratch memory of one thread.
+  /// Returns the size of the scratch memory of one thread, in units of four
+  /// bytes.
   int64_t scratch(bool narrowResult) const {
     return (rows + columns) * depth + (narrowResult ? sumRows * columns : 0);
   }
@@ -133,7 +137,8 @@ inline int64_t packedGemmBytes(const GemmShape &shape,
   int64_t n = maxTileExtent(shape.n, shape.gridN);
   packed::Blocks blocks(m, n, shape.k, packed::elementBytes(operands));
   // The tiles of a grid differ in size, and the blocks of a smaller tile can be
-  // larger than those of a larger one. Therefore take upper bounds for all.
+  // larger than the blocks of a larger tile. Therefore use extents that are
+  // upper bounds for all tiles.
   auto largest = [](int64_t extent, int64_t unit, int64_t block) {
     return std::min((extent + unit - 1) / unit * unit, block);
   };

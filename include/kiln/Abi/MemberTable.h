@@ -7,9 +7,9 @@
 //
 // Several consecutive launches of one GPU kernel may form a group, which runs
 // as one launch. Each launch of the group is called a member. The kernel's
-// first parameter is then a table, passed by value, with the addresses of all
-// arguments of the first member, then of the second, and so on. Block (x, y)
-// computes member y. The compiler chooses the capacity of the table, and the
+// first parameter is then a table, passed by value. The table has one row per
+// member, which contains the addresses of the member's arguments. Block (x, y)
+// computes member y. The compiler chooses the maximum number of rows, and the
 // runtime fills one row per member.
 //===----------------------------------------------------------------------===//
 

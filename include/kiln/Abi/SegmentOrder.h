@@ -7,8 +7,9 @@
 //
 // A micro-batch has two segments: its forward segment, and its backward
 // segment, which begins with the loss. An order is a sequence that contains
-// both segments of every micro-batch once, the forward segment first. Between
-// its two segments, a micro-batch is *in flight*: its residuals are in memory.
+// each segment of every micro-batch once; the forward segment of a micro-batch
+// precedes its backward segment. Between its two segments, a micro-batch is *in
+// flight*: its residuals are in memory.
 //
 // Residuals are stored in rings. A ring has one slot per micro-batch that may
 // be in flight. The order determines the slot of a micro-batch: the free slot
@@ -39,8 +40,9 @@ struct SegmentRun {
   Segment segment = Segment::Forward;
   int64_t microbatch = 0;
   int64_t slot = 0; ///< Ring slot of the micro-batch.
-  /// True for the first and for the last execution of this segment in the
-  /// order, which need not be those of the first and the last micro-batch.
+  /// `isFirst` is true for the first execution of this segment in the order,
+  /// and `isLast` for the last one. These need not be the executions for the
+  /// first and the last micro-batch.
   bool isFirst = false, isLast = false;
 
   /// Returns "F3" for the forward segment of micro-batch 3, "B3" for its
@@ -61,17 +63,18 @@ public:
   SegmentOrder() = default;
 
   /// Parses "alternate", "all-forward-first", "one-forward-one-backward:K" with
-  /// positive K, or a list such as "F0 F1 B0 B1", separated by spaces, commas,
-  /// tabs or line ends. Does not check a list, because that needs the number of
-  /// micro-batches.
+  /// positive K, or a list such as "F0 F1 B0 B1", whose entries are separated
+  /// by spaces, commas, tabs or line ends. Does not check that a list is an
+  /// order, because this requires the number of micro-batches (see check()).
   static support::Result<SegmentOrder> parse(std::string_view text);
 
   Kind kind() const { return kind_; }
-  /// Returns a text from which parse() gets an equal order.
+  /// Returns a text that parse() converts to an equal order.
   std::string text() const;
 
-  /// Returns an error that names a segment and its micro-batch if the order is
-  /// not an order of `count` micro-batches.
+  /// Succeeds if this is an order of `count` micro-batches. Otherwise returns
+  /// an error. For a list, the error names the segment and the micro-batch at
+  /// fault.
   support::Status check(int64_t count) const;
 
   // The following functions need an order that passes check(count).
@@ -81,14 +84,17 @@ public:
   /// Returns the maximum number of micro-batches in flight, which is the number
   /// of slots of a ring.
   int64_t slots(int64_t count) const;
-  /// Returns an order of at most 9 micro-batches, and their number, in which
-  /// the same pairs of segments follow each other as in this order: for the
-  /// same ring slot or for different ones, and in the first, in the last or in
-  /// other executions of the two segments. A list is returned unchanged.
+  /// Returns a shorter order and its number of micro-batches, at most 9, so
+  /// that checks of consecutive segments take less time. For each pair of
+  /// consecutive segments in this order, the shorter order has an equivalent
+  /// pair. Equivalent pairs have the same kinds of segments with the same
+  /// `isFirst` and `isLast`, and the two segments have the same ring slot in
+  /// both pairs or in neither. A list is returned unchanged.
   std::pair<SegmentOrder, int64_t> shortened(int64_t count) const;
-  /// Returns true if the backward segments are executed in the order of their
-  /// micro-batches. Sums over micro-batches then have the same bits as with
-  /// any other such order.
+  /// Returns true if the backward segments are executed in ascending order of
+  /// micro-batches. All orders with this property add the contributions of
+  /// micro-batches in the same order, so that sums over micro-batches have the
+  /// same bits.
   bool hasAscendingBackward(int64_t count) const;
 
   bool operator==(const SegmentOrder &other) const {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The reference semantics of ops that compute GELU, and of the vendor GEMM
-// epilogues that the emulated device implements. Results are f64; the caller
-// rounds them.
+// The tanh approximation of GELU, and its derivative. They are the reference
+// semantics of ops that compute GELU, and the emulated device uses them for the
+// GEMM epilogues of vendor libraries. Results are f64; the caller rounds them.
 //
 //===----------------------------------------------------------------------===//
 

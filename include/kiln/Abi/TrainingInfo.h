@@ -32,8 +32,8 @@ struct UpdateRule {
   /// "weight_decay".
   std::map<std::string, double> options;
   /// The parameters that weight_decay applies to: "matrices" (two or more
-  /// dimensions), "all", or, in programs that kilnc did not generate,
-  /// "vectors".
+  /// dimensions), "all", or "vectors" (fewer than two dimensions), which only
+  /// occurs in programs that kilnc did not generate.
   std::string decay = "matrices";
 
   friend bool operator==(const UpdateRule &a, const UpdateRule &b) {

@@ -21,13 +21,13 @@
 
 namespace kiln::abi {
 
-/// The arguments of the launch are, in this order, q, k, v, o and lse, and for
-/// gradients also dout, dq, dk and dv. lse is f32; all others are bf16. In each
-/// matrix, row s * length + t is token t of sequence s, and the columns of a
-/// head are contiguous. lse has `length` contiguous elements for each sequence
-/// and head:
+/// The properties of an attention launch. The arguments of the launch are, in
+/// this order, q, k, v, o and lse, and for gradients also dout, dq, dk and dv.
+/// lse is f32; all other arguments are bf16 matrices. In each matrix, the row
+/// of token t of sequence s is s * length + t, and the columns of a head are
+/// contiguous. lse has `length` contiguous elements for each sequence and head:
 ///
-///   lse = log(sum(exp(scale * q k)))
+///   lse = log(sum over all attended keys k of exp(scale * q k))
 ///
 /// Query head h attends to key head h / (heads / kvHeads).
 struct VendorAttention {
@@ -72,15 +72,15 @@ inline bool suitsVendorLibrary(const VendorAttention &attention) {
   return true;
 }
 
-/// Returns the bytes of the f32 accumulator of dq in the workspace of a
-/// gradient launch.
+/// Returns the size in bytes of the f32 accumulator of dq, which is part of the
+/// workspace of a gradient launch.
 inline int64_t queryGradBytes(const VendorAttention &attention) {
   return 4 * attention.sequences * attention.heads * attention.length *
          attention.headDim;
 }
 
-/// Returns the bytes of the f32 row sums of dout * o in the workspace of a
-/// gradient launch, rounded up to a multiple of 256.
+/// Returns the size in bytes, rounded up to a multiple of 256, of the f32 row
+/// sums of dout * o, which are part of the workspace of a gradient launch.
 inline int64_t rowSumBytes(const VendorAttention &attention) {
   int64_t bytes = 4 * attention.sequences * attention.heads * attention.length;
   return (bytes + 255) / 256 * 256;

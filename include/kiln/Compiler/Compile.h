@@ -43,8 +43,8 @@ struct CompileOptions {
   EmitStage stage = EmitStage::Executable;
   std::string target = kDefaultTarget.str(); ///< Name of the target.
   /// GPU architectures to generate code for, such as "sm_90". PTX is generated
-  /// for the first one. Must not be empty if the target generates device images
-  /// or PTX.
+  /// for the first architecture. Must not be empty if the target generates
+  /// device images or PTX.
   std::vector<std::string> gpuArchitectures;
   /// Allows a vendor library (cuDNN) to compute attention.
   bool libraryAttention = false;
@@ -69,15 +69,14 @@ struct CompileOptions {
   std::string offload;
   /// Maximum size of the host arena in bytes; 0: no limit.
   int64_t hostBudget = 0;
-  /// Bytes per second of a device link that is simulated on a CPU; 0: no
-  /// simulation.
+  /// Bytes per second of a link between device and host that is simulated on a
+  /// CPU; 0: no simulation.
   double simulatedLink = 0;
-  /// Bytes per second of a network between ranks that is simulated; 0: no
-  /// simulation.
+  /// Bytes per second of a simulated network between ranks; 0: no simulation.
   double simulatedNetwork = 0;
   std::string optimizer = "adamw";
-  /// Types of gradients and moments, as in StateTypes::parse(). Empty: those of
-  /// the parameters in full precision.
+  /// Types of gradients and moments, as in StateTypes::parse(). Empty: the
+  /// types of the parameters in full precision.
   std::string states;
   /// Options of low-rank adapters, as in support::parseLoraOptions(). Empty: no
   /// adapters.
@@ -87,16 +86,21 @@ struct CompileOptions {
   std::string quantizeWeights;
   /// Ranks of each axis, as in support::parseMesh(). Empty: one rank.
   std::string mesh;
-  /// Divides rows between divided layers over the ranks of tensor parallelism.
+  /// Enables sequence parallelism: between the layers that are divided over the
+  /// tensor-parallel ranks, the rows of activations are divided over these
+  /// ranks.
   bool sequenceParallel = false;
-  /// Stage of ZeRO: what is divided over the data-parallel ranks.
+  /// Stage of ZeRO: the data-parallel ranks divide nothing (0), the optimizer
+  /// states (1), also the gradients (2), or also the parameters (3).
   int64_t zero = 0;
-  /// How it is divided, for support::zeroByNamed().
+  /// How ZeRO divides tensors over ranks: a name that support::zeroByNamed()
+  /// accepts.
   std::string zeroBy = "elements";
   /// Data-parallel ranks average their states every `syncEvery` steps, and
   /// train alone in between. 1: they sum gradients in each step.
   int64_t syncEvery = 1;
-  /// Tensors that ranks sum or gather together have about this many bytes.
+  /// Approximate size in bytes of a bucket, which is a group of tensors that
+  /// ranks sum or gather by one collective.
   int64_t bucketBytes = support::defaultBucketBytes;
   /// Chooses the bucket size that gives the fastest step.
   bool autoBuckets = false;
@@ -114,8 +118,8 @@ struct CompileOptions {
   /// epilogues. The results then differ from those of separate epilogues,
   /// because fewer intermediate values are rounded.
   bool vendorEpilogues = true;
-  /// "auto", the fastest kernels of GEMMs that the processor supports, or
-  /// "blas", the BLAS library.
+  /// The kernels of GEMMs on a CPU: "auto" selects the fastest kernels that the
+  /// processor supports, and "blas" selects the BLAS library.
   std::string gemm = "auto";
   int64_t maxThreads = 1;
   std::optional<double> dropout;
@@ -126,7 +130,7 @@ struct CompileOptions {
   /// Performance figures of the machine for the planner, if they have already
   /// been loaded.
   std::optional<Machine> machine;
-  /// Path of a machine file, or name of a machine that ships with kiln.
+  /// Path of a machine file, or name of a machine file that ships with kiln.
   std::string machineName = defaultMachine;
   std::string commandLine;
   /// Path of the report of the plan. The extension of the path determines the
@@ -137,15 +141,15 @@ struct CompileOptions {
   /// Prints the passes from the forward graph to the schedule instead of
   /// compiling the model.
   bool printsPipeline = false;
-  /// The number of layers of a model directory that are compiled, to estimate
-  /// the cost of a plan from a small model; 0: all.
+  /// The number of layers of a model directory that are compiled; 0: all. The
+  /// cost of a plan is estimated by compiling a model with few layers.
   int64_t layers = 0;
   /// Directory of libKilnRuntime.a and the other runtime archives.
   std::string libraryDirectory;
 };
 
 /// Compiles a model. On failure, prints one line on standard error. Returns the
-/// exit code of the program.
+/// exit code of the process.
 ExitCode compile(const CompileOptions &options);
 
 } // namespace kiln

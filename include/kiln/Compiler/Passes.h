@@ -22,13 +22,14 @@ namespace kiln {
 #define GEN_PASS_DECL
 #include "kiln/Compiler/Passes.h.inc"
 
-/// Figures of a training program that recomputes nothing and offloads no
-/// activations.
+/// Predicted figures of a training program that recomputes nothing and offloads
+/// no activations.
 struct PlanOutlook {
   double seconds = 0;
-  /// Bytes of the device arena and of the host arena.
+  /// Sizes in bytes of the device arena and of the host arena.
   int64_t height = 0, hostHeight = 0;
-  /// Lower bound, in seconds, on the step time of all plans that fit a budget.
+  /// Lower bound, in seconds, on the step time of all plans that fit the budget
+  /// that PlanningSession::outlookBudget returns.
   double bound = 0;
 };
 
@@ -43,12 +44,12 @@ struct PlanningSession {
   /// Smallest feasible budget in bytes; set if no plan fits.
   int64_t leastBudget = 0;
   /// The pass may fail without an error message if no plan has a step time, in
-  /// seconds, below `mustBeat`. It then sets `isBeaten`.
+  /// seconds, below `mustBeat`. The pass then sets `isBeaten`.
   double mustBeat = std::numeric_limits<double>::infinity();
   bool isBeaten = false;
-  /// If set, the pass plans nothing, and computes `outlook` instead. The
-  /// function returns the budget for the lower bound, given the bytes of the
-  /// device arena of the program that recomputes nothing.
+  /// If set, the pass plans nothing, and computes `outlook` instead. The pass
+  /// calls the function with PlanOutlook::height, and computes
+  /// PlanOutlook::bound for the budget that the function returns.
   std::function<int64_t(int64_t height)> outlookBudget;
   PlanOutlook outlook;
 };

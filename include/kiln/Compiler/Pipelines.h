@@ -28,7 +28,7 @@ namespace kiln {
 /// Points at which a pipeline can begin and end, in order. All points except
 /// Imported, Formed and Grouped are levels (see docs/design/architecture.md).
 enum class PipelinePoint {
-  Imported, ///< Output of an importer or parsed file, not yet verified.
+  Imported, ///< An imported or parsed module that is not yet verified.
   Forward,
   Step,
   Planned,
@@ -133,12 +133,12 @@ struct OffloadSet {
   ResidencyShares shares;
 
   /// Parses a comma-separated list such as "activations,optimizer:0.3", or
-  /// "none". The number after a colon is the share of the states that move,
-  /// above 0 and at most 1, and 1 if it is omitted. Fails, with the exit code
-  /// Usage, if a name is unknown or repeated or is combined with "none", if a
-  /// share is not valid, or if the shares of `optimizer` and `moments` add up
-  /// to more than 1. The message is a fragment such as "lists 'gradients',
-  /// expected none, auto, ...".
+  /// "none". The number after a colon is the share of the states that are
+  /// offloaded. It is above 0 and at most 1; the default is 1. Fails, with the
+  /// exit code Usage, if a name is unknown or repeated or is combined with
+  /// "none", if a share is not valid, or if the shares of `optimizer` and
+  /// `moments` add up to more than 1. The message is a fragment such as "lists
+  /// 'gradients', expected none, auto, ...".
   static Result<OffloadSet> parse(llvm::StringRef list);
   std::string print() const;
 };

@@ -20,14 +20,14 @@ namespace kiln {
 struct QuantizeOptions {
   /// Directory with config.json and weights in safetensors files.
   std::string model;
-  /// Directory to create. It must not exist or be empty.
+  /// Output directory, which must either be empty or not exist yet.
   std::string output;
-  /// "f16", which stores all tensors in that type, or the name of a format of
-  /// support::PackedFormat, in which the weights of linear layers are stored;
-  /// other tensors keep their types.
+  /// The stored format. "f16" stores all tensors as f16. The name of a
+  /// support::PackedFormat stores the weights of linear layers in this format;
+  /// all other tensors keep their types.
   std::string format;
-  /// Tokens on which the loss of the model before and after is evaluated;
-  /// empty: the loss is not evaluated.
+  /// File of tokens on which the loss of the model is evaluated before and
+  /// after quantization. Empty: the loss is not evaluated.
   std::string validationData;
   /// Batches to evaluate; 0: all.
   int64_t validationBatches = 0;

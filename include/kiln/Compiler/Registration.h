@@ -21,7 +21,8 @@ class TargetBackend;
 /// compile for.
 void registerAllDialects(mlir::DialectRegistry &registry);
 
-/// Returns the backend of --target=NAME, or an error with the exit code Usage.
+/// Returns the backend of the target `name`, as in --target=NAME, or an error
+/// with the exit code Usage.
 Result<const TargetBackend *> findTarget(mlir::MLIRContext &context,
                                          llvm::StringRef name);
 

@@ -63,11 +63,11 @@ struct ImportOptions {
   /// implement them. The name of a nested key has the form
   /// "rope_parameters.KEY".
   std::vector<std::string> ignoredKeys;
-  /// The number of layers to import, if the model has more; 0: all. The other
-  /// layers are left out, as if config.json had this number.
+  /// The number of layers to import, if the model has more; 0: all. All further
+  /// layers are left out, as if config.json specified this number of layers.
   int64_t layers = 0;
 
-  /// Returns the number of layers to import of a model with `count` layers.
+  /// Returns the number of layers to import from a model with `count` layers.
   int64_t layersOf(int64_t count) const {
     return layers > 0 && layers < count ? layers : count;
   }

@@ -61,11 +61,12 @@ public:
   virtual TensorHandle stateTensor(size_t state) = 0;
 
 protected:
-  /// Calls `body`, in which collectives sum over the ranks of join().
+  /// Calls `body`. Collectives that `body` evaluates use the ranks of the World
+  /// that was passed to join().
   Status withRanks(llvm::function_ref<Status()> body);
 
 private:
-  std::unique_ptr<RankGroup> ranks; ///< Null: one rank.
+  std::unique_ptr<RankGroup> ranks; ///< Null if there is only one rank.
 };
 
 class InterpreterEngine : public ReferenceEngine {

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The interpreter stores every element of a tensor in 8 bytes. The memory that
-// it needs is computed before anything is allocated, because a file of a few
-// lines may need more than any machine has.
+// a module needs is computed before anything is allocated, because a module of
+// a few lines may need more memory than any machine has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ namespace kiln {
 
 /// Returns an error if the module does not fit into the memory of this machine.
 /// Counts the states of the module, the inputs and outputs of its programs, the
-/// arena of its scheduled programs, and the largest peak memory of any program
-/// or command.
+/// arena of its scheduled programs, and the largest peak memory of any single
+/// program or command.
 Status checkMemoryNeeded(mlir::ModuleOp module);
 
 } // namespace kiln

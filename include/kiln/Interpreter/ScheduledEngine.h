@@ -14,8 +14,8 @@
 //   - two slots that share bytes while both are live
 //   - a command that accesses a slot outside of its lifetime
 //   - a read of bytes that were not written, or that were overwritten through
-//     another slot; of a slot whose lifetime is within a micro-batch, also a
-//     read of bytes that another micro-batch wrote
+//     another slot; if the lifetime of the slot that is read is within a
+//     micro-batch, also a read of bytes that another micro-batch wrote
 //   - a state whose bytes were overwritten through another slot
 //   - a race with a copy between device and host: before the wait for the copy,
 //     the destination must not be accessed and the source must not change
@@ -62,7 +62,7 @@ mlir::LogicalResult runScheduled(const Interpreter &interpreter,
                                  InterpretedArena &arena);
 
 /// Load and store a tensor of a slot. `bytes` points to the tensor's first
-/// element for the micro-batch.
+/// element for the micro-batch that is executed.
 HostTensor loadTensor(const SlotTensor &tensor, const char *bytes);
 void storeTensor(const SlotTensor &tensor, const HostTensor &value,
                  char *bytes);
@@ -90,7 +90,7 @@ public:
   TensorHandle stateTensor(size_t state) override;
 
 private:
-  /// Finds the states that a rank has.
+  /// Sets which states exist on the rank with the index `rank`.
   void selectStates(int64_t rank);
   explicit ScheduledEngine(mlir::ModuleOp module);
   Status prepare();

@@ -11,7 +11,7 @@
 // the copied ops have the values that the launch passes as arguments. Commands
 // of micro-batches are represented once; `executions` has the order in which
 // their segments run.
-// ArenaMachine runs whole programs in an arena; TraceCheck evaluates single
+// runScheduled() runs whole programs in an arena; checkTrace() evaluates single
 // commands of a compiled run.
 //
 //===----------------------------------------------------------------------===//
@@ -28,7 +28,8 @@
 
 namespace kiln {
 
-/// The location of a tensor. Matrices of a batch may have padding between them.
+/// The location of a tensor. All rows have the same pitch, also across the
+/// matrices of a batch.
 struct SlotTensor {
   unsigned slot = 0; ///< Index in ScheduledProgram::slots.
   /// The offset in the slot, or in its instance for the micro-batch, in bytes.
@@ -42,8 +43,8 @@ struct SlotTensor {
   bool isDense() const {
     return rowStride == getColumnCount(type) || getRowCount(type) == 1;
   }
-  /// Returns true if both tensors have bytes of one slot in common for the same
-  /// micro-batch.
+  /// Returns true if both tensors are in the same slot and have bytes in common
+  /// for the same micro-batch.
   bool overlaps(const SlotTensor &other) const;
   /// Returns the number of bytes from the first element to the end of the last
   /// one.
@@ -76,7 +77,8 @@ struct ScheduledCommand {
   int accumulated = -1;
   /// The ops to evaluate; null for fills and copies.
   mlir::Block *body = nullptr;
-  /// CollectiveStart: what the ranks compute, operand i to result i.
+  /// CollectiveStart: what the ranks compute. Result i is computed from operand
+  /// i.
   std::optional<Collective> collective = std::nullopt;
 };
 

@@ -18,7 +18,7 @@
 // estimate of the effect of rounding on a correct result: the largest distance
 // from x to the result of an evaluation that rounds every op, or to the result
 // of an evaluation with random perturbations of relative size eps. s is large
-// if terms cancel. It is computed only if |y - x| exceeds the bound for s = 0.
+// if terms cancel. s is computed only if |y - x| exceeds the bound for s = 0.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,9 +14,9 @@
 //   a_0 --[stage 0]--> a_1 --[stage 1]--> a_2 ... --[stage n-1]--> a_n
 //   delta_0 <--------- delta_1 <--------- delta_2 ... <----------- delta_n
 //
-// A schedule is a sequence of five kinds of operations. Each stage has options,
-// which trade the bytes that its forward pass saves for its backward pass
-// (abar_{i+1}, which includes a_{i+1}) against the time of the two passes.
+// A schedule is a sequence of five kinds of operations. Each stage has options.
+// With a slower option, the forward pass saves fewer bytes for the backward
+// pass. The saved values are abar_{i+1}, which include a_{i+1}.
 //
 //   operation             needs               yields               drops
 //   ForwardCheckpoint(i)  a_i                 a_{i+1}
@@ -36,8 +36,9 @@
 // present when the operation starts, of its result and of its workspace. A
 // workspace may be negative, for example if delta_i overwrites delta_{i+1}.
 // However, the memory of an operation is at least the sum of the sizes of the
-// values that are present before it, and at least the sum of the sizes of those
-// that are present after it. Sizes are in bytes, times in seconds.
+// values that are present before the operation, and at least the sum of the
+// sizes of the values that are present after it. Sizes are in bytes, times in
+// seconds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,9 +57,9 @@ namespace kiln {
 
 /// An option for running the forward and backward passes of a stage.
 struct StageOption {
-  /// Size of abar_{i+1}: the bytes that the forward pass saves for the backward
-  /// pass, not counting the stage's input. Must be at least the size of the
-  /// stage's output.
+  /// For an option of stage i, the size of abar_{i+1}: the bytes that the
+  /// forward pass saves for the backward pass, not counting the stage's input.
+  /// Must be at least the size of the stage's output.
   int64_t saved = 0;
   /// Bytes of host memory that the stage occupies from its forward to its
   /// backward pass. ChainCost::hostPeak is the peak of the sum over all stages.
@@ -75,8 +76,8 @@ struct StageOption {
 };
 
 struct Stage {
-  /// Bytes of a_i and of delta_i. The two sizes may differ, for example because
-  /// token ids have no gradient.
+  /// For stage i, the bytes of a_i and of delta_i. The two sizes may differ,
+  /// for example because token ids have no gradient.
   int64_t input = 0;
   int64_t inputGradient = 0;
   /// Seconds of a forward pass that saves nothing.
@@ -95,7 +96,8 @@ struct Chain {
   int64_t outputGradient = 0;
 
   int32_t size() const { return static_cast<int32_t>(stages.size()); }
-  /// Returns the bytes of a_i and of delta_i, for i in [0, size()].
+  /// Return the bytes of a_i and of delta_i, respectively. i is in
+  /// [0, size()].
   int64_t value(int32_t i) const {
     return i < size() ? stages[i].input : output;
   }

@@ -32,16 +32,16 @@
 namespace kiln {
 
 struct ChainOptions {
-  /// Allows options that are lossy.
+  /// True if the planner may choose lossy options.
   bool allowLossy = false;
-  /// Restricts the planner to memory-persistent schedules.
+  /// True if the planner considers only memory-persistent schedules.
   bool persistentOnly = false;
   /// Initial and maximum number of slots into which the dynamic program divides
   /// the budget. The dynamic program is exact if budget / gcd(all stored sizes)
   /// <= maxSlots.
   int32_t minSlots = 128;
   int32_t maxSlots = 4096;
-  /// Refinement of the tables ends when the best plan satisfies
+  /// The number of slots is increased until the best ChainPlan satisfies
   /// persistentBound >= (1 - gap) * time.
   double gap = 2e-4;
   /// Upper limits on elementary steps. `tableEffort` limits the dynamic
@@ -98,8 +98,8 @@ ChainFloor smallestFeasibleBudget(const Chain &chain,
 class ChainLadder {
 public:
   /// Prepares plans for budgets of up to `largest` bytes, and for all larger
-  /// budgets that suffice for every stage to save with its fastest option.
-  /// Copies the chain, which must pass verifyChain().
+  /// budgets that suffice if every stage saves with its fastest option. Copies
+  /// the chain, which must pass verifyChain().
   ChainLadder(const Chain &chain, int64_t largest,
               const ChainOptions &options = {});
   ~ChainLadder();
@@ -121,18 +121,19 @@ private:
 /// Returns a lower bound on the time of every schedule within the budget,
 /// persistent or not. The bound is the optimum of a linear relaxation in which
 /// each stage either runs its forward pass once and keeps the bytes that an
-/// option saves, or runs its forward pass twice. The bound is tight for budgets
-/// for which two forward passes per stage suffice. The bound is infinite only
+/// option saves, or runs its forward pass twice. The bound is tight if two
+/// forward passes per stage suffice for the budget. The bound is infinite only
 /// for budgets below the smallest feasible budget.
 double relaxedTimeBound(const Chain &chain, int64_t budget,
                         const ChainOptions &options = {});
 
-/// Returns a lower bound on the time of every schedule within the budget that
-/// may also store what forward passes save on the host, and copy it back for
-/// the backward passes. The two arguments after the budget are the seconds for
-/// which a copy of one byte occupies the link, in each direction. The bound
-/// assumes that every forward pass of a stage after its first one follows all
-/// first ones.
+/// Returns a lower bound on the time of every schedule within the budget, where
+/// a schedule may also copy saved values to the host after forward passes and
+/// back to the device before backward passes. `outSecondsPerByte` and
+/// `inSecondsPerByte` are the seconds for which a copy of one byte occupies the
+/// link to the host and to the device, respectively. The bound assumes that no
+/// stage repeats its forward pass before every stage has completed its first
+/// forward pass.
 double offloadTimeBound(const Chain &chain, int64_t budget,
                         double outSecondsPerByte, double inSecondsPerByte,
                         const ChainOptions &options = {});

@@ -7,9 +7,9 @@
 //
 // A machine file describes the speed of a machine's GEMMs, memory and
 // host-device link, so that plans can be made for a machine that is not
-// present. Files are either measured (`kilnc --measure-machine`) or written
-// from data sheets (those that ship with kiln). The figures affect only choices
-// that do not change results.
+// present. The figures in a file are either measured (`kilnc
+// --measure-machine`) or taken from data sheets, as in the files that ship with
+// kiln. The figures affect only choices that do not change results.
 //
 // Every query returns seconds and is monotone: more work never takes less time.
 // A query at a point of a table returns the time at this point. Between points,
@@ -89,8 +89,8 @@ struct MachineLink {
 
 /// Network between the ranks of a job.
 struct MachineNetwork {
-  /// Rate at which a rank sends to one rank, while it receives from another one
-  /// at the same rate.
+  /// Rate at which a rank sends to another rank while it receives at the same
+  /// rate.
   double bytesPerSecond = 0;
   double latency = 0; ///< Fixed cost of a message, in seconds.
 };
@@ -99,11 +99,11 @@ struct MachineNetwork {
 /// them. Kernels on the host are limited by one of the two rates.
 struct MachineHost {
   double bytesPerSecond = 0; ///< Rate of reading and writing host memory.
-  double vectorFlops = 0;    ///< Like Machine::vectorFlops.
+  double vectorFlops = 0;    ///< As Machine::vectorFlops, for the host.
 };
 
-/// Properties of the present machine, to compare with those in a measured
-/// machine file.
+/// Properties of the machine on which the program runs. They are compared with
+/// the properties in a measured machine file.
 struct ThisMachine {
   std::string cpu;
   std::string blas;
@@ -132,9 +132,9 @@ struct Machine {
   /// Returns the curve of a type, or the fp32 curve if the type has none.
   const GemmCurve &gemmOf(ElementType type) const;
 
-  /// Returns the seconds of `batch` GEMMs of [m, k] with [k, n], including
-  /// launches. A CPU runs the GEMMs one after another; a GPU runs one GEMM with
-  /// batch * m rows.
+  /// Returns the seconds of `batch` GEMMs, including launches. Each GEMM
+  /// multiplies an [m, k] by a [k, n] matrix. A CPU runs the GEMMs one after
+  /// another; a GPU runs one GEMM with batch * m rows.
   double gemmSeconds(ElementType type, int64_t batch, int64_t m, int64_t n,
                      int64_t k) const;
   /// Returns the seconds to move `bytes` through memory in a kernel that
@@ -145,16 +145,16 @@ struct Machine {
   double kernelSeconds(double bytes, double operations = 0) const;
   /// Returns the seconds of a generated kernel that runs on the host.
   double hostKernelSeconds(double bytes, double operations = 0) const;
-  /// Returns the seconds of one attention with `heads` heads in total (batch *
-  /// heads) of `width` elements each.
+  /// Returns the seconds of one attention with heads of `width` elements each.
+  /// `heads` is the number of heads of all sequences of the batch together.
   double attentionSeconds(ElementType type, int64_t heads, int64_t sequence,
                           int64_t width, bool causal, bool backward) const;
   /// Returns the seconds of one copy. The estimate assumes that no copy runs in
   /// the other direction at the same time, or that the link is duplex.
   double linkSeconds(double bytes, LinkDirection direction) const;
-  /// Returns the seconds of a reduce-scatter or all-gather of `bytes` over
-  /// `ranks` ranks: a ring, in which each rank sends ranks - 1 messages of
-  /// bytes / ranks. An all-reduce takes twice as long.
+  /// Returns the seconds of a ring reduce-scatter or ring all-gather of `bytes`
+  /// bytes over `ranks` ranks. Each rank sends ranks - 1 messages of bytes /
+  /// ranks bytes. An all-reduce takes twice as long.
   double ringSeconds(double bytes, int64_t ranks) const;
   /// Returns the seconds per byte of large copies, whose latency is negligible.
   double linkSecondsPerByte(LinkDirection direction) const {

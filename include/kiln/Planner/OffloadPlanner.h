@@ -39,7 +39,7 @@ namespace kiln {
 
 /// A value that may be offloaded. Positions are indices of commands.
 struct OffloadItem {
-  int64_t bytes = 0; ///< Bytes that the value adds to `live`.
+  int64_t bytes = 0; ///< Bytes that the value adds to OffloadProblem::live.
   int32_t made = 0;  ///< Command that computes the value.
   int32_t left = 0;  ///< Last reader before the gap; `made` if there is none.
   int32_t back = 0;  ///< First reader after the gap.

@@ -5,26 +5,29 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Chooses how much of the states of a program is stored on the host, and where
-// it is updated. The program is a sequence of commands on the device. For each
-// parameter, there are these choices:
+// Chooses which states of a program are stored on the host, and where the
+// states are updated. The program is a sequence of commands on the device. For
+// each parameter, there are these choices:
 //
 //   update on the host     the gradient is copied out, the host updates the
 //                          parameter, and the new parameter is copied in
-//   moments on the host    they are copied in for the update, and their new
-//                          values are copied out
-//   gradient on the host   it is copied out, and copied in for the update on
-//                          the device
-//   parameter on the host  it is copied in for each group of its readers; if
-//                          the device updates it, its new value is copied out
+//   moments on the host    the moments are copied in for the update on the
+//                          device, and their new values are copied out
+//   gradient on the host   the gradient is copied out, and copied in for the
+//                          update on the device
+//   parameter on the host  the parameter is copied in for each group of its
+//                          readers; if the device updates the parameter, the
+//                          new value is copied out
 //
 // Four resources work concurrently: the device, the host, and each direction of
-// the link. Which choice is fastest depends on their rates: a host with a slow
-// memory makes it better to move moments, and mixing both uses all resources.
+// the link. The fastest choice depends on their rates: if the memory of the
+// host is slow, it is faster to copy the moments than to update on the host,
+// and different choices for different parameters keep all four resources busy.
 // evaluateStates() simulates the program with given choices, with copies at the
-// positions at which kiln-offload-states and kiln-place-copies insert them.
-// planStates() searches for the shares of the bytes of the parameters that are
-// treated in each way: first on a coarse grid, then by steps of halved size.
+// positions at which kiln-offload-states and kiln-place-copies insert them. For
+// each choice, planStates() searches for the share of the parameter bytes to
+// which the choice applies: first on a coarse grid, then with steps whose size
+// is halved repeatedly.
 //
 // The mix of updates on the host and on the device generalizes the ratio of
 // ZeRO-Offload++ (DeepSpeed's Twin-Flow), which a user sets by hand.
@@ -45,20 +48,21 @@ namespace kiln {
 struct StateGroup {
   int64_t parameterBytes = 0;
   int64_t momentBytes = 0;   ///< Bytes of all optimizer states.
-  int64_t gradientBytes = 0; ///< Bytes that the gradient adds to `live`.
+  int64_t gradientBytes = 0; ///< Bytes of the gradient in StateProblem::live.
   int32_t gradient = 0;      ///< Command that completes the gradient.
   /// Command that updates the parameter, or -1 if it is frozen.
   int32_t update = -1;
   double hostSeconds = 0; ///< Duration of the update on the host.
-  /// First and last command of each group of readers that share a copy of a
-  /// parameter on the host, without the update.
+  /// If the parameter is on the host, a group of its readers shares one copy on
+  /// the device. Each pair has the first and the last command of a group. The
+  /// update is in no group.
   std::vector<std::pair<int32_t, int32_t>> readers;
 };
 
 struct StateProblem {
   std::vector<double> seconds; ///< Duration of every command on the device.
   std::vector<int64_t> live;   ///< Live bytes at every command, without states.
-  /// In the order of the updates; frozen parameters come last.
+  /// The groups in the order of their updates, then those without an update.
   std::vector<StateGroup> groups;
   int64_t fixedBytes = 0; ///< Bytes of the states that stay on the device.
   /// Seconds per byte of a copy to the host and of a copy to the device.
@@ -70,12 +74,13 @@ struct StateProblem {
   /// The command after which updates can start, such as the one that computes
   /// the norm of all gradients; -1 if each update depends only on its gradient.
   int32_t join = -1;
-  /// True if all updates follow all other commands, so that updates on the
-  /// device of states on the host can be moved to the end.
+  /// True if all updates follow all other commands. Updates on the device whose
+  /// states are on the host can then be moved to the end.
   bool updatesLast = false;
-  /// Number of gradients that are copied to the host while later ones are
-  /// computed, and number of updates on the device whose results are still
-  /// being copied when the next such update starts.
+  /// The program waits for the copy of a gradient to the host after the copies
+  /// of `gradientsUnderWay` further gradients have started. When an update on
+  /// the device starts whose results are copied to the host, the copies of at
+  /// most `updatesUnderWay` earlier updates are still in progress.
   size_t gradientsUnderWay = 0, updatesUnderWay = 0;
   int64_t capacity = 0;     ///< Limit on the bytes on the device.
   int64_t hostCapacity = 0; ///< Limit on the bytes on the host.
@@ -90,7 +95,7 @@ enum class UpdatePlace : uint8_t {
 struct StateChoice {
   UpdatePlace update = UpdatePlace::Device;
   bool parameterOnHost = false;
-  /// True if the gradient is on the host until the update on the device.
+  /// True if the gradient is stored on the host until the update on the device.
   bool gradientAway = false;
 
   bool operator==(const StateChoice &other) const {
@@ -100,22 +105,27 @@ struct StateChoice {
   bool operator!=(const StateChoice &other) const { return !(*this == other); }
 };
 
-/// Parts of the bytes of the parameters, from 0 to 1.
+/// The shares, from 0 to 1, of the bytes of all parameters that have each
+/// choice: UpdatePlace::Host (`optimizer`), UpdatePlace::Swapped (`moments`),
+/// StateChoice::gradientAway (`gradients`) and StateChoice::parameterOnHost
+/// (`parameters`).
 struct StateShares {
   double optimizer = 0, moments = 0, gradients = 0, parameters = 0;
 };
 
-/// The numbers of commands by which the copies of states to the device precede
-/// their readers: for each group of readers, and then for the update on the
-/// device.
+/// The leads of the copies of the states of a group to the device. The lead of
+/// a copy is the number of commands between the start of the copy and its first
+/// reader.
 struct StateLeads {
+  /// `parameter` has a lead for each group of readers, then one for the update
+  /// on the device. `moments` has one for the update on the device.
   std::vector<int64_t> parameter, moments;
   /// For a gradient on the host: the number of commands after which its copy to
-  /// the host must be complete, and the lead of the copy back.
+  /// the host must be complete, then the lead of its copy to the device.
   std::vector<int64_t> gradient;
 };
 
-/// The figures of a program with given choices.
+/// The simulated time and memory of a program with given choices.
 struct StateCost {
   double seconds = 0;            ///< Duration, including waits.
   int64_t peak = 0;              ///< Peak of the bytes on the device.
@@ -124,8 +134,8 @@ struct StateCost {
   std::vector<StateLeads> leads; ///< Indexed by group.
 };
 
-/// Where the search for a solution starts: at the solution of a similar
-/// problem.
+/// The point from which a local search starts, which is the solution of a
+/// similar problem.
 struct StateStart {
   StateShares shares;
   /// The choices of the groups that are much larger than the others.
@@ -133,18 +143,20 @@ struct StateStart {
 };
 
 struct StateSolution {
-  /// That of the choices before they were refined.
+  /// The start for the search of a similar problem. Describes `choices` as they
+  /// were before single groups were changed.
   StateStart start;
   std::vector<StateChoice> choices; ///< Indexed by group.
   StateCost cost;
   bool fits = false;
 };
 
-/// Spreads the shares evenly over the groups. The bytes that are selected for a
-/// share up to any group differ from the share of the bytes up to it by at most
-/// half a parameter, unless a parameter cannot be selected: moments of a
-/// parameter that the host updates are not swapped, and a frozen parameter has
-/// no update.
+/// Makes each choice for its share of the parameter bytes, spread evenly over
+/// the groups. Among the first n groups, for any n, the bytes with a choice
+/// differ from its share of the bytes by at most half of a parameter. The
+/// difference is larger only if a choice is impossible for a group: moments are
+/// not swapped if the host updates the parameter, and a frozen parameter has no
+/// update.
 std::vector<StateChoice> spreadShares(const std::vector<StateGroup> &groups,
                                       const StateShares &shares);
 
@@ -152,9 +164,9 @@ std::vector<StateChoice> spreadShares(const std::vector<StateGroup> &groups,
 StateCost evaluateStates(const StateProblem &problem,
                          const std::vector<StateChoice> &choices);
 
-/// Searches for the choices with the shortest duration that fit. If none fit,
-/// returns those with the smallest peak. The result is a pure function of the
-/// arguments. With `start`, the search is local.
+/// Searches for the choices that fit in memory and have the shortest duration.
+/// If none fit, returns the choices with the smallest excess. The result is a
+/// pure function of the arguments. With `start`, the search is local.
 StateSolution planStates(const StateProblem &problem,
                          const std::optional<StateStart> &start = {});
 
@@ -162,28 +174,31 @@ StateSolution planStates(const StateProblem &problem,
 /// duration becomes shorter.
 StateSolution refineStates(const StateProblem &problem, StateSolution solution);
 
-/// Lower bounds, in seconds, for a program with any choices.
+/// Lower bounds, in seconds, that hold for all choices.
 struct StateBound {
-  double seconds = 0; ///< On the duration.
-  /// On the duration that choices add to the commands that are no updates; 0 if
-  /// there is no StateProblem::join.
+  double seconds = 0; ///< Lower bound on the duration of the program.
+  /// Lower bound on the time that copies and updates add, after
+  /// StateProblem::join, to the time of the other commands; 0 if there is no
+  /// join.
   double rest = 0;
-  /// Duration of all updates on the device, which choices can avoid.
+  /// Sum of the durations of all updates on the device. A choice can avoid this
+  /// time by updating on the host.
   double updates = 0;
 };
 
 /// Computes lower bounds.
 ///
 /// Consider the moment after a command. The states and gradients that later
-/// updates need take Y bytes more than the capacity. Let the host update some
-/// groups; the bytes of all others that are on the host at this moment have to
-/// be copied to the device afterwards. The rest of the program therefore takes
-/// at least T seconds, where T is the smallest number such that the bytes of
-/// groups that the host can update in T seconds, and the bytes that the link
-/// can copy in T seconds, add up to Y. Groups may be divided, which only lowers
-/// the bound. The program up to the moment takes at least the time of its
-/// commands; or, if these read more bytes of parameters than fit on the device,
-/// the time to copy the others.
+/// updates need take Y bytes more than the capacity. At this moment, at least Y
+/// of these bytes are on the host. Afterwards, the host updates some groups,
+/// and the bytes of the other groups are copied to the device. The rest of the
+/// program therefore takes at least T seconds, where T is the smallest number
+/// such that the bytes of groups that the host can update in T seconds, and the
+/// bytes that the link can copy in T seconds, add up to Y. Groups may be
+/// divided, which only lowers the bound. The part of the program before the
+/// moment takes at least the time of its commands. If these commands read more
+/// parameters than fit on the device, it also takes at least the time to copy
+/// the parameters that do not fit.
 StateBound boundStates(const StateProblem &problem);
 
 } // namespace kiln

@@ -16,20 +16,20 @@
 //   x(i)     ~ value(code(i)) * scale(i / 256)
 //
 // A map has 256 values in ascending order. The signed map is for numbers of
-// both signs, the unsigned map for numbers that are not negative. Of two values
-// that are equally near, the code is that of the smaller one: a code is the
-// number of borders below the number, and border i is the middle of values i
-// and i + 1, rounded to f32.
+// both signs, the unsigned map for numbers that are not negative. If two values
+// are equally near, the smaller value is chosen: the code of a number is the
+// number of borders below it, where border i is the middle of values i and i +
+// 1, rounded to f32.
 //
 // Codes and scales have the bits of bitsandbytes 0.50.2,
 //
 //   quantize_blockwise(x, code=create_dynamic_map(signed), blocksize=256)
 //
 // in its implementation in PyTorch (bitsandbytes/backends/default), except that
-// the library divides by at least 1e-38, which is a denormal, instead of 2^-126.
-// Its implementation for CPUs in C++ first rounds a number to one of 65536
-// equidistant values in [-1, 1]. This loses second moments below 1.5e-5 of the
-// scale, so the encoder does not repeat it.
+// the library divides by at least 1e-38, which is a denormal, instead of
+// 2^-126. Its implementation for CPUs in C++ first rounds a number to one of
+// 65536 equidistant values in [-1, 1]. This step loses second moments below
+// 1.5e-5 of the scale, so the encoder here omits it.
 //
 // If an element of a block is infinite or not a number, the scale is infinite,
 // and decoding gives infinities and NaNs: no such element becomes finite.
@@ -68,17 +68,19 @@ constexpr uint8_t dynamicZero(DynamicMap map) {
 uint8_t encodeDynamic(DynamicMap map, float x);
 
 /// A table from which kernels compute codes without a search. A bucket is
-/// 2^shift consecutive floats and contains at most one border. Entry e of
-/// bucket (bits >> shift) - first, clamped to the table, gives the number of
-/// borders below the positive number with these bits:
+/// 2^shift consecutive floats and contains at most one border. `entries` has
+/// one entry per bucket. For a positive float with the bit pattern `bits`, let
+/// e be the entry with index (bits >> shift) - first, clamped to the table. The
+/// number of borders below the float is
 ///
 ///   (e & 255) + ((bits & (2^shift - 1)) >= (e >> 8) ? 1 : 0)
 ///
 /// For the signed map, the table has the positive borders only. Let c(bits) be
-/// the number of positive borders below a positive number. The code of x is
-/// 127 + c(bits of x) if the sign of x is clear. Otherwise it is 127 - min(127,
-/// c(bits of |x| + 1)), because negative borders mirror all positive borders
-/// but the last, and ties go to the smaller value.
+/// the number of positive borders below the float with this bit pattern. If the
+/// sign bit of x is clear, the code of x is 127 + c(bits of x). Otherwise, it
+/// is 127 - min(127, c((bits of |x|) + 1)): negative borders mirror all
+/// positive borders but the last, and the smaller of two equally near values is
+/// chosen.
 struct DynamicSearch {
   int shift;
   int32_t first;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A model is compiled by one program and trained by another, so a flag is
-// easily passed to the wrong one. This file provides a table of flags for each
+// A model is compiled by one program and trained by another, so a user may pass
+// a flag to the wrong program. This file provides a table of flags for each
 // program, and checkCommandLine, which every program calls before it parses
 // flag values. For an unknown flag, the error message suggests the nearest
 // known flag, or explains that the flag belongs to another program.

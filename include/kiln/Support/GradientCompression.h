@@ -18,25 +18,27 @@ namespace kiln::support {
 enum class CompressionScheme {
   None,
   Int8,     ///< Ranks sum codes of 8 bits.
-  PowerSgd, ///< Ranks sum two factors of a matrix, of a low rank.
-  GradZip,  ///< Ranks sum one of two such factors, in turns.
-  /// Ranks sum sketches of matrices, and the elements that are large in them.
+  PowerSgd, ///< Ranks sum both factors of a low-rank matrix.
+  GradZip,  ///< Ranks sum one of two factors, alternating per step.
+  /// Ranks sum sketches of matrices, then the elements that are large according
+  /// to the summed sketches.
   CountSketch,
 };
 
 /// The value of --compress-gradients.
 struct GradientCompression {
   CompressionScheme scheme = CompressionScheme::None;
-  /// The rank R of low-rank matrices, or the number C of elements of a matrix
-  /// per element of its sketch. 0 for schemes without a size.
+  /// For PowerSGD and GradZIP, the rank of the low-rank matrices. For a count
+  /// sketch, the number of elements of a matrix per element of its sketch. 0
+  /// for other schemes.
   int64_t size = 0;
 
   /// Returns the text that parseGradientCompression() reads, such as
   /// "powersgd:4".
   std::string text() const;
   bool any() const { return scheme != CompressionScheme::None; }
-  /// Returns true if the scheme has states, such as the errors, which are what
-  /// ranks have not sent.
+  /// Returns true if the scheme has states, such as the error of each rank (see
+  /// errorSlot).
   bool hasStates() const { return any() && scheme != CompressionScheme::Int8; }
 };
 
@@ -44,10 +46,12 @@ struct GradientCompression {
 /// that the checkpoint lacks, or has with another shape, starts from its
 /// initial value.
 ///
-/// A scheme with states has an error: what each rank has not sent. PowerSGD and
-/// GradZIP have the bases of the previous step, of columns and, for GradZIP, of
-/// rows. GradZIP also has the turn, the number 0 or 1. A count sketch has
-/// numbers whose signs are those of the rows in its tables.
+/// Every scheme with states has `error`: the part of the gradient that this
+/// rank has not sent yet. PowerSGD has `basis`, the basis of columns from the
+/// previous step. GradZIP has `basis`, `row_basis`, which is the basis of rows,
+/// and `turn`, which is 0 or 1 and selects the factor that is summed. A count
+/// sketch has `signs`, numbers whose signs are the signs of the matrix rows in
+/// its tables.
 inline constexpr std::string_view errorSlot = "error", basisSlot = "basis",
                                   rowBasisSlot = "row_basis", turnSlot = "turn",
                                   signsSlot = "signs";
@@ -55,8 +59,9 @@ inline constexpr std::string_view errorSlot = "error", basisSlot = "basis",
 /// Returns true for a slot of the states above.
 bool isCompressionSlot(std::string_view slot);
 
-/// The largest number of ranks that sum 8-bit codes: the codes of more ranks
-/// would have too few levels each.
+/// The largest number of ranks that sum 8-bit codes. With more ranks, the codes
+/// of each rank would have too few levels, because their sum must fit in 8
+/// bits.
 inline constexpr int64_t maxInt8Ranks = 32;
 
 /// Parses the name of a scheme, followed by ':' and its size if it has one, or
@@ -64,11 +69,11 @@ inline constexpr int64_t maxInt8Ranks = 32;
 /// with a verb.
 Result<GradientCompression> parseGradientCompression(std::string_view text);
 
-/// Returns true if `encoding`, of those that make gradients approximate, is one
-/// of gradients that ranks sum, such as "powersgd:4", and not of residuals.
+/// Returns true if `encoding` is an encoding of gradients that ranks sum, such
+/// as "powersgd:4". Returns false if it is an encoding of residuals.
 bool isOfGradients(std::string_view encoding);
 
-/// Returns true for an encoding of gradients with states.
+/// Returns true if `encoding` is an encoding of gradients and has states.
 bool hasCompressionStates(std::string_view encoding);
 
 } // namespace kiln::support

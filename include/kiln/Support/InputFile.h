@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// User files are read through this class. It uses pread instead of mmap, so
-// that a file that shrinks while it is read causes an error and not a SIGBUS.
-// Only regular files are accepted, and opening a FIFO does not block.
+// InputFile reads the files of users. It uses pread instead of mmap, so that a
+// file that shrinks while it is read causes an error and not a SIGBUS. Only
+// regular files are accepted, and opening a FIFO does not block.
 //
 //===----------------------------------------------------------------------===//
 

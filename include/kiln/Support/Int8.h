@@ -5,22 +5,23 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Stores a matrix with eight bits per element, and the elements of a fixed
-// number of inputs of its layer with 16 bits, after LLM.int8()
-// (arXiv 2208.07339). Blocks of consecutive elements of the row-major matrix
-// have an f32 scale each:
+// Stores the weight matrix of a layer with eight bits per element, after
+// LLM.int8() (arXiv 2208.07339). A fixed number of the inputs of the layer are
+// outliers, and the elements that belong to these inputs are stored with 16
+// bits. Blocks of consecutive elements of the row-major matrix have an f32
+// scale each:
 //
-//   value(i) = bf16 value of i           if the input of i is an outlier
+//   value(i) = element i in bf16          if its input is an outlier
 //              scale(i / block) * code(i) otherwise, see UniformCode.h
 //
 // The scale of a block does not depend on outliers. A few large inputs would
 // otherwise make the scales so large that the codes of all other elements had
 // only a few different values.
 //
-// LLM.int8() chooses the inputs by the magnitudes of activations in each
-// matmul. A compiled program multiplies with a weight that was encoded once, so
-// the encoder chooses the inputs whose largest magnitude in the *weight* is
-// largest; of equal ones, those with lower indexes.
+// LLM.int8() chooses the outliers in each matmul, by the magnitudes of
+// activations. A compiled program encodes a weight only once, so the encoder
+// chooses the outliers by the largest magnitude of each input in the *weight*.
+// If magnitudes are equal, it prefers lower indexes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,14 +35,14 @@
 
 namespace kiln::support {
 
-/// What an Int8Layout depends on besides the shape of the matrix.
+/// The parameters of an Int8Layout, in addition to the shape of the matrix.
 struct Int8Options {
   /// Elements that share a scale. The last block may be shorter.
   int64_t block = 64;
   /// Number of inputs whose elements are stored in 16 bits.
   int64_t outliers = 0;
-  /// The dimension of the inputs: 0 if each row is an input, and 1 if each
-  /// column is. 0 if there are no outliers.
+  /// The dimension of the inputs: 0 if each row belongs to an input, and 1 if
+  /// each column does. Must be 0 if there are no outliers.
   int64_t inputs = 0;
 };
 
@@ -64,9 +65,9 @@ struct Int8Layout {
   /// Requires that problem() returns "".
   Int8Layout(int64_t rows, int64_t columns, const Int8Options &options);
 
-  /// Returns what is wrong with the options for a matrix of rows x columns, as
-  /// the end of a sentence about its encoding, or "". Requires that rows *
-  /// columns < 2^57.
+  /// Returns what is wrong with the options for a matrix of rows x columns, or
+  /// "" if they are valid. The text follows the subject of a sentence, as in
+  /// "has 5 outliers, expected 0 to 4". Requires that rows * columns < 2^57.
   static std::string problem(int64_t rows, int64_t columns,
                              const Int8Options &options);
 
@@ -86,8 +87,8 @@ struct Int8Layout {
   int64_t inputOf(int64_t element) const {
     return inputs == 0 ? element / columns : element % columns;
   }
-  /// Returns the index, among the outlier values, of an element of the outlier
-  /// `slot`.
+  /// Returns the index, among the outlier values, of an element that belongs to
+  /// the outlier with index `slot`.
   int64_t outlierValueOf(int64_t element, int64_t slot) const {
     return inputs == 0 ? slot * columns + element % columns
                        : element / columns * outliers + slot;
@@ -110,7 +111,7 @@ public:
 
   /// Encodes the next `count` elements, which are whole blocks unless the
   /// matrix ends. A value that bf16 would round to infinity becomes the largest
-  /// finite one.
+  /// finite bf16 value.
   void append(const float *values, int64_t count);
 
   /// Writes everything that append() has not written. Requires that all
@@ -131,9 +132,9 @@ private:
   int64_t surveyed_ = 0, appended_ = 0;
   /// The largest magnitude of each input; empty without outliers.
   std::vector<float> magnitudes_;
-  /// The outlier that each input is, or -1.
+  /// For each input, the index of the outlier that it is, or -1.
   std::vector<int32_t> slots_;
-  std::vector<float> values_; ///< Of a block.
+  std::vector<float> values_; ///< The elements of the current block.
   std::optional<int64_t> firstNonFinite_;
 };
 

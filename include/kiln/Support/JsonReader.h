@@ -51,7 +51,7 @@ public:
   Node(const nlohmann::json &root, ReadFailure &failure)
       : value_(&root), failure_(&failure) {}
 
-  /// Returns member `key` of an object. Its absence is a failure.
+  /// Returns member `key` of an object. Fails if the object has no such member.
   Node at(const char *key) const;
   /// Returns member `key`, or nullopt if it is absent or null.
   std::optional<Node> find(const char *key) const;

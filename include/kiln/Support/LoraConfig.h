@@ -10,7 +10,7 @@
 //
 // The options have two text forms: the value of `kilnc --lora`, which the
 // compiler also passes to its passes and to executables, and the file
-// adapter_config.json of PEFT, with which saved adapters are described.
+// adapter_config.json of PEFT, which describes a saved adapter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ struct LoraConfig {
   /// `allLinear`; sorted, without duplicates. Empty: the targets that PEFT uses
   /// for the type of the model.
   std::vector<std::string> targets;
-  /// Scales by alpha / sqrt(r) instead of alpha / r (rsLoRA, arXiv 2312.03732).
+  /// True if the scale is alpha / sqrt(r) (rsLoRA, arXiv 2312.03732) instead of
+  /// alpha / r.
   bool rankStabilized = false;
 
   double scale() const;
@@ -80,7 +81,8 @@ inline constexpr uint64_t maxAdapterConfigBytes = 1 << 20;
 std::string adapterConfig(const LoraConfig &config, const std::string &base,
                           bool fanInFanOut);
 
-/// Returns true if `target` is the name of a layer or ends it after a dot.
+/// Returns true if `target` equals the name `layer`, or the end of this name
+/// after one of its dots.
 bool isLoraTarget(std::string_view layer, std::string_view target);
 
 } // namespace kiln::support

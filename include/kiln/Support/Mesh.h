@@ -14,8 +14,8 @@
 //
 // The number of a rank follows from its index on each axis. The last axis
 // varies fastest: with dp=2,tp=3, the rank with index 1 on dp and index 2 on tp
-// is 1 * 3 + 2 = 5. The *group* of a rank on an axis has all ranks whose
-// indexes on the other axes are those of the rank: rank 5 is in the groups
+// is 1 * 3 + 2 = 5. The *group* of a rank on an axis consists of all ranks that
+// have the same indexes as this rank on all other axes: rank 5 is in the groups
 // {2, 5} on dp and {3, 4, 5} on tp.
 //
 //===----------------------------------------------------------------------===//
@@ -33,8 +33,8 @@
 
 namespace kiln::support {
 
-/// Tensors that ranks sum or gather together, a bucket, have about this many
-/// bytes by default.
+/// The approximate default size of a bucket, which is a set of tensors that
+/// ranks sum or gather together.
 inline constexpr int64_t defaultBucketBytes = 24 << 20;
 
 /// The axis of data parallelism.
@@ -65,11 +65,13 @@ struct MeshGroup {
 struct Mesh {
   std::vector<MeshAxis> axes; ///< Empty: one rank.
 
-  /// Returns the number of ranks of an axis: 1 if the mesh does not have it.
+  /// Returns the number of ranks of an axis: 1 if the mesh does not have the
+  /// axis.
   int64_t sizeOf(std::string_view axis) const;
   /// Returns the number of ranks.
   int64_t size() const;
-  /// Returns the index of a rank on an axis: 0 if the mesh does not have it.
+  /// Returns the index of a rank on an axis: 0 if the mesh does not have the
+  /// axis.
   int64_t indexOn(std::string_view axis, int64_t rank) const;
   /// Returns the group of a rank on an axis: only the rank itself if the mesh
   /// does not have the axis.
@@ -82,9 +84,9 @@ struct Mesh {
 };
 
 /// Parses a list such as "dp=2,tp=4", in any order. The axes of the mesh are in
-/// the order dp, tp, without those of one rank. The empty text is a mesh of one
-/// rank. The message of an error is a fragment that follows the text, such as
-/// "has the unknown axis 'x', expected dp=N or tp=N".
+/// the order dp, tp; axes of one rank are omitted. The empty text is a mesh of
+/// one rank. The message of an error is a fragment that follows the text, such
+/// as "has the unknown axis 'x', expected dp=N or tp=N".
 Result<Mesh> parseMesh(std::string_view text);
 
 } // namespace kiln::support

@@ -16,9 +16,10 @@
 // The dynamic values are those of the signed map of Dynamic8.h.
 //
 // Each element is divided by the largest magnitude in its block, and code(i) is
-// the index of the nearest NF4 value. These magnitudes are then quantized to
-// the scales: the offset is their mean, and a nested scale is the largest
-// magnitude of their differences from the offset in a group.
+// the index of the nearest NF4 value. The largest magnitudes of all blocks are
+// then quantized to the scales: the offset is their mean, and the nested scale
+// of a group is the largest absolute difference between a magnitude in the
+// group and the offset.
 //
 // The encoding is that of bitsandbytes 0.50.2 on an x86-64 CPU,
 //
@@ -34,14 +35,15 @@
 //   chooses the nearest dynamic value.
 // - The offset is the mean in f64, rounded to f32. The library uses the f32 sum
 //   of PyTorch, whose bits depend on the instruction set of the CPU and on the
-//   number of threads, and which may overflow. For random weights it was at
-//   most 3 units in the last place away; nested scales then differ in their
-//   last bits, and one scale code in about 30000 is that of an adjacent one of
-//   the 65536 values. Nf4Encoder::finish(float) takes the offset of the
-//   library.
-// - Decoded values have the same bits for the same stored bytes. The library
-//   itself decodes wrongly, on CPUs with AVX-512, a matrix whose rows have a
-//   length that is a multiple of 16 and not of 64.
+//   number of threads, and which may overflow. For random weights, the two
+//   offsets differed by at most 3 units in the last place. Nested scales then
+//   differ from those of the library in their last bits, and about one scale
+//   code in 30000 differs, because its quotient is rounded to an adjacent one
+//   of the 65536 values.
+//   Nf4Encoder::finish(float) accepts the offset of the library.
+// - Decoded values have the same bits for the same stored bytes. On CPUs with
+//   AVX-512, however, the library decodes a matrix wrongly if the length of its
+//   rows is a multiple of 16 and not of 64.
 //
 // Other versions of bitsandbytes, and the same version on a GPU, may choose
 // adjacent codes for values near the middle of two NF4 values or of two dynamic
@@ -88,8 +90,8 @@ struct Nf4Layout {
 /// The 16 values of NF4 in ascending order, from -1 to 1. Entry 7 is 0.
 extern const std::array<float, 16> nf4Values;
 
-/// Encodes a weight whose elements arrive in order, in chunks of any size. The
-/// codes are written at once. The largest magnitudes of all blocks, 1/64 of the
+/// Encodes a weight whose elements arrive in order, in chunks of any size.
+/// append() writes the codes. The largest magnitudes of all blocks, 1/64 of the
 /// size of the weight in f32, are kept until finish().
 ///
 /// The calling thread must round to nearest and not flush denormals.

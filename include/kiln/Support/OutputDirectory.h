@@ -24,8 +24,8 @@ namespace kiln::support {
 bool isNewDirectory(const std::string &path);
 
 /// Creates the directory `path`, for which isNewDirectory() must be true.
-/// `fill` writes the files into the directory whose path it is given. If it
-/// fails, nothing remains.
+/// `fill` writes the files into the directory `staging`. If `fill` fails, no
+/// file or directory remains.
 Status
 writeDirectory(const std::string &path,
                const std::function<Status(const std::string &staging)> &fill);

@@ -9,11 +9,11 @@
 // elements of the row-major matrix are encoded independently of each other.
 // docs/use/ptq.md describes the formats for readers of the files.
 //
-// | format   | block | value of an element                     | bits/element |
-// | -------- | ----- | --------------------------------------- | --------------
-// | | int8     | 64    | scale * code, code from -127 to 127     | 8 + 32/64 |
-// | int4     | 64    | scale * code, code from -7 to 7         | 4 + 32/64 | |
-// kashin:B | 128   | see KashinCode.h, B from 2 to 4         | B + 2 * 32/128 |
+// | format   | block | value of an element                 | bits/element   |
+// | -------- | ----- | ----------------------------------- | -------------- |
+// | int8     | 64    | scale * code, code from -127 to 127 | 8 + 32/64      |
+// | int4     | 64    | scale * code, code from -7 to 7     | 4 + 32/64      |
+// | kashin:B | 128   | see KashinCode.h, B from 2 to 4     | B + 2 * 32/128 |
 //
 // UniformCode.h describes the scales and codes of int8 and int4.
 //
@@ -41,27 +41,28 @@ public:
 
   std::string name() const;
   int bits() const { return bits_; }
-  /// Elements of a block. The last block of a matrix may have fewer.
+  /// Returns the number of elements of a block. The last block of a matrix may
+  /// have fewer elements.
   int64_t blockElements() const;
-  /// f32 scales of a block.
+  /// Returns the number of f32 scales of a block.
   int64_t scalesPerBlock() const { return isKashin_ ? 2 : 1; }
 
   int64_t blocks(int64_t elements) const;
-  /// Size of the codes of a matrix in bytes. The codes of block i start at byte
-  /// i * blockElements() * bits() / 8.
+  /// Returns the size in bytes of the codes of a matrix. The codes of block i
+  /// start at byte i * blockElements() * bits() / 8.
   int64_t codeBytes(int64_t elements) const;
-  /// Size of the codes and scales of a matrix in bytes.
+  /// Returns the size in bytes of the codes and scales of a matrix.
   int64_t bytes(int64_t elements) const;
 
-  /// Type and shape of the tensor with the codes of a matrix:
+  /// Return the type and the shape of the tensor with the codes of a matrix:
   /// - int8: I8, the shape of the matrix
-  /// - int4: U8 [ceil(elements / 2)]; the even element is in the low half of a
-  ///   byte; the stored value is code + 8
+  /// - int4: U8 [ceil(elements / 2)]; a byte has two elements, the first one in
+  ///   the low half, stored as code + 8
   /// - kashin:B: U8 [blocks, 16 B]
   ElementType codeType() const;
   std::vector<int64_t> codeShape(const std::vector<int64_t> &shape) const;
-  /// Shape of the F32 tensor with the scales: [blocks], or [blocks, 2] for the
-  /// scales of the two factors.
+  /// Returns the shape of the F32 tensor with the scales: [blocks], or for
+  /// kashin:B [blocks, 2], the scales of u and v.
   std::vector<int64_t> scaleShape(const std::vector<int64_t> &shape) const;
 
   /// Encodes `count` finite elements that start at the start of a block and end

@@ -26,8 +26,8 @@
 namespace kiln::support {
 
 /// Name of a file with quantized tensors in a model directory. It differs from
-/// the name of ordinary weights, because other libraries would read that file
-/// without the tensors that they do not find in it.
+/// the name of an ordinary weight file, because other libraries would otherwise
+/// load the file and ignore that tensors are missing.
 inline constexpr const char *packedFileName = "packed.safetensors";
 
 /// Key of the metadata of a file with quantized tensors.
@@ -43,13 +43,14 @@ struct PackedTensor {
   const TensorInfo *scales;
 };
 
-/// Declares the tensors in which `format` stores the matrix `name`.
+/// Returns the declarations of the tensors in which `format` stores the matrix
+/// `name`.
 std::vector<TensorDeclaration> packedParts(const PackedFormat &format,
                                            const std::string &name,
                                            const std::vector<int64_t> &shape);
 
-/// Returns the metadata of a file with these matrices, which have the names and
-/// shapes of `matrices`.
+/// Returns the text of the metadata entry `kiln.packed` for a file with the
+/// quantized matrices `matrices`.
 std::string packedMetadata(const PackedFormat &format,
                            const std::vector<TensorDeclaration> &matrices);
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// These functions handle short writes and interrupted calls. They return an
-// errno value, or 0 on success.
+// The functions that write or sync handle short writes and interrupted calls.
+// They return an errno value, or 0 on success.
 //
 //===----------------------------------------------------------------------===//
 

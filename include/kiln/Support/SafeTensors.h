@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A file contains the header length N (8 bytes, little-endian), N bytes of JSON
-// that map each tensor name to {dtype, shape, data_offsets}, and the data. A
-// file is accepted only if the tensors cover the data exactly, without gaps,
-// overlaps or trailing bytes. Therefore a file cannot contain hidden data.
-// Memory use is limited to a small multiple of the header size.
+// A safetensors file contains the header length N (8 bytes, little-endian), N
+// bytes of JSON that map each tensor name to {dtype, shape, data_offsets}, and
+// the data. A file is accepted only if the tensors cover the data exactly,
+// without gaps, overlaps or trailing bytes. Therefore a file cannot contain
+// hidden data. Memory use is limited to a small multiple of the header size.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,8 +13,9 @@
 namespace kiln::support {
 
 /// Selects a share of the bytes of a sequence of items, spread evenly over the
-/// sequence. The bytes that are selected up to an item differ from the share of
-/// the bytes up to it by at most half an item, unless items are not selectable.
+/// sequence. If all items are selectable, then after each item the selected
+/// bytes differ from the share of all bytes so far by at most half of the bytes
+/// of an item.
 class ShareSelector {
 public:
   explicit ShareSelector(double share) : share(share) {}

@@ -14,8 +14,9 @@
 // 127 or 7, and code(i) is element / scale, rounded to nearest. Codes are
 // symmetric: -128 and -8 do not occur.
 //
-// Codes of 8 bits have a byte each. Of two codes of 4 bits in a byte, the even
-// element is in the low half, and the stored value is code + 8.
+// Each code of 8 bits has its own byte. A byte has two codes of 4 bits, each
+// stored as code + 8. The code of the element with the even index is in the low
+// half, and the code of the next element in the high half.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,8 +35,8 @@ Status checkUnusedTensors(const ModelWeights &weights,
                           const std::vector<const TensorInfo *> &found,
                           const UnusedTensorRules &rules);
 
-/// Returns the names of the tensors that checkUnusedTensors rejects, whatever
-/// their values are, if rules.ignored is empty.
+/// Returns the names of the tensors that checkUnusedTensors rejects regardless
+/// of their values, if no names are in UnusedTensorRules::ignored.
 std::vector<std::string>
 findUnusedTensors(const ModelWeights &weights,
                   const std::vector<ExpectedTensor> &expected,

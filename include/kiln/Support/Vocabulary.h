@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Imports the types of kiln::support that almost every file uses into namespace
-// kiln, similar to mlir/Support/LLVM.h for LLVM types. Other names of
-// kiln::support must be qualified, or imported by a using-directive in a source
-// file. The headers that define these types include this header.
+// Makes the most common types of kiln::support available in namespace kiln,
+// similar to mlir/Support/LLVM.h for LLVM types. Other names of kiln::support
+// must be qualified, or imported by a using-directive in a source file. The
+// headers that define these types include this header.
 //
 //===----------------------------------------------------------------------===//
 

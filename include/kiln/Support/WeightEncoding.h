@@ -28,7 +28,7 @@ using WeightLayout = std::variant<Nf4Layout, Int8Layout>;
 /// The names of the encodings, for messages.
 inline constexpr const char *weightEncodings = "nf4 or int8";
 
-/// Returns the size of the encoded matrix.
+/// Returns the size of the encoded matrix in bytes.
 int64_t bytesOf(const WeightLayout &layout);
 
 /// Decodes the elements [first, first + count) of the matrix in `bytes`, which

@@ -16,7 +16,7 @@ namespace kiln::support {
 /// How the states of training are divided over data-parallel ranks.
 enum class ZeroBy {
   Elements, ///< Each rank has a part of each tensor.
-  Owner,    ///< Each tensor belongs to a rank, which has the whole of it.
+  Owner,    ///< Each tensor belongs to one rank, which has the whole tensor.
   Server    ///< All tensors belong to rank 0.
 };
 

@@ -7,9 +7,10 @@
 //
 // kiln-place-copies starts each all-gather of a parameter when the readers of
 // the previous one begin, which needs the least memory. Most of a step needs
-// less memory than its peak. There, gathers can start earlier at no cost, which
-// hides the transfer of a large parameter, such as the embedding, and the
-// gathers that otherwise wait for sums of gradients on the same queue.
+// less memory than its peak. Where the need is below the peak, gathers can
+// start earlier at no cost. This hides the transfer of a large parameter, such
+// as the embedding, and the transfers of gathers that would otherwise wait for
+// sums of gradients on the same queue.
 //
 // A gather moves together with the casts that compute its operands. The first
 // and the last command of the program and of each segment stay in place, so
@@ -39,8 +40,8 @@ static int64_t alignedBytesOf(const Buffer &buffer,
       buffer.getTotalBytes(), target.getAlignment(buffer.slotClass)));
 }
 
-/// Returns the bytes of device buffers other than states that are live during
-/// each command.
+/// Returns the live bytes during each command. Counts device buffers, except
+/// states and buffers with an owner.
 static std::vector<int64_t> liveBytesOf(const ProgramPlan &plan,
                                         const TargetBackend &target) {
   std::vector<int64_t> live(plan.commands.size() + 1);
@@ -156,9 +157,9 @@ std::optional<Gather> GatherAdvancer::findGather(int64_t index, int64_t begin,
   return gather;
 }
 
-/// Moves a gather to the earliest position after `previous`, the position of
-/// the gather before it, that the limit permits. Sets `previous` to its
-/// position.
+/// Moves a gather to the earliest position that the limit permits after
+/// `previous`, the position of the preceding gather. Sets `previous` to the new
+/// position of the gather. Returns true if the gather moved.
 bool GatherAdvancer::advance(const Gather &gather, int64_t &previous) {
   int64_t from = positionOf(gather.start), to = from, bytes = gather.bytes;
   auto cast = gather.casts.rbegin();
@@ -166,7 +167,8 @@ bool GatherAdvancer::advance(const Gather &gather, int64_t &previous) {
     int64_t index = order[position];
     if (llvm::is_contained(gather.sources, index))
       break;
-    // Before a cast, the results of the cast are live, too.
+    // If the gather moves before a cast, the cast moves, too, so its results
+    // are also live earlier.
     if (cast != gather.casts.rend() && index == cast->first) {
       bytes += cast++->second;
       continue;
@@ -179,7 +181,7 @@ bool GatherAdvancer::advance(const Gather &gather, int64_t &previous) {
   previous = from;
   if (to == from)
     return false;
-  // Casts that are already earlier stay.
+  // Casts that are already before the new position stay in place.
   SmallVector<int64_t> block;
   for (auto &[index, castBytes] : gather.casts)
     if (positionOf(index) > to)

@@ -12,18 +12,19 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Extends the lifetime of each buffer that is accessed both in and outside of
-/// micro-batches to both segments, unless it begins in the last execution of
-/// the backward segment. If several micro-batches may be in flight,
-/// gives each buffer that is accessed in both segments, but only in them, an
-/// instance per ring slot. Reports an error if a residual needs instances, but
-/// is also accessed outside of micro-batches.
+/// If a buffer is accessed both in and outside of micro-batches, extends its
+/// lifetime to both segments, unless the lifetime begins in the last execution
+/// of the backward segment. If several micro-batches may be in flight, gives
+/// each buffer that is accessed in both segments, and nowhere else, one
+/// instance per ring slot. Reports an error if a residual needs several
+/// instances, but is also accessed outside of micro-batches.
 LogicalResult PlanBuilder::spanMicrobatches() {
   MicrobatchesOp op = plan.microbatches.op;
   auto [unused, begin, backward, end] = plan.microbatches;
   int64_t slots = op.getSegmentOrder().slots(op.getCount());
-  // The caller writes inputs before the first command and reads outputs after
-  // the last one, and all micro-batches add to the same sums.
+  // Inputs, outputs and sums are not private to a micro-batch: the caller
+  // writes inputs before the first command and reads outputs after the last
+  // one, and all micro-batches add to the same sums.
   llvm::SmallDenseSet<int32_t> inputs, outputs, shared;
   for (const Boundary &input : plan.inputs)
     inputs.insert(input.place.buffer);
@@ -35,8 +36,8 @@ LogicalResult PlanBuilder::spanMicrobatches() {
   shared = outputs;
   for (Value sum : op.getSums())
     shared.insert(places.lookup(sum).buffer);
-  // Buffers that commands of the backward segment access, and those that they
-  // access in more than its last execution.
+  // The buffers that commands of the backward segment access, and those that
+  // they do not access only in the last execution of the segment.
   llvm::DenseSet<int32_t> inBackward, inSeveral;
   for (const Command &command :
        ArrayRef(plan.commands).slice(backward, end - backward))
@@ -65,9 +66,10 @@ LogicalResult PlanBuilder::spanMicrobatches() {
                << slots << " micro-batches in flight";
       buffer.first = std::min(buffer.first, begin);
       buffer.last = std::max(buffer.last, end - 1);
-      // A lifetime within the segments would be one per micro-batch. If no
-      // command outside of them accesses the sum, because all have moved into
-      // the last execution, extend the lifetime by a command.
+      // A lifetime within the segments would begin and end in every
+      // micro-batch. If no command outside of the segments accesses the buffer,
+      // because all such commands have moved into the last execution, extend
+      // the lifetime by one command outside of the segments.
       if (!isBoundary(index) && buffer.first == begin &&
           buffer.last == end - 1) {
         if (end < static_cast<int64_t>(plan.commands.size()))
@@ -112,8 +114,8 @@ LogicalResult PlanBuilder::computeLifetimes() {
   return success();
 }
 
-/// Finds the buffers that one rank has. A buffer that also has a value of all
-/// ranks is in the memory of all of them.
+/// Sets the owner of each buffer that only one rank has. A buffer with values
+/// of all ranks, or of different owners, has no owner.
 LogicalResult PlanBuilder::findOwners() {
   Owners owners(plan.program);
   if (Operation *conflict = owners.findConflict())

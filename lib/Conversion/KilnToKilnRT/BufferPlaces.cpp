@@ -133,9 +133,9 @@ void PlanBuilder::preplace(Value value, Place place) {
   auto result = dyn_cast<OpResult>(value);
   if (!result)
     return;
-  // A residual is not stored in the location of a value of the backward
-  // segment: if several micro-batches are in flight, only the residual has a
-  // ring.
+  // Follow only operands of the same block. A residual must not be stored at
+  // the location of a value of the backward segment, because only the residual
+  // has a ring if several micro-batches are in flight.
   Value tied = getTiedOperand(result);
   if (tied && tied.getDefiningOp() && !isa<ReadOp>(tied.getDefiningOp()) &&
       tied.getParentBlock() == value.getParentBlock() && tied.hasOneUse() &&
@@ -273,8 +273,9 @@ bool PlanBuilder::mayWriteOver(DispatchOp dispatch, unsigned operand,
          decode.getDy() == dispatch.getBody().front().getArgument(operand);
 }
 
-/// If `result` is only the new value of a state, and `op` is after all readers
-/// of the state, returns the location of the state.
+/// If the only use of `result` is as the new value of a state, and neither `op`
+/// nor a later op reads the state, returns the location of the state. Otherwise
+/// returns std::nullopt.
 std::optional<Place> PlanBuilder::writtenPlace(Operation *op, OpResult result) {
   auto write =
       result.hasOneUse() ? dyn_cast<WriteOp>(*result.user_begin()) : WriteOp();

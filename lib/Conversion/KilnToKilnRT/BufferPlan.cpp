@@ -31,7 +31,7 @@ std::string kiln::describeOp(Operation *op) {
 }
 
 SmallVector<rt::SlotClass> kiln::slotClassesOf(ArrayRef<StateOp> states) {
-  // Types of mirrors by the name of their parameter.
+  // The types of mirrors, keyed by the names of their parameters.
   llvm::DenseMap<StringRef, RankedTensorType> mirrors;
   for (StateOp state : states)
     if (state.getRole() == Role::Mirror)
@@ -110,8 +110,8 @@ int64_t PlanBuilder::lastUse(Value value) {
 // Commands
 //===----------------------------------------------------------------------===//
 
-/// Returns true if place `i` of a collective is an operand that it only reads.
-/// A collective that sums overwrites its operands.
+/// Returns true if place `i` of a collective is an operand that the collective
+/// only reads. A collective that sums overwrites its operands.
 static bool readsOperand(CollectiveStartOp start, size_t i) {
   return start.getCollective() == Collective::AllGather &&
          i < start.getInputs().size();
@@ -326,8 +326,8 @@ LogicalResult PlanBuilder::visitMicrobatches(MicrobatchesOp op) {
   auto nextCommand = [&] { return static_cast<int64_t>(plan.commands.size()); };
   plan.microbatches.op = op;
   plan.microbatches.forward = nextCommand();
-  // A concat may contain residuals, whose places must be known in the forward
-  // segment.
+  // A concat of the backward segment may contain residuals, whose places must
+  // be known when the ops of the forward segment are visited.
   placeConcats(backward);
   placeConcats(forward);
   for (Operation &inner : forward)

@@ -31,9 +31,9 @@ void PlanBuilder::delayUpdates(Block &block) {
                      [](Operation *user) { return isa<WriteOp>(user); }))
       updates.push_back(dispatch);
   // Moving an op invalidates the order of the ops of a block, and numbering all
-  // ops again takes linear time. Therefore, an update that moves after an op
-  // that has not moved shares its first number. Of several such updates, the
-  // one that moved last comes first.
+  // ops again takes linear time. Therefore, an update that moves after an
+  // unmoved op gets the same first number as this op. Of several updates that
+  // moved after the same op, the one that moved last comes first.
   using Position = std::pair<int64_t, int64_t>;
   static constexpr int64_t kUnmoved = std::numeric_limits<int64_t>::min();
   llvm::DenseMap<Operation *, Position> positions;
@@ -52,7 +52,8 @@ void PlanBuilder::delayUpdates(Block &block) {
     for (Value input : update.getInputs())
       if (auto read = input.getDefiningOp<ReadOp>())
         collectReadersOf(read.getStateAttr().getAttr());
-    // An update writes the mirror of its parameter, but does not read it.
+    // An update writes the mirror of its parameter, but does not read it, so
+    // collect the readers of the mirror, too.
     for (Operation *user : update->getUsers())
       if (auto write = dyn_cast<WriteOp>(user);
           write && mirrors.contains(write.getStateAttr().getAttr()))

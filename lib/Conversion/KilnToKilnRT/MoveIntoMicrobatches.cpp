@@ -22,11 +22,12 @@
 //   copy %g to the host       end
 //
 // Transfers then overlap with the commands of the first and of the last
-// micro-batch. A command after the micro-batches moves if it starts a transfer or
-// accesses the host, or if such a command depends on it, and if other commands
-// of the backward segment remain after it. Moved commands keep their order. At
-// least one command stays outside of the micro-batches, so that a buffer that
-// is live in all of them can have a lifetime that is not within them.
+// micro-batch. A command after the micro-batches moves if it starts a transfer
+// or accesses the host, or if such a command depends on it, and if other
+// commands of the backward segment remain after it. Moved commands keep their
+// order. At least one command stays outside of the micro-batches, so that a
+// buffer that is live in all of them can have a lifetime that is not within
+// them.
 //
 // Two commands depend on each other if both access a buffer and one of them
 // writes it. A copy accesses its source and its destination at its start and
@@ -56,7 +57,8 @@ public:
       known = std::max(known, position);
     });
   }
-  /// Returns the last position of a command on which `command` depends.
+  /// Returns the position of the last added command on which `command` depends,
+  /// or `never` if there is none.
   int64_t before(const Command &command) const {
     int64_t position = never;
     auto look = [&](const llvm::DenseMap<int32_t, int64_t> &last,
@@ -108,8 +110,9 @@ private:
 
 } // namespace
 
-/// Returns the first command after a wait that depends on the wait, if that is
-/// a command of micro-batches. Otherwise returns -1.
+/// Returns the index of the first command that depends on the command `wait`
+/// and follows it, if the micro-batches contain that command. Otherwise returns
+/// -1.
 int64_t MicrobatchMover::firstUse(int64_t wait) const {
   LastAccesses own;
   own.add(commands[wait], 0);
@@ -119,9 +122,10 @@ int64_t MicrobatchMover::firstUse(int64_t wait) const {
   return -1;
 }
 
-/// Moves waits into the segment that needs the copy first.
+/// Moves each wait into the first segment that uses the transferred bytes.
 void MicrobatchMover::delayWaits() {
-  /// The waits to be inserted before a command of the micro-batches.
+  /// The waits to insert before a command of the micro-batches, keyed by the
+  /// index of the command.
   llvm::DenseMap<int64_t, SmallVector<Command, 1>> before;
   std::vector<Command> ordered;
   ordered.reserve(commands.size());
@@ -150,8 +154,8 @@ void MicrobatchMover::delayWaits() {
   bounds = moved;
 }
 
-/// Returns true for the start of a transfer, and for a command that accesses the
-/// host.
+/// Returns true for the start of a transfer, and for a command that accesses
+/// the host.
 bool MicrobatchMover::isTransfer(const Command &command) const {
   if (command.kind == Command::Kind::TransferWait)
     return false;
@@ -161,8 +165,8 @@ bool MicrobatchMover::isTransfer(const Command &command) const {
          });
 }
 
-/// Returns which commands after the micro-batches can move, indexed from the
-/// first of them.
+/// Returns a flag for each command after the micro-batches: true if the command
+/// can move.
 std::vector<bool> MicrobatchMover::findMovable() const {
   auto end = static_cast<int64_t>(commands.size());
   std::vector<bool> movable(end - bounds.end);
@@ -187,8 +191,8 @@ std::vector<bool> MicrobatchMover::findMovable() const {
 void MicrobatchMover::advanceTransfers() {
   std::vector<bool> moves = findMovable();
   LastAccesses inside = accessesOfBackward();
-  // A command moves together with the commands that depend on it. Visit these
-  // first.
+  // A command also moves if a later command that moves depends on it. Visit the
+  // later commands first.
   LastAccesses needed;
   for (int64_t i = static_cast<int64_t>(commands.size()) - 1; i >= bounds.end;
        --i) {

@@ -120,8 +120,8 @@ int64_t BufferPlacer::placeOnDevice(ProgramPlan &plan) {
       assignArena(plan, MemorySpace::Device, options.arenaCapacity);
   if (!hasGathers(plan))
     return height;
-  // The search for offsets may need more than the live bytes, so try several
-  // limits on these.
+  // The arena may be higher than the peak of the live bytes, so try several
+  // limits on the live bytes.
   SmallVector<int64_t> limits;
   int64_t allowed = height, peak = peakBytesOf(plan, target);
   if (auto bytes = plan.program->getAttrOfType<IntegerAttr>(kGatherHeightAttr);
@@ -138,8 +138,8 @@ int64_t BufferPlacer::placeOnDevice(ProgramPlan &plan) {
     ProgramPlan early = plan;
     if (!advanceGathers(early, target, limit))
       continue;
-    // The search stops at the capacity. Lower it to `allowed`, because a higher
-    // arena would be rejected below.
+    // The search stops when the arena fits the capacity. Lower the capacity to
+    // `allowed`, because a higher arena would be rejected below.
     int64_t earlyHeight = assignArena(early, MemorySpace::Device,
                                       std::min(options.arenaCapacity, allowed));
     if (earlyHeight > allowed)

@@ -21,7 +21,7 @@ namespace kiln {
 using BytesOfMemory =
     llvm::EnumeratedArray<int64_t, MemorySpace, MemorySpace::Host>;
 
-/// Assigns the offsets in the arena of the states of a module and of the other
+/// Assigns offsets in the arena to the states of a module and to the other
 /// buffers of its programs. The states have the same offsets in all programs
 /// and are at the bottom of the arena.
 class BufferPlacer {
@@ -38,20 +38,21 @@ public:
   const BytesOfMemory &getStateBytes() const { return stateBytes; }
 
 private:
-  /// Assigns offsets to the states: those that all ranks have, followed by
-  /// those of each owner, which share the same bytes.
+  /// Assigns offsets to the states. The states that all ranks have come first.
+  /// The states with owners follow; those of different owners share bytes.
   void placeStates();
-  /// Returns the request for the offset of a buffer.
+  /// Returns the size and the lifetime of a buffer for the search for offsets.
   ArenaBuffer requestOf(const ProgramPlan &plan, Buffer &buffer);
   /// Assigns offsets to all buffers of a program in one memory. Returns the
-  /// height of the arena in bytes. The search for offsets stops at a height of
-  /// at most `capacity` bytes unless it is negative. The buffers with owners
-  /// are in a region, in which those of different owners share bytes.
+  /// height of the arena in bytes. The search for offsets stops as soon as the
+  /// height is at most `capacity` bytes, unless `capacity` is negative. All
+  /// buffers with owners are in one region, in which buffers of different
+  /// owners share bytes.
   int64_t assignArena(ProgramPlan &plan, MemorySpace memory, int64_t capacity);
   /// Assigns offsets to all buffers of a program on the device. Returns the
-  /// height of the arena in bytes. Starts gathers of states early if the arena
-  /// then has at most as many bytes, or at most those of the attribute
-  /// kGatherHeightAttr.
+  /// height of the arena in bytes. Starts gathers of states earlier if the
+  /// arena then does not exceed its previous height, or the height that the
+  /// attribute kGatherHeightAttr allows.
   int64_t placeOnDevice(ProgramPlan &plan);
 
   const TargetBackend &target;

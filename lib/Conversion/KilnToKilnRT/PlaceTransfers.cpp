@@ -23,7 +23,8 @@ static bool contains(int32_t buffer, ArrayRef<Place> operands) {
 
 /// If the only user of `result` is an all-reduce whose sum is the new value of
 /// a state, and only `dispatch` still reads the entry value of the state,
-/// returns the location of the state: it is then summed there.
+/// returns the location of the state, so that the sum is computed there.
+/// Otherwise returns std::nullopt.
 std::optional<Place> PlanBuilder::summedStatePlace(DispatchOp dispatch,
                                                    OpResult result) {
   if (!result.hasOneUse())
@@ -54,10 +55,10 @@ std::optional<Place> PlanBuilder::summedStatePlace(DispatchOp dispatch,
   return std::nullopt;
 }
 
-/// Returns a place of an operand of a collective that the collective may
-/// overwrite. Copies the operand if an op reads it later, if it is not
-/// contiguous, or if its buffer contains one of the `earlier` operands, so that
-/// no bytes are summed twice.
+/// Returns a place that contains an operand of a collective and that the
+/// collective may overwrite. Copies the operand if an op reads it later, if it
+/// is not contiguous, or if its buffer contains one of the `earlier` operands,
+/// so that no bytes are summed twice.
 Place PlanBuilder::placeSummed(CollectiveStartOp start, Value value,
                                ArrayRef<Place> earlier) {
   auto type = tensorTypeOf(value);

@@ -58,9 +58,9 @@ private:
   rt::ProgramOp program;
   QueueTable &queues;
   SmallVector<Scalar> scalars;
-  /// The accesses of the commands of the host that have been executed, and, for
-  /// each queue of transfers, the number of them that are complete when its
-  /// next transfer starts.
+  /// The accesses of the host commands that have been executed. complete[q] is
+  /// the number of these accesses that are complete when the next transfer of
+  /// queue q starts.
   SmallVector<HostAccess> hostAccesses;
   DenseMap<Attribute, size_t> complete;
 };

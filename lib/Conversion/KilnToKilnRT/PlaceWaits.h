@@ -50,11 +50,12 @@ private:
 
 /// Inserts the waits between the queues of a program:
 ///   - A transfer starts when all earlier commands on device memory are
-///     complete, and all earlier commands on host memory if one of them that is
-///     not known to be complete conflicts with the transfer.
-///   - A wait for a transfer blocks the queue of commands on device memory, and
-///     that of commands on host memory if one of them conflicts with the
-///     transfer.
+///     complete. If a command on host memory conflicts with the transfer and
+///     may not be complete, the transfer also starts after all earlier commands
+///     on host memory.
+///   - A wait for a transfer blocks the queue of commands on device memory. If
+///     a command on host memory conflicts with the transfer, the wait also
+///     blocks the queue of commands on host memory.
 ///   - A command of the host that reads a scalar in device memory waits for the
 ///     device if the device writes the scalar. A later command of the device
 ///     that writes the scalar waits for the host.

@@ -75,7 +75,7 @@ private:
   // State of the program that is being emitted.
   ProgramPlan *plan = nullptr;
   SmallVector<Value> slots;            ///< Indexed by buffer.
-  DenseMap<Operation *, Value> tokens; ///< Keyed by the op of the start.
+  DenseMap<Operation *, Value> tokens; ///< Keyed by the starting op.
   /// Views in the current block, keyed by slot, offset, stride and type.
   using ViewKey = std::tuple<Value, int64_t, int64_t, Type>;
   DenseMap<ViewKey, Value> views;
@@ -232,8 +232,8 @@ void Scheduler::emitCopyShard(const Command &command) {
                      queueOf(command), /*after=*/ArrayAttr(), from, to);
 }
 
-/// Emits the commands of a program, in which the commands of micro-batches are
-/// in the regions of a kilnrt.microbatches.
+/// Emits the commands of a program. The commands of micro-batches are emitted
+/// into the regions of a kilnrt.microbatches.
 void Scheduler::emitProgram(ProgramPlan &plan) {
   ArrayRef<Command> commands = plan.commands;
   auto [op, forward, backward, end] = plan.microbatches;
@@ -310,8 +310,8 @@ void Scheduler::emitCommands(ArrayRef<Command> commands) {
 }
 
 /// Returns true if several transfers that command `start` starts may be in
-/// progress at the same time: the backward segment waits for a transfer that the
-/// forward segment starts, and several micro-batches may be in flight.
+/// progress at the same time: the backward segment waits for a transfer that
+/// the forward segment starts, and several micro-batches may be in flight.
 static bool hasRingToken(const ProgramPlan &plan, int64_t start) {
   auto [op, forward, backward, end] = plan.microbatches;
   if (!op || start < forward || start >= backward ||

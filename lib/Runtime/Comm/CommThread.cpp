@@ -69,8 +69,8 @@ public:
       return;
     }
     // Every poll takes time of a processor that computes, so poll less often
-    // the longer nothing arrives. A message is received late by at most a
-    // quarter of the time for which it was awaited, or 20 microseconds.
+    // the longer nothing arrives. A message is thus noticed late by at most 20
+    // microseconds or a quarter of the time waited for it, whichever is longer.
     constexpr int64_t second = 1'000'000'000;
     if (idle() < 20'000)
       _mm_pause();
@@ -163,9 +163,10 @@ void CommThread::wait(uint64_t job) {
   int64_t polled = polled_.load(std::memory_order_relaxed);
   std::unique_lock<std::mutex> lock(mutex_);
   while (!carriedOut_.wait_for(lock, std::chrono::seconds(1), isDone)) {
-    // The thread itself ends a job whose peer does not answer, unless a
-    // function of the MPI library does not return. If this process was stopped,
-    // the thread could not poll either, so that time does not count.
+    // The communication thread itself fails a job whose peer does not answer,
+    // unless a function of the MPI library does not return. Time for which this
+    // process was stopped does not count, because the communication thread
+    // could not poll during it.
     constexpr int64_t longestSlice = 2'000'000'000;
     int64_t time = now();
     int64_t latest = polled_.load(std::memory_order_relaxed);
@@ -192,7 +193,8 @@ void CommThread::fail(const std::string &reason) {
   given_.notify_one();
   if (!options_.endsProcess)
     return;
-  // The thread ends the process soon, unless it is inside the MPI library.
+  // The communication thread soon ends the process, unless that thread is
+  // inside the MPI library.
   ::sleep(20);
   endAlone(reason);
 }
@@ -322,7 +324,7 @@ Status CommThread::carryOutGather(const CommJob &job, int tag) {
   return Status();
 }
 
-/// Sends the bytes to rank 0, in one message after another.
+/// Sends the bytes to rank 0, or receives them there, one message at a time.
 Status CommThread::carryOutFetch(const CommJob &job, int tag) {
   const int64_t largest =
       std::min(options_.fetchMessageBytes, Transport::maxMessageBytes);
@@ -348,9 +350,9 @@ Status CommThread::carryOutFetch(const CommJob &job, int tag) {
   return Status();
 }
 
-/// Returns the tag of the messages of a job, which has the kind of the job and
-/// the lowest bits of its number. A message is thus never received by a job of
-/// another kind, and two jobs with the same tag are too far apart to be
+/// Returns the tag of the messages of a job. It consists of the kind of the job
+/// and the lowest bits of `number`. A message is thus never received by a job
+/// of another kind, and two jobs with the same tag are too far apart to be
 /// confused.
 static int tagOf(const CommJob &job, uint64_t number) {
   constexpr int numberBits = 12;
@@ -369,7 +371,8 @@ static int tagOf(const CommJob &job, uint64_t number) {
 }
 
 void CommThread::carryOut(const CommJob &job) {
-  // Ranks that take no part in a fetch do not count its job.
+  // `commonJobs_` must be the same on all ranks, but only two ranks take part
+  // in a fetch. Fetches are therefore numbered separately.
   bool isFetch = job.kind == CommJob::Kind::Fetch;
   int tag = tagOf(job, isFetch ? job.number : commonJobs_++);
   bool isCollective = job.kind == CommJob::Kind::Collective;
@@ -417,7 +420,7 @@ void CommThread::serve(const Open &open) {
   // Reduce the timer slack, whose default delays wakeups by up to 50
   // microseconds.
   prctl(PR_SET_TIMERSLACK, 1);
-  // Flush denormals, as all threads that compute.
+  // Flush denormals to zero, as on all threads that compute.
   _mm_setcsr(_mm_getcsr() | 0x8040);
   Result<std::unique_ptr<Transport>> transport = open();
   if (transport.ok()) {

@@ -33,16 +33,16 @@ struct CommJob {
   enum class Kind { Collective, Gather, Fetch };
   Kind kind = Kind::Collective;
   CollectiveJob collective;
-  // Gather: each rank contributes `bytes` bytes, and all have room for the
-  // bytes of all ranks, in which those of this rank are set.
+  // Gather: each rank contributes `bytes` bytes. `all` has room for the bytes
+  // of all ranks and, when the job begins, contains the bytes of this rank.
   char *all = nullptr;
   // Fetch: another rank sends `bytes` bytes to rank 0. Each of the two ranks
-  // has a job, whose `peer` is the other one.
+  // has a job; its `peer` is the other rank.
   const char *from = nullptr; ///< Used by the sender.
   char *to = nullptr;         ///< Used by rank 0.
   int peer = 0;
   uint64_t number = 0; ///< The number of earlier fetches of the world.
-  // Gather and fetch.
+  // Members of gathers and of fetches.
   int64_t bytes = 0;
   const char *what = "";
   Patience patience = Patience::Limited;
@@ -89,8 +89,8 @@ private:
   class Pause;
 
   void serve(const Open &open);
-  /// Waits until there is a job after the first `next` ones, or a reason to
-  /// stop. Returns an error if another rank has ended meanwhile.
+  /// Waits until more than `next` jobs have begun, or until there is a reason
+  /// to stop. Returns an error if another rank has ended in the meantime.
   Status waitForJob(std::unique_lock<std::mutex> &lock, uint64_t next);
   void carryOut(const CommJob &job);
   Status carryOutCollective(const CommJob &job, int tag);
@@ -99,7 +99,9 @@ private:
   /// Fails if nothing has advanced for too long, or if fail() was called.
   Status checkPeers(const Pause &pause, const CommJob &job) const;
   std::string titleOf(const CommJob &job) const;
-  /// Ends the processes of all ranks, or records the failure.
+  /// Records a failure, and aborts the run on all ranks unless `transport` is
+  /// null. If WorldOptions::endsProcess is true, also prints the failure and
+  /// ends this process.
   void end(const std::string &message, Transport *transport);
   [[noreturn]] void endAlone(const std::string &message);
 

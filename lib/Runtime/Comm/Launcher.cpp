@@ -28,21 +28,21 @@ static std::optional<int> readNumber(const Environment &environment,
 
 std::optional<Launch> findLaunch(const Environment &environment) {
   auto read = [&](const char *name) { return readNumber(environment, name); };
-  // mpirun of Open MPI.
+  // The variables of Open MPI's mpirun.
   if (std::optional<int> rank = read("OMPI_COMM_WORLD_RANK"))
     return Launch{MpiFamily::OpenMpi, *rank, read("OMPI_COMM_WORLD_SIZE")};
-  // PMI, which the Hydra launcher of MPICH and srun --mpi=pmi2 provide.
+  // The variables of PMI, which MPICH's Hydra launcher and srun --mpi=pmi2 set.
   if (std::optional<int> rank = read("PMI_RANK"))
     return Launch{MpiFamily::Mpich, *rank, read("PMI_SIZE")};
-  // PMIx, which srun --mpi=pmix provides.
+  // The variables of PMIx, which srun --mpi=pmix sets.
   if (std::optional<int> rank = read("PMIX_RANK"))
     return Launch{MpiFamily::OpenMpi, *rank, read("SLURM_STEP_NUM_TASKS")};
   return std::nullopt;
 }
 
 std::optional<int> findLocalRank(const Environment &environment) {
-  // Those of torchrun, Open MPI, the Hydra launcher of MPICH, and srun. That of
-  // torchrun comes first, because srun may have started torchrun.
+  // The variables of torchrun, Open MPI, MPICH's Hydra launcher, and srun.
+  // LOCAL_RANK comes first, because srun may have started torchrun.
   for (const char *name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                            "MPI_LOCALRANKID", "SLURM_LOCALID"})
     if (std::optional<int> rank = readNumber(environment, name))

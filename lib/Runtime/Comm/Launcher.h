@@ -28,7 +28,8 @@ enum class MpiFamily {
 struct Launch {
   MpiFamily family = MpiFamily::OpenMpi;
   int rank = 0;
-  /// Number of ranks; nullopt if the launcher tells it to its library only.
+  /// The number of ranks, or nullopt if the launcher tells it only to its MPI
+  /// library.
   std::optional<int> size;
 };
 
@@ -38,8 +39,8 @@ using Environment = std::function<const char *(const char *name)>;
 /// Returns how an MPI launcher started this process, or nullopt if none did.
 std::optional<Launch> findLaunch(const Environment &environment);
 
-/// Returns the number of this process among those that the launcher has started
-/// on its machine, or nullopt if the launcher does not tell it.
+/// Returns the index of this process among the processes that the launcher has
+/// started on the same machine, or nullopt if the launcher does not tell it.
 std::optional<int> findLocalRank(const Environment &environment);
 
 /// Returns true if torchrun has started this process, whatever has started

@@ -24,9 +24,11 @@ namespace kiln::runtime {
 namespace {
 
 constexpr int mpiSuccess = 0;
-/// Only the thread that initialized MPI calls it. Both families use this value.
+/// MPI_THREAD_FUNNELED, which has this value in both families: only the thread
+/// that initialized MPI calls its functions.
 constexpr int mpiThreadFunneled = 1;
-/// The largest value of MPI_MAX_LIBRARY_VERSION_STRING of the two families.
+/// The larger of the values of MPI_MAX_LIBRARY_VERSION_STRING in the two
+/// families.
 constexpr std::size_t maxVersionText = 8192;
 
 /// Memory for an MPI_Status, which has 24 bytes in Open MPI and 20 in MPICH.
@@ -34,12 +36,12 @@ struct MpiStatus {
   alignas(16) char bytes[64];
 };
 
-/// What kiln must know of a family besides the names of functions.
+/// What kiln must know about a family besides the names of functions.
 struct FamilyInfo {
   const char *name;
   std::vector<const char *> libraries; ///< In the order of preference.
-  const char *package;                 ///< Of Debian.
-  /// One of these is part of the text of MPI_Get_library_version.
+  const char *package;                 ///< The Debian package.
+  /// The text that MPI_Get_library_version() returns contains one of these.
   std::vector<const char *> versions;
 };
 
@@ -173,7 +175,7 @@ protected:
 
 private:
   /// Fails if a received message does not have `expected` bytes. MPI itself
-  /// rejects only longer ones.
+  /// rejects only longer messages.
   Status checkSize(const MpiStatus &received, int64_t expected) const {
     int count = 0;
     Status status =
@@ -220,8 +222,8 @@ template <typename Abi> Status MpiTransport<Abi>::initialize(void *library) {
   isInitialized_ = true;
   if (provided < mpiThreadFunneled)
     return Status::error("it does not support processes with threads");
-  // Errors are returned, instead of ending the process without a message that
-  // names the operation.
+  // Make MPI return errors. By default, it would end the process without a
+  // message that names the operation.
   status = check(functions_.commDup(world, &comm_), "MPI_Comm_dup");
   if (status.ok())
     status = check(functions_.commSetErrhandler(comm_, errorsReturn),
@@ -278,7 +280,7 @@ Result<std::unique_ptr<Transport>> openMpi(const Launch &launch) {
   std::string name = info.libraries.front();
   for (const char *candidate : info.libraries) {
     // RTLD_GLOBAL, because the plugins that the library loads use its symbols
-    // without naming it.
+    // without being linked to it.
     library = ::dlopen(candidate, RTLD_NOW | RTLD_GLOBAL);
     if (library) {
       name = candidate;

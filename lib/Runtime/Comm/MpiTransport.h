@@ -11,9 +11,9 @@
 //
 // MPI does not define a binary interface: Open MPI's handles are pointers to
 // exported objects, and MPICH's are integers. MpiTransport.cpp has a table of
-// the values that it uses for each of the two families. Both guarantee these
-// values across the versions with the same library name (libmpi.so.40 of Open
-// MPI 4 and 5, libmpi.so.12 of the MPICH ABI initiative).
+// the values that it uses for each of the two families. Both families guarantee
+// these values for all versions with the same library name (libmpi.so.40 of
+// Open MPI 4 and 5, libmpi.so.12 of the MPICH ABI initiative).
 //
 //===----------------------------------------------------------------------===//
 

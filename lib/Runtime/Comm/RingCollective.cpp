@@ -117,7 +117,7 @@ void RingCollective::moveOn(Side side, Cursor &cursor) const {
 RingCollective::Fragment
 RingCollective::fragmentOf(Side side, const Cursor &cursor) const {
   RingPart part = partOf(side, cursor.round);
-  // The number that the first element of all spans would have.
+  // The number of the first element of the first span.
   int64_t origin = isSharded() ? part.begin : 0;
   const CollectiveSpan *spans = job_.spans;
   const CollectiveSpan *span =
@@ -136,7 +136,7 @@ RingCollective::fragmentOf(Side side, const Cursor &cursor) const {
     fragment.shard = span->shard + element * elementBytes_;
     element += shardBegin(*span, part);
   }
-  // Padding has no place in the whole tensor.
+  // Padding is not part of the whole tensor, so its address stays null.
   if (count > 0)
     fragment.whole = span->whole + element * elementBytes_;
   fragment.count = std::min(fragmentElements_, count);
@@ -168,8 +168,9 @@ void RingCollective::begin(const CollectiveJob &job, char *scratch, int tag,
 Status RingCollective::postReceives(Transport &transport, bool &advanced) {
   while (posted_.round < rounds_ && posted_.index - done_.index < window) {
     Fragment fragment = fragmentOf(Side::Receive, posted_);
-    // In the second half of an all-reduce, the fragment overwrites one that was
-    // sent in this earlier round, and which must have been sent completely.
+    // In the second half of an all-reduce, a received fragment overwrites the
+    // fragment that this rank sent size_ - 1 rounds earlier. That send must
+    // have completed.
     Cursor overwritten = {posted_.round - (size_ - 1), posted_.element};
     if (overwritten.round >= 0 && !overwritten.isBefore(sent_))
       break;

@@ -16,20 +16,21 @@
 //                                rank p, without padding.
 //
 // In every round, each rank sends one part to the next rank and receives
-// another part from the previous rank. In round t, rank r sends part r - t,
-// or r - t - 1 in a reduce-scatter, and receives the part before it, all modulo
-// n. An all-reduce has 2 (n - 1) rounds, the others have n - 1:
+// another part from the previous rank. In round t, rank r sends part r - t, or
+// part r - t - 1 in a reduce-scatter, and receives the part with the next lower
+// number, all modulo n. An all-reduce has 2 (n - 1) rounds, and the other
+// collectives have n - 1 rounds:
 //
-//   all_reduce      rounds 0, ..., n - 2: the rank adds the received part to
-//   its
-//                   own. After them, rank r has the complete sum of part r + 1.
-//                   rounds n - 1, ..., 2n - 3: the rank overwrites its part by
-//                   the received one, which is complete.
+//   all_reduce      In rounds 0, ..., n - 2, the rank adds the received part to
+//                   its own. Rank r then has the complete sum of part r + 1. In
+//                   rounds n - 1, ..., 2n - 3, the rank overwrites its own part
+//                   with the received part, which is complete.
 //   reduce_scatter  The rank adds the received part to its own. In the last
-//                   round it completes the sum of part r, and stores it in its
-//                   shards instead.
+//                   round this completes the sum of part r, which rank r stores
+//                   in its shards instead of in the whole tensors.
 //   all_gather      The rank stores the received part in the whole tensors. In
-//                   round 0 it sends its shards, and copies them there.
+//                   round 0 it sends its shards, and also copies them to the
+//                   whole tensors.
 //
 // An all-reduce for n = 2, part 0 of rank 0 and part 1 of rank 1:
 //
@@ -42,8 +43,8 @@
 //   all_reduce      ((x[p] + x[p+1]) + x[p+2]) + ... + x[p-1]
 //   reduce_scatter  ((x[p+1] + x[p+2]) + x[p+3]) + ... + x[p]
 // where x[r] is the part p of rank r, and indexes are modulo n. Only the rank
-// of the last summand computes the last sum. In an all-reduce, all others
-// receive its bits, so the result has the same bits on all ranks. In all runs
+// of the last summand computes the last sum. In an all-reduce, all other ranks
+// receive this sum, so the result has the same bits on all ranks. In all runs
 // with the same inputs and n, a result has the same bits. Each sum of bf16 and
 // f16 elements is rounded to the type before the next rank adds to it, n - 1
 // times in total (see addElements()).
@@ -55,20 +56,21 @@
 //                   only in the first half
 //   reduce_scatter  b - b[r]: every part except the one that it keeps
 //   all_gather      b - b[r+1]: every part except that of the next rank
-// If all parts have the same size, this is b (n - 1) / n, and twice as many for
-// an all-reduce. Padding is counted nowhere.
+// If all parts have the same size, these are b (n - 1) / n bytes, and twice as
+// many in an all-reduce. Padding is never counted.
 //
 // Pipelining. Parts are sent in fragments, each of which is in one tensor. A
 // rank sends a fragment as soon as it has received the fragment in the previous
 // round, so that it adds, sends and receives at the same time, and needs
 // scratch memory only for a few fragments.
 //
-// Coordinates. The elements of all parts are numbered, and the elements of each
-// part have contiguous numbers. Those of an all-reduce are numbered as in the
-// concatenation. For shards, the numbers include the padding: with the sum S of
-// the shard sizes K of all tensors, part p has the numbers [p S, (p + 1) S).
-// The prefix sums CollectiveSpan::end thus lead from a number to its tensor,
-// and fragments skip numbers of padding.
+// Element numbers. The elements of all parts are numbered, and the elements of
+// each part have contiguous numbers. In an all-reduce, the number of an element
+// is its index in the concatenation. In the other collectives, the padding of
+// the shards has numbers, too: if S is the sum of the shard sizes K of all
+// tensors, part p has the numbers [p S, (p + 1) S). The tensor of an element is
+// found by a binary search in the prefix sums CollectiveSpan::end. Fragments
+// skip the numbers of padding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,7 +86,7 @@
 
 namespace kiln::runtime {
 
-/// The elements with the numbers [begin, begin + count).
+/// A part: the elements with the numbers [begin, begin + count).
 struct RingPart {
   int64_t begin = 0, count = 0;
 };
@@ -105,8 +107,8 @@ public:
   static constexpr int64_t fragmentBytes = 512 * 1024;
 
   /// Returns the scratch bytes that begin() needs for sums of up to `bytes`
-  /// bytes. A reduce-scatter has the bytes of the shards of all ranks, with
-  /// their padding.
+  /// bytes. For a reduce-scatter, `bytes` is the size of the shards of all
+  /// ranks with their padding.
   static int64_t scratchBytes(int64_t bytes, int ranks);
 
   /// Begins a collective over a group of at least two ranks. All ranks must
@@ -129,7 +131,7 @@ private:
   struct Cursor {
     int round = 0;
     int64_t element = 0; ///< The number of its first element.
-    /// The number of earlier fragments.
+    /// The number of fragments before this one, in all rounds.
     int64_t index = 0;
 
     bool isBefore(const Cursor &other) const {
@@ -153,14 +155,14 @@ private:
 
   bool isSharded() const { return job_.collective != Collective::AllReduce; }
   bool isReduction() const { return job_.collective != Collective::AllGather; }
-  /// Returns true if received fragments of this round are added.
+  /// Returns true if the fragments received in the round of `cursor` are added.
   bool isAdded(const Cursor &cursor) const {
     return isReduction() && cursor.round < size_ - 1;
   }
   /// Returns the part that a rank sends or receives in a round.
   int partIndex(Side side, int round) const;
   RingPart partOf(Side side, int round) const;
-  /// Returns a cursor at the first fragment of all rounds.
+  /// Returns a cursor at the first fragment that is sent or received.
   Cursor firstOf(Side side) const;
   /// Moves a cursor that is at padding, or beyond the last fragment of its
   /// round, to the next fragment.
@@ -182,7 +184,8 @@ private:
 
   CollectiveJob job_;
   char *scratch_ = nullptr;
-  /// The elements of all whole tensors, or of all shards of one rank.
+  /// The number of elements of all whole tensors in an all-reduce, and
+  /// otherwise of all shards of one rank.
   int64_t count_ = 0;
   int64_t elementBytes_ = 0, fragmentElements_ = 0;
   int64_t scratchPitch_ = 0;
@@ -191,7 +194,9 @@ private:
   /// The numbers in the world of the previous and the next rank of the group.
   int previous_ = 0, next_ = 0;
   int rounds_ = 0, tag_ = 0;
-  /// The next fragments to receive, to be received, to send, and to be sent.
+  /// The first fragments whose receive has not been posted (posted_), whose
+  /// receive has not completed (done_), whose send has not been posted
+  /// (sending_), and whose send has not completed (sent_).
   Cursor posted_, done_, sending_, sent_;
   std::array<MessageRequest, window> receives_, sends_;
 };

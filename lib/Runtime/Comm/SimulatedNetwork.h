@@ -8,8 +8,8 @@
 // A transport whose messages take as long as over a network of a given rate.
 // The messages that a rank sends occupy its connection one after another: a
 // message of n bytes for n / rate seconds, and only then another transport
-// delivers it. Receiving takes no additional time, so that ranks that send to
-// each other do so at the full rate in both directions.
+// delivers it. Receiving takes no additional time, so two ranks can send to
+// each other at the full rate at the same time.
 //
 //===----------------------------------------------------------------------===//
 

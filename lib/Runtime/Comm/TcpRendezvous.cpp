@@ -28,9 +28,9 @@ static constexpr uint64_t magic = 0x4b494c4e54435031; // "KILNTCP1"
 // begins with another number.
 static constexpr uint64_t answerMagic = 0x4b494c4e414e5331; // "KILNANS1"
 
-/// The number of connections, beyond those of the ranks, that may be open
-/// before they have sent a greeting. If there are more, the oldest is closed; a
-/// rank connects again.
+/// The number of connections that may be open without a greeting, in addition
+/// to one connection per rank. If there are more, the oldest is closed. A rank
+/// whose connection is closed connects again.
 static constexpr int maxSilentGuests = 64;
 
 namespace {
@@ -40,7 +40,7 @@ struct Greeting {
   uint64_t magic = runtime::magic;
   uint64_t token = 0;
   int32_t rank = 0, size = 0;
-  int32_t port = 0; ///< On which the rank listens.
+  int32_t port = 0; ///< The port on which the rank listens.
   int32_t reserved = 0;
 };
 
@@ -50,7 +50,7 @@ enum class Verdict : int32_t { Welcome, WrongSize, RankTaken };
 struct Answer {
   uint64_t magic = answerMagic;
   Verdict verdict = Verdict::Welcome;
-  int32_t size = 0; ///< Number of ranks of the rank that answers.
+  int32_t size = 0; ///< The WORLD_SIZE of the rank that answers.
 };
 
 /// The address of a rank in the table of rank 0.
@@ -69,7 +69,7 @@ public:
 
   Status listen();
   Status connectTo(int rank, const TcpAddress &address);
-  /// Accepts the connections of all ranks with numbers above that of this one.
+  /// Accepts connections until all ranks with higher numbers have connected.
   Status acceptHigher();
   Status sendTable();
   Status receiveTable();
@@ -86,8 +86,8 @@ private:
   };
 
   void waitForGuests(const std::list<Guest> &guests) const;
-  /// Returns true if the connection has ended its part: it is a rank, or it is
-  /// closed.
+  /// Receives bytes of the greeting of a guest. Returns true if it is no longer
+  /// a guest: it has become the connection of a rank, or must be closed.
   Result<bool> serve(Guest &guest);
   std::string missing() const;
   TcpSocket &socketOf(int rank) { return sockets_[std::size_t(rank)]; }
@@ -141,7 +141,8 @@ void Rendezvous::waitForGuests(const std::list<Guest> &guests) const {
   std::vector<pollfd> files = {{listener_.file(), POLLIN, 0}};
   for (const Guest &guest : guests)
     files.push_back({guest.socket.file(), POLLIN, 0});
-  // An error, such as a signal, has the effect of an early return.
+  // If poll() fails, for example because of a signal, this function returns
+  // early, which is harmless.
   (void)::poll(files.data(), files.size(), /*milliseconds=*/100);
 }
 
@@ -218,7 +219,8 @@ Status Rendezvous::acceptHigher() {
         return ended.status();
       guest = *ended ? guests.erase(guest) : std::next(guest);
     }
-    // A process has a limited number of open files.
+    // Close the oldest connections, because a process can open only a limited
+    // number of files.
     while (guests.size() > std::size_t(maxSilentGuests + options_.size)) {
       guests.pop_front();
       ++strangers_;
@@ -234,7 +236,7 @@ Status Rendezvous::connectTo(int rank, const TcpAddress &address) {
   greeting.size = options_.size;
   greeting.port = listener_.port();
   std::string problem;
-  // The other rank may not have started to listen.
+  // Try repeatedly, because the other rank may not listen yet.
   while (TcpClock::now() < deadline_) {
     Result<TcpSocket> socket = TcpSocket::connect(
         address,
@@ -295,8 +297,9 @@ Status Rendezvous::receiveTable() {
 TcpAddress Rendezvous::addressOf(int rank) const {
   const TableEntry &entry = table_[std::size_t(rank)];
   std::string host(entry.host, ::strnlen(entry.host, sizeof entry.host));
-  // A rank on the machine of rank 0 may have connected to it by an address that
-  // is valid there only. Another machine reaches it as it reaches rank 0.
+  // A rank on the machine of rank 0 may have connected to rank 0 through a
+  // loopback address, which is not valid on other machines. Other machines
+  // reach that rank at the address of rank 0.
   std::string first = sockets_[0].peerHost();
   if (isLoopback(host) && !isLoopback(first))
     host = first;
@@ -368,7 +371,8 @@ Result<TcpOptions> readTcpOptions(const Environment &environment) {
   };
   options.size = read("WORLD_SIZE", 1, mostRanks);
   options.rank = read("RANK", 0, std::max(options.size - 1, 0));
-  // Only this process finds such an error, so it must print it.
+  // Usage errors are printed by rank 0 only. Other ranks may not have this
+  // error, so return it as an error of another kind, which this process prints.
   if (!status.ok())
     return Status::error(status.message());
   options.port = environment("KILN_PORT")
@@ -383,7 +387,8 @@ Result<TcpOptions> readTcpOptions(const Environment &environment) {
                   "of the machine of rank 0, as torchrun does");
   options.host = host;
   std::string run = std::to_string(options.port);
-  // torchrun restarts ranks that fail: those of an earlier start are strangers.
+  // torchrun restarts the ranks after a failure. Ranks of an earlier start must
+  // not connect to them, so the token also depends on the number of restarts.
   for (const char *name : {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"})
     if (const char *text = environment(name))
       run += std::string("/") + text;

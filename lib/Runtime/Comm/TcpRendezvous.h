@@ -9,15 +9,17 @@
 //
 //   1. Rank 0 listens on a port that all ranks know, and every other rank on a
 //      free port.
-//   2. The others connect to rank 0 and send a greeting with the number of the
-//      rank and its own port. Once all have done so, rank 0 sends to each of
-//      them a table of the addresses of all ranks.
-//   3. Each rank connects to those of lower numbers, in the same way.
+//   2. Every other rank connects to rank 0, and sends a greeting with its rank
+//      and its port. When all of them have connected, rank 0 sends each of them
+//      a table of the addresses of all ranks.
+//   3. Each rank connects in the same way to the other ranks with lower
+//      numbers.
 //
 // A greeting begins with a number that identifies kiln, and a token that
 // identifies the run. A connection that sends anything else, or nothing, is
-// closed and ignored. The connections are not encrypted, as those of MPI and
-// NCCL are not: ranks belong in a network that strangers cannot use.
+// closed and ignored. Like the connections of MPI and NCCL, these connections
+// are not encrypted, so the ranks must be in a network that strangers cannot
+// use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +36,8 @@ namespace kiln::runtime {
 
 struct TcpOptions {
   int rank = 0, size = 1;
-  std::string host; ///< Of rank 0: a name or an address.
-  int port = 0;     ///< Of rank 0.
+  std::string host; ///< The name or address of the machine of rank 0.
+  int port = 0;     ///< The port on which rank 0 listens.
   /// A number that is the same for all ranks of a run, and differs between
   /// runs.
   uint64_t token = 0;
@@ -48,13 +50,13 @@ struct TcpOptions {
 };
 
 /// Reads the variables that torchrun sets: RANK, WORLD_SIZE, MASTER_ADDR and
-/// MASTER_PORT. torchrun itself listens on MASTER_PORT, so the port is that of
-/// KILN_PORT or, without it, the one after MASTER_PORT. An error names the
-/// variable.
+/// MASTER_PORT. torchrun itself listens on MASTER_PORT, so kiln uses the port
+/// KILN_PORT or, if that variable is not set, MASTER_PORT + 1. An error names
+/// the variable that is missing or invalid.
 Result<TcpOptions> readTcpOptions(const Environment &environment);
 
 /// Connects the ranks. Element r of the result is the connection to rank r; the
-/// element of this rank has no file. All errors say what to do.
+/// element of this rank has no file.
 Result<std::vector<TcpSocket>> connectRanks(const TcpOptions &options);
 
 } // namespace kiln::runtime

@@ -29,12 +29,13 @@ TcpSocket::~TcpSocket() {
 }
 
 static void setFlag(int file, int level, int option, int value) {
-  // Without these options, connections are slower, but work.
+  // Ignore a failure, because connections usually work without these options.
   (void)::setsockopt(file, level, option, &value, sizeof value);
 }
 
 TcpSocket TcpSocket::listen(int port) {
-  // An IPv6 socket also receives IPv4 connections. Machines may lack IPv6.
+  // Prefer an IPv6 socket, which also receives IPv4 connections. If the machine
+  // lacks IPv6, use an IPv4 socket.
   for (int family : {AF_INET6, AF_INET}) {
     TcpSocket socket(::socket(
         family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
@@ -87,8 +88,8 @@ TcpSocket TcpSocket::accept() const {
   return socket;
 }
 
-/// Returns a numeric address. One of IPv4 that arrives through an IPv6 socket
-/// is returned as one of IPv4.
+/// Returns the numeric form of an address. An IPv4 address that is mapped to
+/// IPv6 is returned in its IPv4 form.
 static std::string hostOf(const sockaddr_storage &address, socklen_t bytes) {
   char host[NI_MAXHOST] = "";
   if (::getnameinfo(reinterpret_cast<const sockaddr *>(&address), bytes, host,
@@ -166,7 +167,7 @@ Result<TcpSocket> TcpSocket::connect(const TcpAddress &address,
     number = errno;
   if (number != 0)
     return errorOf(number);
-  // SO_ERROR is 0 before the connection is complete, too.
+  // SO_ERROR is also 0 while the connection is not complete.
   if (socket.peerHost().empty())
     return errorOf(ETIMEDOUT);
   setFlag(socket.file_, IPPROTO_TCP, TCP_NODELAY, 1);

@@ -41,10 +41,12 @@ public:
   }
   ~TcpSocket();
 
-  /// Listens on a port of all addresses of this machine. Port 0 chooses a free
-  /// one. Sets errno on a failure, and returns a socket without a file.
+  /// Listens on a port of all addresses of this machine. If `port` is 0, the
+  /// system chooses a free port. On a failure, sets errno and returns a socket
+  /// without a file.
   static TcpSocket listen(int port);
-  /// Connects to an address. Fails if it does not accept until `deadline`.
+  /// Connects to an address. Fails if the connection is not complete by
+  /// `deadline`.
   static Result<TcpSocket> connect(const TcpAddress &address,
                                    TcpClock::time_point deadline);
 
@@ -59,26 +61,27 @@ public:
   std::string localHost() const;
   std::string peerHost() const;
 
-  /// Send or receive as many bytes as possible without waiting. The result is
-  /// 0 if none. An error names its cause; a connection that the peer has closed
-  /// is an error of receive().
+  /// Send or receive as many bytes as possible without waiting, and return
+  /// their number, which may be 0. An error names its cause. receive() returns
+  /// an error if the peer has closed the connection.
   Result<std::size_t> send(const void *data, std::size_t bytes) const;
   Result<std::size_t> receive(void *data, std::size_t bytes) const;
-  /// Send or receive exactly `bytes` bytes. Fail if they have not been
-  /// transferred until `deadline`.
+  /// Send or receive exactly `bytes` bytes. Fail if not all bytes have been
+  /// transferred by `deadline`.
   Status sendAll(const void *data, std::size_t bytes,
                  TcpClock::time_point deadline) const;
   Status receiveAll(void *data, std::size_t bytes,
                     TcpClock::time_point deadline) const;
-  /// Waits until the socket can receive (or send) or until `deadline`.
+  /// Waits until the socket can send (if `sends` is true) or receive, but not
+  /// beyond `deadline`.
   void wait(bool sends, TcpClock::time_point deadline) const;
 
 private:
   int file_ = -1;
 };
 
-/// Returns the numeric address of a host name. The message of an error is the
-/// resolver's.
+/// Returns the numeric address of a host name. The message of an error comes
+/// from the resolver.
 Result<std::string> resolveHost(const std::string &host);
 
 /// Returns true for an address such as 127.0.0.1, which is valid on one machine

@@ -27,8 +27,8 @@ enum class FrameKind : uint32_t { Message = 0x4b4d5347, Goodbye, Abort };
 
 struct FrameHeader {
   FrameKind kind = FrameKind::Message;
-  int32_t tag = 0;   ///< Of an abort: the exit code.
-  int64_t bytes = 0; ///< Of the data that follows.
+  int32_t tag = 0;   ///< If `kind` is Abort, the exit code.
+  int64_t bytes = 0; ///< The size of the data that follows the header.
 };
 
 /// The connection to another rank.
@@ -43,7 +43,7 @@ public:
   Status advance();
   /// Returns true if a message has been sent or received. Forgets it.
   bool take(uint64_t request) { return done_.erase(request) > 0; }
-  /// Sends the exit code, if the connection is between two frames.
+  /// Sends an abort frame, unless another frame has been sent only in part.
   void abort(int exitCode);
 
   bool hasSentAll() const { return outgoing_.empty(); }
@@ -55,7 +55,7 @@ private:
   struct Outgoing {
     FrameHeader header;
     const char *data;
-    int64_t sent; ///< Bytes of the header and the data.
+    int64_t sent; ///< The sent bytes of the header and the data.
     uint64_t request;
   };
   struct Posted {
@@ -73,7 +73,8 @@ private:
   Status receiveFrames();
   /// Returns the number of bytes that arrived. Sets `failure_` on an error.
   int64_t arrive(char *data, int64_t bytes);
-  /// Finds a place for the data of the frame. Returns false if there is none.
+  /// Finds memory for the data of the arriving frame. Returns false if the
+  /// frame must wait for a receive, or on an error.
   bool findPlace();
   void finishFrame();
   Status fail(const std::string &reason);
@@ -89,10 +90,10 @@ private:
   std::optional<int> aborted_;
   // The frame that is arriving.
   FrameHeader header_;
-  int64_t headerBytes_ = 0; ///< That have arrived.
+  int64_t headerBytes_ = 0; ///< Bytes of `header_` that have arrived.
   bool hasPlace_ = false;   ///< True if `place_` is where the data belongs.
   char *place_ = nullptr;
-  int64_t dataBytes_ = 0; ///< That have arrived.
+  int64_t dataBytes_ = 0; ///< Bytes of the data that have arrived.
   std::optional<Posted> target_;
 };
 
@@ -123,7 +124,7 @@ private:
   }
 
   TcpOptions options_;
-  std::vector<std::unique_ptr<TcpPeer>> peers_; ///< That of this rank is null.
+  std::vector<std::unique_ptr<TcpPeer>> peers_; ///< Null for this rank.
   uint64_t next_ = 1;
   bool aborted_ = false;
 };
@@ -151,7 +152,9 @@ void TcpPeer::receive(void *data, int64_t bytes, int tag, uint64_t request) {
   auto found =
       std::find_if(stashed_.begin(), stashed_.end(),
                    [&](const Stashed &frame) { return frame.tag == tag; });
-  // An earlier receive with the tag has taken the first frame with it.
+  // If no stored frame has the tag, the receive stays posted. Otherwise it is
+  // the only one with the tag, because an earlier one would have taken the
+  // frame.
   if (found == stashed_.end())
     return;
   if (int64_t(found->data.size()) != bytes) {
@@ -221,7 +224,8 @@ bool TcpPeer::findPlace() {
   if (header_.bytes > mostStashedBytes)
     return false;
   Stashed &frame = stashed_.emplace_back();
-  // A receive that is posted before the data has arrived must not find it.
+  // Tag -1 hides the frame from receives that are posted before all of its data
+  // has arrived.
   frame.tag = -1;
   frame.data.resize(std::size_t(header_.bytes));
   place_ = frame.data.data();
@@ -294,7 +298,8 @@ Status TcpPeer::receiveFrames() {
 Status TcpPeer::advance() {
   if (!failure_.ok())
     return failure_;
-  // What has arrived before the connection ended counts.
+  // Receive first, so that frames that arrived before the connection ended are
+  // still processed.
   Status received = receiveFrames();
   if (!received.ok() || aborted_)
     return received;
@@ -307,7 +312,8 @@ void TcpPeer::abort(int exitCode) {
   FrameHeader header;
   header.kind = FrameKind::Abort;
   header.tag = exitCode;
-  // The other rank also notices that the connection ends.
+  // Ignore an error, because the other rank also notices that the connection
+  // ends.
   (void)socket_.send(&header, sizeof header);
 }
 

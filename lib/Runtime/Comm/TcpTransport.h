@@ -6,17 +6,18 @@
 //===----------------------------------------------------------------------===//
 //
 // Sends messages over TCP connections between all pairs of ranks, for launchers
-// without MPI such as torchrun. It carries the agreements of ranks, and pieces
-// of states; the sums of ranks with GPUs are NCCL's.
+// without MPI such as torchrun. It carries the agreements of ranks, and parts
+// of states. NCCL carries the collectives of ranks with GPUs.
 //
 // A message is a frame: a header with its tag and its size, and the data. The
-// transport receives directly to the memory of the first posted receive that
-// has the tag. Frames of up to `mostStashedBytes` that no receive is posted for
-// are stored; a larger one remains in the connection, whose sender waits.
+// transport receives the data directly into the memory of the first posted
+// receive with the same tag. If there is none, it stores a frame of up to
+// `mostStashedBytes` bytes. A larger frame remains in the connection, and its
+// sender waits.
 //
-// A rank that ends without an error says goodbye to all others, and waits until
-// they have done so. Any other end of a connection is an error of all later
-// messages of its rank, and of idle().
+// A rank that ends without an error sends a goodbye frame to all other ranks,
+// and waits for theirs. If a connection ends without a goodbye frame, all later
+// messages between its two ranks fail, and so does idle().
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,21 +34,22 @@ public:
   int size() const { return size_; }
   /// Returns the transport of a rank. Must be called at most once per rank.
   std::unique_ptr<Transport> transport(int rank);
-  /// Returns the exit code of the first abort(), if there was one. Afterwards,
-  /// all messages fail.
+  /// Returns the exit code of the first abort(), if there was one. After an
+  /// abort, all messages fail.
   std::optional<int> aborted() const;
 
 private:
   friend class ThreadTransport;
-  /// One side of a message that waits for its other side.
+  /// A send or a receive for which the other rank has not begun the matching
+  /// receive or send.
   struct Side {
     uint64_t number;
     char *data;
     int64_t bytes;
     int tag;
   };
-  /// The sends and the receives from one rank to another, oldest first. At
-  /// least one of the two lists has no message with a given tag.
+  /// The sends and the receives from one rank to another, oldest first. For
+  /// each tag, at most one of the two lists has entries.
   struct Channel {
     std::list<Side> sends, receives;
   };

@@ -30,10 +30,11 @@ namespace kiln::runtime {
 /// defines the meaning of `word`.
 struct MessageRequest {
   uint64_t word = 0;
-  /// The bytes of a message that is received, or -1 if it is sent.
+  /// The size in bytes of a message that is received, or -1 for one that is
+  /// sent.
   int64_t received = -1;
-  /// If not negative, the message has not begun: the index of its entry in a
-  /// SimulatedNetwork.
+  /// The index of the message in SimulatedNetwork::held_, or -1 if the message
+  /// is not held there.
   int held = -1;
 };
 
@@ -53,21 +54,21 @@ public:
     request.received = -1;
     return beginSend(peer, data, bytes, tag, request);
   }
-  /// Begins to receive a message from `peer`, which must have exactly `bytes`
-  /// bytes. If it has another size, test() returns an error.
+  /// Begins to receive a message from `peer`. A message that does not have
+  /// exactly `bytes` bytes is an error.
   Status receive(int peer, void *data, int64_t bytes, int tag,
                  MessageRequest &request) {
     request.received = bytes;
     return beginReceive(peer, data, bytes, tag, request);
   }
-  /// Returns true if the message has been sent or received, and then ends the
-  /// request: it must not be tested again.
+  /// Returns true if the message has been sent or received. The request must
+  /// not be tested again after that.
   virtual Result<bool> test(MessageRequest &request) = 0;
 
   /// Returns true if idle() detects ranks that have ended.
   virtual bool watchesPeers() const { return false; }
-  /// Returns an error if another rank has ended, or has aborted the run. Called
-  /// from time to time while no message has begun.
+  /// Returns an error if another rank has ended, or has aborted the run. Must
+  /// be called from time to time while no message is in progress.
   virtual Status idle() { return Status(); }
 
   /// Ends the processes of all ranks with this exit code. May return, if the

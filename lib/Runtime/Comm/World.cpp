@@ -45,8 +45,9 @@ static const char *readEnvironment(const char *name) {
   return std::getenv(name);
 }
 
-/// Returns how an MPI launcher started this process. If srun has started
-/// torchrun, this process is a rank of torchrun.
+/// Returns how an MPI launcher started this process, or nullopt if none did.
+/// Also returns nullopt if srun has started torchrun, because this process is
+/// then a rank of torchrun.
 static std::optional<Launch> findMpiLaunch() {
   return isLaunchedByTorchrun(readEnvironment) ? std::nullopt
                                                : findLaunch(readEnvironment);

@@ -20,8 +20,8 @@ using namespace kiln::support;
 using namespace kiln;
 using Json = nlohmann::json;
 
-/// The maximum number of devices and of problems per device. When a limit is
-/// reached, add() removes all earlier entries.
+/// The maximum numbers of devices, and of problems per device. When a limit is
+/// reached, add() first removes all devices, or all problems of the device.
 static constexpr std::size_t mostDevices = 64, mostProblems = 4096;
 
 static constexpr const char *digits = "0123456789abcdef";

@@ -34,11 +34,12 @@ public:
   std::optional<Algorithm> find(const std::string &problem) const;
   void add(const std::string &problem, const Algorithm &algorithm);
 
-  /// Writes the file, with its directory, if anything was added.
+  /// If anything was added, creates the directory of the file and writes the
+  /// file.
   Status save() const;
 
 private:
-  /// Algorithms in hex, by problem.
+  /// Maps each problem to its algorithm, as hexadecimal digits.
   using Problems = std::map<std::string, std::string>;
 
   AlgorithmFile(std::string path, std::string device)

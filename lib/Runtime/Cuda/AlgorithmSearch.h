@@ -28,15 +28,16 @@ namespace kiln::runtime::cuda {
 class AlgorithmSearch {
 public:
   /// The maximum number of proposals to measure. cuBLASLt sorts proposals by
-  /// estimated time.
+  /// estimated time, so later ones are unlikely to be faster.
   static constexpr int mostProposals = 8;
 
   /// Creates the timing events. `driver` must outlive the search.
   static Result<AlgorithmSearch> begin(const Driver &driver,
                                        StreamHandle stream, AlgorithmFile file);
 
-  /// Returns the index of the stored or fastest proposal. `queue(i)` queues the
-  /// matmul with proposal i.
+  /// Returns the index of the proposal that is stored in the file or, if there
+  /// is none, of the fastest proposal. `queue(i)` queues the matmul with
+  /// proposal i.
   Result<std::size_t> choose(const std::string &problem,
                              const std::vector<Algorithm> &proposals,
                              const std::function<Status(std::size_t)> &queue);

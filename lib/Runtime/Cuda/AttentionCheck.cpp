@@ -109,9 +109,9 @@ AttentionCheck::Buffer AttentionCheck::input(std::size_t argument) {
 }
 
 /// Writes random values to all operands. Operands may be columns of one matrix,
-/// such as q, k and v. The copy of such an operand includes row padding, so it
-/// overwrites elements of the operands that were copied before with other
-/// random values.
+/// such as q, k and v. The copy of such an operand includes row padding. It
+/// therefore overwrites parts of the operands that were filled earlier, which
+/// is harmless, because it also writes random values.
 Status AttentionCheck::fill() {
   Status status;
   for (std::size_t i = 0; i < arguments_.size() && status.ok(); ++i) {

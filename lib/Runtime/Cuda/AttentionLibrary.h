@@ -25,8 +25,8 @@ namespace kiln::runtime::cuda {
 
 class AttentionLibrary {
 public:
-  /// Loads cuDNN from the first of `libraries`; its calls are queued on
-  /// `stream`. `driver` must outlive this object.
+  /// Loads cuDNN from the first of `libraries` that exists. cuDNN queues its
+  /// work on `stream`. `driver` must outlive this object.
   AttentionLibrary(const Driver &driver,
                    const std::vector<std::string> &libraries,
                    StreamHandle stream);
@@ -45,9 +45,9 @@ public:
   /// Returns a name such as "cuDNN 9.19.0", or an empty string if cuDNN
   /// computes no launch.
   std::string name() const;
-  /// If cuDNN does not compute some launches, or computes gradients that are
-  /// not deterministic, returns a line that reports this. Otherwise returns
-  /// std::nullopt.
+  /// Returns a line for the user if kiln's kernels compute some of the launches
+  /// that cuDNN may compute, or if cuDNN computes gradients that are not
+  /// deterministic. Otherwise returns std::nullopt.
   std::optional<std::string> notice() const;
 
 private:

@@ -99,8 +99,9 @@ Status BlasLt::makeLayout(Owned<LayoutHandle> &layout, const Command &command,
   return status;
 }
 
-/// Returns the cublasLtEpilogue_t of an epilogue. In the names of epilogues, A
-/// and B are swapped, because cuBLASLt computes the transposed matmul.
+/// Returns the cublasLtEpilogue_t of an epilogue. cuBLASLt's A is kiln's b, and
+/// cuBLASLt's B is kiln's a, because cuBLASLt computes the transposed matmul.
+/// BiasGradA therefore becomes cuBLASLt's epilogue for B.
 static uint32_t numberOf(GemmEpilogue epilogue) {
   switch (epilogue) {
   case GemmEpilogue::None:

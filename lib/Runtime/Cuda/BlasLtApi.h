@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The functions and constants of libcublasLt that matmuls need, declared from
-// NVIDIA's documentation, so that kiln can be built without a CUDA toolkit.
-// They are identical in versions 12 and 13.
+// NVIDIA's documentation, so that kiln can be built without a CUDA toolkit. The
+// declarations are the same in versions 12 and 13.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,7 +81,7 @@ inline constexpr uint32_t reduceInComputeType = 2;
 // value; the others have uint32_t values.
 inline constexpr int preferWorkspaceBytes = 1;
 inline constexpr int preferReductionSchemes = 3;
-inline constexpr int preferAlignmentA = 5; ///< B is 6, C is 7, D is 8.
+inline constexpr int preferAlignmentA = 5; ///< 6 for B, 7 for C, 8 for D.
 
 #define KILN_PRODUCT_FUNCTIONS(FUNCTION)                                       \
   FUNCTION(cublasLtGetStatusName, const char *(int))                           \

@@ -18,7 +18,8 @@ using namespace kiln::runtime;
 using namespace kiln;
 
 CallWatchdog::CallWatchdog(World &world) : world_(world) {
-  // Signals are for the thread that trains.
+  // Block all signals in the new thread, so that the training thread handles
+  // them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

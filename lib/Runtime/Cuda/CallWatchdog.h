@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call of NCCL that connects ranks returns only when the other ranks have
-// made it, too. The watchdog is a thread that ends the processes of all ranks
+// An NCCL call that connects ranks returns only when the other ranks have made
+// the same call. The watchdog is a thread that ends the processes of all ranks
 // (World::fail) if the call has not returned after World::peerTimeout().
 //
 //===----------------------------------------------------------------------===//

@@ -31,8 +31,9 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// --check-memory makes `checkedRuns` runs. The free memory of the GPU may
-/// change in runs 1 to `firstRuns`, and must not change in the remaining runs.
+/// --check-memory makes `checkedRuns` runs of each program. The free memory of
+/// the GPU may change in runs 1 to `firstRuns`, and must not change in the
+/// remaining runs.
 static constexpr int64_t checkedRuns = 20, firstRuns = 2;
 
 namespace {
@@ -122,14 +123,15 @@ private:
 
   ProgramFile file_;
   bool syncOps_ = false;
-  World *world_ = nullptr; ///< Of several ranks, or null.
+  World *world_ = nullptr; ///< Null if there is one rank.
   std::optional<RankProcessors> processors_;
   CudaSetup setup_;
   std::vector<CudaProgram> programs_;
   std::unique_ptr<Arenas> copies_;
 };
 
-/// Synchronizes the stream after every action.
+/// After every action, waits until the stream of the action has completed its
+/// work.
 class SyncedActions final : public ActionObserver {
 public:
   SyncedActions(const CudaProgram &program, const CudaResources &resources)
@@ -379,8 +381,8 @@ MemoryFacts CudaEngine::memory() const {
   return facts;
 }
 
-/// Returns the bytes that one run of a program copies. The bytes are the same
-/// for every run.
+/// Returns the numbers of bytes that one run of a program copies to and from
+/// the host arena. These numbers are the same for every run.
 std::optional<CopyCounts> CudaEngine::copies(size_t index) const {
   if (programs_.empty() || file_.programs[index].tokens == 0)
     return std::nullopt;

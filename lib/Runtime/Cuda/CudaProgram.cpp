@@ -399,7 +399,8 @@ Status CudaProgram::queueAction(std::size_t index, bool splitsGroups) const {
       return queueCollective(*program.resources_, command, action.run,
                              program.resources_->stream(action.stream));
     }
-    // The host need not wait for the copy, because events order the streams.
+    // The host need not wait for the transfer, because events order the
+    // streams.
     Status waitForTransfer() { return Status(); }
   };
   return runtime::execute(

@@ -176,9 +176,10 @@ private:
   char *host(const Place &place) const {
     return resources_->hostArena + place.offset;
   }
-  /// Returns the group of a rank on the axis of a command.
+  /// Returns the group to which `rank` belongs on the mesh axis of `command`.
   support::MeshGroup groupOf(const Command &command, int rank) const;
-  /// Returns the shard that a copy of a shard copies on this rank.
+  /// Returns the shard that this rank copies when it executes `command`, which
+  /// must be the copy of a shard.
   CopiedShard ownShard(const Command &command) const;
   MatmulPlaces placesOf(const StreamAction &action) const;
   const Driver &driver() const { return resources_->gpu->driver(); }

@@ -279,8 +279,8 @@ Status CudaSetup::start(Programs &programs, int threads) {
 }
 
 /// Replaces the GEMM algorithms by those of the first rank. Each rank has timed
-/// them on its own GPU and may have chosen others, but ranks that compute the
-/// same values must get the same bits.
+/// algorithms on its own GPU and may have chosen different ones, but ranks that
+/// compute the same values must get the same bits.
 Status CudaSetup::shareAlgorithms(World &world) {
   std::vector<Algorithm> own =
       blasLt_ ? blasLt_->algorithms() : std::vector<Algorithm>();

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Acquires all resources of an engine in a fixed order: context, kernels,
-// libraries, arenas, streams and events, and memory for inputs and outputs. The
-// destructor releases the resources in reverse order. After each step, the
-// decrease of the GPU's free memory is recorded.
+// cuBLASLt, arenas, streams and events, cuDNN, and memory for inputs and
+// outputs. The destructor releases the resources in reverse order. After each
+// step, the decrease of the GPU's free memory is recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,9 +43,9 @@ public:
   /// Sets the path of the algorithm file. Must be called before start().
   void keepAlgorithms(const std::string &path) { algorithmFile_ = path; }
 
-  /// Sets the number of this rank, its number among those on its machine, which
-  /// selects the GPU, and the largest default number of threads. Must be called
-  /// before start().
+  /// Sets the number of this rank, its index among the ranks on the same
+  /// machine (which selects the GPU), and the maximum default number of
+  /// threads. Must be called before start().
   void setRank(int rank, int localRank, int threads) {
     resources_.rank = rank;
     localRank_ = localRank;
@@ -54,13 +54,14 @@ public:
 
   /// Acquires all resources and prepares `programs`. The elements of `programs`
   /// must not be moved in memory afterwards. `threads` is the number of threads
-  /// for host kernels; 0 selects the number in the plan, or the number of
-  /// available processors if that is lower.
+  /// for host kernels; 0 selects the number in the plan, limited to the maximum
+  /// of setRank() or, without setRank(), to the number of available processors.
   Status start(std::vector<CudaProgram> &programs, int threads);
 
   /// Connects the ranks of `world`. All ranks must call this function after
-  /// start(), whose outcome on this rank is `started`. If it is an error on any
-  /// rank, returns an error on all ranks.
+  /// start(), even if start() has failed. `started` is the result of start() on
+  /// this rank. If it is an error on any rank, this function returns an error
+  /// on all ranks.
   Status connectRanks(const Status &started, World &world);
 
   /// Returns the resources. The reference is valid for the lifetime of this

@@ -123,8 +123,8 @@ public:
 
   /// Finalizes the graph. Needs no device.
   Status finish();
-  /// Returns the first plan that cuDNN proposes whose workspace has at most
-  /// `mostBytes` bytes. Requires Dnn::start().
+  /// Returns the first of the plans proposed by cuDNN that needs at most
+  /// `mostBytes` bytes of workspace. Requires Dnn::start().
   Result<DnnPlan> plan(int64_t mostBytes) const;
 
 private:

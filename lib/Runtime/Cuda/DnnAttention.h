@@ -48,8 +48,8 @@ private:
   void describeForward();
   void describeGradient();
 
-  // These functions add subgraphs that the forward graph and the gradient graph
-  // have in common.
+  // These functions add parts of the forward graph or of the gradient graph, or
+  // of both.
   using Tensor = DnnGraph::Tensor;
   Tensor matrix(int64_t id, std::size_t index, bool transposed);
   Tensor rowValues(int64_t id);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A device of the driver, and its primary context: the first device or, if
-// several ranks run on the machine, that of the rank. The user can select
-// devices with CUDA_VISIBLE_DEVICES. The vendor libraries use the same context.
-// The context is current in the thread that opened the GPU.
+// The GPU of this rank, and its primary context. A single rank uses the first
+// device of the driver; several ranks on one machine use a device each. The
+// user can select devices with CUDA_VISIBLE_DEVICES. The vendor libraries use
+// the same context. The context is current in the thread that opened the GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,15 @@
 
 namespace kiln::runtime::cuda {
 
-/// Identifies a GPU among all GPUs.
+/// The UUID of a GPU.
 using GpuId = std::array<char, 16>;
 
 class Gpu {
 public:
-  /// Opens the device with the index `localRank`, the number of the rank on its
-  /// machine. If the driver reports one device only, opens that one, because
-  /// CUDA_VISIBLE_DEVICES may give each process its own. `driver` must outlive
-  /// the GPU.
+  /// Opens the device with the index `localRank`, which is the index of this
+  /// rank among the ranks on the machine. If the driver reports only one
+  /// device, opens this device, because CUDA_VISIBLE_DEVICES may show a
+  /// different device to each process. `driver` must outlive the GPU.
   static Result<Gpu> open(const Driver &driver, int localRank = 0);
   Gpu(Gpu &&other) noexcept;
   Gpu &operator=(Gpu &&) = delete;

@@ -36,7 +36,7 @@ struct HostWork {
   const char *from = nullptr;
   char *to = nullptr;
   int64_t bytes = 0;
-  int64_t zeros = 0; ///< Bytes after a copy that are set to zero.
+  int64_t zeros = 0; ///< Bytes set to zero after the copied bytes.
 };
 
 /// Executes `work`, which points to a HostWork.

@@ -12,8 +12,9 @@
 
 namespace kiln::runtime::cuda {
 
-/// Returns the number of this rank among those on its machine: the one that the
-/// launcher gave it or, if some of these ranks have none or the same one, the
+/// Returns the local rank of this process: its index among the ranks on the
+/// same machine. The local ranks of the launcher are used if all ranks of the
+/// machine have one and no two are equal. Otherwise, the local rank is the
 /// number of lower ranks on the machine. All ranks must call this function.
 Result<int> findLocalRank(World &world);
 

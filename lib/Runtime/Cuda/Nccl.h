@@ -32,7 +32,7 @@ public:
   const NcclApi &api() const { return api_; }
   /// Returns the name and version, such as "NCCL 2.28.9".
   const std::string &name() const { return name_; }
-  /// Returns NCCL's number of its version, such as 22809.
+  /// Returns the version as an integer in NCCL's encoding, such as 22809.
   int version() const { return version_; }
 
   /// Calls a function of NCCL. Converts an error code to a Status.

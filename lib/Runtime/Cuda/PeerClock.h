@@ -21,7 +21,7 @@ namespace kiln::runtime::cuda {
 class PeerClock {
 public:
   using Clock = std::chrono::steady_clock;
-  /// The longest time between two calls of advance() that counts.
+  /// The time between two calls of advance() counts up to this limit.
   static constexpr std::chrono::seconds longestPoll{2};
 
   void advance() {

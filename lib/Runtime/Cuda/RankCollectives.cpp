@@ -27,12 +27,12 @@ struct Tensor {
   int64_t count = 0, shardCount = 0;
   int64_t owner = -1; ///< The rank whose shard is the whole tensor; -1: none.
 
-  /// Returns the first element of the shard of the rank with this index in the
-  /// group.
+  /// Returns the index, in the whole tensor, of the first element of a shard.
+  /// `index` is the rank that has the shard, as an index in the group.
   int64_t beginOf(int64_t index) const {
     return owner < 0 ? index * shardCount : 0;
   }
-  /// Returns the elements of this shard, without padding.
+  /// Returns the number of elements of the same shard, without padding.
   int64_t elementsOf(int64_t index) const {
     if (owner >= 0)
       return index == owner ? count : 0;
@@ -54,7 +54,8 @@ public:
 
   /// Queues a tensor for a rank without peers.
   Status queueAlone(const Tensor &tensor);
-  /// Queues the calls of NCCL, inside of a group.
+  /// Queues the NCCL calls for a tensor. Must be called between
+  /// ncclGroupStart() and ncclGroupEnd().
   Status queue(const Tensor &tensor, const RankGroup &group);
   /// Sets the padding of a shard to zero.
   Status clearPadding(const Tensor &tensor, int64_t index);
@@ -149,7 +150,7 @@ Status CollectiveQueue::scatter(const Tensor &tensor, const RankGroup &group) {
   Status status;
   for (int64_t i = 0; i < group.ranks.size && status.ok(); ++i)
     if (int64_t elements = tensor.elementsOf(i); elements > 0)
-      // Only the root receives.
+      // Only rank i of the group receives the sums.
       status = nccl().call(api.ncclReduce, at(tensor.whole, tensor.beginOf(i)),
                            i == group.index ? tensor.shard : DevicePointer(0),
                            std::size_t(elements), type(), ncclAdd, int(i),
@@ -167,7 +168,7 @@ Status CollectiveQueue::gather(const Tensor &tensor, const RankGroup &group) {
   Status status;
   for (int64_t i = 0; i < group.ranks.size && status.ok(); ++i)
     if (int64_t elements = tensor.elementsOf(i); elements > 0)
-      // Only the root sends.
+      // Only rank i of the group sends its shard.
       status = nccl().call(api.ncclBroadcast,
                            i == group.index ? tensor.shard : DevicePointer(0),
                            at(tensor.whole, tensor.beginOf(i)),
@@ -212,7 +213,7 @@ Status kiln::runtime::cuda::queueCollective(const CudaResources &resources,
                                             const Command &command,
                                             const abi::SegmentRun &run,
                                             StreamHandle stream) {
-  /// NCCL limits the calls in a group to 2048.
+  /// The maximum number of calls in a group, well below NCCL's limit of 2048.
   constexpr int64_t mostCalls = 1024;
   auto place = [&](const Ref &ref) {
     return resources.arena + DevicePointer(ref.at(run).offset);
@@ -299,15 +300,16 @@ Status kiln::runtime::cuda::waitForStream(const CudaResources &resources,
       if (status.ok() && clock.seconds() >= double(world.peerTimeout()))
         status = Status::error(silenceText("work of the GPU", world) +
                                ", or the work takes longer than this");
-      // Ends the process. Communicators are not aborted first: ncclCommAbort
-      // waits until all graphs with their collectives are destroyed.
+      // World::fail() ends the process. Communicators are not aborted first,
+      // because ncclCommAbort would wait until all graphs that contain their
+      // collectives are destroyed.
       if (!status.ok()) {
         world.fail(status.message());
         return status;
       }
     }
-    // Poll without a pause at first, because work between two votes is short
-    // in small models.
+    // Poll without a pause at first, because the GPU completes the work of a
+    // small model quickly.
     if (now - begin > std::chrono::microseconds(50))
       std::this_thread::sleep_for(std::chrono::microseconds(20));
   }

@@ -5,14 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Queues the collectives of commands. Those of one command are a group of NCCL
-// (ncclGroupStart, ncclGroupEnd), in which NCCL may combine the tensors.
+// Queues the collectives of commands. The tensors of one command are queued in
+// an NCCL group (ncclGroupStart, ncclGroupEnd) or, if there are many, in
+// several groups. NCCL may combine the tensors of a group.
 //
-// NCCL's ncclReduceScatter and ncclAllGather need n shards of K elements each
-// in the whole tensor, but kiln's whole tensors have N <= n K elements (see
-// Collective.h). If N < n K, a reduce-scatter is one ncclReduce to each rank,
-// and an all-gather one ncclBroadcast from each rank, with the elements that
-// its shard has without padding. Shards without elements are left out.
+// For n ranks, NCCL's ncclReduceScatter and ncclAllGather need whole tensors of
+// n shards with K elements each, but kiln's whole tensors have N <= n K
+// elements (see Collective.h). If N < n K, a reduce-scatter is one ncclReduce
+// to each rank, and an all-gather is one ncclBroadcast from each rank. Each of
+// these calls transfers the elements of one shard without its padding. Shards
+// without elements need no call.
 //
 // The same calls are executed directly or captured into a graph. NCCL supports
 // captures if all ranks capture, and later launch, the same collectives in the
@@ -32,8 +34,9 @@ namespace kiln::runtime::cuda {
 Status queueCollective(const CudaResources &resources, const Command &command,
                        const abi::SegmentRun &run, StreamHandle stream);
 
-/// Returns the bytes that a rank sends in a collective of `ranks` ranks if NCCL
-/// uses a ring. NCCL may choose another algorithm, which sends more or fewer.
+/// Returns the bytes that `rank` sends in the collective of `command` over
+/// `group` if NCCL uses a ring. NCCL may choose another algorithm, which sends
+/// more or fewer bytes.
 int64_t ringBytes(const Command &command, const support::MeshGroup &group,
                   int64_t rank);
 

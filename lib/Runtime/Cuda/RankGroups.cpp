@@ -26,9 +26,9 @@ struct RankCard {
   uint64_t machine = 0;
   GpuId gpu = {};
   char device[256] = {};
-  int64_t version = 0; ///< Of NCCL.
-  /// For each axis, the id of the communicator of the group whose first rank
-  /// this is.
+  int64_t version = 0; ///< The version of NCCL.
+  /// For each axis on which this rank is the first rank of its group, the id of
+  /// the communicator of that group.
   NcclId ids[maxMeshAxes] = {};
 };
 
@@ -116,7 +116,8 @@ RankGroups::connect(const Status &own, const Mesh &mesh, World &world,
   card.code = int64_t(status.code());
   std::strncpy(card.error, status.message().c_str(), sizeof card.error - 1);
   std::vector<RankCard> cards(std::size_t(world.size()));
-  // The other ranks may measure GEMM algorithms for any time.
+  // Wait without a limit, because other ranks may still be measuring GEMM
+  // algorithms.
   Status exchanged = world.gather("the start of NCCL", &card, sizeof card,
                                   cards.data(), Patience::Unlimited);
   if (!status.ok())
@@ -127,7 +128,7 @@ RankGroups::connect(const Status &own, const Mesh &mesh, World &world,
   if (status.ok())
     status = compare(cards);
   // A failure from here on cannot be told to the other ranks, which may be
-  // waiting in NCCL. It ends the processes of all ranks.
+  // waiting in NCCL, so it ends the processes of all ranks.
   for (std::size_t axis = 0; axis < mesh.axes.size() && status.ok(); ++axis) {
     RankGroup &group = result->groups_[axis];
     if (group.ranks.size == 1)

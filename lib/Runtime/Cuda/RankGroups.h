@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The NCCL communicators of a rank, one for each axis of the mesh with several
-// ranks: that of the group of the rank on the axis. The World of the ranks
-// (MPI or sockets) carries the ids of the communicators, and what the ranks
-// compare before.
+// The NCCL communicators of a rank. For each axis of the mesh with several
+// ranks, one communicator connects the group to which this rank belongs on the
+// axis. Before the communicators are created, the ranks exchange the ids of the
+// communicators through a World (MPI or sockets), and compare their GPUs and
+// libraries.
 //
 // NCCL does not return an error, but waits forever, if another rank has failed
 // or hangs. The ranks therefore agree that all of them can connect before the
-// first call that needs the others. CallWatchdog ends the processes if such a
+// first call that needs other ranks. CallWatchdog ends the processes if such a
 // call does not return, and waitForStream() checks for errors and the time-out
 // while collectives are executed.
 //
@@ -47,9 +48,9 @@ public:
   /// `own` is the outcome of the start of this rank so far; if it is an error
   /// on any rank, returns an error on all ranks. `gpu` is null only if `own` is
   /// an error. `device` describes the GPU and the libraries that determine
-  /// results. Fails if two ranks have the same GPU, different devices, or
-  /// different versions of NCCL. `world` must outlive all calls except the
-  /// destructor.
+  /// results. Fails if two ranks have the same GPU, different values of
+  /// `device`, or different versions of NCCL. `world` must outlive all calls
+  /// except the destructor.
   static Result<std::unique_ptr<RankGroups>>
   connect(const Status &own, const support::Mesh &mesh, World &world,
           const Gpu *gpu, const std::string &device,
@@ -61,8 +62,9 @@ public:
     return groups_[std::size_t(axis)];
   }
 
-  /// Ends the processes of all ranks if the caller does not return from calls
-  /// of NCCL, which `what` describes, before the time-out.
+  /// Returns a scope in which the caller makes NCCL calls, which `what`
+  /// describes. If the scope is not destroyed before the time-out, the watchdog
+  /// ends the processes of all ranks.
   CallWatchdog::Scope watch(const char *what) { return {watchdog_, what}; }
 
   /// Returns the error of a collective that has been queued, if NCCL has found

@@ -198,8 +198,10 @@ Status Comparison::judgeTensor(const TensorPair &pair, bool moved,
   Result<TensorDifference> sensitivity = compareFiles(*a, *other, name);
   if (!sensitivity.ok())
     return sensitivity.status();
-  // Codes of a moment are computed from f32 numbers. Rounding changes the code
-  // of a number next to a border by one, but the moved step may not show it.
+  // The codes of an 8-bit moment are computed from f32 numbers. If a number is
+  // close to the border between two codes, rounding may change its code by one,
+  // but the perturbed step may not show this. Add 1 to the sensitivity to allow
+  // for it.
   bool isCodes =
       finding.tensor.role == "optimizer" && !isFloat(finding.tensor.type);
   ElementType rounded = isCodes ? ElementType::F32 : finding.tensor.type;

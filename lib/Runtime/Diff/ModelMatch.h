@@ -28,8 +28,8 @@ struct TensorPair {
 Result<std::vector<TensorPair>> matchModels(const TrainedModel &a,
                                             const TrainedModel &b);
 
-/// Returns one line for each compile option that has different values in A and
-/// B.
+/// Returns one line for each compile option whose values in A and B differ, and
+/// one line if their libraries differ.
 std::vector<std::string> differentBuilds(const TrainedModel &a,
                                          const TrainedModel &b);
 

@@ -17,7 +17,8 @@ namespace {
 /// The distinct values under one key, in the order in which they were computed.
 struct Values {
   std::vector<std::string> hashes;
-  /// For each hash, the first op that computed the value.
+  /// For each element of `hashes`, the index of the first op that computed the
+  /// value.
   std::vector<size_t> ops;
 
   size_t find(const std::string &hash) const {

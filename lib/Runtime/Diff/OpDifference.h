@@ -17,7 +17,7 @@
 //    some rows of the batch, in the order of the rows, the concatenation can be
 //    compared with the result of a plan without micro-batches. If the
 //    executions accumulate a sum, the result of the last execution can be
-//    compared with the result of such a plan.
+//    compared with the result of a plan without micro-batches.
 //  - The values under a key are compared only if A and B have the same number
 //    of distinct values under that key. In that case the n-th distinct value of
 //    A corresponds to the n-th distinct value of B.

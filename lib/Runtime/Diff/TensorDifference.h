@@ -21,8 +21,9 @@
 // by eps, and s is the norm of the difference of the two results. s is the
 // larger term if terms of a sum cancel, or if an optimizer divides a small
 // gradient by the magnitude of that gradient. For the codes of 8-bit moments,
-// eps is that of f32 and s is larger by 1: rounding changes the code of a number
-// next to a border, and the perturbed step may not show it.
+// eps is that of f32, and 1 is added to s: if a number is close to the border
+// between two codes, rounding may change its code by one, but the perturbed
+// step may not show this.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +69,8 @@ private:
 };
 
 /// Returns the ULP distance between two values given by their bits, or 0 if
-/// `type` is not a floating-point type. Both zeros count as one value.
+/// `type` is not a floating-point type of 16, 32 or 64 bits. Both zeros count
+/// as one value.
 uint64_t ulpsBetween(ElementType type, const void *a, const void *b);
 
 /// Returns the rounding bound that is defined at the top of this file.

@@ -52,7 +52,7 @@ Status TrainingProcess::nonsense(const std::string &what) const {
   ::_exit(127);
 }
 
-/// Parses the first reply. Throws the exceptions of Json.
+/// Parses the first reply. Throws a std::exception if the reply is invalid.
 static TrainedModel readModel(const Json &json) {
   TrainedModel model;
   model.type = json.at("model").get<std::string>();
@@ -88,7 +88,7 @@ static double numberOf(const Json &bits) {
   return number;
 }
 
-/// Parses the reply to a step. Throws the exceptions of Json.
+/// Parses the reply to a step. Throws a std::exception if the reply is invalid.
 static TrainedStep readStep(const Json &json) {
   TrainedStep step;
   step.step = json.at("step").get<int64_t>();

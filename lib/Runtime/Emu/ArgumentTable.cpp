@@ -21,8 +21,8 @@ void ArgumentTable::sort() {
 }
 
 // Visits the ranges that begin at or before the access, in descending order of
-// their begin, until a range contains the access. Returns early if `lastEnd`
-// shows that no unvisited range reaches the end of the access.
+// their first addresses, until a range contains the access. Returns early if
+// `lastEnd` shows that no unvisited range reaches the end of the access.
 MemoryShadow *ArgumentTable::find(const char *begin, int64_t bytes) const {
   auto next = std::upper_bound(
       ranges_.begin(), ranges_.end(), begin,

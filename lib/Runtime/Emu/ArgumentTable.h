@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The address ranges of a launch's arguments, which may overlap. They are
-// sorted by their begin, so that a binary search finds the range that contains
-// an access.
+// sorted by their first addresses, so that a binary search finds the range that
+// contains an access.
 //
 //===----------------------------------------------------------------------===//
 

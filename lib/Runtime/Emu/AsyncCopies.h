@@ -103,8 +103,8 @@ private:
 
   std::vector<Groups> groups_; ///< Indexed by thread.
   std::vector<Copy> ended_;    ///< The result of the last wait().
-  /// Indexed by unit of shared memory: 1 + the thread with a copy in flight to
-  /// the unit, or 0.
+  /// Indexed by unit of shared memory: 1 + the index of the thread whose copy
+  /// in flight writes to the unit, or 0 if there is none.
   std::vector<int16_t> owners_;
   /// The sum of the sizes of all copies in flight, in bytes.
   int64_t inFlight_ = 0;

@@ -16,8 +16,8 @@ using namespace kiln::runtime;
 using namespace kiln;
 
 static constexpr int64_t warpLanes = EmuDevice::warpLanes;
-/// The alignment of shared memory in bytes. The hardware copies of tiles
-/// require at most this alignment.
+/// The alignment of shared memory in bytes. Copies of tiles by the hardware of
+/// a GPU require at most this alignment.
 static constexpr int64_t sharedAlignment = 128;
 
 thread_local BlockRunner *BlockRunner::current = nullptr;
@@ -148,8 +148,8 @@ const char *BlockRunner::nameOf(Wait wait) {
   }
 }
 
-/// Returns true if all lanes of the warp wait at the same operation, otherwise
-/// records a fault.
+/// Returns true if all lanes of the warp wait at the same operation. Otherwise
+/// records a fault and returns false.
 bool BlockRunner::checkWarp(int64_t first, int64_t lanes) {
   Thread *warp = &threads_[first];
   fault_.block = block_;

@@ -35,8 +35,8 @@ namespace kiln::runtime::emu {
 struct Race {
   Accessor other;
   bool otherWrote = false;
-  /// The offset in the memory range of the cell or byte for which the race was
-  /// found.
+  /// The offset, from the start of the memory range, of the first accessed byte
+  /// for which the race was found.
   int64_t offset = 0;
 };
 

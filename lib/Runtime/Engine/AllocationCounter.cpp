@@ -34,8 +34,9 @@ std::atomic<uint64_t> calls{0};
 std::atomic<uint64_t> mapCalls{0};
 std::atomic<int64_t> liveBytes{0};
 
-/// Live mappings, which residentMappedBytes() reads. When the table is full,
-/// new mappings are not recorded.
+/// An entry of `mappings`, the table of live anonymous mappings that
+/// residentMappedBytes() reads. When the table is full, new mappings are not
+/// recorded.
 struct Mapping {
   std::atomic<void *> address{nullptr};
   std::size_t bytes = 0;

@@ -36,13 +36,14 @@
 
 namespace kiln::runtime {
 
-/// Returns the counts since the start of the process, or nullopt if this build
-/// does not count allocations.
+/// Returns the allocation counts of this process, or nullopt if this build does
+/// not count allocations.
 std::optional<AllocationCounts> allocationCounts();
 
-/// Returns the resident bytes of all mappings except those that contain an
-/// address in `excluded`. If `excluded` lists the arenas, the remaining
-/// mappings are the memory pools of libraries.
+/// Returns the number of resident bytes in the anonymous mappings that the
+/// process has made with mmap(), except in mappings that contain an address in
+/// `excluded`. If `excluded` lists the arenas, the remaining mappings are the
+/// memory pools of libraries.
 int64_t residentMappedBytes(std::initializer_list<const void *> excluded);
 
 } // namespace kiln::runtime

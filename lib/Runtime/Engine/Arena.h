@@ -8,7 +8,7 @@
 // A memory mapping for the device arena or the host arena. On a CPU, both
 // arenas are ordinary memory. A page uses no physical memory until its first
 // access. The mapping has a margin after the planned bytes. Programs never
-// access the margin, so that the memory check can detect writes beyond the end
+// access the margin; the memory check reads it to detect writes beyond the end
 // of the arena.
 //
 //===----------------------------------------------------------------------===//

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The element types share all code except the multiply-add and the reading of
-// elements that are packed: packed operands consist of units of four bytes,
-// which are one f32, one f16 converted to f32, or two bf16 that are adjacent
-// along k, as VDPBF16PS requires.
+// All element types share the code below, except the multiply-add and the code
+// that reads elements to pack them. A packed operand consists of units of four
+// bytes. A unit is one f32, one f16 converted to f32, or two bf16 that are
+// adjacent along k, as VDPBF16PS requires.
 //
-// A packed panel stores, for each unit along k, the units of 14 rows of a (or
-// of 32 columns of b) one after another.
+// For each index of a unit along k, a packed panel stores the units of 14 rows
+// of a (or of 32 columns of b) contiguously.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,9 @@
 using namespace kiln::abi;
 
 // Only functions with this attribute may use AVX-512, because the rest of this
-// file also runs on processors without it. The compiler uses avx512bf16 for its
-// intrinsics only, so the f32 kernels run on processors without it.
+// file also runs on processors without it. The compiler emits AVX512-BF16
+// instructions only for AVX512-BF16 intrinsics, so the f32 and f16 kernels also
+// run on processors without AVX512-BF16.
 #define KILN_AVX512                                                            \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 
@@ -45,17 +46,18 @@ bool hasAvx512Gemm(ElementType type) {
 
 namespace {
 
-/// Units per vector.
+/// The number of units per vector.
 constexpr int lanes = 16;
 
 /// The sizes of an operand's elements.
 template <ElementType Type> struct Sizes {
   static constexpr int64_t bytes = Type == ElementType::F32 ? 4 : 2;
-  /// Elements per unit.
+  /// The number of elements per unit.
   static constexpr int64_t perUnit = Type == ElementType::BF16 ? 2 : 1;
 };
 
-/// Returns the mask of the first `count` lanes, at most 16.
+/// Returns a mask of the first `count` lanes, or of all 16 lanes if `count` is
+/// larger.
 KILN_AVX512 inline __mmask16 firstLanes(int64_t count) {
   return static_cast<__mmask16>(count >= lanes ? 0xffff : (1 << count) - 1);
 }
@@ -164,8 +166,8 @@ KILN_AVX512 void transpose(__m512i rows[lanes]) {
   }
 }
 
-/// Reads up to 16 units from `elements` adjacent elements. The other lanes are
-/// zero.
+/// Reads `elements` adjacent elements, which are at most 16 units. The
+/// remaining lanes are zero.
 template <ElementType Type>
 KILN_AVX512 inline __m512i readUnits(const char *from, int64_t elements) {
   if constexpr (Type == ElementType::F32)
@@ -207,8 +209,9 @@ KILN_AVX512 void packRows(const char *from, int64_t pitch, int64_t rows,
   }
 }
 
-/// Packs a panel from a matrix whose columns extend along k: `depth` rows with
-/// a pitch of `pitch` bytes, of which the first `columns` elements are packed.
+/// Packs a panel from a matrix whose columns extend along k. The matrix has
+/// `depth` rows with a pitch of `pitch` bytes, and the first `columns` elements
+/// of each row are packed.
 template <ElementType Type>
 KILN_AVX512 void packColumns(const char *from, int64_t pitch, int64_t columns,
                              int64_t depth, uint32_t *to, int64_t width) {
@@ -233,7 +236,7 @@ KILN_AVX512 void packColumns(const char *from, int64_t pitch, int64_t columns,
     }
 }
 
-/// A matrix that is packed in panels.
+/// A matrix that packPanels() packs.
 struct Operand {
   const char *begin;
   int64_t ld;
@@ -241,9 +244,9 @@ struct Operand {
   bool alongRows;
 };
 
-/// Packs the panels of `extent` rows of op(a), or columns of op(b), from
-/// `first` on. The panels cover the elements [depthBegin, depthBegin + depth)
-/// along k, and consecutive panels are `stride` units apart.
+/// Packs panels from `extent` rows of op(a), or columns of op(b), that begin at
+/// index `first`. The panels cover the elements [depthBegin, depthBegin +
+/// depth) along k, and consecutive panels are `stride` units apart.
 template <ElementType Type>
 void packPanels(const Operand &operand, int64_t first, int64_t extent,
                 int64_t depthBegin, int64_t depth, uint32_t *to, int64_t width,
@@ -279,7 +282,8 @@ void multiply(const GemmCall &call, bool isNarrowResult, char *scratch) {
   const Operand right{call.b, call.ldb, call.transB};
   const int64_t depthStep = blocks.depth * perUnit;
 
-  // The part of c whose sums are complete before the next part begins.
+  // The number of rows of a part of c. All sums of a part are complete before
+  // the next part begins.
   int64_t partRows = isNarrowResult ? blocks.sumRows : call.m;
   auto computePart = [&](int64_t row, int64_t column, bool isPacked) {
     int64_t rows = std::min(partRows, call.m - row);

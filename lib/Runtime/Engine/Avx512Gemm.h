@@ -19,21 +19,21 @@
 
 namespace kiln::runtime {
 
-/// Returns true if this processor has the instructions that avx512Gemm() needs
-/// for operands of `type`, f32, f16 or bf16.
+/// Returns true if `type` is f32, f16 or bf16, and this processor has the
+/// instructions that avx512Gemm() needs for operands of this type.
 bool hasAvx512Gemm(ElementType type);
 
 /// Computes a tile. The operands must have type f32, f16 or bf16, and
-/// `resultType`, the type of c, must be f32 or that of the operands. `scratch`
-/// must have packedGemmBytes() bytes for a GEMM of the size of the tile and
-/// must be aligned to 64 bytes. Requires hasAvx512Gemm(call.type).
+/// `resultType`, the type of c, must be f32 or the type of the operands.
+/// `scratch` must have packedGemmBytes() bytes for a GEMM of the size of the
+/// tile and must be aligned to 64 bytes. Requires hasAvx512Gemm(call.type).
 ///
-/// Each element of the result is the sum of partial sums over blocks of k,
-/// added in ascending order and in f32 to the previous value of c if
-/// `call.accumulate`, and rounded once. A partial sum of f32 or f16 operands
-/// adds one rounded multiply-add after another. A partial sum of bf16 operands
-/// adds pairs of products with the instruction VDPBF16PS, which flushes
-/// denormals.
+/// Each element of the result is a sum of partial sums over blocks of k. The
+/// partial sums are added in f32, in ascending order of k, to the previous
+/// value of c if `call.accumulate`. The total is rounded once to `resultType`.
+/// For f32 and f16 operands, a partial sum is a sequence of fused multiply-adds
+/// that each round to f32. For bf16 operands, a partial sum adds pairs of
+/// products with the instruction VDPBF16PS, which flushes denormals.
 void avx512Gemm(const GemmCall &call, ElementType resultType, char *scratch);
 
 } // namespace kiln::runtime

@@ -52,8 +52,9 @@ int64_t CommandReader::readAxis(const Node &axis) {
   return found - mesh.begin();
 }
 
-/// Checks that the shards of all ranks have at least as many elements, or
-/// bytes, as the whole tensor.
+/// Checks that `count`, the size of the shard of a rank, is at least `whole`
+/// divided by the number of ranks on the axis and at most `whole`. The unit of
+/// both sizes is elements or bytes.
 void CommandReader::checkShard(const Node &shard, int64_t count, int64_t whole,
                                int64_t axis) const {
   int64_t ranks = file_.description.mesh.axes[std::size_t(axis)].size;
@@ -130,8 +131,9 @@ void CommandReader::readTensors(const Node &node, Command &command) {
   }
 }
 
-/// Checks that no two tensors or shards of a collective on one rank overlap:
-/// the shards that this owner has, and those without an owner.
+/// Checks that no two tensors or shards of a collective overlap on rank `owner`
+/// of data parallelism, which stores the shards with this owner and the shards
+/// without an owner.
 static void checkDisjoint(const Node &data, const Command &command,
                           int64_t owner) {
   std::vector<CollectiveElements> sorted;
@@ -156,8 +158,8 @@ static void checkDisjoint(const Node &data, const Command &command,
                        ", but a collective accesses every byte at most once");
 }
 
-/// Reads a collective of the ranks of an axis of the mesh. On an axis of one
-/// rank, it only copies.
+/// Reads a collective among the ranks of a mesh axis. If the axis has one rank,
+/// the collective only copies.
 void CommandReader::readCollective(const Node &node, Command &command) {
   Node dtype = node.at("dtype");
   command.axis = readAxis(node.at("axis"));

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What all engines with several ranks need.
+// Functions that all engines need for executables with several ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,28 +18,29 @@
 namespace kiln::runtime {
 
 /// Prepares a world of several ranks for an executable, and selects the
-/// commands of this rank. Fails if the number of ranks differs from that of the
-/// executable.
+/// commands of this rank. Fails if `world` does not have as many ranks as the
+/// executable requires.
 Status joinWorld(ProgramFile &file, World &world);
 
 /// Selects the commands that a rank executes, and the states and slots that it
-/// has: all but those of other owners.
+/// stores: those that the rank owns and those without an owner.
 void selectCommands(ProgramFile &file, int64_t rank);
 
-/// Allocates the scratch memory of the collectives of all programs.
+/// Allocates the scratch memory for the collectives of all programs.
 void reserveCollectives(const ProgramFile &file, World &world);
 
-/// Returns the bytes that this rank has sent in collectives; 0 if `world` is
-/// null.
+/// Returns the number of bytes that this rank has sent in collectives, or 0 if
+/// `world` is null.
 int64_t sentBytes(const World *world);
 
-/// The bytes of a tensor that are the shard of a rank, without padding.
+/// The range of bytes of a tensor that a rank's shard contains, without
+/// padding.
 struct CopiedShard {
   int64_t begin = 0, size = 0;
 };
 
-/// Returns the shard that a copy of a shard (Command::wholeBytes > 0) copies on
-/// the rank with this index in its group.
+/// Returns the bytes that `command`, a copy of a shard (Command::wholeBytes >
+/// 0), copies on the rank with index `index` in its group.
 CopiedShard copiedShard(const Command &command, int64_t index);
 
 } // namespace kiln::runtime

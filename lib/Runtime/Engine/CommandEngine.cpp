@@ -103,10 +103,10 @@ public:
 private:
   Status runInOrder(size_t program, CommandObserver *observer,
                     SerialTransfers::When when) override;
-  /// Returns what executes the transfers in runs without a check, or null if no
-  /// program has transfers.
+  /// Returns the object that executes the transfers in all runs except those of
+  /// runInOrder(), or null if no program has transfers.
   Transfers *transfers();
-  /// Stores the counts of the transfers of the last run of `program`.
+  /// Stores the transfer counts of the last run of `program`.
   void countTransfers(size_t program);
   Status startTransfers();
 
@@ -115,14 +115,14 @@ private:
   Arenas arenas_;
   std::optional<ThreadTeam> team_;
   std::optional<uint64_t> stressSeed_;
-  /// The world of several ranks, or null.
+  /// The connections to the other ranks, or null if there is only one rank.
   World *world_ = nullptr;
   RankProcessors processors_;
   /// At most one of transferEngine_ and stressTransfers_ is set. Neither is set
   /// if no program has transfers.
   std::unique_ptr<TransferEngine> transferEngine_;
   std::optional<StressTransfers> stressTransfers_;
-  // These are indexed like Description::programs.
+  // The following vectors are indexed like Description::programs.
   std::vector<CommandTable> tables_;
   std::vector<std::optional<CopyCounts>> copyCounts_;
   std::vector<std::optional<SumCounts>> sumCounts_;
@@ -235,7 +235,8 @@ static bool hasCommand(const Program &program, Command::Kind kind) {
       [=](const Command &command) { return command.kind == kind; });
 }
 
-/// Starts what executes the transfers, if there are any.
+/// Reserves the scratch memory of collectives, and creates the object that
+/// executes the transfers if a program has any.
 Status CommandEngine::startTransfers() {
   int64_t tokens = 0;
   bool hasCopies = false;
@@ -359,8 +360,8 @@ Result<std::unique_ptr<Engine>> createCommandEngine(std::string_view json,
                          "executable was linked for the CPU");
   if (Status status = requireKnownAxes(file->description); !status.ok())
     return status;
-  // The parsed JSON needs many times the memory of its text. It has been freed;
-  // return the memory to the system.
+  // The parsed JSON, which has already been freed, needed many times the memory
+  // of its text. Return this memory to the system.
   malloc_trim(0);
   std::unique_ptr<Engine> engine =
       std::make_unique<CommandEngine>(std::move(*file), kernels);

@@ -23,8 +23,9 @@
 namespace kiln::runtime {
 
 /// Receives a call at the start of a run, and before and after each execution
-/// of a command. `run` is the execution of the command's segment. On a GPU,
-/// only stream actions are reported, so that copy_wait is missing.
+/// of a command. `run` is the execution of the command's segment. With
+/// --target=cuda, only commands that are stream actions are reported; a
+/// copy_wait is not a stream action.
 class CommandObserver {
 public:
   virtual ~CommandObserver() = default;

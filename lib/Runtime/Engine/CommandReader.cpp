@@ -22,8 +22,8 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Limits that all supported GPUs meet: threads per block, bytes of shared
-/// memory per block, and blocks per grid.
+/// The smallest limits of all supported GPUs: threads per block, bytes of
+/// shared memory per block, and blocks per grid.
 static constexpr int64_t maxThreads = 1024, maxSharedBytes = 163 * 1024,
                          maxBlocks = INT32_MAX;
 

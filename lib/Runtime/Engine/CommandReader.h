@@ -7,8 +7,8 @@
 //
 // Reads the commands of a segment, and checks each command against the arenas,
 // the kernel table, the queues and the executions of the segment.
-// TransferOrder.h contains the checks that involve several commands, those of
-// the order of asynchronous transfers.
+// TransferOrder.h declares the checks that involve several commands: the checks
+// of the order of asynchronous transfers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ int64_t readOwner(const support::Node &owner, const ProgramFile &file);
 
 /// The properties of a segment that its commands are checked against.
 struct SegmentContext {
-  /// The number of micro-batches that execute the segment; 0: the segment is
-  /// none of the micro-batches.
+  /// The number of micro-batches that execute the segment, or 0 if the segment
+  /// does not belong to the micro-batches.
   int64_t microbatches = 0;
   int64_t slots = 1; ///< The number of slots of every ring.
   bool isBackward = false;

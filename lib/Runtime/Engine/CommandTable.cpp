@@ -19,7 +19,8 @@ namespace kiln::runtime {
 /// Bytes per chunk of a fill or a copy. Each chunk is processed by one thread.
 static constexpr int64_t transferChunkBytes = 256 * 1024;
 
-/// Returns true if a reference or an immediate differs between executions.
+/// Returns true if a reference or an immediate of `call` differs between
+/// executions of the command.
 static bool varies(const KernelCall &call) {
   return std::any_of(call.args.begin(), call.args.end(),
                      [](const Ref &ref) { return !ref.isFixed(); }) ||
@@ -112,7 +113,8 @@ void CommandTable::startTransfer(std::size_t index, const abi::SegmentRun &run,
     job.from = at(command.from, run);
     job.to = at(command.to, run);
   } else {
-    // At most one transfer of a command is in flight, so its spans may change.
+    // At most one transfer of a collective is in flight at a time. Therefore
+    // the spans of the command can be overwritten.
     CollectiveSpan *spans = spans_.data() + steps_[index].firstSpan;
     for (const CollectiveTensor &tensor : command.tensors) {
       spans->whole = at(tensor.whole.ref, run);
@@ -218,8 +220,8 @@ void CommandTable::copy(const Step &step, const abi::SegmentRun &run) {
   const Command &command = *step.command;
   const char *from = at(command.from, run);
   char *to = at(command.to, run);
-  // The shard of this rank, which ends with zeros if the whole tensor ends
-  // before the shard.
+  // A copy of a shard copies the shard of this rank, and writes zeros to the
+  // part of the shard beyond the end of the whole tensor.
   int64_t size = command.size;
   if (command.wholeBytes > 0) {
     CopiedShard shard = copiedShard(command, step.index);

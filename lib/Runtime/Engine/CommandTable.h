@@ -30,15 +30,15 @@ namespace kiln::runtime {
 
 class CommandTable {
 public:
-  /// `program` must outlive the table. The collectives and the shards that the
-  /// program copies are those of rank `rank` of `mesh`.
+  /// `program` must outlive the table. The table executes the collectives, and
+  /// copies the shards, of rank `rank` of `mesh`.
   CommandTable(const Program &program, const Arenas &arenas, ThreadTeam &team,
                const void *const *kernels, const support::Mesh &mesh = {},
                int rank = 0);
 
   /// Executes all commands. `observer` may be null. If `transfers` is null,
-  /// transfers are executed synchronously at their starts, and collectives
-  /// are those of carryOutAlone().
+  /// transfers are executed synchronously at their starts, and carryOutAlone()
+  /// executes collectives.
   void run(CommandObserver *observer, Transfers *transfers = nullptr);
 
 private:
@@ -51,7 +51,7 @@ private:
     int64_t chunks = 0;
     /// True if a reference or an immediate differs between executions.
     bool varies = false;
-    /// The group of a collective, or of a copy of a shard.
+    /// The group of ranks of a collective or of a copy of a shard.
     support::MeshGroup group;
     int64_t index = 0; ///< The index of this rank in the group.
   };

@@ -30,10 +30,11 @@ static constexpr std::array<std::pair<const char *, const char *>, 11>
                    {"sse3", "pni"},
                    {"x87", "fpu"}}};
 
-/// Returns true for vector extensions, which kernels may use and some CPUs
-/// lack. All other features are not checked, because Linux does not list all of
-/// LLVM's features. Names that begin with avx10 are not checked either, because
-/// they only imply AVX-512 extensions that LLVM also lists individually.
+/// Returns true for extensions that kernels may use and some CPUs lack: vector,
+/// matrix and bit manipulation instructions. All other features are not
+/// checked, because Linux does not list all of LLVM's features. Names that
+/// begin with avx10 are not checked either, because they only imply AVX-512
+/// extensions that LLVM also lists individually.
 static bool isChecked(const std::string &name) {
   if (name.rfind("avx10", 0) == 0)
     return false;

@@ -16,8 +16,8 @@
 namespace kiln::runtime {
 
 /// Fails if this CPU lacks a feature that the kernels were compiled for; the
-/// message lists the missing features. `cpuinfo` is the text of /proc/cpuinfo;
-/// without a "flags" line the check succeeds.
+/// message lists the missing features. `cpuinfo` is the text of /proc/cpuinfo.
+/// If it has no "flags" line, the check succeeds.
 Status checkCpuFeatures(const TargetInfo &target, const std::string &cpuinfo);
 
 /// Returns the text of /proc/cpuinfo, up to the end of the first processor.

@@ -140,7 +140,8 @@ static void readLink(const Node &node, LinkInfo &link) {
 
 /// Reads the optional member "mesh", the grid of ranks.
 static void readMesh(const Node &node, Description &description) {
-  // The limits keep products of sizes, and comparisons of names, small.
+  // The limits keep the product of all sizes small and the comparison of all
+  // pairs of names cheap.
   std::size_t count = node.size();
   if (count > maxMeshAxes)
     node.fail("has " + std::to_string(count) + " entries, expected at most " +
@@ -240,8 +241,8 @@ static StateRole readRole(const Node &node) {
   return StateRole::Parameter;
 }
 
-/// Reads the shape of the whole tensor, and the offset in it of the shard that
-/// the state holds.
+/// Reads the shape of the whole tensor, and the offset of the state's shard in
+/// this tensor.
 static void readBlock(const Node &node, StateInfo &state) {
   Node global = node.at("global_shape"), shard = node.at("shard");
   for (const Node &array : {global, shard})
@@ -264,7 +265,8 @@ static void readBlock(const Node &node, StateInfo &state) {
   }
 }
 
-/// Reads one division of `count` elements.
+/// Reads one entry of "over", which divides `count` elements over the ranks of
+/// an axis.
 static Division readDivision(const Node &node, const support::Mesh &mesh,
                              int64_t count, const StateInfo &state) {
   Node axis = node.at("axis"), blocks = node.at("blocks"),
@@ -296,7 +298,7 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
                   std::to_string(count) + " elements, in one block");
     return division;
   }
-  // A product of `ranks` and a part that overflows exceeds the length.
+  // If the product of `ranks` and `part` overflows, it exceeds `length`.
   int64_t length = count / division.blocks;
   int64_t part = division.elements / division.blocks;
   if (division.elements % division.blocks != 0 || part > length ||
@@ -313,7 +315,8 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
   return division;
 }
 
-/// Reads the divisions `over` of a tensor over the ranks of axes.
+/// Reads `over`, the divisions of the state's tensor over the ranks of mesh
+/// axes.
 static void readDivisions(const Node &node, const Node &over,
                           const support::Mesh &mesh, StateInfo &state) {
   Node global = node.at("global_shape"), shard = node.at("shard");
@@ -369,7 +372,7 @@ static void readShard(const Node &node, const support::Mesh &mesh,
         .fail("is too large: the tensor has 2^57 or more elements");
 }
 
-/// Reads the factor of an adapter that a state stores.
+/// Reads which factor of which adapter a state stores.
 static AdapterPart readAdapter(const Node &node) {
   AdapterPart part;
   Node factor = node.at("factor");

@@ -13,12 +13,12 @@
 
 namespace kiln::runtime {
 
-/// Reads the model, options, training, target, mesh, roles, link and plan of a
-/// program description. The caller reads the states and programs, which contain
-/// offsets in arenas. Errors are recorded in the failure of `root`.
+/// Reads all members of a program description except "arena", "queues",
+/// "states" and "programs", which the caller reads. Errors are recorded in the
+/// failure of `root`.
 void readDescription(const support::Node &root, Description &description);
 
-/// Reads one element of "states" except its "offset".
+/// Reads one element of "states" except its "arena", "offset" and "bytes".
 StateInfo readState(const support::Node &node, const Description &description);
 
 /// Reads the name, dtype and shape of an input or output.

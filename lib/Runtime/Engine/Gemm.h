@@ -7,7 +7,7 @@
 //
 // All calls of the BLAS library. Each call computes one tile on one thread.
 // BLAS must not start threads of its own, because the result would then depend
-// on their number.
+// on the number of threads.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The result of a gemm command is split into a grid of tiles, and each tile is
-// computed by one BLAS call. The tiles depend only on the command, and not on
-// the number of threads or on the engine. Therefore the result does not depend
-// on these either.
+// The result of a gemm command is split into a grid of tiles, and the tiles are
+// computed independently. The grid depends only on the command, and not on the
+// number of threads or on the engine. Therefore the result does not depend on
+// them either.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A group has at most as many arguments as fit into an argument table, a few
-// hundred. Therefore comparing all pairs of arguments in a group is cheap.
+// The size of an argument table limits the number of arguments of a group to a
+// few hundred. Therefore comparing all pairs of arguments in a group is cheap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,8 +66,9 @@ struct Range {
 
 } // namespace
 
-/// Returns the smallest range that contains the bytes of all micro-batches in
-/// ring slot 0. The sums do not overflow, because they are within the arena.
+/// Returns the smallest range that contains the bytes that `ref` refers to in
+/// all micro-batches, all of them in ring slot 0. The sums do not overflow,
+/// because they are within the arena.
 static Range rangeOf(const Ref &ref, int64_t bytes,
                      const Microbatches &executions) {
   int64_t last =
@@ -89,8 +90,8 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
     other.end += b.ring * most;
     return one.begin < other.end && other.begin < one.end;
   }
-  // The ranges overlap in slots with the difference d if
-  // one.begin - other.end < d * ring < one.end - other.begin.
+  // Let d be the ring slot of `b` minus the ring slot of `a`. The ranges
+  // overlap if one.begin - other.end < d * a.ring < one.end - other.begin.
   int64_t low = one.begin - other.end, high = one.end - other.begin;
   auto floorDiv = [&](int64_t value) {
     return value / a.ring - (value % a.ring < 0 ? 1 : 0);
@@ -114,7 +115,7 @@ bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
 }
 
 /// Returns the reason why `member` must not be in the group that `first`
-/// begins, or null if there is none.
+/// begins, or null if it may be in the group.
 const char *GroupCheck::differsFrom(const Command &first,
                                     const Command &member) const {
   if (member.kernel != first.kernel || !isDeviceLaunch(member))
@@ -150,8 +151,9 @@ void GroupCheck::checkGroup(std::size_t first) {
     return segments_.command(first).at("group").fail(
         "is " + std::to_string(count) + ", but the segment has only " +
         std::to_string(left) + " commands from this launch on");
-  // Launches outside of the micro-batches can be compared for the same
-  // executions, because their references have neither a stride nor a ring.
+  // Compare the launches for all executions of the micro-batches. This is also
+  // correct for launches outside of the micro-batches, because their references
+  // have neither a stride nor a ring and are the same in all executions.
   const Microbatches &executions = program_.microbatches;
   std::vector<Accesses> accesses = {accessesOf(head)};
   for (std::size_t i = 1; i < count; ++i) {

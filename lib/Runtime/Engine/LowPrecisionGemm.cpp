@@ -16,7 +16,7 @@ namespace kiln::runtime {
 
 namespace {
 
-/// A block of op(a), op(b) or c.
+/// A block of op(a) or op(b).
 struct Part {
   int64_t row, rows, column, columns;
 };

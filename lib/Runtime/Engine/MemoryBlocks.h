@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds the slots and states that contain the first byte of a reference. A
-// reference is searched for in two steps: once among all slots and states, for
-// all executions of the command, and then for each execution among the few
-// candidates that the first step has found.
+// Finds the slots and states that contain the first byte of a reference. The
+// search has two steps. The first step finds candidates among all slots and
+// states, for all executions of the command together. The second step searches
+// only these few candidates, for each execution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ public:
     bool perMicrobatch; ///< Program::livesPerMicrobatch().
     int64_t ring;       ///< Slot::ring.
     std::size_t index;  ///< Identifies the slot or the state.
-    int64_t owner;      ///< The only data-parallel rank that has it; -1: all.
+    int64_t owner;      ///< The data-parallel rank that has it; -1 if all do.
 
     bool operator==(const Block &other) const {
       return index == other.index && begin == other.begin;
@@ -40,23 +40,24 @@ public:
 
   MemoryBlocks(const ProgramFile &file, const Program &program);
 
-  /// Indexes of blocks.
+  /// Indexes in blocks_.
   using Candidates = std::vector<std::size_t>;
 
   /// Returns the blocks that are live at the command, and that may contain the
-  /// first byte of its reference `ref` in some execution. If only the rank
-  /// `owner` uses the reference, returns none of other owners.
+  /// first byte of its reference `ref` in some execution. If `owner` is not
+  /// negative, only rank `owner` uses the reference, and blocks of other owners
+  /// are omitted.
   Candidates candidates(std::size_t command, const Ref &ref,
                         int64_t owner) const;
   /// Returns those of `candidates` that contain the first byte of `ref` in the
-  /// execution `run`. Of a slot in a ring, only the instance of that execution
-  /// counts.
+  /// execution `run`. If a slot is in a ring, only the instance of that
+  /// execution is considered.
   std::vector<Block> around(const Candidates &candidates, const Ref &ref,
                             const abi::SegmentRun &run) const;
 
 private:
   Microbatches microbatches_;
-  std::vector<Block> blocks_; ///< With the first instance of each slot.
+  std::vector<Block> blocks_; ///< Contains the first instance of each slot.
 };
 
 } // namespace kiln::runtime

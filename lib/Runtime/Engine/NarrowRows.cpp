@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Conversions of bf16 use only baseline x86-64 instructions. They take a few
-// percent of the time of a GEMM and are limited by memory bandwidth, so that
-// wider vector instructions would save little time. Conversions of f16 use F16C
-// if the processor has it; the results are the same without it.
+// percent of the time of a GEMM and are limited by memory bandwidth. Wider
+// vector instructions would therefore save little time. Conversions of f16 use
+// F16C if the processor has it; the results are the same without it.
 //
 //===----------------------------------------------------------------------===//
 

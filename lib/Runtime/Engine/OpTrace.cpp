@@ -98,8 +98,8 @@ private:
 
 namespace {
 
-/// After each command, passes the contents of the slots that the command wrote
-/// to a callback. The lists of written slots are computed before the run.
+/// After each command, calls a callback with the contents of the slots that the
+/// command wrote. The lists of written slots are computed before the run.
 class OpWatcher final : public CommandObserver {
 public:
   OpWatcher(const Program &program, const Arenas &arenas,

@@ -179,7 +179,8 @@ Status PlanCheck::checkWrites(size_t index) {
 namespace {
 
 /// Fills slots with NaN after their last use. A slot with a lifetime for each
-/// micro-batch is filled in each of them, and any other slot is filled once.
+/// micro-batch is filled in each micro-batch, and any other slot is filled
+/// once.
 class Poisoner final : public CommandObserver {
 public:
   Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas);
@@ -231,9 +232,9 @@ Poisoner::Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas)
 }
 
 /// Returns the last command of the slot's lifetime. If a slot that is live
-/// during all micro-batches is not used after them, this is the last command
-/// that the last execution of the backward segment executes. If that execution
-/// has no commands, returns the maximum number, so that the slot is not filled.
+/// during all micro-batches is not used after them, this is the last command in
+/// the last execution of the backward segment. If that execution has no
+/// commands, returns INT64_MAX, so that the slot is not filled.
 int64_t Poisoner::endOf(const Slot &slot) const {
   int64_t end = program_.lifetimeOf(slot).last;
   if (program_.livesPerMicrobatch(slot) || !program_.microbatches.contains(end))
@@ -263,8 +264,8 @@ bool Poisoner::isIntegerInput(const Slot &slot) const {
 void Poisoner::poison(const End &end, const abi::SegmentRun &run) {
   const Slot &slot = *end.slot;
   int pattern = isIntegerInput(slot) ? 0 : nanPattern;
-  // Skip the bytes that also belong to a slot that is live at the last use of
-  // this slot and after it.
+  // Skip the bytes that also belong to another slot that is live both at the
+  // last use of this slot and later.
   std::vector<const Slot *> heirs;
   for (const Slot &other : program_.slots)
     if (&other != &slot && other.arena == slot.arena &&
@@ -295,7 +296,9 @@ void Poisoner::after(size_t command, const abi::SegmentRun &run) {
   for (auto it = first; it != ends_.end() && it->command == int64_t(command);
        ++it) {
     auto i = size_t(it - ends_.begin());
-    // The last execution in an order is that of a backward segment.
+    // A slot without a lifetime for each micro-batch is filled in the last
+    // execution of the command. In the micro-batches, the last execution is one
+    // of the backward segment.
     if (begin_ <= i && i < end_ &&
         (run.isLast || program_.livesPerMicrobatch(*it->slot)))
       poison(*it, run);

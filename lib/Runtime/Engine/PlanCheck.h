@@ -7,23 +7,22 @@
 //
 // The checks of --check-memory that inspect the arenas:
 //
-//  * paint: All bytes of each arena except the states, and the margin after the
-//    arena, are filled with a pattern. Then the program runs. The highest byte
-//    that changed must be the last byte of the highest slot. The check runs
-//    with two patterns, because a program may write bytes that equal a pattern.
-//    Outputs and states must not depend on the pattern; if they do, the program
-//    reads memory before it writes it.
-//  * transfers: The program runs twice: with all asynchronous transfers
-//  executed
-//    at their starts, and with all of them executed at their waits. Outputs and
-//    states must be equal in both runs.
-//  * writes: A command must change only the slots and states that contain its
-//    results, and its temporary memory. Copies are executed at their starts.
+//  * paint: All bytes of each arena and of the margin after the arena, except
+//    the states, are filled with a pattern. Then the program runs. The highest
+//    byte that changed must be the last byte of the highest slot. The check
+//    runs with two patterns, because a program may write bytes that equal a
+//    pattern. Outputs and states must not depend on the pattern; if they do,
+//    the program reads memory before it writes it.
+//  * transfers: The program runs twice. All asynchronous transfers are executed
+//    at their starts in one run, and at their waits in the other run. Outputs
+//    and states must be equal in both runs.
+//  * writes: A command must change only its temporary memory, and the slots and
+//    states that contain its results. Copies are executed at their starts.
 //  * lifetimes: Every slot is filled with NaN immediately after its last use
-//    according to the plan: after the last use in each micro-batch, if it has a
-//    lifetime for each micro-batch. Outputs and states must not change, neither
-//    with transfers executed at their starts nor with those executed at their
-//    waits.
+//    according to the plan. A slot with a lifetime for each micro-batch is
+//    filled after its last use in each micro-batch. Outputs and states must not
+//    change. The check runs once with transfers executed at their starts, and
+//    once with transfers executed at their waits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,11 +13,12 @@
 
 namespace kiln::runtime {
 
-/// Half of 4 ms, which is usually a scheduler tick and the shortest time slice
-/// of Linux.
+/// The time after which a worker yields a shared processor. This is half of 4
+/// ms, the usual length of a scheduler tick and of the shortest time slice in
+/// Linux.
 static constexpr int64_t turnNanoseconds = 2'000'000;
-/// Interval between two checks. A check reads the CPU time of the thread, which
-/// takes about 0.5 us and is short compared with the interval.
+/// Interval between two checks. A check reads the CPU time of the thread. This
+/// takes about 0.5 us, which is short compared with the interval.
 static constexpr int64_t checkNanoseconds = 1'000'000;
 /// If a thread is suspended for longer than this, another process is assumed to
 /// use the same processor. Interruptions by system tasks are shorter, and so is

@@ -41,9 +41,9 @@ private:
   int64_t begun_ = 0;
   int64_t checked_ = 0; ///< Time of the last check.
   int64_t used_ = 0;    ///< CPU time of the thread at the last check.
-  /// If positive, the processor is assumed to be shared with another process.
-  /// It is the number of further consecutive short sleeps in giveUp() after
-  /// which the processor is no longer assumed to be shared.
+  /// The number of further consecutive short sleeps in giveUp() after which the
+  /// processor is no longer assumed to be shared with another process, or 0 if
+  /// it is not assumed to be shared.
   int doubts_ = 0;
 };
 

@@ -122,9 +122,9 @@ static Program readProgram(const Node &node, ProgramFile &file,
   return program;
 }
 
-/// Returns true if a mirror has the elements of all ranks of the axis over
-/// which the last division of its parameter divides them: the whole tensor, or
-/// the part that the other divisions leave.
+/// Returns true if the mirror has all divisions of its parameter except the
+/// last one, so that it stores the elements of all ranks on the axis of the
+/// last division.
 static bool gathersLast(const StateInfo &parameter, const StateInfo &mirror) {
   const std::vector<Division> &divided = parameter.divisions;
   return divided.size() == mirror.divisions.size() + 1 &&
@@ -133,9 +133,9 @@ static bool gathersLast(const StateInfo &parameter, const StateInfo &mirror) {
          divided.back().blocks == 1 && (mirror.isSharded() || mirror.isWhole());
 }
 
-/// Checks that a mirror has the shape and shard of its parameter, or the
-/// elements that the last division of the parameter divides. Checks that the
-/// two differ in type, arena or division.
+/// Checks that a mirror has the shape and shard of its parameter, or that
+/// gathersLast() is true for the mirror. Checks that mirror and parameter
+/// differ in type, arena or division.
 static void checkMirror(const Node &node, const ProgramFile &file,
                         const std::map<std::string, std::size_t> &indexes,
                         std::size_t index) {
@@ -164,7 +164,8 @@ static void checkMirror(const Node &node, const ProgramFile &file,
             "mirror, expected a different dtype or arena");
 }
 
-/// Checks that an adapter belongs to a matrix and that its factor fits it.
+/// Checks that the adapter factor in a state belongs to a matrix, and that it
+/// has the shape that the matrix and the rank of the adapters require.
 static void checkAdapter(const Node &node, const ProgramFile &file,
                          const std::map<std::string, std::size_t> &indexes,
                          std::size_t index) {

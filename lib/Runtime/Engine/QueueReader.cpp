@@ -140,8 +140,8 @@ static void readAfter(const Node &node, const ProgramFile &file,
   }
 }
 
-/// Checks that the node of a command that no queue executes has neither 'queue'
-/// nor 'after'.
+/// Checks that the node of a copy_wait, which no queue executes, has neither
+/// 'queue' nor 'after'.
 static void refuseQueue(const Node &node) {
   for (const char *key : {"queue", "after"})
     if (std::optional<Node> field = node.find(key))

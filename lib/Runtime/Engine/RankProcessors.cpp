@@ -56,7 +56,7 @@ RankProcessors shareOf(const std::vector<ProcessorRecord> &records, int rank,
   }
   result.used = int(
       std::count_if(users.begin(), users.end(), [](int n) { return n > 0; }));
-  double share = 1e-9; // Against rounding, as in 3 times 1 / 3.
+  double share = 1e-9; // Compensates rounding, as in 1/3 + 1/3 + 1/3.
   for (int i = 0; i < CPU_SETSIZE; ++i)
     if (CPU_ISSET(i, &own.processors))
       share += 1.0 / users[std::size_t(i)];

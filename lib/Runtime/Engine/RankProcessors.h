@@ -24,8 +24,9 @@
 
 namespace kiln::runtime {
 
-/// Returns a number that identifies this machine: that of its last boot, which
-/// is the same in all containers on it, or else that of its name.
+/// Returns a number that identifies this machine. It is a hash of the machine's
+/// boot ID, which is the same in all containers on the machine, or a hash of
+/// the host name if the boot ID cannot be read.
 uint64_t machineNumber();
 
 /// The processors that a rank may use.
@@ -44,19 +45,22 @@ struct RankProcessors {
   int used = 1;
   /// Number of processors of the machine.
   int online = 1;
-  /// True if two ranks on this machine may use different processors.
+  /// True if two ranks on this machine may use different sets of processors.
   bool areBound = false;
 };
 
-/// Computes the share of the rank with this index in `records`.
+/// Computes the share of rank `rank` on a machine with `online` processors.
+/// `records` is indexed by rank.
 RankProcessors shareOf(const std::vector<ProcessorRecord> &records, int rank,
                        int online);
 
-/// Compares the processors of all ranks. All ranks must call this function.
+/// Exchanges the processors of all ranks, and returns the share of this rank.
+/// All ranks must call this function.
 Result<RankProcessors> shareProcessors(World &world);
 
-/// Returns a warning if ranks with `threads` threads each do not fit the
-/// processors, or leave some of them idle.
+/// Returns a warning if the ranks, with `threads` threads each, need more
+/// processors than there are, or leave processors idle. Otherwise returns
+/// nullopt.
 std::optional<std::string> processorNotice(const RankProcessors &processors,
                                            int threads);
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions of CommandReader.h that read the members of commands whose
-// values depend on the micro-batch or its ring slot.
+// Functions of CommandReader.h that read references and tokens, whose values
+// depend on the micro-batch or its ring slot.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,8 @@ ArenaKind readArena(const Node &node) {
 }
 
 /// Checks that a range of `bytes` bytes is within the arena in every execution
-/// of the command. It is within the arena for micro-batch 0 and ring slot 0.
+/// of the command. The caller has checked the range for micro-batch 0 and ring
+/// slot 0.
 void CommandReader::checkExecutions(const Node &node, const Ref &ref,
                                     int64_t bytes) const {
   auto refuse = [&](std::size_t element, int64_t value) {

@@ -15,8 +15,7 @@
 
 namespace kiln::runtime {
 
-/// The bound on the rounding error of sums is this number times sqrt(L) eps
-/// |x|.
+/// The factor of sqrt(L) eps |x| in the bound that ResultDistance.h defines.
 static constexpr double roundings = 8;
 
 namespace {

@@ -6,13 +6,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Computes the difference between two results of one command for the same
-// operands, and an upper bound on the difference that rounding can cause: 8
-// sqrt(L) eps |x| in the Euclidean norm, where L is the length of the longest
-// sum. For a GEMM C = A B, L = k, and |x| = max(|C|, |A| |B| / sqrt(L)), where
-// the second term is the norm that C would have without cancellation. Types
-// narrower than f32 are accumulated in f32. For such a type, eps is that of
-// f32, and the bound increases by the norm of the result times the eps of the
-// narrow type, because each element of the result is rounded to that type.
+// operands, and an upper bound on the difference that rounding can cause. Both
+// are Euclidean norms. The bound is 8 sqrt(L) eps |x|, where L is the length of
+// the longest sum, eps is the distance from 1 to the next number of the element
+// type, and |x| is the norm of the result. For a GEMM C = A B, L = k, and |x| =
+// max(|C|, |A| |B| / sqrt(L)); the second term is the norm that C would have
+// without cancellation. Types narrower than f32 are accumulated in f32. For
+// such a type, eps is the eps of f32, and the bound increases by the norm of
+// the result times the eps of the narrow type, because each element of the
+// result is rounded to that type.
 //
 // Subnormal numbers count as zero, because a CPU flushes them to zero and a GPU
 // may not.

@@ -32,12 +32,12 @@ std::vector<std::size_t> readRoleNames(const support::Node &node,
 /// Checks that every role of `roles` runs a program of `description`.
 void checkRoles(const support::Node &roles, const Description &description);
 
-/// Fails if a description has more than one role, several ranks of a role other
-/// than those of the mesh, or shards of tensors other than those of states that
-/// are divided over the ranks of the mesh.
+/// Fails if a description has more than one role, a role with more than one
+/// rank, or a state that stores only a part of its tensor and is not divided
+/// over the ranks of the mesh.
 Status requireOneRole(const Description &description);
 
-/// Fails as requireOneRole() does, and if the mesh has several ranks on an axis
+/// Fails if requireOneRole() fails, or if the mesh has several ranks on an axis
 /// that no engine knows.
 Status requireKnownAxes(const Description &description);
 

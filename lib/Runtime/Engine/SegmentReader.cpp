@@ -24,8 +24,8 @@ namespace kiln::runtime {
 static constexpr std::size_t maxEntries = std::size_t(1) << 16,
                              maxRepeated = std::size_t(1) << 20;
 
-/// Maximum number of commands that a program executes. On a GPU, each of them
-/// is a stream action.
+/// Maximum number of commands that a program executes: `maxExecuted` on a CPU,
+/// and `maxActions` on a GPU, where each command is a stream action.
 static constexpr int64_t maxExecuted = int64_t(1) << 24, maxActions = int64_t(1)
                                                                       << 22;
 
@@ -220,8 +220,8 @@ Node SegmentReader::command(std::size_t index) const {
 }
 
 void SegmentReader::fail(std::size_t index, const std::string &problem) const {
-  // The path to a command in the description does not contain the command's
-  // index in the program, which the rest of the message uses.
+  // The rest of the message uses the index of the command in the program. The
+  // path to the command in the description does not contain this index.
   std::string place =
       " (this is commands[" + std::to_string(index) + "] of the program)";
   command(index).fail(places_.size() == 1 ? problem : problem + place);

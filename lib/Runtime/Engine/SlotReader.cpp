@@ -115,8 +115,9 @@ static void checkLifetime(const Node &node, const Program &program,
               " micro-batches may be in flight");
 }
 
-/// Computes Slot::isOutside. A slot of class Input or Output may also hold a
-/// copy of an input or output, which begins at another byte.
+/// Computes Slot::isOutside. A slot of class Input or Output is compared with
+/// the offsets of inputs or outputs, because it may also hold a copy of an
+/// input or output at another offset.
 static bool isOutside(const Slot &slot, const ProgramFile &file,
                       const Program &program) {
   auto isAmong = [&](const std::vector<int64_t> &offsets) {

@@ -58,8 +58,8 @@ DenormalsFlushed::DenormalsFlushed() : saved_(_mm_getcsr()) {
 
 DenormalsFlushed::~DenormalsFlushed() { _mm_setcsr(saved_); }
 
-// Flags in the lower half of `gate_`. Its lowest 28 bits are the number of
-// workers inside the loop.
+// Flags in the lower half of `gate_`. The lowest 28 bits of `gate_` are the
+// number of workers inside the loop.
 static constexpr uint32_t isOpen = 1u << 31;
 static constexpr uint32_t callerSleeps = 1u << 30;
 static constexpr uint32_t isForEach = 1u << 29;

@@ -90,9 +90,10 @@ public:
   }
 
 private:
-  /// Counts the blocks that have been taken from the part of one thread in the
-  /// loop of one epoch. The counters are reset when a thread first takes blocks
-  /// from the part in a new epoch, and not when the loop starts. Therefore the
+  /// Counts the blocks (of Loop::block indexes) that have been taken from the
+  /// part of one thread. The counts are those of one loop, which the epoch
+  /// identifies. The counters are reset when a thread first takes blocks from
+  /// the part in a new epoch, and not when the loop starts. Therefore the
   /// caller writes to no cache line of another thread when it starts a loop.
   struct alignas(64) Part {
     /// Bits 63 to 32: the epoch. Bits 31 to 16: the number of blocks taken from
@@ -104,7 +105,7 @@ private:
     Body body = nullptr;
     void *context = nullptr;
     int64_t count = 0;
-    int64_t block = 1; ///< Indexes per block.
+    int64_t block = 1; ///< Number of indexes per block.
   };
 
   struct Piece {
@@ -132,8 +133,8 @@ private:
   /// Bits 63 to 32: the epoch, which is the number of started loops. Bits 31 to
   /// 0: see ThreadTeam.cpp.
   alignas(64) std::atomic<uint64_t> gate_{0};
-  /// `called_` is a copy of the epoch, on which workers sleep. `someSleep_` is
-  /// set if some workers may be asleep.
+  /// `called_` is a copy of the epoch. Workers sleep until `called_` changes.
+  /// `someSleep_` is set if some workers may be asleep.
   alignas(64) std::atomic<uint32_t> called_{0};
   std::atomic<bool> someSleep_{false};
   /// The processor on which the caller ran when it started the loop.

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Emulates the GEMM epilogues of a GPU's vendor library. Before the f32
-// accumulators are rounded to the type of the result, an epilogue adds the bias
-// to them and applies GELU or the derivative of GELU. GELU is computed in f64
-// and rounded to f32.
+// accumulators are rounded to the type of the result, an epilogue adds a bias
+// to them and may apply GELU, or it multiplies them by the derivative of GELU.
+// GELU is computed in f64 and rounded to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace kiln::runtime {
 
 struct TileEpilogue {
   abi::GemmEpilogue kind = abi::GemmEpilogue::None;
-  /// Element type of `bias` and `aux`: f32 or bf16.
+  /// Element type of `bias` and `aux`: f32, bf16 or f16.
   ElementType type = ElementType::F32;
   const char *bias = nullptr; ///< The bias of the tile's first column.
   /// The aux element for the first row and column of the tile.
@@ -41,7 +41,7 @@ struct TileEpilogue {
 void finishTile(const TileEpilogue &epilogue, int64_t rows, int64_t columns,
                 char *sums, int64_t ld);
 
-/// Reads or writes an f32 or bf16 element.
+/// Read or write an f32, bf16 or f16 element.
 float readElement(const char *begin, ElementType type, int64_t index);
 void writeElement(char *begin, ElementType type, int64_t index, float value);
 

@@ -38,7 +38,7 @@ namespace kiln::runtime {
 
 class TransferEngine final : public Transfers {
 public:
-  /// `tokens` is the largest number of tokens of a program. The threads for
+  /// `tokens` is the maximum number of tokens of any program. The threads for
   /// copies are started only if `hasCopies`. `world` may be null, see
   /// executeNow().
   TransferEngine(const LinkInfo &link, int64_t tokens, bool hasCopies = true,
@@ -83,8 +83,8 @@ private:
     int64_t linkFree = 0;
     std::thread thread;
   };
-  /// Identifies the last transfer that was started with a token: a copy of
-  /// `channel`, or, if it is null, a job of the world.
+  /// Identifies the last transfer that was started with a token: a copy in
+  /// `channel`, or a job of the world if `channel` is null.
   struct Ticket {
     Channel *channel;
     uint64_t number;
@@ -98,7 +98,7 @@ private:
   World *world_;
   /// The bytes that the rank had sent at the beginning of the run.
   int64_t sentBefore_ = 0;
-  /// Indexed by the kinds of copies.
+  /// Indexed by TransferKind::CopyOut and TransferKind::CopyIn.
   std::array<Channel, 2> channels_;
   std::vector<Ticket> tickets_; ///< Indexed by token.
   Status status_;

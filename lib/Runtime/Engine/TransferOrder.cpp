@@ -32,12 +32,12 @@ struct Bytes {
 };
 
 /// Memory that a transfer in flight accesses: the source or the destination of
-/// a copy, or one tensor of a sum.
+/// a copy, or one tensor of a collective.
 struct TransferEnd {
   Bytes bytes;
   bool isWritten;
   int64_t owner; ///< See MemoryAccess.
-  /// The blocks that contain the first byte.
+  /// The blocks that contain the first byte of `bytes`.
   std::vector<MemoryBlocks::Block> blocks;
 };
 
@@ -56,9 +56,8 @@ constexpr int64_t maxComparisons = int64_t(1) << 34;
 /// An access of a command.
 struct KnownAccess {
   MemoryAccess access;
-  /// The blocks that may contain the first byte of the access, if its size is
-  /// unknown or if it is the source or destination of a transfer.
-  /// Otherwise empty.
+  /// The blocks that may contain the first byte of the access. Empty unless the
+  /// size of the access is unknown or a transfer makes the access.
   MemoryBlocks::Candidates candidates;
 };
 
@@ -125,20 +124,22 @@ private:
   const SegmentReader &segments_;
   const Program &program_;
   MemoryBlocks blocks_;
-  /// Indexed by command: the accesses of a command, once they have been needed.
+  /// The accesses of each command, or nullopt if they have not been needed yet.
+  /// Indexed by command.
   std::vector<std::optional<std::vector<KnownAccess>>> accesses_;
   /// Indexed by token: true if a transfer has been started with the token.
   std::vector<bool> started_;
   /// Indexed by micro-batch: true if its backward segment has been executed.
   std::vector<bool> isBackwardDone_;
   std::vector<Transfer> transfers_;
-  /// Comparisons of accesses with transfers so far.
+  /// Number of comparisons of accesses with transfers so far.
   int64_t comparisons_ = 0;
 };
 
 } // namespace
 
-/// Returns the accesses of a command.
+/// Returns the accesses of a command, which the first call for the command
+/// computes.
 const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
   std::optional<std::vector<KnownAccess>> &accesses = accesses_[command];
   if (accesses)
@@ -155,9 +156,10 @@ const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
 }
 
 /// Returns the bytes of an access, for the comparison with the source or the
-/// destination of a transfer. `around` are the blocks that contain the first
-/// byte of the access, if its size is unknown, and `ofTransfer` those that
-/// contain the first byte of the source or destination.
+/// destination of a transfer. If the size of the access is unknown, `around`
+/// contains the blocks that contain the first byte of the access. `ofTransfer`
+/// contains the blocks that contain the first byte of the source or
+/// destination.
 Bytes TransferOrder::bytesOf(
     std::size_t command, const abi::SegmentRun &run, const MemoryAccess &access,
     const std::vector<MemoryBlocks::Block> &around,
@@ -190,7 +192,7 @@ void TransferOrder::checkAccess(std::size_t command, const abi::SegmentRun &run,
   for (const Transfer &transfer : transfers_) {
     const char *what = nullptr;
     for (const TransferEnd &end : transfer.ends) {
-      // No rank does both.
+      // Different ranks execute the command and this part of the transfer.
       if (access.owner >= 0 && end.owner >= 0 && access.owner != end.owner)
         continue;
       if (access.ref.arena != end.bytes.begin.arena ||
@@ -250,8 +252,9 @@ void TransferOrder::start(std::size_t index, const abi::SegmentRun &run) {
          blocks_.around(known.candidates, known.access.ref, run)});
 }
 
-/// Returns true if one of the blocks is live from the start of a transfer to a
-/// wait for it in another execution of a segment.
+/// Returns true if one of the blocks is live from the start of a transfer to
+/// the wait for the transfer. The start and the wait are in different
+/// executions of segments.
 bool TransferOrder::staysLive(const Transfer &transfer,
                               const std::vector<MemoryBlocks::Block> &blocks,
                               std::size_t wait,
@@ -262,8 +265,9 @@ bool TransferOrder::staysLive(const Transfer &transfer,
     if (program_.microbatches.contains(int64_t(wait)) &&
         run.microbatch == transfer.run.microbatch)
       return block.life.contains(int64_t(wait));
-    // Another execution: the block is live if the micro-batch that uses it is
-    // in flight.
+    // The wait belongs to no micro-batch or to another one. The block is live
+    // if its lifetime extends into the backward segment of the transfer's
+    // micro-batch, and this segment has not been executed yet.
     return block.life.last >= int64_t(program_.microbatches.backward) &&
            !isBackwardDone_[std::size_t(transfer.run.microbatch)];
   };
@@ -337,11 +341,11 @@ void TransferOrder::check() {
 /// Maximum number of tokens of a program.
 static constexpr int64_t maxTokens = int64_t(1) << 24;
 
-/// Returns the number of tokens of a program. Every number below it must be a
-/// token of some transfer.
+/// Returns the number of tokens of a program. Each of the numbers from 0 to the
+/// result minus 1 must be the token of a transfer.
 static int64_t countTokens(const SegmentReader &segments,
                            const Program &program) {
-  // The first token of a transfer, and the index of the command.
+  // Pairs of the first token of a transfer and the index of its command.
   std::vector<std::pair<int64_t, std::size_t>> firsts;
   for (std::size_t i = 0; i < program.commands.size(); ++i)
     if (startsTransfer(program.commands[i]))

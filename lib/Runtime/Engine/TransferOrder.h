@@ -5,19 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks the asynchronous transfers of a program: copies, and sums over ranks.
-// A transfer is in flight from its start to the first wait for its token, in
-// execution order. That wait must precede the next transfer with the same token
-// and the end of the program. While a copy is in flight, no other command may
-// write the source of the copy, and no other command may read or write the
-// destination of the copy. While a sum is in flight, no other command may read
-// or write its data, which is checked like the destination of a copy.
+// Checks the asynchronous transfers of a program: copies, and collectives over
+// ranks. A transfer is in flight from its start to the first wait for its
+// token, in execution order. That wait must precede the next transfer with the
+// same token and the end of the program. While a copy is in flight, no other
+// command may write the source of the copy, and no other command may read or
+// write the destination of the copy. The tensors that a collective only reads
+// are checked like the source of a copy, and the tensors that it writes are
+// checked like the destination.
 //
 // A copy may be in flight when a segment ends, also from one micro-batch to
 // another. In that case its source and destination must be in slots or states
 // that are live from its start to its wait. The check visits every execution of
-// every command, with the addresses of that execution. The memory that a ring
-// slot of a micro-batch provides to the next one is therefore covered too.
+// every command, with the addresses of that execution. Therefore the check also
+// covers the memory of a ring slot, which one micro-batch releases and a later
+// micro-batch uses.
 //
 // For a target with a GPU, the description of a launch contains the size of
 // each argument. For a CPU it does not, and an argument is assumed to extend to

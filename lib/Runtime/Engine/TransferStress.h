@@ -8,9 +8,9 @@
 // Implements --stress-copies. The calling thread executes each copy between its
 // start and its wait, at points and in chunks that a seed determines: some
 // copies at once, some as late as possible, and some in several chunks between
-// other commands. A sum over ranks is executed in one piece. If a program
-// reuses memory too early or waits too late, its results depend on the seed.
-// The results of a correct program do not.
+// other commands. A collective over ranks is executed in one piece. If a
+// program reuses memory too early or waits too late, its results depend on the
+// seed. The results of a correct program do not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +45,8 @@ private:
   using Queue = std::vector<Pending>;
 
   uint64_t random();
-  /// Copies up to `bytes` bytes of the first copy in the queue, or executes the
-  /// first sum.
+  /// Continues the first transfer in the queue: copies up to `bytes` bytes of a
+  /// copy, or executes a collective.
   void advance(Queue &queue, int64_t bytes);
   void finishFirst(Queue &queue);
 

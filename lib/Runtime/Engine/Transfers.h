@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 //
 // The interface through which CommandTable executes asynchronous transfers:
-// copies between the arenas, and sums over ranks. The results of a correct
-// program do not depend on when a transfer is executed between its start and
-// its wait. In ordinary runs, the threads of TransferEngine.h and World.h
-// execute the transfers. In checks, the calling thread executes copies, and
-// waits for sums: at the start or at the wait (SerialTransfers), or at random
-// points (StressTransfers). All of them sum in the order of the starts, so that
-// a rank sums in the same order as all others.
+// copies between the arenas, and collectives over ranks. The results of a
+// correct program do not depend on when a transfer is executed between its
+// start and its wait. In ordinary runs, the threads of TransferEngine.h and
+// World.h execute the transfers. In checks, the calling thread executes the
+// copies and waits for the collectives. It does so at their starts or at their
+// waits (SerialTransfers), or at random points (StressTransfers). All
+// implementations execute collectives in the order of their starts, so that the
+// order is the same on all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,8 +53,8 @@ struct TransferJob {
   }
 };
 
-/// Executes a transfer on the calling thread. A collective is one of the ranks
-/// of `world`, or that of carryOutAlone() if `world` is null.
+/// Executes a transfer on the calling thread. A collective is executed with the
+/// other ranks of `world`, or by carryOutAlone() if `world` is null.
 void executeNow(const TransferJob &job, World *world);
 
 class Transfers {
@@ -69,7 +70,7 @@ public:
   /// Waits until the last transfer that was started with `token` has completed.
   /// Transfers of one kind complete in the order of their starts.
   virtual void wait(int64_t token) = 0;
-  /// Called between any two commands.
+  /// Called before each command.
   virtual void between() {}
 
   /// Return the counts since the last call of begin().
@@ -103,7 +104,7 @@ public:
 private:
   When when_;
   World *world_;
-  /// The transfers to execute, in start order.
+  /// The transfers that have been started but not executed, in start order.
   std::vector<TransferJob> pending_;
 };
 

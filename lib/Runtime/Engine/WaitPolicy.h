@@ -8,7 +8,7 @@
 // A thread that waits for another thread of its team first polls a variable,
 // because waking a sleeping thread takes longer than most commands. After a
 // bounded number of polls or a bounded time, the thread sleeps, so that the
-// awaited thread or another process can use its processor.
+// awaited thread or another process can use the processor.
 //
 // The environment variables OMP_WAIT_POLICY and GOMP_SPINCOUNT determine the
 // bound, as in libgomp.
@@ -27,7 +27,7 @@
 namespace kiln::runtime {
 
 struct WaitPolicy {
-  /// The maximum number of polls. If it is empty, polling is limited to
+  /// The maximum number of polls. If nullopt, the polling time is limited to
   /// `nanoseconds` instead.
   std::optional<uint64_t> looks;
   int64_t nanoseconds = 0;

@@ -58,8 +58,8 @@ void WriteWatch::begin() {
                 size_t(pageBytes));
 }
 
-/// Returns true if `slot` is live at the command, and the instance that an
-/// execution uses contains `place`.
+/// Returns true if `slot` is live at the command, and the instance of the slot
+/// that the execution `run` uses contains `place`.
 static bool liesIn(const Slot &slot, size_t command, const abi::SegmentRun &run,
                    const Place &place) {
   int64_t begin = slot.at(run).offset;

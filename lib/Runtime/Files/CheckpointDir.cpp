@@ -38,15 +38,16 @@ bool startsWith(std::string_view text, std::string_view prefix) {
 }
 
 /// Removes a directory tree. Returns an error message or "". If the removal
-/// fails, the next open() removes the remaining files.
+/// fails, the next CheckpointDir::open() removes the remaining files.
 std::string removeTree(const std::string &path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
   return error ? "cannot remove '" + path + "': " + error.message() : "";
 }
 
-/// Removes the staging and trash directories that interrupted runs have left.
-/// This is safe because the caller holds the lock of the directory.
+/// Removes the staging directories, trash directories and temporary files that
+/// interrupted runs have left. This is safe because the caller holds the lock
+/// of the directory.
 Status removeLeftovers(const std::string &path) {
   std::error_code error;
   std::filesystem::directory_iterator it(path, error), end;
@@ -268,8 +269,8 @@ Status CheckpointDir::save(int64_t step,
 }
 
 /// Renames the complete staging directory to `name`. If a checkpoint of this
-/// name exists, the two directories are exchanged atomically, so that a
-/// checkpoint of this name exists at any time.
+/// name exists and the system supports it, the two directories are exchanged
+/// atomically, so that a checkpoint of this name exists at any time.
 Status CheckpointDir::commit(const std::string &staging,
                              const std::string &name) {
   std::string target = path_ + "/" + name;

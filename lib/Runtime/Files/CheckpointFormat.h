@@ -31,7 +31,7 @@ std::optional<int64_t> parseCheckpointName(std::string_view name);
 std::string manifestText(const CheckpointManifest &manifest);
 
 /// Reads the manifest of the checkpoint at `path`. Fails if the directory name
-/// contains a step other than that of the manifest.
+/// contains a step that differs from the step in the manifest.
 Result<CheckpointManifest> readManifest(const std::string &path);
 
 struct ListedCheckpoint {

@@ -158,9 +158,9 @@ Result<EventLog> EventLog::open(const std::string &path, Warn warn) {
   EventLog log;
   log.path_ = path;
   log.warn_ = std::move(warn);
-  // With O_NONBLOCK, a run can stop while the reader of a FIFO is blocked. For
-  // regular files the flag has no effect. Opening a FIFO that has no reader
-  // fails with ENXIO.
+  // With O_NONBLOCK, the run does not block on a FIFO, so it can still be
+  // stopped. Opening a FIFO that has no reader then fails with ENXIO. Try again
+  // until the FIFO has a reader. The flag has no effect on regular files.
   struct stat info;
   bool isFifo = ::stat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode);
   int error;
@@ -199,7 +199,7 @@ Status EventLog::begin(std::optional<int64_t> resumedStep) {
 }
 
 /// Writes `text` like writeAll(), but returns EAGAIN if a stop is requested
-/// while the reader of the FIFO is blocked.
+/// while the FIFO is full because its reader does not read.
 static int writeWhileRead(int fd, std::string_view text) {
   while (!text.empty()) {
     ssize_t written = ::write(fd, text.data(), text.size());

@@ -180,7 +180,8 @@ static bool fitsInteger(ElementType type, double value) {
   return value >= -limit && value < limit && value == std::trunc(value);
 }
 
-/// Stores the low bytes of a value in little-endian order.
+/// Stores `count` copies of the low `width` bytes of `value`, in little-endian
+/// order.
 static void fillIntegers(int64_t value, int64_t width, int64_t count,
                          char *destination) {
   for (int64_t i = 0; i < count; ++i)

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A file with an exclusive flock. open() creates the file if it does not exist.
-// A run that ends before it has written to the file removes it if the run has
-// created it. Another run may have opened the file before the removal.
-// Therefore a lock counts as held only while the path still refers to the
-// locked file.
+// A run that has created the file removes the file if the run ends before it
+// has written anything. Another run may have opened the file before the
+// removal. Therefore a lock counts as held only while the path still refers to
+// the locked file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ public:
   /// EWOULDBLOCK if another process holds the lock, or another errno value if
   /// the file system failed to lock the file.
   int lockError() const { return lockError_; }
-  /// Removes the file if open() created it.
+  /// Removes the file if open() created and locked it.
   void removeIfCreated();
 
 private:

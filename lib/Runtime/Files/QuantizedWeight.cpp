@@ -23,8 +23,8 @@ static constexpr int64_t partElements = 1 << 20;
 
 namespace {
 
-/// Computes denormals as IEEE 754 requires, as the encoder expects, until the
-/// object is destroyed.
+/// Disables the flushing of denormals until the object is destroyed, because
+/// the encoders expect arithmetic as in IEEE 754.
 class DenormalsKept {
 public:
   DenormalsKept() : saved_(_mm_getcsr()) {
@@ -39,7 +39,8 @@ private:
   unsigned saved_;
 };
 
-/// Reads a weight in parts of whole blocks.
+/// Reads a weight in parts that consist of whole blocks. Only the last block of
+/// the weight may be shorter.
 class PartReader {
 public:
   PartReader(int64_t elements, int64_t block, const WeightReader &read)
@@ -67,7 +68,7 @@ private:
   std::vector<float> values_;
 };
 
-/// Finishes an encoding.
+/// Finishes an encoding. Fails if an element of the weight is not finite.
 template <typename Encoder>
 Status finish(Encoder &encoder, const std::string &name) {
   if (encoder.finish())

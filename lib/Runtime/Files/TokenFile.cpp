@@ -171,8 +171,8 @@ Status TokenFile::openMask(const std::string &path) {
   return Status();
 }
 
-/// Adds samples of `bytes` bytes from `start` on to the hash, as DataIdentity
-/// describes.
+/// Takes samples, as DataIdentity describes, of the `bytes` bytes that begin at
+/// `start` in the file, and adds the samples to `hash`.
 static Status addSamples(const InputFile &file, uint64_t start, uint64_t bytes,
                          StreamHash &hash) {
   char sample[kSampleBytes];

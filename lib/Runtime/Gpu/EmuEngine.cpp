@@ -101,7 +101,7 @@ private:
   const void *const *kernels_;
   uint64_t seed_ = 0;
   uint64_t runs_ = 0;
-  World *world_ = nullptr; ///< Of several ranks, or null.
+  World *world_ = nullptr; ///< Null if there is one rank.
   Arenas arenas_;
   std::optional<ThreadTeam> team_;
   std::optional<EmuDevice> device_;
@@ -110,7 +110,8 @@ private:
   std::vector<EmuProgram> programs_;
   /// The memory traffic of the last run of each program.
   std::vector<std::optional<SectorCounts>> sectors_;
-  /// The bytes that the last run of each program sent to other ranks.
+  /// For the last run of each program, the bytes sent to other ranks and the
+  /// time that collectives took.
   std::vector<std::optional<SumCounts>> sums_;
 };
 
@@ -290,7 +291,8 @@ Status EmuEngine::start(int threads) {
   Status status = checkCpuFeatures(description.target, readCpuInfo());
   if (!status.ok())
     return status;
-  // The ranks execute their actions in different orders.
+  // Give each rank its own seed, so that the ranks execute their actions in
+  // different orders.
   if (world_)
     seed_ = splitmix64(seed_ ^ splitmix64(uint64_t(world_->rank())));
   else

@@ -215,10 +215,10 @@ static Status forEachRow(const Command &command, const GemmOperand &operand,
 }
 
 /// Splits the tiles of a matmul into groups that are computed concurrently.
-/// Each group needs tileScratchBytes() bytes. With GemmKernel::Blas, these are
-/// in the command's workspace, which is large enough for at least one group;
-/// kiln's kernels use scratch memory outside of the arena, which a GPU does not
-/// need.
+/// Each group needs tileScratchBytes() bytes. With GemmKernel::Blas, these
+/// bytes are in the command's workspace, which is large enough for at least one
+/// group. With other kernels, they are in scratch_, outside of the arena,
+/// because a GPU does not need them.
 void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
                            bool accumulate) {
   const Command &command = work.command;

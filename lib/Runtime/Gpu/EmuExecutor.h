@@ -109,7 +109,7 @@ private:
   World *world_;
   SectorCounts sectors_;
   double waitedSeconds_ = 0;
-  std::vector<char> scratch_; ///< Of GEMMs that do not use their workspace.
+  std::vector<char> scratch_; ///< For GEMMs that do not use their workspace.
 };
 
 } // namespace kiln::runtime

@@ -53,8 +53,8 @@ private:
 
   const Program &program_;
   const BufferNames &names_;
-  /// Indexed by slot: true if its lifetimes begin during the run. False for
-  /// inputs and states, which are initialised before the run.
+  /// Indexed by slot: true if the lifetimes of the slot begin during the run.
+  /// False for inputs and states, which are initialised before the run.
   std::vector<bool> startsWithin_;
   /// The key is a slot and the index of its instance.
   std::map<std::pair<std::size_t, int64_t>, Life> lives_;
@@ -98,8 +98,9 @@ FirstTouches::FirstTouches(const ProgramFile &file, const Program &program,
                             slot.offset >= file.stateBytesOf(slot.arena));
 }
 
-/// Returns the bytes accessed so far in the lifetime of the instance of a slot
-/// that an execution uses.
+/// Returns the bytes that have been accessed in the current lifetime of a slot.
+/// `run` selects the instance of the slot and, if each micro-batch has its own
+/// lifetime, the lifetime.
 SpanSet &FirstTouches::touchedBy(std::size_t index,
                                  const abi::SegmentRun &run) {
   const Slot &slot = program_.slots[index];

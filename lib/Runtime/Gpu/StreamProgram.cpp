@@ -204,7 +204,8 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
 void Builder::visit(std::size_t index, const abi::SegmentRun &run) {
   const Command &command = program_.commands[index];
   if (!command.isHere) {
-    // Later commands of the queue rely on the waits of this one.
+    // This rank does not execute the command, but later commands of the queue
+    // rely on its waits.
     for (int64_t queue : command.after)
       requireAll(*streamOfQueue(command.queue), *streamOfQueue(queue));
     return;

@@ -11,8 +11,8 @@
 //
 //   compute   the commands of the device queue
 //   host      the commands of the host queue
-//   copy-out  the copies of all links to the host arena
-//   copy-in   the copies of all links from the host arena
+//   copy-out  the copies to the host arena, over all links
+//   copy-in   the copies from the host arena, over all links
 //   rank      the collectives of all axes of the mesh, which all ranks must
 //             begin in the same order
 //

@@ -133,7 +133,8 @@ std::string GemmRates::json() const {
     std::size_t m = index / points / points, n = index / points % points,
                 k = index % points;
     double flops = 2.0 * double(axis[m]) * double(axis[n]) * double(axis[k]);
-    // Rounding the rates must not make a larger GEMM faster than a smaller one.
+    // After the rates are rounded, a larger GEMM must still not take less time
+    // than a smaller one.
     double least = 0;
     if (m > 0)
       least = std::max(least, seconds[index - points * points]);

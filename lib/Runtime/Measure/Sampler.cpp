@@ -42,8 +42,9 @@ static double usedByOthers() {
   for (int i = 0; i < 8; ++i) {
     double value = 0;
     file >> value;
-    // Skip values 3 and 4, the idle time and the I/O wait time. Add all others,
-    // including the time that the hypervisor has stolen.
+    // Skip values 3 and 4 (counted from 0), the idle time and the I/O wait
+    // time. Add all other values, including the time that the hypervisor has
+    // stolen.
     if (i != 3 && i != 4)
       ticks += value;
   }

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An adapter is a directory in the format of PEFT: adapter_config.json and
-// adapter_model.safetensors. The weights of its base model are not part of it.
-// A checkpoint of an adapter has a reference to them.
+// adapter_model.safetensors. An adapter does not contain the weights of its
+// base model. A checkpoint of an adapter contains a reference to these weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ struct BaseReference {
   /// Absolute path of the weights; empty if they are the initial values of the
   /// model for the seed of the run.
   std::string path;
-  /// Hash of the tensors in the files (see loadWeights); empty if `path` is.
+  /// Hash of the tensors in the files (see loadWeights); empty if `path` is
+  /// empty.
   std::string hash;
   /// The types in which the run stores the weights, such as "BF16" or
   /// "BF16, F32".
@@ -49,12 +50,13 @@ nlohmann::json baseJson(const BaseReference &base);
 Result<BaseReference> parseBase(const nlohmann::json &json,
                                 const std::string &source);
 
-/// Returns an error if the weights that were loaded from `path`, which have the
-/// hash `hash`, are not those of the reference.
+/// Returns an error if `hash`, the hash of the weights that were loaded from
+/// `path`, differs from the hash in `base`. `source` names the checkpoint or
+/// adapter in the message.
 Status checkBase(const BaseReference &base, const std::string &path,
                  const std::string &hash, const std::string &source);
 
-/// Indexes of the states that are factors of adapters.
+/// Returns the indexes of the states that are factors of adapters.
 std::vector<size_t> adapterStates(const Description &description);
 
 /// Returns the text of adapter_config.json.
@@ -65,8 +67,8 @@ std::string adapterConfigText(const Description &description,
 struct AdapterSource {
   std::string path;           ///< The directory with the files.
   support::InputFile weights; ///< adapter_model.safetensors
-  /// The base model that a checkpoint of kiln refers to, and the seed of its
-  /// run.
+  /// The base model to which a checkpoint of kiln refers, and the seed of the
+  /// run that saved the checkpoint.
   std::optional<BaseReference> base;
   uint64_t seed = 0;
   /// The path of a base model that adapter_config.json names, if there are
@@ -82,23 +84,25 @@ Result<AdapterSource> openAdapter(const Description &description,
                                   const std::string &path,
                                   std::vector<std::string> &notes);
 
-/// Reads the factors of adapters, or the shards of `rank`, from a file. Fails
-/// if the file has other tensors than the executable has factors. Adds warnings
-/// to `notes`.
+/// Reads the factors of adapters, or the shards of the factors that `rank`
+/// stores, from a file. Fails unless the tensors of the file are exactly the
+/// factors of the executable's adapters. Adds warnings to `notes`.
 Status loadAdapter(Engine &engine, int rank, support::InputFile file,
                    std::vector<std::string> &notes);
 
-/// Checks that saveMerged can create `directory`: it must not exist or be an
-/// empty directory, must not be in `checkpoints`, the directory of checkpoints
-/// of the run (may be empty), and its file system must have enough space.
+/// Checks that saveMerged can create `directory`: it must be an empty directory
+/// or not exist, it must not be in the directory `checkpoints`, and its file
+/// system must have enough space. `checkpoints` is the value of --save, or ""
+/// if the run saves no checkpoints.
 Status tryMergedDirectory(const Description &description,
                           const std::string &directory,
                           const std::string &checkpoints);
 
-/// Writes a model directory in which every adapted weight W is W + s * B A. The
-/// sums are computed in f64 and rounded once. Creates `directory` only if
+/// Writes a model directory in which every adapted weight W is replaced by W +
+/// s * B A, where B and A are the factors of the adapter and s is its scale.
+/// The sums are computed in f64 and rounded once. Creates `directory` only if
 /// everything has been written. Only the first rank calls this function; the
-/// others call sendMerged(), and then all of them states.finish().
+/// other ranks call sendMerged(). Then all ranks call states.finish().
 Status saveMerged(WholeStates &states, const std::string &directory);
 
 /// Sends the shards of this rank for the model that the first rank writes.

@@ -54,8 +54,8 @@ Result<std::string> AdapterStart::baseOfAdapter() const {
                "give --base=DIR");
 }
 
-/// Returns the path of the weights of the base model, or "" if they are initial
-/// values.
+/// Returns the path of the weights of the base model, or "" if the weights are
+/// initial values.
 Result<std::string> AdapterStart::pathOfBase() {
   if (resumed_)
     return baseOfCheckpoint();

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A run with adapters starts from the weights of a base model, and from the
-// adapters of a checkpoint, of the directory that --adapter names, or from the
-// initial values of adapters.
+// A run with adapters starts from the weights of a base model and from
+// adapters. The adapters are those of a checkpoint or of the directory that
+// --adapter names, or have initial values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +30,9 @@ public:
                                    const ResumePoint *resumed,
                                    std::vector<std::string> &notes);
 
-  /// Loads the weights and the adapters, or the shards of `rank`, into states
-  /// that have their initial values, and verifies that the weights are those of
-  /// the adapters.
+  /// Loads the weights of the base model and the adapters, or the shards of
+  /// both that `rank` stores. The states must have their initial values.
+  /// Verifies that the adapters were trained on these weights.
   Status load(Engine &engine, int rank, std::vector<std::string> &notes);
 
   /// The base model. Its hash is known after load().
@@ -44,7 +44,8 @@ private:
   Result<std::string> pathOfBase();
   Result<std::string> baseOfCheckpoint() const;
   Result<std::string> baseOfAdapter() const;
-  /// Returns the reference that the loaded weights must match, or null.
+  /// Returns the reference that the loaded weights must match, or null if they
+  /// need not match any.
   const BaseReference *expectedBase() const;
 
   const Options &options_;

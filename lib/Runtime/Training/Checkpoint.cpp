@@ -25,7 +25,8 @@ namespace kiln::runtime {
 static constexpr const char *modelFile = "model.safetensors";
 static constexpr const char *optimizerFile = "optimizer.safetensors";
 
-/// The endings of the names of the two states of an encoded moment.
+/// The suffix of the name of the state that stores the codes of an encoded
+/// moment.
 static constexpr std::string_view codesSuffix = ".codes";
 
 /// Returns the name of an optimizer state in the checkpoint: the name of the
@@ -45,7 +46,7 @@ static std::string optimizerName(const Description &description,
          "." + slot;
 }
 
-/// Returns the states that the file of the model or of its adapters contains.
+/// Returns the indexes of the states that weightFile() contains.
 static std::vector<size_t> weightStates(const Description &description) {
   if (description.lora)
     return adapterStates(description);
@@ -387,9 +388,10 @@ static Status checkEncodings(const ModelWeights &weights,
   return Status();
 }
 
-/// Removes the states of compressed gradients that a file does not have, as
-/// after a change of the compression or of the number of ranks. They keep their
-/// initial values. `weights` is null if there is no file.
+/// Removes from `indexes` the states of compressed gradients that a file lacks,
+/// for example because the compression or the number of ranks has changed.
+/// These states keep their initial values. `weights` is null if there is no
+/// file.
 static void dropCompression(const ModelWeights *weights,
                             const Description &description,
                             std::vector<size_t> &indexes,

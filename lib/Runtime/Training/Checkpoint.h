@@ -5,13 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A checkpoint contains model.safetensors, with the tensor names of the source
-// model, or, of a model with adapters, adapter_config.json and
-// adapter_model.safetensors as in PEFT; the config and tokenizer files of the
-// model, but no config of a model with adapters; optimizer.safetensors,
-// with tensors such as <parameter>.exp_avg; and a manifest with the training
-// progress. None of these files depends on the plan. Therefore an executable
-// with another plan for the same model can resume from the checkpoint.
+// A checkpoint contains these files:
+//
+//  * model.safetensors, with the tensor names of the source model. A model with
+//    adapters instead has adapter_config.json and adapter_model.safetensors, in
+//    the format of PEFT.
+//  * The config and tokenizer files of the model, except config.json and
+//    generation_config.json for a model with adapters.
+//  * optimizer.safetensors, with tensors such as <parameter>.exp_avg.
+//  * trainer_state.json, for tools that read Hugging Face checkpoints.
+//  * A manifest with the training progress.
+//
+// None of these files depends on the plan. Therefore an executable with another
+// plan for the same model can resume from the checkpoint.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +57,7 @@ struct Progress {
   /// last initialised. Nonzero only after a resume that reset the optimizer
   /// states. Bias correction counts only the updates after this number.
   int64_t optimizerStart = 0;
-  /// The scale of gradients; nullopt if the run has not scaled them.
+  /// The scale of gradients; nullopt if the run does not scale gradients.
   std::optional<LossScale> lossScale;
 
   /// Returns the number of updates that have changed the optimizer states since
@@ -101,8 +107,8 @@ struct ResumePoint {
 Result<uint64_t> checkpointBytes(const Description &description);
 
 /// Saves a checkpoint. `base` is used only for a model with adapters. Only the
-/// first rank calls this function; the others call sendCheckpoint(), and then
-/// all of them states.finish().
+/// first rank calls this function; the other ranks call sendCheckpoint(). Then
+/// all ranks call states.finish().
 Status saveCheckpoint(CheckpointDir &directory, WholeStates &states,
                       const Progress &progress, const TrajectoryRecord &record,
                       const RunFacts &facts, const BaseReference &base,

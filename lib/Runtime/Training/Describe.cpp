@@ -57,8 +57,9 @@ std::string meshText(const Description &description) {
   return text + ")";
 }
 
-/// Returns a line with the numbers of sharded states, by the number of ranks
-/// over which they are divided, or an empty string if there are none.
+/// Returns a line with the number of sharded states for each number of ranks
+/// over which states are divided, and for each owner, or an empty string if no
+/// state is sharded.
 static std::string shardedStates(const Description &description) {
   std::map<int64_t, int64_t> states, ofOwners;
   for (const StateInfo &state : description.states)

@@ -22,7 +22,7 @@ int64_t parameterCount(const Description &description);
 int64_t trainableCount(const Description &description);
 
 /// Returns the sizes of the axes of the mesh, such as " (dp=2, tp=2)", or "" if
-/// there is no axis other than that of data parallelism.
+/// only the axis of data parallelism has several ranks.
 std::string meshText(const Description &description);
 
 /// Returns the properties of the executable as text for users, one

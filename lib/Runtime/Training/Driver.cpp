@@ -73,9 +73,10 @@ Status Driver::initialiseWeights() {
   else if (status.ok() && !options_.init.empty())
     status = loadWeights(engine_, rank, options_.init, options_.initIgnore,
                          notes_, shardsWeights(description_) ? &hash : nullptr);
-  // The ranks may exchange shards to fill mirrors, so none may be absent.
+  // Check that no rank has failed, because all ranks must take part when
+  // copyMirrors() exchanges shards.
   status = ranks_.vote("the start", status, {}, Patience::Unlimited).status();
-  // The shards themselves cannot be compared.
+  // Compare the hashes of the files, because the ranks have different shards.
   if (status.ok() && shardsWeights(description_))
     status = ranks_.compare(
         {{"weight files",
@@ -146,7 +147,7 @@ void Driver::logEnd(const Status &status, int64_t steps) {
 }
 
 /// Generates text on the first rank or, if the program communicates, on all
-/// ranks. Only the first one prints.
+/// ranks. Only the first rank prints.
 Status Driver::generate() {
   size_t program = *findProgram(description_, "generate");
   bool isCommon =
@@ -240,7 +241,8 @@ Status Driver::drive() {
   return options_.checkMemory ? checkMemoryUse() : trainAndGenerate();
 }
 
-/// Parses the flags, and trains unless they ask for something else.
+/// Parses the flags. Then prints the help text or the description if a flag
+/// requests it, and otherwise trains or checks.
 static Status runWith(Engine &engine, Ranks &ranks, int argc, char **argv) {
   const Description &description = engine.description();
   Result<ParsedOptions> parsed = parseOptions(argc, argv, &description);
@@ -253,7 +255,8 @@ static Status runWith(Engine &engine, Ranks &ranks, int argc, char **argv) {
     return printResult(parsed->help ? *parsed->help
                                     : describeText(description));
   }
-  // Without a launcher, checks run on one rank. Its sums have no effect.
+  // Without a launcher, checks run on one rank, even if the program needs
+  // several. Sums over ranks then have no effect.
   if (ranks.size() > 1 || !options.onlyChecks())
     if (Status status = ranks.checkSize(description, argv[0]); !status.ok())
       return status;
@@ -268,7 +271,8 @@ int runTraining(Engine &engine, int argc, char **argv) {
   Result<Ranks> ranks =
       Ranks::connect(engine.description().target.kind == TargetKind::Cuda);
   Status status = ranks.status();
-  // All ranks find a launcher that cannot be used.
+  // If the launcher cannot be used, all ranks fail with a usage error, and only
+  // the first rank prints it.
   bool prints = status.code() != ExitCode::Usage || World::launchedRank() == 0;
   if (ranks.ok()) {
     prints = ranks->isFirst();

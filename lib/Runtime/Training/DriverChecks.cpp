@@ -46,7 +46,7 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
   std::vector<ProgramInputs> inputs;
   for (size_t i = 0; i < description_.programs.size(); ++i) {
     if (description_.programs[i].name == "sync") {
-      inputs.emplace_back(); // It has no inputs.
+      inputs.emplace_back(); // The program has no inputs.
       continue;
     }
     Result<ProgramInputs> bound =
@@ -73,7 +73,8 @@ Driver::withHooks(const std::function<Status(const MemoryCheckHooks &)> &body) {
                                target.batch(), progress_.seed, step,
                                ranks_.dataIndex() * target.batch())
                    .status();
-    // No rank may run a program that sums over ranks if another one does not.
+    // Check that no rank has failed, because a program that sums over ranks
+    // must run on all of them.
     if (Result<Ballot> all = ranks_.vote("--check-memory", loaded); !all.ok())
       return all.status();
     target.writeUpdate(schedule.rate(0), step + 1, options_.gradClip,

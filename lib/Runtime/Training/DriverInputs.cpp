@@ -29,7 +29,7 @@ static bool hasGradients(const Description &description) {
          std::any_of(train->outputs.begin(), train->outputs.end(), isGradient);
 }
 
-/// Returns true if a gradient output may have only the elements of one rank.
+/// Returns true if a gradient output may contain only a shard of the gradient.
 static bool dividesGradients(const Description &description) {
   const ProgramInfo *train = description.findProgram("train");
   if (!train)
@@ -405,8 +405,9 @@ Status Driver::compareRanks() {
                    keyedHash(std::to_string(progress_.step) + " " +
                                  std::to_string(progress_.sequence),
                              progress_.seed)});
-  // Shards, which the ranks read from their own copies of these files, cannot
-  // be compared later.
+  // The ranks may read shards from different copies of the files. Compare the
+  // hashes of the files now, because the shards differ and cannot be compared
+  // later.
   if (resumed_) {
     uint64_t files = 0;
     for (const CheckpointFile &file : resumed_->found.manifest.files)

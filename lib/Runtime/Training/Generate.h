@@ -23,7 +23,8 @@ class InputTensors;
 /// Samples a token from softmax(logits / temperature), restricted to the `topK`
 /// largest logits (0: all logits). `uniform` is a random number in [0, 1). If
 /// `temperature` is 0, returns the token with the largest logit; if several
-/// logits are equal, the one with the lowest id. Reorders `logits`.
+/// tokens have this logit, returns the one with the lowest id. Reorders
+/// `logits`.
 int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
                     double temperature, int64_t topK, double uniform);
 
@@ -31,9 +32,9 @@ int64_t sampleToken(std::vector<std::pair<double, int64_t>> &logits,
 /// is one token. Passes the prompt and the text of each generated token to
 /// `emit`. A token id above 255 has the text <|id|>. `tensors` provides the
 /// values of declared inputs and may be null. Runs with equal seeds generate
-/// equal text. `run` runs the program of `inputs`. Fails with ExitCode::Stopped
-/// if `stops`, which is called before each run of the program, returns true,
-/// and with the errors of `stops`, `run` and `emit`.
+/// equal text. `run` runs the program of `inputs`. Calls `stops` before each
+/// run of the program, and fails with ExitCode::Stopped if it returns true.
+/// Also returns the errors of `stops`, `run` and `emit`.
 Status generateText(const std::function<Status()> &run, ProgramInputs &inputs,
                     const Options &options, uint64_t seed,
                     const InputTensors *tensors,

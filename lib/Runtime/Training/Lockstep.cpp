@@ -50,8 +50,8 @@ private:
 
   const StepTensors &tensors_;
   std::vector<Entry> entries_; ///< In the order of their first write.
-  /// Indexes in entries_. The key is a command and the name of a buffer, whose
-  /// address identifies the buffer.
+  /// Indexes in entries_. The key is a command and a pointer to the name of a
+  /// buffer; the pointer identifies the buffer.
   std::map<std::pair<size_t, const std::string *>, size_t> index_;
   /// For each tensor, the sequence number of its last write, or -1.
   std::vector<int64_t> order_;

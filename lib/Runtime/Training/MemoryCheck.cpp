@@ -63,7 +63,7 @@ static void checkResident(Engine &engine, std::vector<MemoryCheckLine> &lines) {
   std::optional<AllocationCounts> counts = engine.allocations();
   if (process.anonymous == 0 || !counts)
     return;
-  // The kernel reports the peak of all resident memory, but not that of
+  // Linux reports the peak of all resident memory, but not the peak of
   // anonymous memory. The file-backed memory (code) is constant. Therefore
   // subtract it from the resident peak.
   int64_t files = process.resident - process.anonymous;

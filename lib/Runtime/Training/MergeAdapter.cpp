@@ -47,7 +47,8 @@ struct Factors {
 /// Approximate number of elements of a weight that are merged at a time.
 static constexpr int64_t blockElements = 1 << 22;
 
-/// Returns the states of a merged model and its tensors.
+/// Returns the indexes of the states that a merged model contains, and appends
+/// their tensors to `tensors`.
 static std::vector<size_t>
 mergedStates(const Description &description,
              std::vector<TensorDeclaration> &tensors) {
@@ -125,8 +126,9 @@ static Status readFactors(WholeStates &states,
   return Status();
 }
 
-/// Adds scale * B A to the rows [first, last) of a weight with `columns`
-/// columns. `rows` points to the first of these rows.
+/// Adds scale * B A, transposed if factors.isTransposed, to the rows [first,
+/// last) of a weight with `columns` columns. `rows` points to the first of
+/// these rows.
 static void addAdapter(const Factors &factors, int64_t rank, double scale,
                        int64_t first, int64_t last, int64_t columns,
                        double *rows) {
@@ -135,7 +137,7 @@ static void addAdapter(const Factors &factors, int64_t rank, double scale,
     double *w = rows + (row - first) * columns;
     for (int64_t k = 0; k < rank; ++k) {
       if (factors.isTransposed) {
-        // The row is an input, and the columns are outputs.
+        // The rows of the weight are inputs, and the columns are outputs.
         double factor = scale * a[k * (factors.a.size() / rank) + row];
         for (int64_t column = 0; column < columns; ++column)
           w[column] += factor * b[column * rank + k];
@@ -157,8 +159,8 @@ public:
   WeightWriter(Engine &engine, const StateInfo &state, const Factors *factors,
                SafeTensorsWriter &writer);
 
-  /// Adds the next bytes that WholeStates::read() passes. The codes of a weight
-  /// must be added at once.
+  /// Adds the next bytes that WholeStates::read() passes. All codes of an
+  /// encoded weight must be added in one call.
   Status add(const char *data, int64_t bytes);
 
 private:
@@ -170,13 +172,13 @@ private:
   const StateInfo &state_;
   const Factors *factors_;
   SafeTensorsWriter &writer_;
-  bool isEncoded_;   ///< The bytes are the codes of the weight.
-  ElementType type_; ///< Of other bytes.
+  bool isEncoded_;   ///< True if the added bytes are codes of the weight.
+  ElementType type_; ///< Element type of added bytes that are not codes.
   int64_t rows_, columns_, rowsPerBlock_;
-  int64_t written_ = 0; ///< Number of rows.
+  int64_t written_ = 0; ///< Number of rows written.
   std::vector<double> wide_;
   std::vector<char> narrow_;
-  /// The first bytes of a block of which the others have not been added.
+  /// The bytes of a block whose remaining bytes have not been added yet.
   std::vector<char> pending_;
 };
 
@@ -194,7 +196,8 @@ WeightWriter::WeightWriter(Engine &engine, const StateInfo &state,
       narrow_(size_t(rowsPerBlock_ * bytesOf(state.weightType(), columns_))) {}
 
 /// Converts `count` elements of the weight, from element `first` of a block of
-/// rows, to f64. `data` points to the block, or to all codes.
+/// rows, to f64. `data` points to the block or, for an encoded weight, to the
+/// codes of the whole weight.
 void WeightWriter::widen(int64_t first, int64_t count, const char *data,
                          double *wide) const {
   if (!isEncoded_) {
@@ -208,7 +211,8 @@ void WeightWriter::widen(int64_t first, int64_t count, const char *data,
   std::copy(values.begin(), values.end(), wide);
 }
 
-/// Writes a block of at most rowsPerBlock_ rows. `data` is that of widen().
+/// Writes a block of at most rowsPerBlock_ rows. `data` has the same meaning as
+/// in widen().
 Status WeightWriter::writeRows(int64_t count, const char *data) {
   if (Status status = checkStop(); !status.ok())
     return status;

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A mirror that is divided as its parameter is filled locally. A mirror that
-// lacks the last division of its parameter needs the elements of all ranks of
-// one axis, which exchange their parts in chunks. All ranks exchange the same
-// chunks in the same order. A rank that cannot access a state takes part with
-// zeros, so that no rank waits for it.
+// A mirror with the same divisions as its parameter is filled locally. A mirror
+// without the last division of its parameter needs the elements of all ranks of
+// one axis. These ranks exchange their parts in chunks. All ranks exchange the
+// same chunks in the same order. A rank that cannot access a state takes part
+// with zeros, so that no rank waits for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// Approximate number of bytes of each rank in a chunk.
+/// Approximate number of bytes that each rank contributes to a chunk.
 static constexpr int64_t chunkBytes = 1 << 20;
 
 /// Fills a mirror from the parts of all ranks of a group. `part` is the part of
@@ -67,8 +67,8 @@ static Status gatherMirror(World &world, const support::MeshGroup &group,
   return Status();
 }
 
-/// Fills the part of a mirror that the first rank holds of a parameter, and the
-/// rest with zeros.
+/// Fills a mirror in a run of one rank: copies the part of the parameter that
+/// this rank stores to the mirror, and fills the rest with zeros.
 static void fillAlone(const StateInfo &parameter, const StateInfo &mirror,
                       const char *part, char *whole) {
   std::fill_n(whole, mirror.bytes(), 0);
@@ -130,7 +130,8 @@ Status copyMirrors(Engine &engine, World *world) {
         });
     if (parameter == states.end())
       continue;
-    // The exchanges continue after an error, because other ranks take part.
+    // Continue after an error, because the other ranks wait for this rank in
+    // the remaining exchanges.
     Status status =
         copyMirror(engine, world, size_t(parameter - states.begin()), i);
     if (result.ok())

@@ -23,7 +23,7 @@ class NonFiniteFinder {
 public:
   void operator()(const OpResult &result);
   /// Returns the name of the command, or "" if all results are finite. Buffers
-  /// without a known type are not searched.
+  /// of unknown type and buffers that are only partly written are not searched.
   const std::string &name() const { return name_; }
 
 private:

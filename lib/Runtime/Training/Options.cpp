@@ -411,7 +411,7 @@ Status FlagParser::check() const {
       return status;
   }
   // If the run resumes, the checkpoint provides the options that are not given.
-  // The rates are checked after that.
+  // The rates are checked after the checkpoint has been read.
   if (options_.continues())
     return Status();
   return checkRates(options_.schedule, options_.gradClip, options_.steps,

@@ -12,8 +12,8 @@
 
 namespace kiln::runtime {
 
-/// Sizes in bytes from /proc/self/status. A size that the kernel does not
-/// report is 0.
+/// Sizes in bytes from /proc/self/status. A size that Linux does not report is
+/// 0.
 struct ProcessMemory {
   /// Maximum of `resident` since the start of the process.
   int64_t peakResident = 0;

@@ -31,8 +31,9 @@ struct SequenceSource {
   std::function<Status(int64_t index, int64_t length, int32_t *tokens,
                        int32_t *targets)>
       read;
-  /// Returns the position in the file of the sequence that is read as sequence
-  /// `index`, which differs from `index` if the data is shuffled or repeated.
+  /// Returns the number, in the order of the file, of the sequence that is read
+  /// as sequence `index`. The number differs from `index` if the data is
+  /// shuffled or repeated.
   std::function<int64_t(int64_t index, int64_t length)> number;
   /// The values of the inputs that the model declares. If null, these inputs
   /// are zero.
@@ -52,23 +53,23 @@ public:
   /// Reads the sequences first, ..., first + rows - 1, and writes the tokens,
   /// targets, declared inputs, loss scale and random keys. The rows from `rows`
   /// to batch() - 1 are padding, and their targets are ignored. Returns the
-  /// number of targets that are not ignored, for which the loss scale is set.
-  /// If the batch is a part of a global batch, `firstRow` is the number of rows
-  /// of the global batch before it, on which the random keys depend.
+  /// number of targets that are not ignored; the loss scale is set for this
+  /// number. `firstRow` is the number of rows that precede the batch in the
+  /// global batch. The random keys depend on `firstRow`.
   Result<int64_t> writeBatch(const SequenceSource &source, int64_t first,
                              int64_t rows, uint64_t seed, int64_t step,
                              int64_t firstRow = 0);
 
   /// Sets the loss scale, so that the loss is the sum over the targets of the
-  /// batch divided by `targets`, or by 1 if it is 0.
+  /// batch divided by `targets`, or by 1 if `targets` is 0.
   void writeLossScale(int64_t targets);
 
   /// Writes the inputs of the updates. `gradientScale` is unused unless
   /// scalesGradients().
   void writeUpdate(double rate, int64_t step, double clip,
                    double gradientScale);
-  /// Writes one sequence of `count` <= length() tokens, and selects its last
-  /// token as the one whose logits are computed.
+  /// Writes one sequence of `count` <= length() tokens, and selects the last
+  /// token as the position whose logits are computed.
   void writePrompt(const int32_t *tokens, int64_t count,
                    const InputTensors *inputs);
 
@@ -107,7 +108,7 @@ private:
   int32_t *tokens_ = nullptr;
   int32_t *targets_ = nullptr;
   int64_t *rng_ = nullptr;
-  int64_t rngColumns_ = 3; ///< With tensor parallelism 4: the last is tp_rank.
+  int64_t rngColumns_ = 3; ///< 4 if the last column is tp_rank.
   double *lossScale_ = nullptr;
   double *rate_ = nullptr;
   int64_t *step_ = nullptr;

@@ -206,7 +206,8 @@ Status Ranks::finish(const Status &outcome) {
   if (!world_)
     return outcome;
   for (;;) {
-    // The first rank may be busy with files for any time.
+    // Wait without a limit, because the first rank may write files for any
+    // time.
     Result<std::vector<Message>> messages =
         exchange("the end", outcome, {}, /*atEnd=*/true, Patience::Unlimited);
     if (!messages.ok())

@@ -11,13 +11,13 @@
 // sequences) is exchanged in votes: each rank contributes a ballot, and all
 // ranks receive the same combination. A run of one rank votes without messages.
 //
-// Errors. A rank that fails between two votes returns its error to the end of
-// the run, where it votes until all ranks are at their ends (finish()). The
-// other ranks see the error in their next vote, whichever it is, because all
-// votes have the same format. No rank therefore waits for one that has given
-// up. The only errors that cannot be voted on are those of a program that sums
-// over ranks, because the others may be in one of its sums: they end all
-// processes (abort()).
+// Errors. A rank that fails between two votes passes its error to finish(),
+// which votes until all ranks have called finish(). The other ranks see the
+// error in their next vote, whichever it is, because all votes have the same
+// format. Therefore no rank waits for a rank that has failed. The only errors
+// that cannot be voted on are those of a program that sums over ranks, because
+// the other ranks may be waiting in a sum. Such an error ends all processes
+// (abort()).
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +38,8 @@ namespace kiln::runtime {
 /// The contribution of a rank to a vote, and the combination of all ranks.
 struct Ballot {
   bool stop = false; ///< Combined: true if any rank was asked to stop.
-  /// Combined: the sums over the ranks that have different sequences, in the
-  /// order of the ranks.
+  /// Combined: sums in the order of the ranks. For each index on the axis of
+  /// data parallelism, only the first rank counts.
   int64_t targets = 0;
   double loss = 0;
 };
@@ -48,16 +48,16 @@ struct Ballot {
 struct RankFact {
   const char *name; ///< In plural, such as "flags".
   uint64_t hash;
-  /// Axes of the mesh. Only ranks with the same indexes on them must have the
-  /// same property.
+  /// Axes of the mesh. Only ranks with the same indexes on these axes must have
+  /// the same property.
   std::vector<std::string> axes = {};
 };
 
 class Ranks {
 public:
-  /// One rank.
+  /// Creates a run of one rank.
   Ranks() = default;
-  /// The ranks of a world, which must outlive this object.
+  /// Creates a run of the ranks of `world`, which must outlive this object.
   explicit Ranks(World &world) : world_(world.size() > 1 ? &world : nullptr) {
     useMesh({{{std::string(support::dataAxis), world.size()}}});
   }
@@ -67,8 +67,8 @@ public:
   /// launcher without MPI.
   static Result<Ranks> connect(bool haveGpus);
 
-  /// Arranges the ranks in a mesh of as many ranks. Before this call, they are
-  /// those of the axis of data parallelism.
+  /// Arranges the ranks in `mesh`, which must have as many ranks. Before this
+  /// call, all ranks are on the axis of data parallelism.
   void useMesh(const support::Mesh &mesh);
 
   int rank() const { return world_ ? world_->rank() : 0; }
@@ -77,26 +77,27 @@ public:
   /// size of this axis. Ranks with the same index have the same sequences.
   int dataIndex() const;
   int dataSize() const;
-  /// Returns true on the rank that prints, and writes files.
+  /// Returns true on the rank that prints messages and writes files.
   bool isFirst() const { return rank() == 0; }
-  /// Returns the world of several ranks, or null.
+  /// Returns the world, or null if there is only one rank.
   World *world() const { return world_; }
 
-  /// Fails unless the number of ranks is that of the program. `command` is the
-  /// path of the executable.
+  /// Fails unless there are as many ranks as the executable requires. `command`
+  /// is the path of the executable.
   Status checkSize(const Description &description,
                    const std::string &command) const;
 
   /// Combines the ballots of all ranks. If `outcome` is an error on any rank,
-  /// returns this error on all ranks, with the number of the rank unless it is
-  /// the first. Also fails if another rank has ended its run without an error.
-  /// `what` names the vote in messages.
+  /// returns this error on all ranks. Unless it is the error of the first rank,
+  /// the message contains the number of the rank. Also fails if another rank
+  /// has ended its run without an error. `what` names the vote in messages.
   Result<Ballot> vote(const char *what, const Status &outcome,
                       const Ballot &mine = {},
                       Patience patience = Patience::Limited);
 
   /// Fails if a hash differs between ranks. The message names the first fact
-  /// that differs, and a rank. Must follow a successful vote.
+  /// that differs, and a rank on which it differs. Must follow a successful
+  /// vote.
   Status compare(const std::vector<RankFact> &facts);
 
   /// Returns the texts of all ranks, in their order, on the first rank, and an
@@ -104,8 +105,8 @@ public:
   Result<std::vector<std::string>> collect(const char *what,
                                            const std::string &text);
 
-  /// Ends the run: votes until all ranks do so. Returns the same error on all
-  /// ranks if `outcome` is an error on any rank.
+  /// Ends the run: votes until all ranks have called finish(). Returns the same
+  /// error on all ranks if `outcome` is an error on any rank.
   Status finish(const Status &outcome);
 
   /// Ends the processes of all ranks after an error of a program that sums over
@@ -120,7 +121,8 @@ private:
   /// Returns the error that all ranks report.
   Status firstError(const std::vector<Message> &messages,
                     const Status &outcome);
-  /// Returns the number of the first rank that has the sequences of `rank`.
+  /// Returns the number of the first rank that reads the same sequences as
+  /// `rank`.
   int firstWithSequencesOf(int rank) const;
 
   std::unique_ptr<World> owned_;

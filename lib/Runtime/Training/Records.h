@@ -30,8 +30,9 @@ namespace kiln::runtime {
 void printToStderr(const std::string &line);
 /// Prints "warning: " and the message as a line to stderr.
 void warn(const std::string &message);
-/// Makes printToStderr() and warn() print nothing, on a rank whose messages the
-/// first rank prints, too.
+/// Makes printToStderr() and warn() print nothing. All ranks except the first
+/// call this function, because they would repeat the messages of the first
+/// rank.
 void silenceMessages();
 
 struct StepRecord {
@@ -43,7 +44,7 @@ struct StepRecord {
   std::optional<double> lossScale;
   /// True if the step changed no state, because a scaled gradient overflowed.
   bool skipped = false;
-  int64_t skippedSteps = 0; ///< Number of such steps until now.
+  int64_t skippedSteps = 0; ///< Number of skipped steps so far.
   double tokensPerSecond = 0;
   double milliseconds = 0;
   /// The time for which the step waited for copies between the arenas.
@@ -58,8 +59,9 @@ class Records {
 public:
   /// Opens the log and TensorBoard files without changing them. If start() is
   /// never called, the destructor removes the files that open() created. If
-  /// `isRelayed`, a launcher relays stdout. It may use a pseudo terminal, so
-  /// that stdout seems to be a terminal, and there is no progress bar.
+  /// `isRelayed`, a launcher relays stdout, possibly through a pseudo terminal.
+  /// In that case no progress bar is drawn, even if stdout seems to be a
+  /// terminal.
   static Result<Records> open(const Options &options, bool isRelayed);
   /// Returns records that write nothing.
   static Records silent();

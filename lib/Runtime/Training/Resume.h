@@ -55,8 +55,8 @@ TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
 
 /// Compares the properties of the executable and of the data with those that
 /// the checkpoint records. If `options` does not allow all differences, fails
-/// with a one-line error that names them. Otherwise adds a note for each
-/// difference, and sets point.progress.sequence to the sequence at which
+/// with a one-line error that names the differences. Otherwise adds a note for
+/// each difference, and sets point.progress.sequence to the sequence at which
 /// reading resumes. If one of the following properties differs, the effect is:
 ///   batch             reading resumes at the next unread sequence
 ///   sequence length   reading resumes at the next unread token of the epoch,

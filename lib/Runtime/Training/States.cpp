@@ -26,8 +26,8 @@ namespace kiln::runtime {
 /// Number of elements per chunk. Each chunk is initialised by one thread.
 static constexpr int64_t initialChunk = 1 << 16;
 
-/// Computes the initial values [begin, end) of the tensor of a state as
-/// elements of `type`.
+/// Computes the initial values of the elements [begin, end) of a state's
+/// tensor, as elements of `type`.
 static Status fillInParallel(Engine &engine, const StateInfo &state,
                              uint64_t seed, ElementType type, int64_t begin,
                              int64_t end, char *data) {
@@ -48,7 +48,7 @@ static Status fillInParallel(Engine &engine, const StateInfo &state,
   return Status();
 }
 
-/// Returns the elements of the tensor of a state that a rank holds.
+/// Returns which elements of a state's tensor the rank stores.
 static StateLayout layoutOf(const Engine &engine, const StateInfo &state,
                             int rank) {
   return StateLayout(state, engine.description().mesh, rank);
@@ -61,8 +61,9 @@ static void clearPadding(const StateInfo &state, char *data) {
     std::fill_n(data, state.bytes(), 0);
 }
 
-/// Computes the initial values of the elements that a rank holds. Each thread
-/// computes parts of the tensor that have the same size.
+/// Computes the initial values of the elements that a rank holds. The threads
+/// divide the range of the tensor that contains these elements into chunks of
+/// equal size.
 static Status fillRuns(Engine &engine, const StateInfo &state,
                        const StateLayout &layout, uint64_t seed, char *data) {
   const ElementRange span = layout.span();
@@ -148,10 +149,10 @@ Result<uint64_t> hashStates(Engine &engine,
   return hash;
 }
 
-/// Reads the elements of a tensor that are in `range` and in a layout, as
-/// elements of `type`. `data` points to element `origin` of the part of the
-/// layout. If `hash` is not null, reads all elements of the range, and adds
-/// their bytes in the file to `hash`.
+/// Reads the elements of a tensor that are both in `range` and in `layout`, as
+/// elements of `type`. `data` is the address of element `origin` of the
+/// elements in `layout`. If `hash` is not null, reads all elements of the
+/// range, and adds their bytes in the file to `hash`.
 static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
                        ElementType type, const StateLayout &layout,
                        const ElementRange &range, int64_t origin, char *data,
@@ -165,7 +166,7 @@ static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
     });
     return status;
   }
-  // Reading no elements checks that the types convert.
+  // A read of zero elements only checks that the types are convertible.
   status = weights.readElements(tensor.name, range.begin, 0, type, data);
   if (!status.ok())
     return status;
@@ -213,7 +214,7 @@ Status readStates(Engine &engine, int rank, const ModelWeights &weights,
 
 /// Reads a tensor, or the shard of a rank, into a state, which may be
 /// quantized. Adds the name and the contents of the whole tensor in the file to
-/// `hash` if it is not null. `data` is null if the rank does not have the
+/// `hash` if it is not null. `data` is null if the rank does not store the
 /// state.
 static Status readWeight(Engine &engine, const ModelWeights &weights,
                          const TensorInfo &tensor, const StateInfo &state,
@@ -230,7 +231,8 @@ static Status readWeight(Engine &engine, const ModelWeights &weights,
     return readPart(weights, tensor, state.type, layout, {0, tensor.elements},
                     0, data, hash);
   }
-  // An encoder may read the weight twice.
+  // An encoder may read the weight twice. The elements before `hashed` have
+  // already been added to `hash`.
   int64_t hashed = 0;
   auto read = [&](const ElementRange &range, int64_t origin, float *values) {
     bool isNew = hash && range.end > hashed;
@@ -248,7 +250,7 @@ static Status readWeight(Engine &engine, const ModelWeights &weights,
       });
   if (!status.ok() || !hash)
     return status;
-  // The elements after the last one of this rank.
+  // Add the elements after the last element of this rank to `hash`.
   return read({tensor.elements, tensor.elements}, 0, nullptr);
 }
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of a sharded state, each rank computes or reads only its own elements, and
-// sets its padding to zero. The argument `rank` of these functions is the
-// number of this rank; it has no effect on other states.
+// Of a sharded state, each rank computes or reads only the elements that it
+// stores, and sets the padding to zero. The argument `rank` of these functions
+// is the number of this rank; it has no effect on states that are not sharded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 
 namespace kiln::runtime {
 
-/// Sets every state to its declared initial value, except mirrors.
+/// Sets every state except mirrors to its declared initial value.
 Status initialiseStates(Engine &engine, int rank, uint64_t seed);
 
 /// Reads every weight (see isWeight) from `path`, which is a .safetensors file
@@ -32,24 +32,25 @@ Status initialiseStates(Engine &engine, int rank, uint64_t seed);
 /// except those that UnusedTensors.h lists and those that `ignored` names. Adds
 /// warnings to `notes`. If `hash` is not null, sets it to the XXH3-128 of the
 /// names, types, shapes and bytes of the tensors that were read, in the order
-/// of the states; it does not depend on how the tensors are divided into files
-/// or over ranks.
+/// of the states; the hash does not depend on how the tensors are divided into
+/// files or over ranks.
 Status loadWeights(Engine &engine, int rank, const std::string &path,
                    const std::vector<std::string> &ignored,
                    std::vector<std::string> &notes,
                    std::string *hash = nullptr);
 
-/// Reads each state of `indexes` from the tensor at the same position of
-/// `tensors`, which are tensors of `weights` with the shape of the state in
-/// files.
+/// Reads the state with each index in `indexes` from the tensor at the same
+/// position in `tensors`. The tensors belong to `weights`, and each tensor has
+/// the shape that its state has in files.
 Status readStates(Engine &engine, int rank,
                   const support::ModelWeights &weights,
                   const std::vector<size_t> &indexes,
                   const std::vector<const support::TensorInfo *> &tensors);
 
-/// Returns XXH3-64 of the bytes of all states that are divided over these axes,
-/// in this order: of those that are not sharded, if there are none. It must be
-/// the same on all ranks with the same indexes on the axes.
+/// Returns the XXH3-64 hash of the bytes of all states that are divided over
+/// exactly the axes `axes`, in this order. If `axes` is empty, these are the
+/// states that are not sharded. The hash must be the same on all ranks with the
+/// same indexes on the axes.
 Result<uint64_t> hashStates(Engine &engine,
                             const std::vector<std::string> &axes = {});
 

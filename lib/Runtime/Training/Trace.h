@@ -22,8 +22,9 @@ namespace kiln::runtime {
 std::string traceOfRank(const std::string &processName, int rank,
                         const std::vector<TraceEvent> &events);
 
-/// Returns a JSON trace for Perfetto and chrome://tracing, in which each rank
-/// is a process, from the events of all ranks.
+/// Combines the events of all ranks into a JSON trace for Perfetto and
+/// chrome://tracing, in which each rank is a process. `ranks` contains the
+/// result of traceOfRank() for each rank.
 std::string traceFile(const std::vector<std::string> &ranks);
 
 } // namespace kiln::runtime

@@ -140,8 +140,8 @@ Status TrainingRun::checkFinite(const StepRecord &record) const {
 }
 
 /// Checks the number of consecutive skipped steps. If there are too many,
-/// repeats the last one, which began with `before`, to name the first op whose
-/// result is not finite.
+/// repeats the last step, which began with the progress `before`, to name the
+/// first op whose result is not finite.
 Status TrainingRun::checkSkips(const StepRecord &record,
                                const Progress &before) {
   if (!record.skipped ||
@@ -280,8 +280,8 @@ TrainingRun::computeStep(const std::function<Status(size_t program)> &compute) {
   return record;
 }
 
-/// Averages the states of the data-parallel ranks, if they have taken
-/// steps since they were last averaged.
+/// Averages the states of the data-parallel ranks, if the ranks have taken
+/// steps since the last average.
 Status TrainingRun::averageStates() {
   if (!areStatesLocal_)
     return Status();
@@ -318,7 +318,7 @@ Status TrainingRun::trainStep() {
   return status;
 }
 
-/// Divides elements of `type` by `scale`. Returns them as f32.
+/// Divides elements of `type` by `scale`. Returns the quotients as f32.
 static std::vector<float> unscaled(ElementType type, const char *data,
                                    int64_t count, double scale) {
   std::vector<float> values(static_cast<size_t>(count));
@@ -329,8 +329,8 @@ static std::vector<float> unscaled(ElementType type, const char *data,
 }
 
 /// Writes the gradients of the last step, divided by `scale`. If the scale is
-/// not 1, they are written as f32, because they may underflow in the type in
-/// which they are stored.
+/// not 1, the quotients are written as f32, because they may underflow in the
+/// type of the gradients.
 Status TrainingRun::dumpGradients(double scale) {
   const Description &description = engine_.description();
   const ProgramInfo &info = description.programs[train_->program()];
@@ -423,8 +423,8 @@ Status TrainingRun::validate() {
       ranks_.vote("the validation", outcome, {stopRequested(), targets, sum});
   if (!all.ok())
     return all.status();
-  // Do not report the mean over part of the data, which could be mistaken for
-  // the validation loss.
+  // After a stop, do not report the mean over part of the data, because it
+  // could be mistaken for the validation loss.
   stops_ = all->stop;
   if (stops_)
     return Status();
@@ -475,8 +475,8 @@ Status TrainingRun::compareStates() {
     return Status();
   Status status;
   std::vector<RankFact> facts = {{"states", 0}};
-  // States that are divided over some axes are equal on the ranks that differ
-  // only in their indexes on others.
+  // The shards of a state must be equal on all ranks that have the same indexes
+  // on the axes over which the state is divided.
   const Description &description = engine_.description();
   for (const StateInfo &state : description.states) {
     bool isCompared =

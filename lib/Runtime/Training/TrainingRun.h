@@ -72,8 +72,8 @@ public:
   computeStep(const std::function<Status(size_t program)> &compute);
 
   /// Fails unless all ranks have the same values in all states that are not
-  /// sharded, and the ranks that hold the same part of a sharded state have the
-  /// same values in it.
+  /// sharded, and all ranks that store the same shard of a state have the same
+  /// values in this shard.
   Status compareStates();
 
   /// Sets the progress from which the next step continues. The caller must
@@ -118,9 +118,9 @@ private:
   bool stops_ = false;
   Status diagnostics_;
   std::optional<int64_t> savedStep_;
-  /// True if ranks have taken steps of their own since their states were equal.
+  /// True if ranks have trained separately since their states were averaged.
   bool areStatesLocal_ = false;
-  bool hasWarnedOfTargets_ = false; ///< That a batch has none.
+  bool hasWarnedOfTargets_ = false; ///< Warned that a batch has no targets.
   std::optional<int64_t> validatedStep_;
 };
 

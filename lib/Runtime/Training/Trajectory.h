@@ -64,9 +64,9 @@ std::set<std::string> flagsInUse(const ScheduleOptions &schedule);
 
 nlohmann::json trajectoryJson(const Trajectory &trajectory);
 
-/// Checks the types, ranges and consistency of the choices. `source` names the
-/// checkpoint in messages. Fuzzers call this function, so it must access only
-/// its arguments.
+/// Parses a trajectory, and checks its types and ranges and the consistency of
+/// its choices. `source` names the checkpoint in messages. Fuzzers call this
+/// function, so it must access only its arguments.
 Result<Trajectory> parseTrajectory(const nlohmann::json &json,
                                    const std::string &source);
 

@@ -23,22 +23,24 @@ namespace {
 /// Collects the elements of all ranks on rank 0, in chunks of the whole tensor.
 class Collector {
 public:
-  /// `world` is null if there is one rank. `mine` is the part of this rank, or
-  /// null: a rank without one sends zeros, because rank 0 expects its messages.
+  /// `world` is null if there is one rank. `mine` is the part of the tensor on
+  /// this rank, or null if this rank cannot access the part. In that case the
+  /// rank sends zeros, because rank 0 waits for its messages.
   Collector(World *world, const char *what, const StateInfo &state,
             const support::Mesh &mesh, const char *mine);
 
-  /// Passes the chunks to `receive` on rank 0. If it is null, or after it has
-  /// failed, drops what arrives.
+  /// Passes the chunks to `receive` on rank 0. If `receive` is null, or after
+  /// `receive` has failed, drops the chunks.
   Status run(const WholeStates::Receiver &receive);
 
 private:
-  /// A rank that sends its elements. No other one has the same elements.
+  /// A rank that sends its elements. No other owner has the same elements.
   struct Owner {
     int rank;
     StateLayout layout;
   };
-  /// The elements of an owner in a chunk.
+  /// The number of elements and of runs that an owner has in a chunk, and the
+  /// first of these runs.
   struct Part {
     int64_t elements = 0, runs = 0;
     ElementRun first;
@@ -82,8 +84,9 @@ char *Collector::copyRun(const ElementRun &run, char *to) const {
   return to + bytes(run.count);
 }
 
-/// Copies the elements of an owner in a range of the whole tensor, which is
-/// that of the chunk, to the chunk of rank 0. All ranks call this function.
+/// Copies the elements that an owner has in `range` to the chunk on rank 0.
+/// `range` is the range of the whole tensor that the chunk contains. All ranks
+/// call this function.
 Status Collector::collect(const Owner &owner, const ElementRange &range) {
   Part part;
   owner.layout.forEachRun(range, [&](const ElementRun &run) {
@@ -143,8 +146,8 @@ Status Collector::run(const WholeStates::Receiver &receive) {
   return received;
 }
 
-/// Reads a state from all ranks. All of them send and receive all messages,
-/// even if this fails on some.
+/// Reads a state from all ranks. All ranks send and receive all messages, even
+/// if the read fails on some ranks.
 Status WholeStates::transfer(size_t index, const Receiver &receive) {
   const StateInfo &state = description().states[index];
   World *world = ranks_.world();

@@ -5,26 +5,26 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The first rank writes files, which contain whole tensors. It collects them in
-// chunks, in the order of the elements. For each chunk, each other rank sends
-// its elements of the chunk. Of several ranks with the same elements, only the
-// first one sends them.
+// The first rank writes files that contain whole tensors. It collects each
+// tensor in chunks, in the order of the elements. For each chunk, the other
+// ranks send the elements of the chunk that they store. If several ranks store
+// the same elements, only the first of these ranks sends them.
 //
 // Every rank reads the same states in the same order, although only the first
-// one has a use for them:
+// rank uses their contents:
 //
 //   WholeStates states(engine, ranks, "the checkpoint");
 //   Status status = isFirst ? write(states)          // calls read(i, add)
 //                           : send(states, indexes); // calls read(i)
 //   status = states.finish(status);
 //
-// Errors. A read of a sharded state begins and ends with a vote. If it fails on
-// any rank, such as on the first one because its disk is full, all ranks return
-// this error, and none waits for another. A rank that fails between two reads
-// calls finish(), whose vote the others see in the first vote of their next
-// read. After a successful read, the first rank therefore has the elements of
-// all ranks, and may complete its file. States that are not sharded need no
-// messages.
+// Errors. A read of a sharded state begins and ends with a vote. If the read
+// fails on any rank, for example because the disk of the first rank is full,
+// all ranks return this error, and no rank waits for another rank. A rank that
+// fails between two reads calls finish(). The other ranks receive the ballot of
+// finish() in the first vote of their next read. After a successful read, the
+// first rank therefore has the elements of all ranks, and may complete its
+// file. States that are not sharded need no messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ public:
   WholeStates(Engine &engine, Ranks &ranks, const char *what)
       : engine_(engine), ranks_(ranks), what_(what) {}
 
-  /// Returns the type of the elements that read() passes: f32, decoded, if the
-  /// state is sharded and quantized.
+  /// Returns the type of the elements that read() passes to the receiver. If
+  /// the state is sharded and quantized, read() decodes the elements to f32.
   static ElementType typeOf(const StateInfo &state) {
     return state.quantized && state.isSharded() ? ElementType::F32 : state.type;
   }
@@ -80,7 +80,8 @@ private:
   Engine &engine_;
   Ranks &ranks_;
   const char *what_;
-  /// The error of the first vote that has failed. There is no vote after it.
+  /// The error of the first vote that has failed. No vote takes place after a
+  /// failed vote.
   Status agreed_;
 };
 

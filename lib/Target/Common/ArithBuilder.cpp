@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each method creates the corresponding operation of its dialect. Loops carry
-// the annotation that keeps LLVM from unrolling them.
+// Each method creates the corresponding operation of arith, vector, scf or the
+// LLVM dialect. Loops carry an annotation that keeps LLVM from unrolling them.
 //
 //===----------------------------------------------------------------------===//
 

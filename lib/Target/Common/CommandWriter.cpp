@@ -58,13 +58,13 @@ private:
   DenseMap<mlir::Value, int64_t> tokens;
 
   int64_t nextToken = 0;
-  int64_t ringSlots = 1; ///< Of the program.
+  int64_t ringSlots = 1; ///< Ring slots of the current program.
 };
 
 } // namespace
 
 /// Returns the number of floating-point operations of a kernel and the number
-/// of bytes that the kernel accesses, for traces.
+/// of bytes that the kernel accesses. Traces report both numbers.
 static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   Block &body = kernel.getBody().front();
   int64_t flops = 0, bytes = 0;
@@ -78,8 +78,9 @@ static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   return {flops, bytes};
 }
 
-/// Returns the element type of the views of a slot, or a null type if the views
-/// have different element types.
+/// Returns the element type of the views of a slot or, if a state's slot has no
+/// views, of the state. Returns a null type if the views have different element
+/// types.
 static Type elementOf(rt::SlotOp slot) {
   Type element;
   for (Operation *user : slot->getUsers()) {
@@ -328,7 +329,7 @@ JsonValue CommandWriter::tokenNumber(mlir::Value token) {
   return found->second;
 }
 
-/// Writes the queue of a command and the queues that it waits for.
+/// Writes the queue of a command and the queues that the command waits for.
 static void addQueues(rt::CommandOpInterface command, Object &object) {
   object["queue"] = command.getQueueAttr().getValue();
   ArrayAttr after = command.getAfterAttr();
@@ -374,8 +375,9 @@ template <typename Range> Array CommandWriter::writeCommands(Range &&ops) {
   return commands;
 }
 
-/// Writes the segments of a program and their order: a segment `step`, or
-/// `begin`, `forward`, `backward` and `end` if it has micro-batches.
+/// Writes the segments of a program and their order. A program without
+/// micro-batches has one segment, `step`. A program with micro-batches has the
+/// segments `begin`, `forward`, `backward` and `end`.
 void CommandWriter::writeSegments(Block &block, Array &segments, Array &order) {
   auto addSegment = [&](StringRef name, Array commands) {
     segments.push_back(

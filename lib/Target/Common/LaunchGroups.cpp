@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Launches are reordered only within a run: a sequence of launches of which
-// none writes bytes that another one accesses, and whose slots do not share
-// memory. Every order of a run computes the same results with any memory plan.
+// A run is a sequence of launches in which no launch writes bytes that another
+// launch accesses, and in which different slots do not overlap in memory. The
+// launches of a run compute the same results in any order, so launches are
+// reordered only within runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +30,8 @@ using namespace mlir;
 using namespace kiln::abi;
 using namespace kiln;
 
-/// The maximum length of a run. Each launch is compared with all previous ones
-/// of its run.
+/// The maximum length of a run. Each launch is compared with all previous
+/// launches of its run, so the cost is quadratic in the length.
 constexpr size_t kLongestRun = 1024;
 
 namespace {
@@ -121,8 +122,9 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
     bool isInput = boundary([](Operation *op) { return isa<rt::InputOp>(op); });
     bool isOutput =
         boundary([](Operation *op) { return isa<rt::OutputOp>(op); });
-    // A slot that is used both in and outside of micro-batches stays live in
-    // both segments, unless it begins in their last execution.
+    // A slot that is used both inside and outside of the micro-batches keeps
+    // its lifetime, unless the lifetime begins in the last execution of the
+    // micro-batch segments.
     bool spans =
         microbatches && first >= microbatches->forward &&
         first < microbatches->end &&
@@ -142,7 +144,7 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
 void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
   rt::LaunchOp first = equal.front();
   // immediatesOf() already includes the immediate of AddAfterFirst. Counting it
-  // twice makes such groups at most smaller than the argument table permits.
+  // twice only makes such groups smaller than the argument table permits.
   auto immediates =
       static_cast<int64_t>(immediatesOf(first).size()) +
       (first.getAccumulate() == rt::Accumulation::AddAfterFirst ? 1 : 0);

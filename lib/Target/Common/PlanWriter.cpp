@@ -164,8 +164,8 @@ static TransferredBytes countTransfers(rt::ProgramOp program) {
   return bytes;
 }
 
-/// The bytes of the slots of each class that are occupied at the peak, and
-/// those of all slots.
+/// For each memory class, the bytes of its slots that are occupied at the peak,
+/// and the bytes of all its slots.
 using ClassBytes = llvm::MapVector<StringRef, std::pair<int64_t, int64_t>>;
 
 /// Returns the bytes of the classes on the device of a rank. `at` is the index
@@ -204,8 +204,9 @@ classBytesOf(rt::ProgramOp program,
   return most;
 }
 
-/// Returns true if the ranks of tensor parallelism divide rows between divided
-/// layers: only then do they sum tensors into shards.
+/// Returns true if tensor-parallel ranks divide the rows of the values between
+/// the layers. Only then does the module reduce-scatter tensors over the tensor
+/// axis.
 static bool dividesRows(ModuleOp module) {
   StringRef axis(support::tensorAxis.data(), support::tensorAxis.size());
   WalkResult walk = module->walk([&](rt::BeginOp begin) {

@@ -85,8 +85,8 @@ static Array writeQueues(ModuleOp module) {
   return queues;
 }
 
-/// Writes the divisions of the tensor of which a state is a shard, the first
-/// one first.
+/// A state may be a shard of a tensor that was divided several times. Writes
+/// these divisions in the order in which they were applied.
 static Array writeDivisions(StateOp state) {
   SmallVector<Object> divisions;
   RankedTensorType part = state.getPartType();

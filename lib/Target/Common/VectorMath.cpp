@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The exponential follows Cephes: a multiple of ln 2, which is stored as the
-// sum of two constants, is subtracted from the argument, and the polynomial has
-// degree 7. The other polynomials are minimax fits weighted by the relative
-// error of the function. Some functions use one formula for small arguments and
-// another formula for large arguments. The lanes of a vector may need different
-// formulas, so the code has no branches: it evaluates both formulas and selects
-// one of the two results in each lane.
+// The exponential follows Cephes: it subtracts a multiple of ln 2 from the
+// argument, with ln 2 represented as the sum of two constants, and evaluates a
+// polynomial of degree 7. The other polynomials are minimax fits weighted by
+// the relative error of the function. Some functions use one formula for small
+// arguments and another formula for large arguments. The lanes of a vector may
+// need different formulas, so the code has no branches: it evaluates both
+// formulas and selects one of the two results in each lane.
 //
 //===----------------------------------------------------------------------===//
 

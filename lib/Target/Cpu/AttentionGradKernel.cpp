@@ -66,7 +66,8 @@ private:
 
   void setKeyHead(Value index);
   void setQueryHead(Value index) { head = index; }
-  /// Return row `row` of the current query head or key head in argument `arg`.
+  /// Return the address of row `row` of the current query head or key head in
+  /// argument `arg`.
   Value queryRow(unsigned arg, Value row, int64_t stride);
   Value keyRow(unsigned arg, Value row, int64_t stride);
   Value keyCount(Value firstKey);

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Register tiles are sized for 32 vector registers of 16 floats: 16
-// accumulators, a row of `b`, and one broadcast. Larger tiles would spill
-// registers.
+// accumulators, a row of `b`, and one broadcast element of `a`. Larger tiles
+// would spill registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ namespace {
 constexpr int64_t kMaxChunkVectors = 4;
 constexpr int64_t kAccumulators = 16;
 constexpr int64_t kCacheLineBits = 512;
-/// Prefetch distance: large enough to hide a cache miss, but at most the number
-/// of outstanding misses that a core supports.
+/// Prefetch distance in rows: large enough to hide a cache miss, but at most
+/// the number of outstanding misses that a core supports.
 constexpr int64_t kPrefetchRows = 8;
 /// Maximum number of variants of the code for a masked score tile. The variants
 /// process different numbers of vectors.

@@ -7,7 +7,7 @@
 //
 // All seven matmuls of attention use one register tile:
 //
-//   c[rows x 16*vectors] += sum over i of a(r, i) * b(i, 16*v ...)
+//   c(r, j) += sum over i of a(r, i) * b(i, j), r < rows, j < 16 * vectors
 //
 // Elements of `a` are broadcast from memory with any strides, so a matmul with
 // P^T reads P directly; rows of `b` are contiguous. Operands are first packed
@@ -18,8 +18,8 @@
 //
 // Scores are computed for kRowBlock queries by `keyTile` keys at a time. The
 // matmuls have no branches for out-of-range elements:
-// - Queries past the end of the sequence repeat the last one. Their results are
-//   not stored, and sums over queries exclude them.
+// - Queries past the end of the sequence repeat the last query. Their results
+//   are not stored, and sums over queries exclude them.
 // - Keys that a query does not attend to are masked in the score tile. Vectors
 //   of 16 keys that no query of a strip attends to are skipped, and sums over
 //   keys end at the last key that some query of the strip attends to.
@@ -37,7 +37,8 @@ namespace kiln::cpu {
 
 /// Queries per block.
 constexpr int64_t kRowBlock = 64;
-/// Maximum rows per strip; the number of rows is a power of two.
+/// Maximum number of rows per strip. A strip consists of the queries of one
+/// register tile; their number is a power of two.
 constexpr int64_t kMaxStripRows = 8;
 
 /// A matrix in memory: element (r, c) is at pointer + r*rowStride +
@@ -115,9 +116,9 @@ public:
   /// `existing` on are copies of row `existing` - 1.
   void packRows(Value source, int64_t stride, Value count, Value existing,
                 Value packed, Value factor = {});
-  /// Computes packed(c, j) = source(min(j, count - 1), c) for keys j in [0, n),
-  /// where n is `count` rounded up to whole vectors. `packed` is a matrix of
-  /// keyTile columns.
+  /// Computes packed(c, j) = source(min(j, count - 1), c) for all columns c of
+  /// the head and keys j in [0, n), where n is `count` rounded up to whole
+  /// vectors. `packed` is a matrix of keyTile columns.
   void packTransposed(Value source, int64_t stride, Value count, Value packed);
   /// Copies packed rows [0, count) to a tensor.
   void unpackRows(Value packed, Value count, Value destination, int64_t stride,
@@ -201,7 +202,7 @@ private:
   int64_t padded;
   llvm::SmallVector<ColumnChunk> chunks;
   Value randomKey, randomStep, firstSequence;
-  Value firstHead; ///< Null if it is 0.
+  Value firstHead; ///< Null unless shape.dividesHeads is true.
 };
 
 } // namespace kiln::cpu

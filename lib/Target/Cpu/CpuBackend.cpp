@@ -55,8 +55,8 @@ GemmKernel CpuBackend::getGemmKernel(ElementType type,
   return hostGemmKernel(type, features);
 }
 
-/// Each thread packs blocks of the operands in its workspace, or widens blocks
-/// of narrow floats, which the BLAS does not support.
+/// Each thread packs blocks of the operands in its workspace or, since the BLAS
+/// does not support narrow floats, widens blocks of narrow operands there.
 int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {

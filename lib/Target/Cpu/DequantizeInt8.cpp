@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is a row of the matrix, so that the elements of outliers are
-// written by the thread that decoded their codes, after them:
+// A unit of work is a row of the matrix. The thread that decodes the codes of a
+// row then overwrites the elements of the row that belong to outliers:
 //
 //   for row in [begin, end):
 //     for block that overlaps the row:
@@ -73,8 +73,8 @@ private:
     return k.element(part(layout.outlierValuesAt), k.b.getBF16Type(), place);
   }
 
-  /// Decodes the elements from `first` on that the mask selects, up to 16. All
-  /// of them have the same scale.
+  /// Decodes those of the 16 elements from `first` on that `mask` selects. All
+  /// of them have the scale `scale`.
   void decode(Value first, Value scale, Value mask = {}) {
     Type byte = k.b.getI8Type();
     Value code = k.loadVector(k.element(codes, byte, first), byte, mask);
@@ -82,7 +82,7 @@ private:
     k.storeRounded(k.mul(number, scale), k.element(y, type, first), type, mask);
   }
 
-  /// Decodes a row that consists of blocks.
+  /// Decodes a row that consists of whole blocks.
   void decodeWholeBlocks(Value row, Value first) {
     int64_t blocks = layout.columns / layout.block;
     int64_t rest = layout.block % kBlock;

@@ -28,7 +28,7 @@ namespace kiln::cpu {
 
 /// Minimum number of blocks per call.
 static constexpr int64_t kGrainBlocks = 256;
-/// Elements whose codes are loaded as one word.
+/// Number of elements whose codes are loaded as one word.
 static constexpr int64_t kWordElements = 8;
 
 KernelLaunch emitDequantize(ModuleOp module, StringRef name,

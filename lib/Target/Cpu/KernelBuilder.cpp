@@ -170,10 +170,11 @@ Value KernelBuilder::callLibrary(StringRef name, Value x) {
   });
 }
 
-/// Looks up the lanes of a vector one by one, by way of the stack: the gather
-/// instructions of current processors take several times as long as scalar
-/// loads, and extracting lanes would use the units that insert them. The store
-/// is volatile, so that LLVM does not replace the loads by such extractions.
+/// Stores the index vector on the stack and looks up its lanes one by one. The
+/// gather instructions of current processors take several times as long as
+/// scalar loads, and extracting the indices in registers would occupy the
+/// execution units that insert the results. The store is volatile, so that LLVM
+/// does not replace the loads of the indices by such extractions.
 Value KernelBuilder::lookUp(StringRef table, ArrayRef<int32_t> elements,
                             Value index) {
   auto module = function->getParentOfType<ModuleOp>();

@@ -70,7 +70,8 @@ public:
   Value loadVector(Value pointer, Type element, Value mask = {});
   void storeVector(Value vector, Value pointer, Value mask = {});
   Value loadAs(Value pointer, mlir::VectorType type, Value mask = {});
-  /// Access elements that may be bf16 in memory, with values in full precision.
+  /// Load and store elements that may be bf16 in memory. The values in
+  /// registers have full precision.
   Value loadWide(Value pointer, Type element, Value mask = {}) {
     return widen(loadVector(pointer, element, mask));
   }
@@ -85,8 +86,8 @@ public:
 
 private:
   Value recast(Value x, Type type);
-  /// For code that is too long to be emitted at every use: calls the private
-  /// function `name` of this module, which is never inlined. The first call of
+  /// Calls the private function `name` of the module, which is never inlined.
+  /// This avoids emitting long code at every use. The first call of
   /// callShared() for `name` emits the function with `body`.
   Value callShared(llvm::StringRef name, Value argument,
                    llvm::function_ref<Value(Value)> body);
@@ -95,7 +96,7 @@ private:
   mlir::LLVM::LLVMFuncOp function;
   llvm::SmallVector<Value> args, immediates;
   Value beginUnit, endUnit, scratchPointer;
-  Value lookUpLanes; ///< Indices of one vector; set by the first lookUp().
+  Value lookUpLanes; ///< Stack memory for the index vector of lookUp().
 };
 
 /// Loads the dialects that emitted kernels use.

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a row. In every head, element j of the first half and element j of
-// the second half are rotated by the angle of the row's position:
+// A unit is a row. In every head, x1 and x2, the elements j of the first and of
+// the second half, are rotated by the angle of j at the row's position:
 //
 //   y1 = fma(x1, cos, -(x2 sin))   y2 = fma(x2, cos, x1 sin)
 //

@@ -231,7 +231,8 @@ void RowEmitter::decodeRow() {
         rowOf(k.arg(codes.operand), stored, layouts[codes.operand].rowStride);
     auto decode = [&, to = values](Value column) {
       Value code = k.load(k.element(base, stored, column), stored);
-      // As an integer: some processors store more integers per cycle.
+      // Store the value as an integer, since some processors can store more
+      // integers than floats per cycle.
       Value bits = k.bitcast(emitNode(k, node, {code}), k.i32());
       k.store(bits, k.element(to, type, column));
     };
@@ -246,7 +247,8 @@ void RowEmitter::decodeRow() {
   }
 }
 
-/// rng = {seed, step, first sequence}.
+/// Loads the random state from the operand of `node`, which contains {seed,
+/// step, first sequence}.
 RandomSource RowEmitter::startRandom(const Node &node) {
   auto word = [&](int64_t i) {
     return k.load(k.element(k.arg(node.operand), k.i64(), i), k.i64());

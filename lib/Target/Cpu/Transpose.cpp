@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Transposes a square by exchanging its off-diagonal quarters, then those of
-// its quarters, and so on: four stages of 16 two-vector shuffles. The shuffles
-// are emitted directly instead of as vector.transpose, so that they do not
-// depend on an option of the lowering of vector.transpose.
+// Transposes a square of 16 x 16 elements by exchanging its off-diagonal
+// quarters and then transposing each quarter in the same way. This takes four
+// stages of 16 two-vector shuffles. The shuffles are emitted directly instead
+// of as vector.transpose, so that they do not depend on an option of the
+// lowering of vector.transpose.
 //
 //===----------------------------------------------------------------------===//
 

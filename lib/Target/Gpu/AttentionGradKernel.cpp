@@ -20,7 +20,7 @@
 //     //   D = rowsum(dout * o)
 //
 // Launch: ceil(length / 64) * sequences * kvHeads + ceil(length / queries) *
-// sequences * heads blocks of 256 threads.
+// sequences * heads blocks of 256 threads, with at most 64 queries per block.
 // Shared: staged chunks of rows and one tile of p or ds, in f32.
 // Bytes: gradients are written once; no intermediate results are stored.
 //

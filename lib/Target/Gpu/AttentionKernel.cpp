@@ -15,7 +15,8 @@
 //     }
 //     o = o / l; lse = m + log(l);
 //
-// Launch: sequences * heads * ceil(length / queries) blocks of 256 threads.
+// Launch: sequences * heads * ceil(length / queries) blocks of 256 threads,
+// with at most 64 queries per block.
 // Shared: staged chunks of q, k and v, and one tile of scores, in f32.
 // Bytes: each block reads q once per tile of keys, and the k and v that its
 // queries attend to; o and lse are written once.

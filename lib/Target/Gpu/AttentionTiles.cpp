@@ -21,8 +21,8 @@ namespace {
 
 constexpr int64_t kMaxQueries = 64;
 /// Elements per vector in shared memory, and padding elements per staged row.
-/// Because of the padding, vectors at one column of adjacent rows are in
-/// different banks.
+/// Because of the padding, the vectors of adjacent rows at the same column are
+/// in different banks.
 constexpr int64_t kVector = 4;
 /// Maximum sums per thread. A larger number would leave too few registers for
 /// other values.

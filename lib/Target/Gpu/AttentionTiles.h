@@ -171,7 +171,7 @@ private:
   Value chunks, tile; ///< In shared memory.
   Value sequence, head;
   Value randomKey, randomStep, firstSequence;
-  Value firstHead; ///< Null if it is 0.
+  Value firstHead; ///< Null unless shape.dividesHeads is true.
 };
 
 /// Returns true if this target supports attention with the element type of

@@ -73,8 +73,9 @@ public:
     Value first;            ///< Index of the first element.
     Value group;            ///< Index of the group.
     int64_t count = kGroup; ///< Number of elements.
-    /// 0 if the elements are contiguous. Otherwise, the index of element 4 of
-    /// the thread minus the index of element 0.
+    /// The index of the thread's element 4 minus the index of its element 0 if
+    /// the two halves of the elements are apart. 0 if all elements are
+    /// contiguous.
     int64_t apart = 0;
     /// Index of the first group of the warp if the warp accesses its codes as
     /// words, otherwise null.

@@ -113,8 +113,9 @@ SmallVector<Value> RowEmitter::forEachTile(
   int64_t begin = inRegisters ? sharedTiles : blockShift ? 1 : 0;
   if (blockShift && !inRegisters)
     runPart(0, false);
-  // A shifted row ends at most one column block later than an unshifted row.
-  // Tiles 1 to allWhole - 1 are therefore whole in both cases.
+  // A shift moves the columns of each tile by less than one column block
+  // towards the start of the row, so only tile 0 can begin before the row.
+  // Tiles 1 to allWhole - 1 are therefore whole with and without a shift.
   int64_t allWhole = program.cols / columns;
   int64_t whole = std::max(begin, std::min(allWhole, sharedTiles));
   int64_t several = begin + (whole - begin) / atOnce * atOnce;
@@ -166,7 +167,8 @@ void RowEmitter::loadKept() {
 }
 
 /// Runs `body` in the 64 threads that combine the partials of reduction `i` of
-/// a sweep; each processes partial thread() % 64.
+/// a sweep. Thread t of the row processes partial t % 64. All other threads get
+/// the value `otherwise`.
 Value RowEmitter::inAdders(size_t i, Value otherwise,
                            function_ref<Value(Value partial)> body) {
   Value partial = k.bitAnd(rowThread, k.i64Constant(kBlock - 1));
@@ -427,8 +429,8 @@ void RowEmitter::emitCachedRows(const RowPlan &plan) {
   stageColumns({}, program.cols, plan.stagedBytes);
   cached.assign(program.nodes.size(), false);
   sharesRandom = true;
-  // All threads must iterate over the same number of rows, since rows contain
-  // barriers.
+  // All threads must iterate over the same number of rows, since the code of a
+  // row contains barriers.
   bool fills = program.rows % (rows * together) == 0;
   Value first = k.add(k.mul(k.block(), k.i64Constant(rows * together)), number);
   auto emitRow = [&](Value i) {

@@ -35,7 +35,7 @@ namespace kiln::gpu {
 static constexpr int64_t kThreads = 256;
 /// Elements per thread.
 static constexpr int64_t kGroup = 8;
-/// Codes that are loaded as one word.
+/// Number of codes that are loaded as one word.
 static constexpr int64_t kWordCodes = 4;
 
 namespace {
@@ -69,8 +69,9 @@ private:
     return k.load(k.element(part(layout.scalesAt), k.f32(), block), k.f32());
   }
 
-  /// Returns the codes of the first `count` elements as i8. The codes start at
-  /// a multiple of 8 bytes, and at least 4 bytes of scales follow them.
+  /// Returns the codes of the first `count` elements as i8. Loads whole words,
+  /// which is safe because the codes start at a multiple of 8 bytes and at
+  /// least 4 bytes of scales follow them.
   SmallVector<Value> loadCodes(int64_t count) {
     SmallVector<Value> bytes;
     for (int64_t i = 0; i < count; i += kWordCodes) {
@@ -105,7 +106,7 @@ private:
       writeOutliers(bytes);
   }
 
-  /// Overwrites elements of outliers, which have the code -128.
+  /// Overwrites the elements that belong to outliers. Their codes are -128.
   void writeOutliers(ArrayRef<Value> bytes) {
     Value mark = k.constantI(Int8Layout::outlierCode, k.b.getI8Type());
     Value found = k.equal(bytes[0], mark);
@@ -124,8 +125,8 @@ private:
     });
   }
 
-  /// Writes an element if its input is the outlier `slot`, whose index is
-  /// `index`.
+  /// Writes `element` if it belongs to outlier `slot`, which is the input with
+  /// the index `index`.
   void writeIfOutlier(Value element, Value slot, Value index) {
     Value columns = k.i64Constant(layout.columns);
     Value row = k.divUnsigned(element, columns);
@@ -147,7 +148,7 @@ private:
   Type type;
   Alignments alignments;
   Value codes, y;
-  Value group, first; ///< Of this thread.
+  Value group, first; ///< Index of the thread's group and first element.
 };
 
 } // namespace

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The device calls are opaque to LLVM, which therefore moves no access across a
-// barrier, a shuffle or the call that reports the access. Operations that
-// access memory other than by plain loads and stores would bypass the checks of
-// the device and are rejected.
+// The host code of a kernel calls the emulated device for each barrier and each
+// shuffle, and reports each memory access by a call. These calls are opaque to
+// LLVM, so LLVM moves no access across them. Operations that access memory
+// other than by plain loads and stores would bypass the checks of the device
+// and are rejected.
 //
 // Conversions from and to bf16 are not lowered here: the CPU target expands
 // them in all host code.
@@ -106,7 +107,8 @@ llvm::Expected<SharedLayout> layOutShared(mlir::gpu::GPUFuncOp kernel) {
   return layout;
 }
 
-/// Emits calls of the emulated device, declared in a module on first use.
+/// Emits calls of the functions of the emulated device. Declares each function
+/// in the module on its first use.
 class EmulatedDevice : public DeviceOps {
 public:
   explicit EmulatedDevice(ModuleOp module) : module(module) {}
@@ -141,9 +143,9 @@ public:
     return call(b, loc, "kiln_emu_shared",
                 LLVM::LLVMPointerType::get(b.getContext()), {at});
   }
-  /// Reports an access of `bytes` bytes to the device. The access is split into
-  /// accesses that are aligned to their sizes if `address` is a multiple of
-  /// `alignment`.
+  /// Reports an access of `bytes` bytes to the device. Splits the access into
+  /// parts that are aligned to their sizes, provided that `address` is a
+  /// multiple of `alignment`.
   void access(OpBuilder &b, Location loc, unsigned space, Value address,
               int64_t bytes, int64_t alignment, bool isWrite) {
     StringRef name = space == kSharedSpace ? "kiln_emu_shared_access"
@@ -326,7 +328,7 @@ private:
   }
 
   /// Returns true if an address points into a constant table. Such a table is
-  /// not in device memory, which the device checks.
+  /// not in device memory, so accesses to it are not reported to the device.
   static bool isConstant(Value address) {
     if (auto element = address.getDefiningOp<LLVM::GEPOp>())
       address = element.getBase();
@@ -342,7 +344,8 @@ private:
   }
 
   /// Returns true if an address points into the member table. The table is a
-  /// parameter and is not in device memory.
+  /// parameter and not in device memory, so accesses to it are not reported to
+  /// the device.
   bool isOfTable(Value address) {
     auto element = address.getDefiningOp<LLVM::GEPOp>();
     return pointers.isTable && element &&

@@ -47,7 +47,8 @@ private:
   void replaceByWords(mlir::Operation *op, int32_t first);
 
   mlir::LLVM::LLVMFuncOp function;
-  /// Operands and results on the stack; null until first used.
+  /// Pointer to the operands and results on the stack. Null until it is first
+  /// used.
   mlir::Value words;
 };
 

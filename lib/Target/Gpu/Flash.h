@@ -13,8 +13,8 @@
 namespace kiln::gpu {
 
 /// Returns true if the two emitters below support `shape`: q, k, v, o and their
-/// gradients in bf16 (lse in f32), and head dimensions 16, 32, ..., 128. The
-/// returned value must not depend on strides and alignments: other kernels
+/// gradients in bf16 or f16 (lse in f32), and head dimensions 16, 32, ..., 128.
+/// The returned value must not depend on strides and alignments: other kernels
 /// round differently, so the bits of the attention result would then depend on
 /// strides and alignments too.
 bool suitsTensorCores(const AttentionShape &shape);

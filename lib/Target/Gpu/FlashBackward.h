@@ -29,8 +29,8 @@
 // Blocks that own keys keep k, v, dk and dv in registers and compute p and ds
 // transposed, with keys as rows; blocks that own queries keep q, dout and dq.
 // The matmuls thus read p and ds directly from registers. p and ds are rounded
-// to bf16. dk and dq are multiplied by the scale at the end. Every result is
-// computed by one block, which adds its terms in order.
+// to the type of q, bf16 or f16. dk and dq are multiplied by the scale at the
+// end. Every result is computed by one block, which adds its terms in order.
 //
 // With dropout, dv is computed from p after dropout, and ds from dp after
 // dropout. D is unchanged, because o is already the result after dropout. The
@@ -118,7 +118,7 @@ private:
   int64_t group; ///< Query heads per key head.
   unsigned dqArg;
   Value shared;
-  Value scale, factor; ///< scale and c.
+  Value scale, factor; ///< scale, and c = scale log2(e).
   Value minusLog2E;
 };
 

@@ -12,7 +12,7 @@
 //       s = q k^T;
 //       m' = max(m, max(s)); alpha = 2^(c m - c m'); p = 2^(c s - c m');
 //       l = l alpha + sum(p); m = m';    // l per lane until the end
-//       o = o alpha + bf16(dropout(p)) v;
+//       o = o alpha + round(dropout(p)) v;
 //     }
 //     o = o / l; lse = scale m + log(l); // c = scale log2(e)
 //
@@ -93,7 +93,8 @@ public:
   int64_t emit();
 
 private:
-  /// The state of the own queries after some tiles, indexed by row of a lane.
+  /// m, l and o of the lane's queries after some tiles. `maxima` and `sums` are
+  /// indexed by row of the lane.
   struct State {
     Values maxima, sums;
     WarpSums output;

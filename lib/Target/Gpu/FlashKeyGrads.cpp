@@ -14,13 +14,14 @@
 //         __syncthreads();
 //         p = 2^(c k q^T - lse log2(e)); dp = dropout(v dout^T);
 //         ds = p (dp - D);
-//         dv += bf16(dropout(p)) dout; dk += bf16(ds) q;
+//         dv += round(dropout(p)) dout; dk += round(ds) q;
 //       }
 //     store(scale dk, dv);
 //
 // Launch: see FlashBackward.h.
 // Shared: two stages, and -D of the current tile. A stage has one tile each of
-// q, dout and o, lse and, with dropout, one mask per block of 64 own keys.
+// q, dout and o, the lse of the tile's queries and, with dropout, one mask per
+// block of 64 own keys.
 // Bytes: k and v are read once, dk and dv are written once; each block reads
 // the rows of the queries that attend to its keys.
 //
@@ -72,7 +73,7 @@ void FlashBackward::ownKeys(Value unit) {
       tiles.loadOwn(tiles.rows(2, shape.vStride, kvHead), firstKey, groups);
 
   // Process tiles of queries, starting at the first tile with a query that
-  // attends to an own key.
+  // attends to a key of this thread block.
   Value end = k.i64Constant(llvm::divideCeil(shape.length, perTile));
   Value first = k.i64Constant(0), whole = first;
   if (shape.causal) {

@@ -7,10 +7,10 @@
 //
 // Computes which keys a query attends to and which of them are dropped. All
 // threads of a block compute the dropped keys of a tile while the tile loads,
-// and store them as bits in shared memory. One counter gives random words for
-// keys k, k + 16, k + 32 and k + 48 of a query, which different lanes may need.
-// With the bits in shared memory, each counter of a tile is evaluated only
-// once.
+// and store them as bits in shared memory. One Philox counter gives random
+// words for the keys k, k + 16, k + 32 and k + 48 of a query, which different
+// lanes may need. With the bits in shared memory, each counter of a tile is
+// evaluated only once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -181,8 +181,8 @@ FlashTiles::Values FlashTiles::droppedBy(Value mask, int64_t row,
 
 FlashTiles::Values FlashTiles::droppedKeys(Value masks, int64_t groups,
                                            int64_t count, Value query) {
-  // The bits of the 16 or 32 own keys of a warp are in one word of the mask of
-  // a block of keys.
+  // The 16 or 32 keys that a warp owns are in one block of 64 keys, and their
+  // bits are in one word of the mask of this block.
   Value firstKey = times(warp, groups * kGroupRows);
   Value block = k.shiftRight(firstKey, llvm::Log2_64(kRandomKeys));
   Value word = k.bitAnd(k.shiftRight(firstKey, 5), k.i64Constant(1));

@@ -11,7 +11,7 @@
 //       wait(tile); __syncthreads(); copy_async(tile + 1);
 //       p = 2^(c q k^T - lse log2(e)); dp = dropout(dout v^T);
 //       ds = p (dp - D);
-//       dq += bf16(ds) k;
+//       dq += round(ds) k;
 //     }
 //     store(scale dq);
 //

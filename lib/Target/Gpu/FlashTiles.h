@@ -10,9 +10,9 @@
 // Each warp owns 16 rows, or two groups of 16, and keeps them in registers as
 // `a` fragments of MMAs (TensorCore.h):
 //
-//   scores      own b^T, with rows of a tile as the columns of the result
-//   addMatmul   sums + w b, with w of own rows by rows of the tile, in
-//               registers
+//   scores      own b^T, where b is a tile: a column of the result per tile row
+//   addMatmul   sums + w b, where b is a tile, and w is in registers and has a
+//               row per own row and a column per tile row
 //
 // A tile is row-major with 8 elements of padding per row. The elements of eight
 // rows at one column are then in different banks, and all addresses of a thread
@@ -99,18 +99,18 @@ public:
   // Own rows
   //===--------------------------------------------------------------------===//
 
-  /// Returns the index of own row `row` of this lane if the rows of the thread
-  /// block start at `first`.
+  /// Returns the index of this lane's row `row`, where `first` is the index of
+  /// the first row that the thread block owns.
   Value ownRow(Value first, int64_t row, int64_t groups) const;
   /// Returns `row`, or the last row if `row` is past the end.
   Value existing(Value row) const;
 
   OwnRows loadOwn(const HeadRows &from, Value first, int64_t groups);
-  /// Stores the own rows that are not past the end, each multiplied by its
-  /// element of `factors`.
+  /// Stores the rows of `sums` that are not past the end, each multiplied by
+  /// its element of `factors`.
   void storeOwn(WarpSums sums, const Values &factors, const HeadRows &to,
                 Value first);
-  /// Reduces the values of the four lanes of each row.
+  /// Reduces x over the four lanes that hold the same row.
   Value acrossRow(Value x, llvm::function_ref<Value(Value, Value)> combine);
 
   //===--------------------------------------------------------------------===//
@@ -141,7 +141,8 @@ public:
   /// Returns own * rows^T for `count` rows of a tile starting at address
   /// `rows`.
   WarpSums scores(const OwnRows &own, Value rows, int64_t count);
-  /// Computes sums += weights * rows. The weights are rounded to bf16.
+  /// Computes sums += weights * rows. The weights are rounded to the element
+  /// type, bf16 or f16.
   void addMatmul(WarpSums &sums, const WarpSums &weights, Value rows);
 
   //===--------------------------------------------------------------------===//
@@ -155,12 +156,12 @@ public:
   };
   TileRange seenKeys(Value firstQuery, int64_t queries, int64_t keys) const;
   /// Returns the number of keys among the `keys` keys starting at `firstKey`
-  /// that some own query of the warp attends to.
+  /// that some query of this warp attends to.
   Value seenByWarp(Value firstQuery, int64_t groups, Value firstKey,
                    int64_t keys) const;
   /// Returns the number of queries among the `queries` queries starting at
-  /// `firstQuery` that precede the first query that attends to an own key of
-  /// the warp.
+  /// `firstQuery` that precede the first query that attends to a key of this
+  /// warp.
   Value blindToWarp(Value firstKey, int64_t groups, Value firstQuery,
                     int64_t queries) const;
   /// Returns, for each of the lane's columns in `tiles` tiles of scores, an i1
@@ -189,7 +190,7 @@ public:
   /// starting at `firstKey`. `mask` is the dropout mask of the lane's queries.
   Values droppedBy(Value mask, int64_t row, int64_t groups, Value firstKey,
                    int64_t count);
-  /// Returns, for each own key `row` of the lane and each i in {0, 1}, an i1
+  /// Returns, for each key `row` of the lane's keys and each i in {0, 1}, an i1
   /// that is true if query `query` + 2 t + i drops the key. The i1 is at index
   /// row * 2 + i. `masks` holds the masks of `count` queries for each block of
   /// 64 own keys.
@@ -210,8 +211,8 @@ private:
   Value isBitSet(Value word, int64_t bit) const;
   void setNumbers(Value newThread);
   /// Returns the thread index through a shuffle, which compilers cannot
-  /// simplify. Values derived from the result are recomputed instead of kept in
-  /// registers.
+  /// simplify. Values derived from the result are therefore recomputed instead
+  /// of kept in registers.
   Value renewedThread();
   mlir::Type stored() const { return shape.elementType; }
 

@@ -49,9 +49,9 @@ bool GpuBackend::mayFuse(const row::RowProgram &program) const {
          !llvm::any_of(program.nodes, isSumOfSlices);
 }
 
-/// Chunks should not be small: every chunk reads and writes the gradient of the
-/// whole classifier, and a GEMM with few rows does not fill a GPU. In bf16, the
-/// logits of a chunk take 1/512 of the device memory.
+/// Chunks of logits should not be small: every chunk reads and writes the whole
+/// gradient of the classifier, and a GEMM with few rows does not fill a GPU. In
+/// bf16, the logits of a chunk take 1/512 of the device memory.
 int64_t GpuBackend::getLogitsPerChunk(int64_t deviceBytes) const {
   return deviceBytes / 512 / 2;
 }
@@ -64,7 +64,7 @@ int64_t GpuBackend::getRowAlignment() const { return 32; }
 /// the vendor library computes the whole GEMM. The workspace does not depend on
 /// the host, so that the plans for a GPU and for the emulated device are equal.
 /// It is large enough for the emulated device with GemmKernel::Blas; for other
-/// kernels, the emulated device has scratch memory of its own.
+/// GEMM kernels, the emulated device has scratch memory of its own.
 int64_t GpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {

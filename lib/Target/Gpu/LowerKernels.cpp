@@ -84,8 +84,8 @@ llvm::Error replaceShuffle(mlir::gpu::ShuffleOp op, DeviceOps &device) {
   return llvm::Error::success();
 }
 
-/// Replaces an id. Ids are never negative, so they are zero-extended to 64
-/// bits.
+/// Replaces an op that returns a thread or block id by `id`. Ids are never
+/// negative, so `id` is zero-extended to the index type.
 void replaceId(Operation *op, Value id) {
   OpBuilder b(op);
   id = arith::IndexCastUIOp::create(b, op->getLoc(), b.getIndexType(), id);

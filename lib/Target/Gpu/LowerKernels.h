@@ -45,7 +45,7 @@ llvm::Expected<mlir::gpu::GPUModuleOp> findKernelModule(mlir::ModuleOp module);
 /// The parameters of a kernel that precede the immediates.
 struct PointerParameters {
   unsigned count = 0;   ///< 1 for a table, else the number of pointers.
-  bool isTable = false; ///< See MemberTable.h.
+  bool isTable = false; ///< True for a member table; see MemberTable.h.
 };
 
 /// Checks that the parameters are a member table or pointers to global memory,
@@ -53,8 +53,9 @@ struct PointerParameters {
 llvm::Expected<PointerParameters> checkSignature(mlir::gpu::GPUFuncOp kernel);
 
 /// Replaces the gpu operations in `function`, whose body was cloned from a
-/// gpu.func. Ids have 64 bits. Shuffles use the full warp, mode xor or idx, and
-/// scalars or vectors of at most 64 bits.
+/// gpu.func. Returns an error for a gpu or nvvm operation that is not
+/// supported, such as a shuffle of part of a warp, of a mode other than xor and
+/// idx, or of more than 64 bits.
 llvm::Error replaceGpuOps(mlir::LLVM::LLVMFuncOp function, DeviceOps &device);
 
 /// Collects the diagnostics of a conversion into one line instead of printing

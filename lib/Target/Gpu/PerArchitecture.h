@@ -17,8 +17,8 @@
 
 namespace kiln::gpu {
 
-/// Runs work(0), work(1), ... in one thread each. Returns their results in
-/// order, or the first error in that order.
+/// Runs work(0), ..., work(count - 1), each in its own thread. Returns their
+/// results in order, or the first error in that order.
 template <typename T>
 llvm::Expected<std::vector<T>>
 inParallel(size_t count, llvm::function_ref<llvm::Expected<T>(size_t)> work) {

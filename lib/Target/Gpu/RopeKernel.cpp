@@ -47,9 +47,9 @@ constexpr int64_t kHeadsAtOnce = 4;
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);
-  // Bytes per column of a head at one position: 2 * heads * bytes, since every
-  // head is read and written, and angleBytes for cos and sin together, since
-  // each of them has headDim / 2 columns.
+  // Bytes per column of the head dimension at one position: 2 * heads * bytes,
+  // since every head is read and written, and angleBytes for cos and sin
+  // together, since each of them has headDim / 2 columns.
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);

@@ -30,8 +30,8 @@ struct Mask {
 };
 
 /// Returns true if every address base + (i * `stride` + j * k.width()) elements
-/// is aligned for a vector access, where base is a multiple of `alignment`
-/// bytes.
+/// is aligned for a vector access, for all integers i and j, where base is a
+/// multiple of `alignment` bytes.
 bool isVectorAligned(const GpuBuilder &k, mlir::Type element, int64_t alignment,
                      int64_t stride);
 

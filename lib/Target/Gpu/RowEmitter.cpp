@@ -48,7 +48,8 @@ RowEmitter::RowEmitter(GpuBuilder &k, const RowShape &shape,
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// rng = {seed, step, first sequence}.
+/// Loads the random state from the operand of `node`, which contains {seed,
+/// step, first sequence}.
 RandomSource RowEmitter::startRandom(const Node &node) {
   auto word = [&](int64_t i) {
     return k.load(k.element(k.arg(node.operand), k.i64(), i), k.i64());
@@ -476,8 +477,9 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
       position.mask.lanes.push_back(exists(lane));
   if (!position.mask.lanes.empty())
     position.mask.all = {};
-  // Most vectors of a long row consist of existing columns. `whole` is true for
-  // such a vector, so that one access suffices.
+  // Most vectors of a long row consist of existing columns.
+  // `position.mask.whole` is true for such a vector, so that one access
+  // suffices.
   if ((blockShift || keptTiles > 0) && !position.mask.lanes.empty()) {
     Value isWhole =
         k.lessUnsigned(column, k.sub(end, k.i64Constant(k.width() - 1)));
@@ -591,8 +593,8 @@ void RowEmitter::emitSweep(int32_t s) {
       Value number = k.i64Constant(block);
       emitTile(number, positionAt(at(number), false), partials);
     };
-    // A shifted row has one block more than an unshifted row. Its first block
-    // and its last two blocks may be partial.
+    // A shifted row has one block more than an unshifted row. The first block
+    // and the last two blocks of a shifted row may be partial.
     int64_t begin = blockShift ? 1 : 0;
     if (blockShift)
       runPart(0);

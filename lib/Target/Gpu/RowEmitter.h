@@ -48,8 +48,8 @@ private:
   struct Position {
     Value column;
     Mask mask;
-    /// Index of the column block if it is a constant, else -1; in a split
-    /// kernel, the index among the positions of the thread.
+    /// The index of the column block, or -1 if the index is not a constant. In
+    /// a split kernel, the index of this position among those of the thread.
     int64_t block = -1;
   };
   /// Address of the first element of a row; `aligned` is true if vector

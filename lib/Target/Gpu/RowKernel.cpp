@@ -9,8 +9,8 @@
 // results. Columns are processed in column blocks of 64. A *group* of 16
 // threads covers a column block, with four adjacent columns per thread. (A
 // thread has two columns, and a group 32 threads, if caching rows takes too
-// many registers. A thread has eight columns if all elements are bf16 and no
-// reduction fixes the width.) A kernel has one of five forms:
+// many registers. A thread has eight columns if all elements are narrow floats
+// and no reduction fixes the width.) A kernel has one of five forms:
 //
 //   flat:    // one long vector; all accesses are dense
 //     i = (blockIdx.x * blockDim.x + threadIdx.x) * width;
@@ -34,7 +34,7 @@
 // Launch: 256 threads per block (64 in small flat kernels that sum slices). A
 // flat kernel has `width` elements per thread and a scalar kernel one row per
 // thread; split and rows kernels have several groups per block. In a split
-// kernel with bf16 rows and per-column values, all groups of a block process
+// kernel with narrow rows and per-column values, all groups of a block process
 // the same columns. In a rows kernel with column sums, all groups of a block
 // share one chunk (RowSums.cpp).
 // Bytes: each sweep reads its operands once. Rows of up to kCachedColumns

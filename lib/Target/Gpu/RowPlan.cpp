@@ -54,8 +54,8 @@ constexpr int64_t kMostRows = 24;
 /// each thread processes only one or two elements, and blocks have kSmallBlock
 /// threads.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
-/// RowPlan::rowsPerGroup * RowPlan::spread of a split kernel that has bf16 rows
-/// and shares per-column values but has no column sums.
+/// RowPlan::rowsPerGroup * RowPlan::spread of a split kernel that has narrow
+/// rows and shares per-column values but has no column sums.
 constexpr int64_t kNarrowRows = 4;
 /// Random words per counter. The words of a counter belong to columns c, c +
 /// 16, c + 32 and c + 48.
@@ -83,7 +83,8 @@ RowPlan::Form formOf(const RowShape &shape, const row::SweepPlan &sweeps) {
 }
 
 /// Calls `body` for all tensors that are accessed element by element, with the
-/// argument, the element type in memory and the row stride in elements.
+/// index of the argument, the element type in memory and the row stride in
+/// elements.
 void forEachElement(
     const RowShape &shape,
     function_ref<void(unsigned arg, row::Type type, int64_t stride)> body) {
@@ -127,9 +128,9 @@ int64_t freeWidth(const RowShape &shape, Alignments alignments, bool isFlat) {
   return isNarrow ? kWidestAccess / bytesOf(row::Type::BF16) : kLanes;
 }
 
-/// Returns an estimate of the row values that stay in registers between sweeps.
-/// A value that several sweeps use counts twice, because a value computed from
-/// it may also stay in a register.
+/// Estimates the number of row values that stay in registers between sweeps. A
+/// value that several sweeps use counts twice, because a value computed from it
+/// may also stay in a register.
 int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   SmallVector<int64_t> reads(program.nodes.size(), 0);
   for (int32_t s = 0; s < sweeps.sweeps; ++s)
@@ -138,10 +139,9 @@ int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
 }
 
-/// Returns the rows per group if the form does not fix them. A group
-/// reads the per-column values once for all of its rows. A larger number of
-/// rows per group thus reduces both these reads and the number of thread
-/// blocks.
+/// Returns the rows per group if the form does not fix them. A group reads the
+/// per-column values once for all of its rows. A larger number of rows per
+/// group thus reduces both these reads and the number of thread blocks.
 int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
   const RowProgram &program = shape.program;
   if (hasStore(program, StoreKind::ColumnPartial))
@@ -169,9 +169,10 @@ int64_t groupsOf(const RowProgram &program, int64_t group) {
   return fits() ? groups : most;
 }
 
-/// Sets RowPlan::tileBlocks. The more column blocks a tile has, the fewer
-/// barriers a row needs. Shared memory holds the sums of the chunk and one tile
-/// of terms per group.
+/// If the groups of a thread block can share chunks, sets RowPlan::tileBlocks
+/// and the members that depend on it. The more column blocks a tile has, the
+/// fewer barriers a row needs. Shared memory holds the sums of the chunk and
+/// one tile of terms per group.
 void shareChunks(RowPlan &plan, const RowProgram &program) {
   int64_t columns = llvm::alignTo(program.cols, kBlock), staged = 0, sums = 0;
   for (const row::Node &node : program.nodes)

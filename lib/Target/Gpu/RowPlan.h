@@ -46,9 +46,9 @@ struct RowPlan {
   /// Split: all groups of a thread block process the same columns and read
   /// per-column values from shared memory.
   bool sharesColumns = false;
-  /// Rows: column blocks per tile. All groups of a thread block process rows of
-  /// one chunk. After each tile they synchronize and add their column sums in
-  /// row order. If 0, each group processes its own chunk.
+  /// Rows: column blocks per tile, or 0 if each group processes its own chunk.
+  /// If not 0, all groups of a thread block process rows of one chunk. After
+  /// each tile, they synchronize and add their column sums in row order.
   int64_t tileBlocks = 0;
   /// Rows: column blocks that a thread loads before it combines any value.
   int64_t blocksAtOnce = 4;

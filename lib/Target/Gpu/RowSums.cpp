@@ -50,8 +50,8 @@ void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
   storeColumns(k, k.add(sum, value), address, aligned, position.mask);
 }
 
-/// Allocates shared memory for the sums of `groups` groups; `number` is the
-/// index of this group.
+/// Allocates shared memory for the sums of `groups` groups, unless the sums are
+/// too large. `number` is the index of this group.
 void RowEmitter::startSums(int64_t groups, Value number) {
   int64_t padded = llvm::alignTo(program.cols, k.width()), bytes = 0;
   for (const Store &store : program.stores)
@@ -133,8 +133,8 @@ void RowEmitter::startChunk(const RowPlan &plan, Value number) {
   chunk.sums = k.shared(k.f32(), count);
   chunk.tile =
       k.shared(k.f32(), slots * chunk.groups * chunk.tileBlocks * kBlock);
-  // The barrier before the first tile separates these stores from later loads
-  // by other threads.
+  // Set the sums to zero. The barrier before the first tile separates these
+  // stores from later loads by other threads.
   k.loop(k.mul(k.thread(), k.i64Constant(k.width())), k.i64Constant(count),
          k.threads() * k.width(), [&](Value i) {
            storeColumns(k, k.constantF(0, k.vectorOf(k.f32())),

@@ -98,7 +98,7 @@ private:
   GpuBuilder k;
   Value thread; // i32.
   // Shared memory, all i32.
-  Value positions, rows; ///< The list.
+  Value positions, rows; ///< The list: token positions and their rows.
   Value sorted;          ///< Positions sorted by row.
   Value counts, starts;  ///< Range of every row in `sorted`.
   Value warpSums;

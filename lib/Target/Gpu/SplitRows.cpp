@@ -20,9 +20,10 @@
 // RowProgram.h prescribes an order of sums in which the reduction of a row has
 // 64 partial results, so at most 64 threads can reduce a row. A kernel with few
 // rows, such as the kernel for the norm of all gradients, has few threads and
-// is latency-bound. To hide the latency, each partial result has its own
-// thread, and the thread starts the loads of as many column blocks as its
-// registers can hold before it adds the first of these blocks.
+// is latency-bound. To hide the latency, each thread has only one partial
+// result (two if the elements are narrow), and starts the loads of as many
+// column blocks as its registers can hold before it adds the first of these
+// blocks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Emits bf16 MMAs with f32 accumulators on tensor cores of sm_80 and
+// Emits bf16 and f16 MMAs with f32 accumulators on tensor cores of sm_80 and
 // newer, and the loads and copies that feed them. All lanes of a warp execute
 // these operations together. A word is an i32 that holds two adjacent elements
 // of a row, the lower one first. Lane l has g = l / 4 and t = l % 4, and the

@@ -7,8 +7,9 @@
 //
 // Compares matmuls with naive matmuls in f64. The cases have transposed
 // operands, batches, accumulation, padded rows, and operands that are not
-// aligned to 16 bytes. The norm of the error may be at most 8 eps |A| |B|, and
-// the padding of the result must not change.
+// aligned to 16 bytes. For a product A B in a type with the machine epsilon
+// eps, the norm of the error may be at most 8 eps |A| |B|, and the padding of
+// the result must not change.
 //
 //===----------------------------------------------------------------------===//
 

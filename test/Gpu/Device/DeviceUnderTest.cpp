@@ -14,7 +14,7 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-// NUL-terminated PTX.
+// Embeds the file kernels.ptx as a NUL-terminated string.
 asm(R"(
   .section .rodata
   .p2align 4

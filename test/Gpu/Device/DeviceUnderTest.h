@@ -25,17 +25,17 @@
 
 namespace kiln::runtime::devicetest {
 
-/// Returns the names of the libraries.
+/// Returns the file names of the driver and of the vendor libraries.
 cuda::Libraries libraries();
 
 /// Returns true if the device is a real GPU.
 bool isReal();
 
-/// Tells the stand-in that the test will cause a kernel fault. Must be called
-/// before the engine starts.
+/// Tells the fake driver that the test will cause a kernel fault. Must be
+/// called before the engine starts. Has no effect on a real GPU.
 void expectFault();
 
-/// Makes the stand-in a machine with two devices.
+/// Gives the fake driver two devices. Has no effect on a real GPU.
 void useTwoDevices();
 
 /// Returns the PTX image of kernels.ptx.

@@ -25,13 +25,13 @@ using namespace kiln;
 namespace {
 
 constexpr int64_t count = 1000, bytes = 4 * count;
-/// The offset between two buffers in bytes.
+/// The number of bytes from one buffer to the next.
 constexpr int64_t step = 4096;
 
 Json buffer(int64_t index) { return device(index * step); }
 Json hostBuffer(int64_t index) { return host(index * step); }
 
-/// Returns a launch whose arguments have the given sizes in bytes.
+/// Returns a launch whose arguments have the sizes `extents`, in bytes.
 Json launch(const char *name, int64_t kernel, Json args,
             const std::vector<int64_t> &extents, int64_t written,
             Json immediates, int64_t units) {
@@ -129,9 +129,10 @@ TEST(EngineTest, SharedMemoryAndShuffles) {
             });
 }
 
-/// The forward segment of micro-batch i scales quarter i of an array, by an
-/// immediate that differs for the first execution, into a slot of a ring. The
-/// backward segment copies the result to quarter i of another array.
+/// The forward segment of micro-batch i applies Scale to quarter i of the input
+/// and writes the result to a slot of a ring. The immediate of Scale differs
+/// for the first execution. The backward segment copies the result to quarter i
+/// of the output.
 TEST(EngineTest, MicrobatchesAreOrdered) {
   constexpr int64_t part = count / 4;
   const std::pair<const char *, int64_t> orders[] = {

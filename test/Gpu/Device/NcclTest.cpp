@@ -28,18 +28,19 @@ using namespace kiln;
 
 namespace {
 
-/// Elements of a tensor of all ranks, of which each has `shard` or fewer.
+/// The number of elements of a shard, and the number of elements by which the
+/// last shard of a padded tensor is shorter.
 constexpr int64_t shard = 100, missing = 3;
-/// The offset between two buffers in bytes.
+/// The number of bytes from one buffer to the next.
 constexpr int64_t step = 4096;
 
 enum Buffer : int64_t {
-  Sum,       ///< Summed in place.
-  Whole,     ///< Summed into Scattered.
-  Padded,    ///< The same, with a last shard of `missing` elements less.
-  Scattered, ///< A shard of Whole, and one of Padded.
+  Sum,       ///< All-reduced in place.
+  Whole,     ///< Reduce-scattered into Scattered.
+  Padded,    ///< Reduced into PaddedShard; `missing` elements shorter.
+  Scattered, ///< The sum of this rank's shard of Whole.
   PaddedShard,
-  Gathered, ///< From Scattered.
+  Gathered, ///< The Scattered shards of all ranks.
   PaddedGathered,
   buffers
 };
@@ -50,7 +51,7 @@ public:
              int rank)
       : driver_(driver), gpu_(gpu), nccl_(nccl), ranks_(ranks), rank_(rank) {}
 
-  /// Returns the first error, or wrong result.
+  /// Returns the first error or the first wrong result.
   Status run(const NcclId &id);
 
 private:
@@ -100,7 +101,8 @@ Status RankOfTest::write(Buffer buffer, int64_t elements) {
   return status.ok() ? finish() : status;
 }
 
-/// Compares elements with the sums of the elements from `first` on.
+/// Compares the elements of a buffer with the elements [first, first +
+/// elements) of the sum over all ranks.
 Status RankOfTest::compare(Buffer buffer, int64_t first, int64_t elements) {
   std::vector<char> narrow(std::size_t(bytesOf(type_, elements)));
   Status status = driver_.call(driver_.api().cuMemcpyDtoHAsync_v2,
@@ -271,8 +273,8 @@ TEST(NcclTest, CollectivesOfOneRank) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-/// The number of devices, which another process queries, because a process that
-/// has opened the driver must not fork.
+/// Returns the number of devices. Another process queries it, because a process
+/// that has opened the driver must not fork.
 int deviceCount() {
   return forkRanks(1,
                    [](int) {

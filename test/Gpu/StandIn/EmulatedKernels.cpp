@@ -11,8 +11,8 @@
 // GPU suite can be tested on real models.
 //
 // The kernels are those of --target=cuda-emu and run on the emulated device
-// with all of its checks except those of bounds and of uninitialised bytes.
-// They are loaded from the shared library EXECUTABLE.kernels.so in the
+// with all of its checks except those of bounds and of uninitialised bytes. The
+// kernels are loaded from the shared library EXECUTABLE.kernels.so in the
 // directory of the executable. The library is linked from the output of
 //
 //     kilnc MODEL [the same flags] --target=cuda-emu --emit=obj

@@ -202,7 +202,7 @@ TEST(SegmentOrderTest, FirstAndLastExecutionOfEachSegment) {
 }
 
 /// Checks the slots of an order: micro-batches in flight have different slots,
-/// and both segments of a micro-batch have the same.
+/// and both segments of a micro-batch use the same slot.
 void checkSlots(const SegmentOrder &order, int64_t count) {
   ASSERT_TRUE(order.check(count).ok());
   std::map<int64_t, int64_t> inFlight; // Slots by micro-batch.
@@ -240,10 +240,11 @@ TEST(SegmentOrderTest, AscendingBackwardSegments) {
 // Shortened orders
 //===----------------------------------------------------------------------===//
 
-/// An execution: its segment, and whether it is the first or the last one.
+/// The segment of an execution, and whether the execution is the first and
+/// whether it is the last one of the segment.
 using Execution = std::tuple<Segment, bool, bool>;
-/// An execution and the next one, the order of their micro-batches, and whether
-/// they use the same slot.
+/// An execution, the next execution, how the indices of their micro-batches
+/// compare (-1, 0 or 1), and whether both executions use the same slot.
 using Relation = std::tuple<Execution, Execution, int, bool>;
 
 std::set<Relation> relations(const SegmentOrder &order, int64_t count) {

@@ -275,7 +275,7 @@ TEST(ConfigError, WindowsOfNoLayer) {
   EXPECT_EQ(importConfig(config).error, "");
 }
 
-/// Keys for which only some values are supported.
+/// Tests the keys for which only some values are supported.
 TEST(ConfigError, FixedKeys) {
   const char *causal = ", which kiln does not support; supported: true: "
                        "attention to later tokens is not implemented";
@@ -314,7 +314,7 @@ TEST(ConfigError, FixedKeys) {
   }
 }
 
-/// Keys for which every value is accepted.
+/// Tests keys for which every value is accepted.
 TEST(ConfigError, KeysWithoutInfluence) {
   json common;
   common["torch_dtype"] = "bfloat16";

@@ -94,7 +94,7 @@ TEST_F(ConfigMutation, Llama) {
   mutate(config);
 }
 
-/// Replaces the value of every key by values of every type.
+/// For each key, replaces its value by values of every JSON type.
 TEST_F(ConfigMutation, WrongTypes) {
   const nlohmann::json values[] = {
       nullptr,

@@ -88,8 +88,9 @@ TEST(Arena, TrainingStepsReachTheLoad) {
 }
 
 TEST(Arena, CopiesBetweenNestedLifetimes) {
-  // Residuals with nested lifetimes, copies of parameters that leave in the
-  // order in which they arrive, and large buffers in between.
+  // The buffers are residuals with nested lifetimes, copies of parameters that
+  // are freed in about the order of their allocation, and some large buffers
+  // with short lifetimes.
   std::mt19937 random(3);
   Buffers buffers;
   const int32_t steps = 800;

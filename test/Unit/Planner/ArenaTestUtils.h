@@ -30,8 +30,8 @@ inline int64_t roundUp(int64_t value, int64_t alignment) {
 }
 
 /// Places the buffers in every order, each directly above the buffers placed
-/// before it, and returns the lowest height. The order by the offsets of an
-/// optimal plan is one of these orders, so the result is the optimum.
+/// before it, and returns the lowest height. One of these orders sorts the
+/// buffers by their offsets in an optimal plan, so the result is the optimum.
 inline int64_t bruteForceHeight(const Buffers &buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);

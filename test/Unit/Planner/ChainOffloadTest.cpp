@@ -11,8 +11,8 @@
 
 using namespace kiln;
 
-/// Two stages and a loss. The passes of a stage take ten seconds forward and
-/// one second backward. A stage saves 100 bytes.
+/// Returns two stages and a loss. The forward pass of a stage takes ten seconds
+/// and its backward pass takes one second. A stage saves 100 bytes.
 static Chain twoStages() {
   Chain chain;
   for (int i = 0; i < 2; ++i) {
@@ -37,11 +37,12 @@ TEST(ChainOffload, CopiesOverlapWithOnePassEach) {
     return offloadTimeBound(chain, budget, out, in);
   };
   EXPECT_NEAR(bound(200, 1, 1), 22, 1e-4);
-  // The bytes of one stage leave in the 20 seconds of the forward passes, and
-  // return in the two seconds of the backward passes.
+  // The 100 bytes of one stage are copied to the host in the 20 seconds of the
+  // forward passes, and back in the two seconds of the backward passes.
   EXPECT_NEAR(bound(100, 0.2, 0.02), 22, 1e-4);
-  // If they need longer, computing some of them again is faster. 80 bytes leave
-  // in 20 seconds, and the other 20 bytes cost two seconds.
+  // If the copies take longer, computing some of the bytes again is faster. 80
+  // bytes are copied in 20 seconds, and computing the other 20 bytes again
+  // takes two seconds.
   EXPECT_NEAR(bound(100, 0.25, 0.02), 24, 1e-4);
   EXPECT_NEAR(bound(100, 0.25, 0.05), 24, 1e-4);
   EXPECT_NEAR(bound(100, 1e9, 1e9), 32, 1e-3);
@@ -61,8 +62,9 @@ TEST(ChainOffload, NoScheduleIsFaster) {
       auto apart = exhaustiveTime(chain, budget);
       ASSERT_TRUE(apart);
       EXPECT_LE(bound, *apart + 1e-9) << "round " << round;
-      // What stage k saves, except its output, waits on the host between its
-      // passes. Nothing else runs during the copies.
+      // Keep the values that stage k saves, except its output, on the host
+      // between the two passes of the stage. Nothing else runs during the
+      // copies.
       for (size_t k = 0; k < chain.stages.size(); ++k) {
         Chain moved = chain;
         int64_t bytes = 0;

@@ -27,9 +27,10 @@ static ChainOp saveDrop(int32_t i) {
 }
 static ChainOp backward(int32_t i) { return {ChainOpKind::Backward, i, -1}; }
 
-/// Returns three stages with |a_i| = |delta_i| = 10, 20, 30, 1. Stage i saves
-/// |a_(i+1)| + 100 bytes. It takes 1 s forward if it does not save values, 2 s
-/// forward if it saves values, and 4 s backward.
+/// Returns three stages. The values a_0 to a_3 have 10, 20, 30 and 1 bytes, and
+/// each gradient delta_i has the size of a_i. Stage i saves |a_(i+1)| + 100
+/// bytes. It takes 1 s forward if it does not save values, 2 s forward if it
+/// saves values, and 4 s backward.
 static Chain threeStages() {
   Chain chain;
   for (int64_t input : {10, 20, 30}) {

@@ -13,8 +13,8 @@
 using namespace kiln::support;
 using namespace kiln;
 
-/// Used instead of std::uniform_int_distribution, whose values depend on the
-/// standard library.
+/// Returns a number from `low` to `high`. It is used instead of
+/// std::uniform_int_distribution, whose values depend on the standard library.
 static int64_t pick(std::mt19937 &random, int64_t low, int64_t high) {
   return low + random() % (high - low + 1);
 }
@@ -108,9 +108,10 @@ ChainCost kiln::saveAll(const Chain &chain) {
 
 namespace {
 
-/// The set of values in memory: the a_i that are stored separately from saved
-/// values, the option with which each stage has saved (0 for none, otherwise
-/// its index + 1), and the gradient of value `reached`.
+/// The set of values in memory. `alone` marks the values a_i that are stored
+/// separately from saved values. For each stage, `saved` is 0 if the stage has
+/// saved nothing, and otherwise the index of the option that it used, plus 1.
+/// The gradient of value `reached` is in memory.
 struct Present {
   uint8_t alone[9] = {1};
   uint8_t saved[8] = {};

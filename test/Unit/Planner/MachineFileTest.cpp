@@ -37,7 +37,8 @@ static Machine smallMachine() {
   return machine;
 }
 
-/// A round value makes the messages in the tests below readable.
+/// Returns a valid machine file. The round value of vectorFlops makes the
+/// messages in the tests below readable.
 static json goodFile() {
   Machine machine = smallMachine();
   machine.vectorFlops = 1e11;

@@ -202,8 +202,8 @@ TEST(OffloadPlanner, RandomPlansHoldWhatTheyPromise) {
 }
 
 /// Verifies that the set of values that the planner offloads is close to the
-/// best set: on average, the plan takes less than 1 % longer than the best plan
-/// of all sets.
+/// best set: on average, the plan takes less than 1 % longer than the fastest
+/// plan over all sets.
 TEST(OffloadPlanner, IsCloseToTheBestSet) {
   std::mt19937_64 random(7);
   double sum = 0;

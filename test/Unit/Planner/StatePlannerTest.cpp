@@ -23,10 +23,10 @@ using namespace kiln;
 
 namespace {
 
-/// One parameter of 10 bytes with 20 bytes of moments. Its gradient is complete
-/// after one second, and the norm of all gradients immediately afterwards. The
-/// link copies 10 bytes per second, and the host takes 3 seconds for the
-/// update.
+/// Returns a problem with one parameter of 10 bytes and 20 bytes of moments.
+/// The gradient of the parameter is complete after one second, and the norm of
+/// all gradients immediately afterwards. The link copies 10 bytes per second,
+/// and the host takes 3 seconds for the update.
 StateProblem makeOneUpdate() {
   StateProblem problem;
   problem.seconds = {1, 0, 0};
@@ -47,9 +47,9 @@ StateProblem makeOneUpdate() {
   return problem;
 }
 
-/// A program with `layers` parameters that the forward and the backward pass
-/// read, and whose updates follow the norm of all gradients if `joins` is true,
-/// and their gradients otherwise.
+/// Returns a program with `layers` parameters, which the forward and the
+/// backward pass read. If `joins` is true, the updates follow the norm of all
+/// gradients. Otherwise, each update follows the gradient of its parameter.
 StateProblem makeProgram(std::mt19937_64 &random, int32_t layers, bool joins) {
   auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
@@ -134,8 +134,8 @@ TEST(StatePlanner, UpdateOnTheHost) {
 }
 
 TEST(StatePlanner, MomentsOnTheHost) {
-  // The moments arrive after 2 s if their copy starts at once, and the new ones
-  // are on the host after 4 s.
+  // The moments arrive after 2 s if their copy starts at once, and the updated
+  // moments are on the host after 4 s.
   StateProblem problem = makeOneUpdate();
   StateCost cost =
       evaluateStates(problem, {{UpdatePlace::Swapped, false, false}});
@@ -145,7 +145,8 @@ TEST(StatePlanner, MomentsOnTheHost) {
   EXPECT_EQ(cost.copiedBytes, 40);
   EXPECT_EQ(cost.leads[0].moments, std::vector<int64_t>{2});
 
-  // If there is no memory for them, the copy starts directly before the update.
+  // If the device has no memory for the moments, their copy starts directly
+  // before the update.
   problem.capacity = 30;
   cost = evaluateStates(problem, {{UpdatePlace::Swapped, false, false}});
   EXPECT_DOUBLE_EQ(cost.seconds, 5);
@@ -153,7 +154,7 @@ TEST(StatePlanner, MomentsOnTheHost) {
 }
 
 TEST(StatePlanner, GradientOnTheHost) {
-  // A gradient leaves, and comes back for the update on the device.
+  // The gradient is copied to the host, and back for the update on the device.
   StateProblem problem = makeOneUpdate();
   problem.seconds = {1, 5, 0};
   problem.capacity = 35;
@@ -235,8 +236,9 @@ TEST(StatePlanner, KeepsEverythingThatFits) {
 }
 
 TEST(StatePlanner, UsesBothTheHostAndTheLink) {
-  // Eight equal updates. The host updates one in the time in which the link
-  // copies the moments of one in; together they are faster than either alone.
+  // All eight updates are equal. The host performs one update in the time in
+  // which the link copies the moments of one update to the device, so using
+  // both is faster than using either alone.
   StateProblem problem;
   problem.seconds.assign(17, 1e-3);
   problem.live.assign(17, 0);
@@ -271,7 +273,8 @@ TEST(StatePlanner, UsesBothTheHostAndTheLink) {
 
 TEST(StatePlanner, TreatsLargeParametersApart) {
   // The link is faster than the host, so most moments should be copied to the
-  // device for the update. Those of the large parameter do not fit there.
+  // device for the update. The moments of the large parameter do not fit on the
+  // device.
   StateProblem problem;
   const int32_t count = 40;
   problem.seconds.assign(2 * count + 1, 1e-3);
@@ -322,14 +325,15 @@ TEST(StatePlanner, GradientsForTheHostDoNotWaitForOthers) {
   problem.updatesLast = true;
   problem.outSecondsPerByte = problem.inSecondsPerByte = 1e-3;
   problem.gradientsUnderWay = problem.updatesUnderWay = 2;
-  // Copies to the device start as late as possible.
+  // With a capacity of 0, copies to the device start as late as possible.
   problem.capacity = 0;
   problem.hostCapacity = 1000;
   StateChoice host = {UpdatePlace::Host, false, false};
   StateChoice away = {UpdatePlace::Device, false, true};
-  // The gradients of the first two groups leave the device when two more copies
-  // have started. If only they are for updates on the host, no such copies
-  // follow, and they stay until their updates.
+  // A copied gradient leaves the device when two more copies have started, or
+  // at its update. For an update on the host, only copies for such updates
+  // count. The second case has only two such copies, so both gradients stay
+  // until their updates.
   auto peak = [&](std::vector<StateChoice> choices) {
     return evaluateStates(problem, choices).peak;
   };

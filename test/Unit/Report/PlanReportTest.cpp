@@ -104,8 +104,8 @@ TEST(PlanSummary, SaysWhatThePlanSays) {
         "peak: command 1 of 3 in @train, 'h.0.<b>\"&'', in addition to 2.00 "
         "KiB"})
     EXPECT_NE(text.find(line), std::string::npos) << line << "in\n" << text;
-  // The larger buffer is listed first. States and the gradient are not listed,
-  // because they are not live at the peak.
+  // The larger buffer is listed first. States are only listed in total, and the
+  // gradient is not live at the peak.
   EXPECT_LT(text.find("  y "), text.find("  </script>"));
   EXPECT_EQ(text.find("  g "), std::string::npos);
   EXPECT_EQ(text.find("  w.m "), std::string::npos);

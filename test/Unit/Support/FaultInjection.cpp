@@ -56,8 +56,8 @@ bool failsNow() {
   return true;
 }
 
-/// Like failsNow, for a write that stores half of its bytes before it fails or
-/// the process exits.
+/// Does the same as failsNow() for a write that stores half of its bytes before
+/// it fails or the process exits.
 template <typename Store> bool writeFailsNow(Store storeHalf) {
   if (state.armed && state.countdown == 1)
     storeHalf();

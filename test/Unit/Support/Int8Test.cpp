@@ -65,7 +65,7 @@ TEST(Int8, SizesAreExact) {
   // 5 x 13: 65 codes, 3 bytes of padding, and 2 or 5 scales.
   EXPECT_EQ(bytesOf(5, 13, {}), 68 + 8);
   EXPECT_EQ(bytesOf(5, 13, {13, 0, 0}), 68 + 20);
-  // 3 outliers of 13 or of 5 elements.
+  // Three outlier inputs with 13 or with 5 elements each.
   EXPECT_EQ(bytesOf(5, 13, {64, 3, 0}), 68 + 8 + 12 + 80);
   EXPECT_EQ(bytesOf(5, 13, {64, 3, 1}), 68 + 8 + 12 + 32);
   EXPECT_EQ(bytesOf(768, 2304, {64, 4, 0}),
@@ -163,7 +163,7 @@ TEST(Int8, ChunksDoNotMatter) {
       encoder.append(values.data() + i, std::min(chunk, layout.elements - i));
     EXPECT_TRUE(encoder.finish());
     EXPECT_EQ(bytes, whole);
-    // Neither do ranges that are decoded.
+    // Elements that are decoded in small ranges have the same values.
     Floats decoded = decode(layout, whole), parts(decoded.size());
     for (int64_t i = 0; i < layout.elements; i += 7)
       decodeInt8(bytes.data(), layout, i,

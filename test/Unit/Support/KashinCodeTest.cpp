@@ -24,7 +24,8 @@ namespace {
 
 constexpr int64_t rows = 64, columns = 1024, elements = rows * columns;
 
-/// Uniformly distributed numbers in [0, 1), `which` of element `i`.
+/// Returns a uniformly distributed number in [0, 1). Different values of
+/// `which` give independent numbers for the same element `i`.
 double uniform(int64_t i, uint64_t which) {
   auto bits = philox4x32(uint64_t(i), which);
   return uniformFromBits(bits[0], bits[1]);
@@ -46,7 +47,8 @@ std::vector<float> gaussian() {
   return matrix([](int64_t i) { return normal(i, 1); });
 }
 
-/// Student's t distribution with three degrees of freedom.
+/// Returns elements with Student's t distribution with three degrees of
+/// freedom.
 std::vector<float> studentT() {
   return matrix([](int64_t i) {
     double squares = 0;
@@ -78,7 +80,7 @@ std::vector<float> hugeColumns() {
   });
 }
 
-/// The squared error relative to the squares of the weights.
+/// Returns the sum of squared errors, divided by the sum of squared weights.
 double relativeError(const std::vector<float> &weights,
                      const std::vector<float> &decoded) {
   double error = 0, squares = 0;
@@ -100,8 +102,8 @@ double formatError(const std::vector<float> &weights, const char *name) {
   return relativeError(weights, decoded);
 }
 
-/// Symmetric codes of equal steps with an f32 scale for each 64 weights:
-/// bits + 0.5 bits per weight. `bits` is 4 or less.
+/// Returns the error of symmetric codes with equal steps and one f32 scale for
+/// each 64 weights, which take bits + 0.5 bits per weight. `bits` is 4 or less.
 double uniformError(const std::vector<float> &weights, int bits) {
   std::vector<float> decoded;
   const float largest = float((1 << (bits - 1)) - 1);
@@ -116,7 +118,7 @@ double uniformError(const std::vector<float> &weights, int bits) {
   return relativeError(weights, decoded);
 }
 
-/// Lloyd's algorithm in one dimension. Returns the sum of squared errors.
+/// Runs Lloyd's algorithm in one dimension. Returns the sum of squared errors.
 double lloyd(const std::vector<double> &sorted, std::vector<double> centroids) {
   double error = 0;
   for (int iteration = 0; iteration < 60; ++iteration) {
@@ -140,9 +142,10 @@ double lloyd(const std::vector<double> &sorted, std::vector<double> centroids) {
   return error;
 }
 
-/// k-means with one codebook of 2^bits f32 values for each group of weights
-/// that makes the codebook take 0.5 bits per weight: bits + 0.5 bits per
-/// weight. The best of three initial codebooks is used for each group.
+/// Returns the error of k-means codes with one codebook of 2^bits f32 values
+/// for each group of weights. A group is so large that its codebook takes 0.5
+/// bits per weight, so the codes take bits + 0.5 bits per weight. The best of
+/// three initial codebooks is used for each group.
 double kMeansError(const std::vector<float> &weights, int bits) {
   const int64_t count = int64_t(1) << bits, group = 64 * count;
   double error = 0, squares = 0;
@@ -223,8 +226,9 @@ TEST(KashinCode, ReferenceOfUniformCodesIsTheFormat) {
 }
 
 TEST(KashinCode, FactorsAreFlat) {
-  // A single outlier is far from flat in the standard basis: it is
-  // sqrt(128) = 11.3 times the root mean square. No level of a factor is.
+  // A block with a single outlier is far from flat: the outlier is sqrt(128) =
+  // 11.3 times the root mean square. The largest levels of both factors are
+  // less than 2 times the root mean square.
   std::vector<float> values(KashinCode::blockElements, 0.f);
   values[17] = 1;
   for (int bits = KashinCode::leastBits; bits <= KashinCode::mostBits; ++bits) {
@@ -245,9 +249,9 @@ TEST(KashinCode, FactorsAreFlat) {
 }
 
 TEST(KashinCode, DecodesByItsDefinition) {
-  // A block in 3 bits per weight: u has 1 bit, v has 2. All codes of u are 0
-  // but that of element 5, and the levels of v, 1 and -1, are row 6 of the
-  // Hadamard matrix.
+  // A block with 3 bits per weight: u has 1 bit and v has 2 bits. All codes of
+  // u are 0 except that of element 5. The levels of v, 1 and -1, are row 6 of
+  // the Hadamard matrix.
   KashinCode code(3);
   std::vector<uint8_t> codes(size_t(code.blockBytes()), 0);
   ASSERT_EQ(codes.size(), 48u);

@@ -36,7 +36,7 @@ struct Expectation {
   /// Hash of the scale codes followed by the nested scales.
   uint64_t scales;
   float offset;
-  /// Hash of the decoded elements; of odd counts, without the last element.
+  /// Hash of the decoded elements, without the last element if `count` is odd.
   uint64_t decoded;
 };
 
@@ -116,7 +116,7 @@ std::array<float, 15> middles() {
   return middles;
 }
 
-/// Maps a random number to about a normal distribution.
+/// Maps random bits to an approximately normally distributed number.
 float normal(uint64_t bits) {
   uint64_t terms =
       (bits & 0xfffff) + (bits >> 20 & 0xfffff) + (bits >> 40 & 0xfffff);
@@ -171,8 +171,9 @@ std::vector<float> makeElements(Kind kind, int64_t count, uint64_t seed) {
   return elements;
 }
 
-/// Encodes `elements` in one chunk. Returns the bytes after checking that bytes
-/// around them are unchanged. Uses the mean if `offset` is NaN.
+/// Encodes `elements` in one chunk with the given offset or, if `offset` is
+/// NaN, with the mean as the offset. Returns the bytes, and checks that the
+/// bytes around them are unchanged.
 std::string encode(const std::vector<float> &elements, float offset = NAN) {
   Nf4Layout layout(int64_t(elements.size()));
   std::string bytes(std::size_t(layout.bytes) + 2, '\x5a');
@@ -277,7 +278,7 @@ TEST(Nf4, OffsetIsTheMean) {
     float offset = offsetOf(
         encode(makeElements(expected.kind, expected.count, expected.seed)),
         layout);
-    // The mean of the library is less exact.
+    // The mean that bitsandbytes computes is less exact.
     EXPECT_LE(
         std::abs(bitsAs<int32_t>(offset) - bitsAs<int32_t>(expected.offset)),
         3);

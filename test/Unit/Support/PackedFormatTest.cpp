@@ -15,7 +15,7 @@ using namespace kiln::support;
 
 namespace {
 
-/// Normally distributed numbers that depend on `seed` only.
+/// Returns normally distributed numbers that depend on `seed` only.
 std::vector<float> normal(int64_t count, uint64_t seed) {
   std::vector<float> values;
   for (int64_t i = 0; i < count; ++i) {
@@ -108,7 +108,8 @@ TEST(PackedFormat, Int4Codes) {
   PackedFormat format = *PackedFormat::named("int4");
   Encoded encoded = encode(format, {-7, 1.4f, 0.6f, 7, -3});
   EXPECT_EQ(encoded.scales, std::vector<float>{1});
-  // The low half has the even element, and the unused half the code of zero.
+  // The low half of a byte has the even element, and the unused half has the
+  // code of zero.
   EXPECT_EQ(encoded.codes, (std::vector<uint8_t>{0x91, 0xf9, 0x85}));
   EXPECT_EQ(decode(format, encoded, 5), (std::vector<float>{-7, 1, 1, 7, -3}));
 }

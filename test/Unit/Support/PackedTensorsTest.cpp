@@ -80,7 +80,7 @@ TEST(PackedTensors, ReadsDecodedElements) {
                  "tensor 'w' is quantized and cannot be converted to I8");
   auto found = weights->match({{"w", {}, {3, 43}}, {"b", {}, {2}}});
   EXPECT_TRUE(found.ok());
-  // Any range, in any type.
+  // Any range can be read in any type.
   for (auto [first, count] : {std::pair(0, 0), std::pair(5, 1),
                               std::pair(60, 10), std::pair(127, 2)}) {
     std::vector<double> part(size_t(count) + 1, -1);

@@ -29,7 +29,8 @@ struct Case {
   double dropout = 0;
   int64_t kvTile = 64;
   bool takesRng = false;
-  /// The index of the rank whose heads these are; -1: all heads.
+  /// The index of the rank that computes these heads, or -1 if they are all
+  /// heads.
   int64_t rank = -1;
 };
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Compiled kernels of block_scales, block_encode, block_decode and dither on
-// the CPU and the emulated GPU; RowRunner.h describes the checks.
+// Tests compiled kernels of block_scales, block_encode, block_decode and dither
+// on the CPU and the emulated GPU. RowRunner.h describes the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,8 @@ RowCase scales(const std::string &bits) {
   return rowCase;
 }
 
-/// Encodes x and decodes it with `bits` of 8, or x and z with 4.
+/// Encodes and decodes x with 8 bits or, if `isPacked` is true, x and z with 4
+/// bits.
 RowCase roundTrip(bool isPacked) {
   RowCase rowCase = scales(isPacked ? "4" : "8");
   const std::string tensor = "tensor<$Rx$Cx$T>", scale = "tensor<$Rx$F>",

@@ -73,9 +73,9 @@ TEST_F(CachedRows, LongClassifier) {
   runner.add(classifierCase(50257), {{2, 50257}});
 }
 
-/// The elements of some rows have the maximum 0 but include both 0 and -0. The
-/// result has the sign of the zero in the partial maximum with the lowest index
-/// and, within this partial maximum, of the first zero.
+/// Some rows have the maximum 0 and contain both 0 and -0. The result has the
+/// sign of the zero with the lowest index in the first partial maximum that is
+/// a zero.
 TEST_F(CachedRows, Maxima) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.reduce sum %x dims [1] : tensor<$Rx$Cx$T> to "

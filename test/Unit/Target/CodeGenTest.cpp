@@ -59,7 +59,8 @@ TEST(CodeGen, CompilesInParallelToTheSameBytes) {
     EXPECT_EQ(object, objects[0]);
 }
 
-/// Rounds to bf16 and stores the elements one by one, and stores a constant.
+/// Rounds a vector to bf16, stores two elements one by one, and stores a vector
+/// of zeros.
 const char *narrowKernel = R"(
   llvm.func @narrow_kernel(%from: !llvm.ptr, %to: !llvm.ptr) {
     %wide = llvm.load %from {alignment = 4 : i64} : !llvm.ptr -> vector<4xf32>

@@ -30,7 +30,7 @@ template <typename T> void check(int64_t elements) {
   for (char &byte : bytes)
     byte = static_cast<char>(generator());
   std::uniform_real_distribution<float> uniform(-0.5f, 2.0f);
-  for (int64_t i = 0; i <= layout.groups; ++i) { // The offset is the last one.
+  for (int64_t i = 0; i <= layout.groups; ++i) { // The last is the offset.
     float number = uniform(generator);
     std::memcpy(bytes.data() + layout.nestedScalesAt + 4 * i, &number, 4);
   }

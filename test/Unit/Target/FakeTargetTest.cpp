@@ -43,8 +43,8 @@ public:
   }
 };
 
-/// A program with two states of 224 bytes, two equal kernels that read them,
-/// and a GEMM whose result can have padded rows.
+/// A program with two states of 224 bytes, two equal kernels that read these
+/// states, and a GEMM whose result can have padded rows.
 constexpr char kProgram[] = R"(
 kiln.state @v : tensor<7x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}
 kiln.state @w : tensor<7x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 1.0>}

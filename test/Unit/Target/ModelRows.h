@@ -105,7 +105,7 @@ inline RowCase biasGradientCase(int64_t rows) {
           "%y : " + partial};
 }
 
-/// The gradients of a GELU and of the bias before it.
+/// Computes the gradients of a GELU and of the bias before it.
 inline RowCase geluBackwardCase(int64_t rows) {
   std::string partial = partialSums(rows);
   return {"%x: tensor<$Rx$Cx$T>, %dy: tensor<$Rx$Cx$T>",
@@ -124,7 +124,7 @@ inline RowCase dropoutAndAddCase() {
           "%z : tensor<$Rx$Cx$T>"};
 }
 
-/// The loss of each row of logits, and their gradient.
+/// Computes the loss of each row of logits, and the gradients of the logits.
 inline RowCase classifierCase(int64_t classes) {
   RowCase rowCase = {
       "%x: tensor<$Rx$Cx$T>, %t: tensor<$Rxi32>, %s: tensor<f64>",
@@ -139,7 +139,7 @@ inline RowCase classifierCase(int64_t classes) {
   return rowCase;
 }
 
-/// Adam; parameters and moments are f32 in every precision.
+/// Performs an Adam update. Parameters and moments are f32 in every precision.
 inline RowCase adamCase() {
   RowCase rowCase = {
       "%p: tensor<$Rx$Cx$F>, %m: tensor<$Rx$Cx$F>, %v: tensor<$Rx$Cx$F>, "
@@ -159,7 +159,7 @@ inline RowCase adamCase() {
   return rowCase;
 }
 
-/// The cast of a parameter for matmuls.
+/// Casts a parameter to the element type of the matmuls.
 inline RowCase castCase() {
   return {"%x: tensor<$Rx$Cx$F>",
           "%y = kiln.cast %x : tensor<$Rx$Cx$F> to tensor<$Rx$Cx$T>",

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One case per op, and the fusions of a training step. RowRunner.h describes
-// the checks.
+// Tests each op by itself, and the fusions of a training step. RowRunner.h
+// describes the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,8 +121,8 @@ const RowCase layerNorm = {
     "%y : tensor<$Rx$Cx$T>, %mean : tensor<$Rx$F>, %rstd : tensor<$Rx$F>"};
 
 TEST_F(RowOps, LayerNorm) {
-  // The variance of a single column is zero, so that 1/sqrt(eps) is a factor of
-  // the result.
+  // The variance of a single column is zero, so the result has the factor
+  // 1/sqrt(eps). This requires a larger tolerance.
   RowCase rowCase = layerNorm;
   rowCase.tolerance32 = 1e-5;
   runner.add(rowCase, kRaggedSizes);

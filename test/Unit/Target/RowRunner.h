@@ -59,7 +59,8 @@ struct RowCase {
   std::string body;      ///< Ops.
   std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
   /// Bounds of |got - want| / max(1, largest |want|). Integers are codes: one
-  /// of 256 may be the next to that of the reference, which rounds less often.
+  /// of 256 may differ by 1 from the code of the reference, which rounds less
+  /// often.
   double tolerance32 = 2e-6, tolerance64 = 1e-12;
   /// Overwrites the default inputs, which are normally distributed numbers and
   /// integers in [0, rows).
@@ -84,8 +85,8 @@ struct RowInstance {
 class RowOnGpu;
 class RowSteps;
 
-/// Collects cases, compiles them as one module and runs each as described
-/// above.
+/// Collects cases, compiles them as one module and runs each of them as
+/// described at the top of this file.
 class RowRunner {
 public:
   RowRunner();

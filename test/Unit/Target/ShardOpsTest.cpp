@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops whose results depend on the index of the rank. RowRunner.h describes the
-// checks.
+// Tests ops whose results depend on the index of the rank. RowRunner.h
+// describes the checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,8 @@ void fillTargets(HostTensor &tensor, int64_t classes) {
     x = i % 4 == 1 ? kIgnoreIndex : (i * 7919 + classes - 1) % classes;
 }
 
-/// The last of three ranks has `missing` columns of padding.
+/// A division over three ranks: the rank to test, and the number of padding
+/// columns of the last rank.
 struct Division {
   int64_t rank, missing;
 };

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tests kernels in which many column blocks of a row are in flight at a time.
-// Some rows have slightly more columns than a multiple of the columns that can
-// be in flight at a time, and other rows have fewer columns than that.
+// Tests kernels in which many column blocks of a row are in flight at a time,
+// up to a limit. Some rows have slightly more columns than a multiple of this
+// limit, and other rows have fewer columns than the limit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using namespace kiln::test;
 
 namespace {
 
-/// The norm of all gradients, and the clipping factor.
+/// Returns a case with the norm of all gradients and the clipping factor.
 RowCase clipCase() {
   RowCase clip = {"%x: tensor<$Cxf64>, %c: tensor<f64>",
                   "%f, %n = kiln.clip_factor %x, %c : (tensor<$Cxf64>, "

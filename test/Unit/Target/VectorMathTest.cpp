@@ -233,7 +233,7 @@ TEST_F(VectorMath, NoLibraryCallsInF32) {
 TEST_F(VectorMath, RandomBlocksArePhilox) {
   auto module = mlir::ModuleOp::create(mlir::UnknownLoc::get(context));
   {
-    // imm: seed, key, block, counters.
+    // The immediates are the seed, the key, the block and three counters.
     KernelBuilder k(module, "bits", 1, 6);
     Value key = emitRandomKey(k, k.immediate(0), k.immediate(1));
     auto block = emitRandomBlock(k, key, k.immediate(2), k.immediate(3),

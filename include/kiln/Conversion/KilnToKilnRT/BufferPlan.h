@@ -48,21 +48,23 @@ struct Buffer {
   rt::SlotClass slotClass = rt::SlotClass::Activation;
   int64_t bytes = 0;
   /// First and last command of the lifetime. A buffer that is used both in and
-  /// outside of micro-batches is live in both of their segments, unless they
-  /// use it only in the last execution of the backward segment.
+  /// outside of micro-batches is live in both segments of micro-batches, unless
+  /// micro-batches use the buffer only in the last execution of the backward
+  /// segment.
   int64_t first = INT64_MAX, last = -1;
   /// The number of instances, and the bytes from one instance to the next.
-  /// There is one instance per ring slot if the buffer is live in both segments
-  /// of a micro-batch, but only there, and several micro-batches may be in
-  /// flight.
+  /// There is one instance per ring slot if several micro-batches may be in
+  /// flight, and the buffer is live in both segments of a micro-batch but not
+  /// outside of micro-batches. Otherwise there is one instance.
   int64_t instances = 1, ringStride = 0;
   StateOp state; ///< The state that the buffer stores, or null.
-  /// The rank of data parallelism that alone has the buffer, or kNoOwner.
-  /// Buffers of different owners may share bytes.
+  /// The only data-parallel rank that has the buffer, or kNoOwner if all ranks
+  /// have it. Buffers of different owners may share bytes.
   int64_t owner = kNoOwner;
   MemorySpace memory = MemorySpace::Device;
   int64_t offset = -1; ///< Bytes from the start of the arena; -1: not assigned.
-  /// Row length and row pitch in bytes of a matrix with padded rows, or 0.
+  /// Row length and row pitch in bytes of a matrix with padded rows. Both are 0
+  /// for any other buffer.
   int64_t rowBytes = 0, rowPitch = 0;
   /// Position in program order of the last op that reads any of the values
   /// placed in the buffer so far.
@@ -97,9 +99,9 @@ struct Command {
   mlir::Operation *op = nullptr;
   /// Launch: operands, then results. Copies: source, destination. Gemm: left
   /// operand, right operand, the matrix that the GEMM stores, epilogue
-  /// operands, epilogue results. CollectiveStart: its operands, then its
-  /// results, which of an all-reduce are the same places. TransferWait: those
-  /// of the start.
+  /// operands, epilogue results. CollectiveStart: operands, then results; an
+  /// all-reduce has the same places as operands and as results. TransferWait:
+  /// the places of the command that starts the transfer.
   llvm::SmallVector<Place, 6> places;
   /// Index of the buffer for scratch memory or the GEMM workspace, or -1.
   int32_t scratch = -1;
@@ -183,8 +185,9 @@ llvm::FailureOr<ProgramPlan> planBuffers(ProgramOp program,
 llvm::FailureOr<std::vector<ProgramPlan>> planPrograms(mlir::ModuleOp module,
                                                        int64_t maxThreads);
 
-/// Returns the slot classes of the states of a module. The optimizer states
-/// include master copies: parameters that have a mirror in a narrower type.
+/// Returns the slot classes of the states of a module. The class Optimizer
+/// includes master copies, which are parameters that have a mirror in a
+/// narrower type.
 llvm::SmallVector<rt::SlotClass>
 slotClassesOf(llvm::ArrayRef<StateOp> states);
 

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Describes collectives, which are operations on tensors of all ranks of a
-// group: all ranks of a job, or those of a group of its mesh (Mesh.h). Numbers
-// of ranks on this page are indexes in the group.
+// group. A group is either all ranks of a job, or one of the groups of the mesh
+// (Mesh.h) of the job. In this file, the number of a rank is its index in the
+// group.
 //
 // A *whole* tensor of N elements is divided over n ranks into *shards* of K
 // elements each, where n K >= N. The shard of rank r has the elements
@@ -18,11 +19,11 @@
 //   whole   a b c d e
 //   shards  a b | c d | e 0
 //
-// If a tensor has an owner, the shard of this rank is the whole tensor, K = N,
-// and those of other ranks have no elements.
+// If a rank owns a tensor, its shard is the whole tensor (K = N), and the
+// shards of the other ranks have no elements.
 //
-// A collective has several tensors, a bucket, which are contiguous in memory
-// each, but need not be adjacent:
+// A collective operates on one or several tensors. The elements of a tensor are
+// contiguous in memory, but the tensors need not be adjacent:
 //
 //   all_reduce      sums the whole tensors of all ranks, in place
 //   reduce_scatter  sums the whole tensors of all ranks; the result on each
@@ -59,18 +60,19 @@ struct CollectiveSpan {
   /// partial sums afterwards. An all-gather overwrites them.
   char *whole = nullptr;
   int64_t count = 0; ///< Number of elements of the whole tensor.
-  /// The shard of this rank, which a reduce-scatter writes, with its padding,
-  /// and an all-gather reads. Null for an all-reduce.
+  /// The shard of this rank. A reduce-scatter writes it, including its padding,
+  /// and an all-gather reads it. Null for an all-reduce.
   char *shard = nullptr;
   int64_t shardCount = 0; ///< Elements of a shard; 0 for an all-reduce.
-  /// The number of elements of this span and of all spans before it, in whole
-  /// tensors for an all-reduce and in shards otherwise. See setEnds().
+  /// The number of elements of this span and of all spans before it. For an
+  /// all-reduce, these are the elements of whole tensors; otherwise, those of
+  /// shards with padding. See setEnds().
   int64_t end = 0;
-  int64_t owner = -1; ///< The rank that owns the tensor; -1: none.
+  int64_t owner = -1; ///< The rank that owns the tensor, or -1.
 };
 
-/// Sets `end` of the spans of a collective, which must be done before it
-/// begins.
+/// Sets CollectiveSpan::end of all spans of a collective. Must be called before
+/// the collective begins.
 void setEnds(Collective collective, CollectiveSpan *spans, std::size_t count);
 
 /// Start and end of a transfer, in nanoseconds of the monotonic clock.
@@ -88,15 +90,18 @@ struct CollectiveJob {
   /// The spans, which must outlive the job.
   const CollectiveSpan *spans = nullptr;
   std::size_t spanCount = 0;
-  /// f64, f32, bf16, f16 or i8 for sums. An all-gather accepts all types whose
-  /// elements are whole bytes.
+  /// The element type of all tensors. An all-reduce and a reduce-scatter accept
+  /// f64, f32, bf16, f16 and i8. An all-gather accepts all types whose elements
+  /// are whole bytes.
   ElementType type = ElementType::F32;
   /// The name for messages, which must outlive the job.
   const char *name = "";
-  /// If not null, receives the timing before the job is done.
+  /// If not null, the start and end of the transfer are stored here before the
+  /// job is done.
   TransferTiming *timing = nullptr;
-  /// The group of this rank; nullopt: all ranks. Ranks of other groups begin
-  /// the same collective at the same time, each group with its own tensors.
+  /// The group of this rank; nullopt: all ranks. The ranks of the other groups
+  /// of the same axis begin the same collective, each group with its own
+  /// tensors.
   std::optional<support::MeshGroup> group = std::nullopt;
 };
 
@@ -105,7 +110,8 @@ inline support::MeshGroup groupOf(const CollectiveJob &job, int size) {
   return job.group.value_or(support::MeshGroup{0, 1, size});
 }
 
-/// Sets the padding of the shards of the rank with this index to zero.
+/// Sets the padding of all shards of this rank, whose index in the group is
+/// `rank`, to zero.
 void clearPadding(const CollectiveJob &job, int rank);
 
 /// Carries out a collective without other ranks, on the calling thread. This

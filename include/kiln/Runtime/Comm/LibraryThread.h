@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The MPI library allocates memory whenever it needs some, on the communication
-// thread, which is the only thread that calls it. An executable that counts its
-// allocations excludes those of this thread.
+// The MPI library may allocate memory at any time. Only the communication
+// thread calls the library. An executable that counts its allocations excludes
+// those of this thread.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The ranks that train one model together, as one of them sees them. A World
-// has a communication thread, which is the only thread that uses the transport.
+// A World connects a rank to the other ranks that train the same model. It has
+// a communication thread, which is the only thread that uses the transport.
 // Other threads give it jobs: collectives, which run while the caller
 // continues, and agreements and copies to rank 0, for which the caller waits.
-// The thread carries out one job after the other, in the order in which they
+// The thread carries out the jobs one after another, in the order in which they
 // began. All ranks must begin the same jobs in the same order.
 //
 // A failure of communication cannot be repaired, because the ranks no longer
 // know what the others have received. It ends the processes of all ranks, after
-// one line on stderr. A job fails if the transport reports an error, and if
+// one line on stderr. A job fails if the transport reports an error, or if
 // nothing arrives for WorldOptions::peerTimeout seconds, because a peer has
 // ended or hangs.
 //
@@ -74,19 +74,20 @@ public:
   static bool isLaunched();
   /// Returns the rank that the launcher gave this process, or 0.
   static int launchedRank();
-  /// Returns the number of this rank among those of the launcher on its
-  /// machine, if the launcher tells it.
+  /// Returns the number of this rank among the ranks that the launcher started
+  /// on this machine, or std::nullopt if the launcher does not provide this
+  /// number.
   static std::optional<int> launchedLocalRank();
   /// Connects to the other ranks through the launcher that started this
   /// process: by MPI or, if `options` permit it, by TCP. Without a launcher,
   /// returns a world of one rank. Fails if the launcher or its MPI library is
   /// not usable.
   static Result<std::unique_ptr<World>> connect(const WorldOptions &options);
-  /// Returns a world of one rank, in which collectives are those of
-  /// carryOutAlone(), and agreements have no effect.
+  /// Returns a world of one rank, in which carryOutAlone() carries out all
+  /// collectives, and agreements involve only this rank.
   static Result<std::unique_ptr<World>> alone();
-  /// Returns the world of a transport, which `open` creates on the
-  /// communication thread.
+  /// Returns a world with the transport that `open` creates. The communication
+  /// thread calls `open`.
   static Result<std::unique_ptr<World>>
   over(const std::function<Result<std::unique_ptr<Transport>>()> &open,
        const WorldOptions &options);
@@ -99,18 +100,18 @@ public:
   int rank() const { return rank_; } ///< In [0, size()).
   int size() const { return size_; } ///< At least 1.
 
-  /// Allocates what collectives need, so that later jobs allocate no memory: at
-  /// most `jobs` of them are begun and not waited for, and each sum over a
-  /// group of `ranks` ranks (0: all ranks) has at most `bytes` bytes. A
-  /// reduce-scatter has the bytes of the shards of all ranks of the group, with
-  /// their padding. Must be called before the first collective, for each size
-  /// of a group whose sums need scratch memory.
+  /// Allocates the memory for collectives, so that later jobs allocate none. At
+  /// any time, at most `jobs` jobs may be begun and not yet waited for, and
+  /// each sum over a group of `ranks` ranks (0: all ranks) may have at most
+  /// `bytes` bytes. The bytes of a reduce-scatter are those of the shards of
+  /// all ranks of the group, including padding. Must be called before the first
+  /// collective, once for each size of a group that computes sums.
   void reserve(int64_t jobs, int64_t bytes, int64_t ranks = 0);
   /// Returns the scratch bytes that reserve() allocated. They belong to the
   /// transport and are not part of an arena.
   int64_t scratchBytes() const { return int64_t(scratch_.size()); }
-  /// Delays messages as a network would, over which each rank sends at this
-  /// rate. No job may be in progress.
+  /// Delays messages as in a network over which each rank sends at most
+  /// `bytesPerSecond`. No job may be in progress.
   void simulateNetwork(double bytesPerSecond);
   /// Restricts the communication thread to these processors.
   void restrictTo(const cpu_set_t &processors);
@@ -122,7 +123,8 @@ public:
   int64_t peerTimeout() const; ///< In seconds.
 
   /// Begins a collective. Its memory must not be accessed until wait() for the
-  /// returned number has returned, except that an all-gather only reads shards.
+  /// returned number has returned. As an exception, the shards of an all-gather
+  /// may be read.
   uint64_t begin(const CollectiveJob &job);
   /// Waits until the job with this number is done. All earlier jobs are then
   /// done, too.
@@ -135,7 +137,7 @@ public:
   /// Copies the `bytes` bytes at `mine` of rank `from` to `there` of rank 0;
   /// `there` is null on other ranks, and only `from` reads `mine`. All ranks
   /// call this function in the same order, with the same `from` and `bytes`.
-  /// Those other than 0 and `from` return at once. Waits for any time
+  /// Ranks other than 0 and `from` return at once. Waits without a limit
   /// (Patience::Unlimited), because rank 0 may be writing a file. `what` names
   /// the copy in messages about failures.
   Status fetch(const char *what, int from, const void *mine, int64_t bytes,
@@ -146,8 +148,8 @@ public:
 
   /// Ends the processes of all ranks, after one line on stderr.
   void fail(const std::string &reason);
-  /// Returns the first failure. Only if !WorldOptions::endsProcess can a
-  /// failure be observed.
+  /// Returns the first failure. Returns a failure only if
+  /// WorldOptions::endsProcess is false; otherwise, a failure ends the process.
   Status failure() const;
 
   /// Returns the bytes that this rank has sent in the jobs that are done.

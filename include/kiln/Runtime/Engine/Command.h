@@ -79,8 +79,8 @@ struct Immediate {
   }
 };
 
-/// A number that a CopyStart or a Collective signals and a CopyWait waits for,
-/// plus `ring` per ring slot.
+/// The number of an asynchronous transfer, which a CopyStart or a Collective
+/// signals and a CopyWait waits for: `number`, plus `ring` per ring slot.
 struct Token {
   int64_t number = -1;
   int64_t ring = 0;
@@ -146,10 +146,11 @@ struct CollectiveTensor {
   bool hasShard = true;
 };
 
-/// First: Zero in the first execution of the segment, and One in all others.
+/// The factor of the old contents of c. `First` means Zero in the first
+/// execution of the segment, and One in all others.
 enum class GemmBeta { Zero, One, First };
 
-/// The executions of its segment in which a command is executed.
+/// The executions of a segment in which a command of the segment is executed.
 enum class When : uint8_t { Always, First, Last };
 
 /// Workspace of a command in device memory. On a CPU, all threads share the
@@ -218,16 +219,17 @@ struct Command {
   // elements of type `type`.
   Ref from, to;
   int64_t size = 0;
-  /// Copy: the bytes at `from` of a whole tensor, of which it copies the shard
-  /// of this rank; 0 for other copies.
+  /// For a Copy of the shard of this rank from a whole tensor at `from`, the
+  /// size of the whole tensor in bytes; 0 for other copies.
   int64_t wholeBytes = 0;
 
   Collective collective = Collective::AllReduce;
   std::vector<CollectiveTensor> tensors; ///< Collective: at least one entry.
-  /// Collective, and Copy of a shard: an index into Description::mesh.
+  /// For a Collective or a Copy of a shard, the mesh axis as an index into
+  /// Mesh::axes of Description::mesh.
   int64_t axis = -1;
 
-  Token token; ///< Of a CopyStart, a Collective or a CopyWait.
+  Token token; ///< The token of a CopyStart, Collective or CopyWait.
   std::vector<int64_t> heldQueues; ///< CopyWait: the queues that wait.
 };
 
@@ -288,7 +290,8 @@ struct MemoryAccess {
   int64_t bytes = 0; ///< Size of the range, or unknownBytes.
   AccessMode mode = AccessMode::Read;
   AccessUse use = AccessUse::Argument;
-  /// The index of the only data-parallel rank that has this access; -1: all.
+  /// The index of the only data-parallel rank that has this access; -1: all
+  /// ranks have it.
   int64_t owner = -1;
 
   bool reads() const { return mode != AccessMode::Write; }
@@ -344,8 +347,8 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
 // Control flow and asynchronous transfers
 //===----------------------------------------------------------------------===//
 
-/// Returns true if a rank executes the command in this execution of its
-/// segment.
+/// Returns true if at least one rank executes the command in this execution of
+/// its segment.
 inline bool isExecutedSomewhere(const Command &command,
                                 const abi::SegmentRun &run) {
   return command.when == When::Always ||
@@ -358,10 +361,9 @@ inline bool isExecuted(const Command &command, const abi::SegmentRun &run) {
   return command.isHere && isExecutedSomewhere(command, run);
 }
 
-/// Return true for the start of an asynchronous transfer, and for the wait for
-/// one.
-/// A wait waits for the most recently executed start with the same number of
-/// the token.
+/// Return true if the command starts an asynchronous transfer, and if it waits
+/// for one, respectively. A command waits for the transfer of the most recently
+/// executed start whose token has the same number.
 bool startsTransfer(const Command &command);
 bool waitsForTransfer(const Command &command);
 

@@ -60,7 +60,8 @@ struct InputInfo : ValueInfo {
   bool isBatched = false;
 };
 
-/// A group of ranks that execute the same programs, each on its own memory.
+/// A group of ranks that execute the same programs. Each rank has its own
+/// memory.
 struct RoleInfo {
   std::string name;
   int64_t ranks = 1;
@@ -80,10 +81,11 @@ struct AdapterPart {
   bool isTransposed = false;
 };
 
-/// The weight, or the part of a weight, whose encoding a state holds.
+/// The weight whose encoding a state holds. For a sharded state, it is the part
+/// of a weight.
 struct QuantizedWeight {
-  ElementType type = ElementType::F32; ///< Type to which files decode it.
-  std::vector<int64_t> shape;          ///< Two positive extents, of the part.
+  ElementType type = ElementType::F32; ///< Type of the decoded weight.
+  std::vector<int64_t> shape;          ///< The two extents, both positive.
   support::WeightLayout layout = support::Nf4Layout(0);
 
   int64_t elements() const { return shape[0] * shape[1]; }
@@ -99,17 +101,17 @@ struct ElementRange {
 /// tensor consists of `blocks` blocks of L elements each, and each block is
 /// divided: with K = elements / blocks, the part of the rank with index r has
 /// the elements [r K, (r + 1) K) of each block, as far as they exist, followed
-/// by zeros. K <= L <= n K.
-/// If there is an owner, the rank with this index has the whole tensor, and the
-/// others have nothing.
+/// by zeros. K <= L <= n K. If `owner` is not -1, the rank with index `owner`
+/// has the whole tensor, and the other ranks have nothing.
 struct Division {
   std::string axis;
   int64_t blocks = 1;
-  int64_t elements = 0; ///< Of the part of one rank.
-  int64_t owner = -1;   ///< -1: the ranks have parts.
+  int64_t elements = 0; ///< Number of elements of the part of one rank.
+  int64_t owner = -1;   ///< Index of the owner; -1: every rank has a part.
 
-  /// Returns the first element of the part of the rank with this index in a
-  /// block of `length` elements: `length` if the part is only padding.
+  /// Returns the position, in a block of `length` elements, at which the part
+  /// of the rank with this index begins, or `length` if the part has only
+  /// padding.
   int64_t beginOf(int64_t index, int64_t length) const {
     if (owner >= 0)
       return index == owner ? 0 : length;
@@ -129,16 +131,18 @@ struct Division {
 /// axes. The shard may have another number of dimensions than the tensor: three
 /// ranks may hold a tensor of shape [5, 2] in shards of shape [4], the last of
 /// which ends with two zeros. Files contain the whole tensor, without this
-/// padding. StateLayout.h enumerates the elements of a rank. If such a state is
-/// quantized, the weight is divided, and the state has the encoding of the
-/// part, with its padding.
+/// padding. StateLayout.h enumerates the elements of a rank. If a sharded state
+/// is quantized, the divisions apply to the decoded weight, and the state holds
+/// the encoding of the part of this rank, including padding.
 struct StateInfo : ValueInfo {
-  /// Shape of the complete tensor: of the weight if the state is sharded and
-  /// quantized.
+  /// Shape of the complete tensor. If the state is sharded and quantized, this
+  /// is the shape of the weight.
   std::vector<int64_t> globalShape;
-  /// The divisions over different axes, each of which divides the part that the
-  /// previous one leaves, with its padding. Ranks that differ only in their
-  /// indexes on other axes hold the same elements. Empty if all ranks do.
+  /// The divisions of the tensor, each over another axis; empty if all ranks
+  /// hold the whole tensor. The first division divides the tensor. Each later
+  /// one divides the part, including its padding, that results from the
+  /// previous one. Ranks with the same indexes on all of these axes hold the
+  /// same elements.
   std::vector<Division> divisions;
   /// Offset of the shard in the tensor, per dimension.
   std::vector<int64_t> shard;
@@ -167,8 +171,8 @@ struct StateInfo : ValueInfo {
   /// False if no program writes the state. The state then keeps its initial
   /// values.
   bool written = true;
-  /// False if another rank owns the state. This rank then has no memory for it,
-  /// and other states may be at its place.
+  /// False if another rank owns the state. This rank then has no memory for the
+  /// state, and other states may be stored at its address.
   bool isHere = true;
   InitialValue init;
 
@@ -199,12 +203,12 @@ struct StateInfo : ValueInfo {
   }
   int64_t globalElements() const { return elementsOf(globalShape); }
   int64_t weightElements() const { return elementsOf(weightShape()); }
-  /// Returns the number of elements of the part of this rank of the weight,
-  /// with padding.
+  /// Returns the number of elements that this rank holds of the tensor or, if
+  /// the state is quantized, of the weight. Includes padding.
   int64_t partElements() const {
     return quantized ? quantized->elements() : elements();
   }
-  /// Return the shape and the type of the tensor in weight files.
+  /// Return the shape and the type that the tensor has in weight files.
   const std::vector<int64_t> &weightShape() const {
     return quantized && !isSharded() ? quantized->shape : globalShape;
   }
@@ -287,10 +291,12 @@ struct Description {
   std::optional<support::LoraConfig> lora;
   TargetInfo target;
   LinkInfo link;
-  /// Rate at which a rank sends to another one; 0 if it is not limited.
+  /// Rate at which a rank sends to another rank; 0 if the rate is not limited.
   double networkBytesPerSecond = 0;
   int64_t hostArenaBytes = 0; ///< Size; 0: there is no host arena.
-  /// XXH3-64 of the text of the description; 0 if there is none.
+  /// A hash by which ranks compare their programs: XXH3-64 of the text of the
+  /// description or, in the reference interpreter, of the module. 0 if it was
+  /// not computed.
   uint64_t hash = 0;
   /// The grid of ranks; empty for one rank.
   support::Mesh mesh;
@@ -304,7 +310,8 @@ struct Description {
 
   /// Returns the number of ranks of the mesh.
   int64_t ranks() const { return mesh.size(); }
-  /// Returns the number of sequences of an update, over all ranks.
+  /// Returns the number of sequences that all ranks together process per
+  /// update.
   int64_t globalBatch() const {
     return model.batch * mesh.sizeOf(support::dataAxis);
   }

@@ -47,7 +47,8 @@ struct MemoryFacts {
   int64_t touchedArenaBytes = 0; ///< Bytes of the arenas that are resident now.
   /// Resident bytes of the memory pools of libraries.
   int64_t libraryBytes = 0;
-  /// Bytes in which sums over ranks receive messages, outside of the arenas.
+  /// Size of the buffers, outside of the arenas, in which sums over ranks
+  /// receive messages.
   int64_t commScratchBytes = 0;
 };
 
@@ -63,8 +64,8 @@ struct SumCounts {
   int64_t sentBytes = 0; ///< Bytes that this rank has sent.
   /// Time that the run waited for sums, if the engine measures it.
   std::optional<double> waitSeconds = std::nullopt;
-  /// True if `sentBytes` is what a ring sends for the sizes of the sums, and
-  /// not counted.
+  /// True if `sentBytes` was not counted, but computed as the bytes that a ring
+  /// sends for sums of these sizes.
   bool isComputed = false;
 };
 
@@ -311,10 +312,10 @@ public:
 
 /// Copies the values of each parameter to its mirror, rounded to the mirror's
 /// type. Must be called whenever parameters were written by anything other than
-/// a program of the engine. If a whole mirror has a sharded parameter, the
-/// ranks of `world` exchange their shards, so all of them must call this
-/// function. If `world` is null or has one rank, this rank has the number 0,
-/// and the elements of other ranks become zero.
+/// a program of the engine. If a parameter is sharded and its mirror is whole,
+/// the ranks of `world` exchange their shards, so all ranks must call this
+/// function. If `world` is null or has one rank, this rank acts as rank 0, and
+/// the elements of other ranks become zero.
 Status copyMirrors(Engine &engine, World *world = nullptr);
 
 } // namespace kiln::runtime

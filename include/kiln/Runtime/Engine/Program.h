@@ -11,8 +11,9 @@
 // kernel index is in the table, every micro-batch is executed once and its
 // forward segment first, sizes are not negative, every command is on a queue
 // whose engine executes commands of this kind, every asynchronous transfer has
-// a wait, and no command races with the transfer before this wait. The engine
-// relies on these properties and does not check them during execution.
+// a wait, and no command that runs before this wait races with the transfer.
+// The engine relies on these properties and does not check them during
+// execution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,15 +50,15 @@ const char *slotClassName(SlotClass slotClass);
 
 /// A planned buffer, which is live over the commands [first, last].
 ///
-/// If both commands are in the segments of micro-batches, the slot has one
-/// lifetime for each micro-batch. A slot from a command of the backward segment
-/// to a command after the micro-batches is live from the last execution of this
-/// segment, unless it holds an input, an output or a state. Otherwise, if only
-/// one of the two commands is in these segments, the slot is live during all
-/// their executions.
+/// A slot whose commands `first` and `last` are both in segments of
+/// micro-batches has one lifetime for each micro-batch, unless isOutside. A
+/// slot from a command of the backward segment to a command after the
+/// micro-batches is live from the last execution of the backward segment,
+/// unless isOutside. All other slots with `first` or `last` in these segments
+/// are live during all executions of the segments.
 struct Slot {
   std::string name;
-  int64_t owner = -1; ///< The only data-parallel rank that has it; -1: all.
+  int64_t owner = -1; ///< The only data-parallel rank with the slot; -1: all.
   SlotClass slotClass = SlotClass::Activation;
   ArenaKind arena = ArenaKind::Device;
   int64_t offset = 0;
@@ -70,11 +71,11 @@ struct Slot {
   /// For a matrix with padded rows, the bytes of a row and the pitch in bytes;
   /// the padding has no value. Otherwise 0.
   int64_t rowBytes = 0, rowPitch = 0;
-  /// If not 0, the slot has an instance for each slot of the ring, and this is
-  /// the distance of two instances in bytes.
+  /// If not 0, the buffer has several instances, one for each ring slot, and
+  /// `ring` is the distance of consecutive instances in bytes.
   int64_t ring = 0;
   /// True if the slot holds an input, an output or a state, which the caller
-  /// accesses before and after all commands.
+  /// accesses before the first and after the last command.
   bool isOutside = false;
 
   /// Returns the first byte of the instance that an execution uses.
@@ -110,7 +111,8 @@ struct ProgramSegment {
 /// One execution of a segment.
 struct ProgramRun {
   std::size_t segment = 0; ///< Index in Program::segments.
-  /// The execution of a segment of the micro-batches, or outsideMicrobatches().
+  /// The execution of the segment; outsideMicrobatches() for a segment that is
+  /// not executed per micro-batch.
   abi::SegmentRun run;
 };
 
@@ -162,8 +164,8 @@ struct Program {
            microbatches.contains(slot.last);
   }
   /// Returns the lifetime of a slot. If the slot is live during all executions
-  /// of the segments of micro-batches, an end of its lifetime in these segments
-  /// is extended to their end.
+  /// of the segments of micro-batches, `first` or `last` is moved from inside
+  /// these segments to their first or last command, respectively.
   Lifetime lifetimeOf(const Slot &slot) const;
   /// Returns " for micro-batch 3", or an empty string if the command is in no
   /// segment of the micro-batches.

@@ -14,12 +14,13 @@
 //   part    3 4 .     | 8 9 .        "." is padding, a zero
 //   runs    {whole 3, local 0, count 2}, {whole 8, local 3, count 2}
 //
-// A further division divides this part of 6 elements with its padding.
+// A second division of the state would divide this part of 6 elements,
+// including its padding.
 //
 // Both `whole` and `local` increase from run to run. The elements of the part
-// that no run has are padding. Each element of the whole tensor is in a run of
-// exactly one rank of those that differ only in their indexes on the axes over
-// which the state is divided.
+// that are in no run are padding. Consider the ranks that have the same indexes
+// on all axes over which the state is not divided. Each element of the whole
+// tensor is in a run of exactly one of these ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@
 
 namespace kiln::runtime {
 
-/// `count` elements from element `whole` of a tensor, and from element `local`
-/// of the part of a rank.
+/// A run of `count` elements, which begins at element `whole` of the tensor and
+/// at element `local` of the part of a rank.
 struct ElementRun {
   int64_t whole = 0, local = 0, count = 0;
 };
@@ -59,7 +60,8 @@ public:
       level.held = std::min(level.part, level.length - level.begin);
       elements = division.elements;
     }
-    // A state that is not divided may be a part of a tensor by its shape.
+    // Without divisions, a state may still store a block of a larger tensor
+    // (StateInfo::shard). The layout is then that of the block.
     if (depth_ == 0)
       wholeElements_ = state.partElements();
   }
@@ -82,8 +84,9 @@ public:
     return elements;
   }
 
-  /// Returns the smallest range of the whole tensor that has all elements in a
-  /// range of the part of this rank; an empty one if they are all padding.
+  /// Returns the smallest range of the whole tensor that contains all elements
+  /// in the range `part` of the part of this rank, or an empty range if these
+  /// elements are all padding.
   ElementRange wholeOf(const ElementRange &part) const {
     ElementRange found = {wholeElements_, 0};
     forEachRun(whole(), [&](const ElementRun &run) {
@@ -97,7 +100,8 @@ public:
     return found.end == 0 ? ElementRange{0, 0} : found;
   }
 
-  /// Returns the smallest range that has all elements that this rank holds.
+  /// Returns the smallest range of the whole tensor that contains all elements
+  /// that this rank holds.
   ElementRange span() const {
     ElementRange span = {wholeElements_, 0};
     forEachRun(whole(), [&](const ElementRun &run) {
@@ -108,16 +112,16 @@ public:
   }
 
 private:
-  /// One division: each block of `length` elements has a part of `part`
-  /// elements on this rank, which begins with the elements [begin, begin +
-  /// held) of the block.
+  /// One division. On this rank, each block of `length` elements has a part of
+  /// `part` elements. The part consists of the elements [begin, begin + held)
+  /// of the block, followed by padding.
   struct Level {
     int64_t length = 0, part = 0, begin = 0, held = 0;
   };
 
   /// Enumerates the runs in a range of the elements that level `depth` divides.
-  /// The sum of an index of these elements and `shift` is the index of the same
-  /// element in the whole tensor.
+  /// The element with index i among these elements is element i + `shift` of
+  /// the whole tensor.
   template <typename Body>
   void walk(std::size_t depth, const ElementRange &range, int64_t shift,
             Body &body) const {

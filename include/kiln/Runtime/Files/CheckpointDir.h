@@ -120,7 +120,8 @@ private:
 };
 
 /// Fails if the file system of the directory `path` has less than `bytes` of
-/// free space, which `what` needs.
+/// free space. `what` names the data that needs the space, such as "a
+/// checkpoint", in the message.
 Status checkFreeSpace(const std::string &path, uint64_t bytes,
                       const std::string &what);
 

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each element is a function of (seed, state name, element index) only. Any
-// rank can therefore compute any slice, in any order. Arithmetic is in f64; the
-// result is rounded once to the element type.
+// Computes the initial values of states. Each element is a function of (seed,
+// state name, element index) only. Any rank can therefore compute any slice, in
+// any order. Arithmetic is in f64; the result is rounded once to the element
+// type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,8 @@
 namespace kiln::runtime {
 
 struct InitialValue {
-  /// Nf4Table: the values of scale codes and codes, see kiln/Support/Nf4.h.
+  /// Nf4Table is the table of kiln/Support/Nf4.h: the values of the 256 scale
+  /// codes, followed by the values of the 16 codes.
   enum class Kind { Constant, Normal, Uniform, RopeCos, RopeSin, Nf4Table };
   Kind kind = Kind::Constant;
   // The comment of each member names the kinds that use the member.

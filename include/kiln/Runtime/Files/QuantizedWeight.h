@@ -22,10 +22,10 @@ using WeightReader =
     std::function<support::Status(int64_t first, int64_t count, float *values)>;
 
 /// Encodes a weight to `data`, in the given layout. Reads the weight in parts,
-/// so that it never exists as a whole: `read` is called with consecutive
-/// ranges. If the encoding has outliers, the weight is read twice, from the
-/// first to the last range each time. Fails if an element is infinite or not a
-/// number; `name` names the weight in the error message.
+/// so that the whole weight is never in memory: `read` is called with
+/// consecutive ranges. If the encoding has outliers, the weight is read twice,
+/// from the first to the last range each time. Fails if an element is infinite
+/// or not a number; `name` names the weight in the error message.
 support::Status encodeWeight(const std::string &name,
                              const support::WeightLayout &layout, char *data,
                              const WeightReader &read);

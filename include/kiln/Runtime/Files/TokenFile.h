@@ -41,7 +41,8 @@ struct TokenLayout {
 /// tokens in bytes. If B <= 64 * 4096, `hash` is the XXH3-128 of all B bytes.
 /// Otherwise, `hash` is the XXH3-128 of 64 samples of 4096 bytes: sample i < 63
 /// begins at byte i * floor((B - 4096) / 63) of the tokens, and sample 63 at
-/// byte B - 4096. The samples of a mask follow in the same way.
+/// byte B - 4096. If there is a mask, its bytes are sampled in the same way and
+/// hashed after those of the tokens.
 struct DataIdentity {
   int64_t tokens = 0;
   int64_t bytesPerToken = 0;

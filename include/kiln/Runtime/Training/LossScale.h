@@ -6,11 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Small gradients underflow in f16. A program with scaled gradients therefore
-// multiplies them by a scale, and its updates divide by it. If a scaled
-// gradient overflows, the program changes no state: the step is skipped. The
-// scale is halved after a skipped step, and doubled after a window of steps
-// without overflow (P. Micikevicius et al., "Mixed Precision Training", 2018).
-// It is always a power of two, so it does not change the rounding of gradients.
+// multiplies the gradients by a scale, and its updates divide them by the
+// scale. If a scaled gradient overflows, the program changes no state: the step
+// is skipped. The scale is halved after a skipped step, and doubled after a
+// window of steps without overflow (P. Micikevicius et al., "Mixed Precision
+// Training", 2018). The scale is always a power of two, so it does not change
+// the rounding of gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,30 +30,30 @@ struct LossScaleOptions {
   double initial = 65536;
   /// Number of steps without overflow after which the scale is doubled.
   int64_t window = 2000;
-  /// Number of consecutive skipped steps after which the run has diverged.
+  /// Number of consecutive skipped steps after which the run ends as diverged.
   int64_t skips = 20;
 
   /// Parses "65536,window=2000,skips=20". The initial scale, a power of two,
-  /// comes first; the others are optional. The text of an error is a fragment
-  /// that follows the name of the flag.
+  /// comes first; the other values are optional. The text of an error is a
+  /// fragment that follows the name of the flag.
   static support::Result<LossScaleOptions> parse(const std::string &text);
   std::string print() const;
 };
 
-/// The scale of the next step and what determines its future. Checkpoints save
-/// it.
+/// The scale of the next step, and the counters that determine when the scale
+/// changes. Checkpoints save this struct.
 struct LossScale {
   static constexpr double smallest = 1, largest = 4294967296;
 
   double scale = LossScaleOptions().initial;
   int64_t cleanSteps = 0; ///< Steps since the last overflow or growth.
-  /// Steps that changed no state since the optimizer started. Bias corrections
-  /// do not count them.
+  /// Number of skipped steps since the optimizer started. Bias corrections do
+  /// not count skipped steps.
   int64_t skipped = 0;
   int64_t skippedInARow = 0;
 
-  /// Accounts for a step with this scale. `isFinite` is false if it was
-  /// skipped.
+  /// Updates the scale and the counters after a step. `isFinite` is false if
+  /// the step was skipped.
   void advance(bool isFinite, const LossScaleOptions &options);
 
   /// Continues with another scale.

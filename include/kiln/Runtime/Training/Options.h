@@ -74,7 +74,7 @@ struct Options {
   bool gradClipGiven = false;
   LossScaleOptions lossScale;
   /// True if a resumed run replaces the scale of the checkpoint by the initial
-  /// one of `lossScale`.
+  /// scale of `lossScale`.
   bool restartsLossScale = false;
 
   // Checkpoints.

@@ -8,11 +8,6 @@
 // Computes the learning rate as a closed-form function of the step index, so a
 // resumed run uses exactly the rates of an uninterrupted run.
 //
-// The schedules linear, cosine and wsd reach the minimum rate m at step N, but
-// the last step is step N - 1. The rate of the last step is therefore positive
-// even if m = 0. It is m + (P - m) / (N - W) for linear and m + (P - m) / C for
-// wsd.
-//
 // Notation: s = step index, counted from 0; W = warmup steps; N = total steps;
 // C = cooldown steps; P = scaled peak rate; m = minimum rate.
 //
@@ -23,6 +18,11 @@
 //   cosine        m + (P - m) * (1 + cos(pi * t)) / 2
 //   wsd           P while s < N - C, then m + (P - m) * (N - s) / C
 //   exponential   max(m, P * gamma^(s - W))
+//
+// The schedules linear, cosine and wsd reach the minimum rate m at step N, but
+// the last step is step N - 1. The rate of the last step is therefore positive
+// even if m = 0. It is m + (P - m) / (N - W) for linear and m + (P - m) / C for
+// wsd.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,8 @@ enum class ScheduleKind { Constant, Linear, Cosine, Wsd, Exponential };
 enum class WarmupKind { Gradual, Constant };
 enum class RateScaling { None, Linear, Sqrt };
 
-/// Value names of --lr-schedule, --warmup and --lr-scaling.
+/// Return the value names of --lr-schedule, --warmup and --lr-scaling, with the
+/// enumerators that they select.
 const std::map<std::string, ScheduleKind> &scheduleKinds();
 const std::map<std::string, WarmupKind> &warmupKinds();
 const std::map<std::string, RateScaling> &rateScalings();

@@ -105,8 +105,8 @@ public:
   Value broadcast(Value scalar);
   Value lane(Value vector, int64_t i);
   Value insertLane(Value scalar, Value vector, int64_t i);
-  /// Reduces the lanes of a vector as a binary tree: lane j with lane j + n/2,
-  /// then with j + n/4, ..., j + 1.
+  /// Reduces the n lanes of a vector as a binary tree: combines lane j with
+  /// lane j + n/2, then with lane j + n/4, and so on to lane j + 1.
   Value reduceLanes(Value vector,
                     llvm::function_ref<Value(Value, Value)> combine);
   Value sumLanes(Value vector);

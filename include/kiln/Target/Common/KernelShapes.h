@@ -33,9 +33,9 @@ struct Layout {
   int64_t rowStride = 0;
 };
 
-/// The parameters of a row program. imm: the immediates of the program. For an
-/// epilogue, imm: the first column and the end column of the tile, then the
-/// immediates of the program.
+/// The parameters of a row program. imm: the immediates of the program. If the
+/// kernel is an epilogue, the first column and the end column of the tile come
+/// before them.
 struct RowShape {
   row::RowProgram program;
   /// Layouts of the operands, then of the results. Only loads with Identity or
@@ -59,8 +59,8 @@ struct AttentionShape {
   double dropout = 0; ///< Probability; if 0, no dropout code is emitted.
   /// True if rng is an argument; required if dropout > 0.
   bool takesRng = false;
-  /// True if rng has a fourth number, the index of this rank, whose heads these
-  /// are.
+  /// True if the ranks divide the heads. rng then has a fourth number, the
+  /// index of this rank.
   bool dividesHeads = false;
   /// Keys per tile. Determines the order of summation and thus the rounding.
   int64_t kvTile = 64;
@@ -75,8 +75,8 @@ struct AttentionGradShape : AttentionShape {
   int64_t doutStride = 0, dqStride = 0, dkStride = 0, dvStride = 0;
 };
 
-/// args: x, cos, sin, y; y may be x. `period` is the number of rows per
-/// sequence. cos and sin have fullPrecision() of the element type.
+/// args: x, cos, sin, y. x and y may be the same memory. `period` is the number
+/// of rows per sequence. cos and sin have fullPrecision() of the element type.
 struct RopeShape {
   int64_t rows = 0, heads = 0, headDim = 0, period = 0;
   bool inverse = false;
@@ -100,10 +100,10 @@ struct ScatterShape {
 /// `shape`, dst[dstOffset + sum_d i[d] * dstStrides[d]] = src[srcOffset + sum_d
 /// i[d] * srcStrides[d]]. A source stride of 0 broadcasts. If `reduceShape` is
 /// not empty, each element is the sum or maximum over these additional source
-/// dimensions (with srcReduceStrides), in index order. If `zeroRows` > 0 (pad),
-/// the kernel first fills the first `zeroColumns` elements of `zeroRows` rows
-/// of dst with zeros; `zeroStride` is the row stride. args: src, dst. Offsets
-/// and strides are in elements.
+/// dimensions (with srcReduceStrides), in index order. If `zeroRows` > 0, which
+/// is used for padding, the kernel first fills the first `zeroColumns` elements
+/// of `zeroRows` rows of dst with zeros; `zeroStride` is the row stride. args:
+/// src, dst. Offsets and strides are in elements.
 struct PermuteShape {
   llvm::SmallVector<int64_t, 4> shape, srcStrides, dstStrides;
   llvm::SmallVector<int64_t, 4> reduceShape, srcReduceStrides;
@@ -115,8 +115,8 @@ struct PermuteShape {
   mlir::Type sourceType;
 };
 
-/// Encodes elements as codes of a few bits; see bucket_encode and
-/// bucket_decode.
+/// The common parameters of kiln.bucket_encode, which encodes elements as codes
+/// of a few bits, and of kiln.bucket_decode.
 struct BucketShape {
   int64_t elements = 0;
   mlir::Type elementType;
@@ -124,10 +124,11 @@ struct BucketShape {
 };
 /// args: x, codes.
 struct BucketEncodeShape : BucketShape {};
-/// args: codes, dy, dx; dx may be dy.
+/// args: codes, dy, dx. dy and dx may be the same memory.
 struct BucketDecodeShape : BucketShape {};
 
-/// Sums rows with random signs; see sketch_rows. args: x, rng, y. imm: RNG key.
+/// The parameters of kiln.sketch_rows, which sums rows with random signs. args:
+/// x, rng, y. imm: RNG key.
 struct SketchShape {
   int64_t sequences = 0, length = 0, kept = 0, columns = 0;
   mlir::Type elementType;

@@ -54,15 +54,16 @@ struct BuildRecord {
   int64_t microbatches = 1, maxThreads = 1, batch = 1;
   bool clip = true, eval = true;
   double dropout = 0;
-  /// Predicted time of a step on the planned machine, and a lower bound of the
-  /// time.
+  /// Predicted time of a step on the machine of the plan, and a lower bound on
+  /// this time.
   double predictedStepMs = 0, lowerBoundMs = 0;
-  /// Time in which ranks average their states; 0 if they do not.
+  /// Predicted time for averaging the states of the ranks; 0 if states are not
+  /// averaged.
   double predictedSyncMs = 0;
   /// Rate of copies between device and host, in each direction; 0 if copies run
   /// at memory bandwidth.
   double linkBytesPerSecond = 0;
-  /// Rate at which a rank sends to another one; 0 if it is not limited.
+  /// Rate at which a rank sends to another rank; 0 if the rate is not limited.
   double networkBytesPerSecond = 0;
   /// Link rates that the cost model of the plan used.
   double plannedOutBytesPerSecond = 0, plannedInBytesPerSecond = 0;

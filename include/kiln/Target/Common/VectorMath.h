@@ -55,8 +55,8 @@ std::array<mlir::Value, 4> emitRandomBlock(ArithBuilder &k, mlir::Value key,
                                            mlir::Value counter2,
                                            mlir::Value counter3);
 
-/// Emits 32 random bits as an i32: those of column 0 of block 0 in
-/// emitRandomBlock with the same counters.
+/// Emits 32 random bits as an i32. They equal the bits of column 0 in
+/// emitRandomBlock for block 0 and the same counters.
 mlir::Value emitRandomWord(ArithBuilder &k, mlir::Value key,
                            mlir::Value counter1, mlir::Value counter2,
                            mlir::Value counter3);

@@ -15,8 +15,8 @@
 
 namespace kiln::cpu {
 
-/// Returns the processor named by `mcpu`, or the one that kilnc runs on if
-/// `mcpu` is empty or "native".
+/// Returns the processor named `mcpu`. If `mcpu` is empty or "native", returns
+/// the processor that kilnc runs on.
 llvm::Expected<Processor> getProcessor(llvm::StringRef mcpu);
 
 /// Compiles a module of emitted kernels (scf, arith, math, vector and llvm ops)

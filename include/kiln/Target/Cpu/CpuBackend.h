@@ -14,8 +14,9 @@
 
 namespace kiln::cpu {
 
-/// The target `cpu`: the processor that kilnc runs on. A BLAS computes the
-/// tiles of GEMMs; all other kernels are generated.
+/// The target `cpu`, whose device is the host processor. The tiles of GEMMs are
+/// computed by the kernel that hostGemmKernel() returns; all other kernels are
+/// generated.
 class CpuBackend : public TargetBackend {
 public:
   llvm::StringRef getName() const override { return "cpu"; }

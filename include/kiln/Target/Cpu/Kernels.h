@@ -73,9 +73,9 @@ KernelLaunch emitBucketEncode(mlir::ModuleOp module, llvm::StringRef name,
                               const BucketShape &shape);
 KernelLaunch emitBucketDecode(mlir::ModuleOp module, llvm::StringRef name,
                               const BucketShape &shape);
-/// Emit the kernel of `kiln.dequantize` for a weight with the given layout, to
-/// elements of `type`. The arguments are the codes, for NF4 the table, and the
-/// result.
+/// Emit the kernel of `kiln.dequantize`, which decodes a weight with the given
+/// layout to elements of `type`. The arguments are the operand `codes`, the
+/// operand `table` (NF4 only), and the result.
 KernelLaunch emitDequantize(mlir::ModuleOp module, llvm::StringRef name,
                             const support::Nf4Layout &layout, mlir::Type type);
 KernelLaunch emitDequantize(mlir::ModuleOp module, llvm::StringRef name,

@@ -54,7 +54,7 @@ namespace kiln::gpu {
 /// own alignment if that is larger.
 llvm::Expected<int64_t> getSharedBytes(mlir::gpu::GPUFuncOp kernel);
 
-/// Adds a host function for each kernel of the gpu.module in `module` to
+/// For each kernel of the gpu.module in `module`, adds a host function to
 /// `into`. The caller compiles `into` with cpu::compileToObject. Does not
 /// change `module`. Does not change `into` on failure.
 llvm::Error lowerForEmulation(mlir::ModuleOp module, mlir::ModuleOp into);

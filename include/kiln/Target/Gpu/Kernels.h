@@ -73,9 +73,9 @@ llvm::FailureOr<KernelLaunch> emitBucketDecode(mlir::gpu::GPUModuleOp kernels,
                                                llvm::StringRef name,
                                                const BucketDecodeShape &shape,
                                                Alignments alignments);
-/// Emit the kernel of `kiln.dequantize` for a weight with the given layout, to
-/// elements of `type`. The arguments are the codes, for NF4 the table, and the
-/// result.
+/// Emit the kernel of `kiln.dequantize`, which decodes a weight with the given
+/// layout to elements of `type`. The arguments are the operand `codes`, the
+/// operand `table` (NF4 only), and the result.
 llvm::FailureOr<KernelLaunch> emitDequantize(mlir::gpu::GPUModuleOp kernels,
                                              llvm::StringRef name,
                                              const support::Nf4Layout &layout,

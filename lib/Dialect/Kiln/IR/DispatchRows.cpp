@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Selects the ops, operands and results of a dispatch or kernel that its row
-// program covers, and builds the row program.
+// Builds the row program of a dispatch or kernel from the ops, operands and
+// results that the row program covers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,8 @@ RowOps kiln::rowOpsOf(DispatchOp dispatch) {
   if (!matmul)
     return source;
   source.ops.erase(source.ops.begin());
-  // The result of the matmul replaces its two operands as operand 0.
+  // The row program has the result of the matmul as operand 0, instead of the
+  // two operands of the matmul.
   source.operands.erase(source.operands.begin());
   source.operands.front() = matmul.getResult();
   if (dispatch.keepsMatmul())

@@ -81,8 +81,8 @@ struct Rule {
   Value matmul(Value a, Value b, bool transA, bool transB) {
     return MatmulOp::create(builder, loc, a, b, transA, transB);
   }
-  /// Scales `gradient`, computed for a cotangent of one, by a rank-0 f64
-  /// cotangent.
+  /// Multiplies `gradient`, which was computed for a cotangent of 1, by the
+  /// rank-0 f64 value `cotangent`.
   Value timesCotangent(Value gradient, Value cotangent) {
     DenseElementsAttr constant;
     if (matchPattern(cotangent, m_Constant(&constant))) {
@@ -101,7 +101,8 @@ struct Rule {
 
 } // namespace kiln::gradients
 
-/// Defines buildGradient of a unary op.
+/// Defines buildGradient of the unary op OP. EXPRESSION is the gradient of x
+/// and may use r, x, y and dy.
 #define KILN_UNARY_GRADIENT(OP, EXPRESSION)                                    \
   LogicalResult OP::buildGradient(OpBuilder &builder, ValueRange cotangents,   \
                                   Wanted wanted, Gradients gradients) {        \

@@ -53,10 +53,8 @@ void KilnDialect::initialize() {
       >();
 }
 
-/// Verifies one entry of `kiln.model`. The description of the dialect lists the
-/// entries.
 /// Verifies the adapters of a module: each adapted weight has one factor A and
-/// one factor B of rank r, and all other parameters are frozen.
+/// one factor B of rank `rank`, and all other parameters are frozen.
 static LogicalResult verifyAdapters(Operation *module, int64_t rank) {
   llvm::MapVector<StringRef, std::array<StateOp, 2>> adapters;
   for (StateOp state : cast<ModuleOp>(module).getOps<StateOp>()) {
@@ -91,6 +89,8 @@ static LogicalResult verifyAdapters(Operation *module, int64_t rank) {
   return success();
 }
 
+/// Verifies one entry of `kiln.model`. The description of the dialect lists the
+/// entries.
 static LogicalResult verifyModelEntry(Operation *op, NamedAttribute entry) {
   StringRef key = entry.getName();
   auto expect = [&](bool holds, StringRef expected) -> LogicalResult {
@@ -164,9 +164,10 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
          << ", and only a module may have this attribute";
 }
 
-/// Checks that a state can have a residency: the host updates parameters, and
-/// only the optimizer states of parameters that the device updates have a
-/// residency of their own.
+/// Checks that an op is a state that may have the residency `value`.
+/// Parameters, buffers and optimizer states may have the residency `host`. Only
+/// trainable parameters may have the other residencies, with which the host
+/// updates the state.
 static LogicalResult verifyResidency(Operation *op, Attribute value) {
   auto state = dyn_cast<StateOp>(op);
   auto residency = dyn_cast<ResidencyAttr>(value);
@@ -193,6 +194,8 @@ static LogicalResult verifyResidency(Operation *op, Attribute value) {
 ///
 ///   module    `kiln.model` (description of the model), `kiln.plan` (prediction
 ///             of the planner), `kiln.encoded` (encoded residuals),
+///             `kiln.lora` (options of adapters), `kiln.mesh` (ranks of each
+///             axis), `kiln.sync_every` (steps between averages of states),
 ///             `kiln.target`, `kiln.library_epilogues` (enables vendor
 ///             epilogues) and `kiln.attention` (vendor library for attention)
 ///   program   `kiln.name` (name of a program whose symbol was renamed),

@@ -57,7 +57,7 @@ uint32_t RandomBits::at(int64_t sequence, int64_t row, int64_t column) const {
 
 double DropoutMask::factor(int64_t sequence, int64_t row,
                            int64_t column) const {
-  // An element is dropped if its random bits are below p * 2^32.
+  // An element is dropped if its random bits are below probability * 2^32.
   bool dropped = bits.at(sequence, row, column) <
                  static_cast<uint32_t>(probability * 0x1p32);
   return dropped ? 0 : 1 / (1 - probability);

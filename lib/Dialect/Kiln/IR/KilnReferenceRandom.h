@@ -38,7 +38,8 @@ public:
   DropoutMask(const HostTensor &rng, int64_t key, double probability)
       : bits(rng, key), probability(probability) {}
 
-  /// Returns the factor of an element: 0 or 1/(1-p).
+  /// Returns the factor of an element: 0 for a dropped element, and 1 / (1 -
+  /// probability) for any other.
   double factor(int64_t sequence, int64_t row, int64_t column) const;
 
 private:

@@ -93,7 +93,8 @@ static LogicalResult checkIntegers(StateOp state) {
             "represent";
 }
 
-/// Checks C6: the bytes of a quantized state encode its weight.
+/// Checks C6: a quantized state is a frozen parameter with as many bytes as the
+/// encoding of its weight.
 static LogicalResult checkQuantized(StateOp state) {
   QuantizedAttr quantized = state.getQuantizedAttr();
   RankedTensorType type = state.getTensorType();
@@ -109,7 +110,8 @@ static LogicalResult checkQuantized(StateOp state) {
   return state.emitOpError("is quantized, expected a frozen parameter");
 }
 
-/// Checks C7: the state is a shard of a tensor over an axis of the mesh.
+/// Checks C7: if the state is a shard, the mesh has the axes over which the
+/// tensor is divided, and the state has the type of a part of the tensor.
 static LogicalResult checkShardOf(StateOp state) {
   auto module = state->getParentOfType<ModuleOp>();
   RankedTensorType part = state.getPartType();
@@ -150,16 +152,16 @@ static LogicalResult checkShardOf(StateOp state) {
   return success();
 }
 
-/// Returns true if two shards, of which either may be null, are the same
-/// division of tensors that may have other element types.
+/// Returns true if `a` and `b` divide their tensors in the same way, regardless
+/// of the element types of the tensors, or if both are null.
 static bool isSameDivision(ShardAttr a, ShardAttr b) {
   if (!a || !b)
     return a == b;
   return a.withElementType(b.getType().getElementType()) == b;
 }
 
-/// Returns true if a mirror has the same part of the tensor as its parameter,
-/// or the part of which that of the parameter is a shard.
+/// Returns true if `mirror` has the same part of the tensor as `parameter`, or
+/// the larger part of which the part of `parameter` is a shard.
 static bool mirrorsPart(StateOp mirror, StateOp parameter) {
   ArrayRef<int64_t> shape = mirror.getTensorType().getShape();
   ShardAttr shard = parameter.getShardAttr();
@@ -187,8 +189,9 @@ LogicalResult StateOp::verify() {
   return success();
 }
 
-/// Checks C5: a factor of an adapter has the shape [r, inputs] or [outputs, r]
-/// for the inputs and outputs of its weight.
+/// Checks C5: if the state is a factor of an adapter of rank r, its shape is
+/// [r, inputs] for factor A or [outputs, r] for factor B, where `inputs` and
+/// `outputs` are the sizes of the adapted weight.
 static LogicalResult checkAdapter(StateOp state,
                                   SymbolTableCollection &tables) {
   AdapterAttr adapter = state.getAdapterAttr();

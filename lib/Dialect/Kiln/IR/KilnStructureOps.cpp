@@ -312,9 +312,9 @@ LogicalResult DispatchOp::verifyRegions() {
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// Returns true if two values are equal because one of them has the value of
-/// the other in another segment of a micro-batch: as a residual, as a part of
-/// the micro-batch, or as a view that is computed in both segments.
+/// Returns true if `a` and `b` are the same value in two segments of a
+/// micro-batch: one is the residual argument for the other, both are arguments
+/// for the same slice, or both are equal views of such values.
 static bool isSameInSegments(Value a, Value b) {
   a = yieldedResidual(a);
   b = yieldedResidual(b);

@@ -62,7 +62,8 @@ static LogicalResult verifyAux(GemmOpInterface op) {
          << op.getN() << " elements, expected a multiple of " << auxRowMultiple;
 }
 
-/// Calls visit(i, j, sum) for each element of the matmul, row by row.
+/// Calls visit(i, j, sum) for each row i and column j of the matrix product,
+/// row by row.
 static void forEachSum(GemmOpInterface op,
                        ArrayRef<const HostTensor *> operands,
                        function_ref<void(int64_t, int64_t, double)> visit) {

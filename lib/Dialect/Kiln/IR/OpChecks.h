@@ -50,15 +50,16 @@ mlir::LogicalResult checkIncreasing(mlir::Operation *op,
 /// Checks that `rows` is a multiple of `sequences`, which must be positive.
 mlir::LogicalResult checkSequences(mlir::Operation *op, int64_t rows,
                                    int64_t sequences);
-/// Checks that `rng` has the shape [1, 3] of {seed, step, first sequence}.
+/// Checks that `rng` has the shape [1, 3] of {seed, step, first sequence}, or
+/// the shape [1, 4] with the index of the rank on the axis tp in addition.
 mlir::LogicalResult checkRng(mlir::Operation *op, mlir::Value rng);
 mlir::LogicalResult checkProbability(mlir::Operation *op, double p);
-/// Checks that the key tile is a positive multiple of 64. std::nullopt means
-/// that it is not yet chosen.
+/// Checks that `keys`, the number of keys in a tile of attention, is a positive
+/// multiple of 64. std::nullopt means that no number is chosen yet.
 mlir::LogicalResult checkKeyTile(mlir::Operation *op,
                                  std::optional<uint64_t> keys);
-/// Checks that a chunk of the loss has a positive number of rows. std::nullopt
-/// means that it is not yet chosen.
+/// Checks that `rows`, the number of rows in a chunk of the loss, is positive.
+/// std::nullopt means that no number is chosen yet.
 mlir::LogicalResult checkChunkRows(mlir::Operation *op,
                                    std::optional<uint64_t> rows);
 /// Checks that a padding index, if not null, is at least `least` and less than
@@ -76,7 +77,8 @@ using Named = std::pair<llvm::StringRef, mlir::Value>;
 /// Checks that all of `values` have the type of `like`.
 mlir::LogicalResult checkLike(mlir::Operation *op, llvm::ArrayRef<Named> values,
                               mlir::Value like);
-/// Checks that `values` have one element per row of `like`, in full precision.
+/// Checks that each of `values` has one element per row of `like` and the
+/// full-precision element type of `like`.
 mlir::LogicalResult checkPerRow(mlir::Operation *op,
                                 llvm::ArrayRef<Named> values, mlir::Value like);
 mlir::LogicalResult checkElementType(mlir::Operation *op, Named value,

@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace kiln::row {
 
-/// Properties of all kinds, indexed by kind.
+/// The properties of all kinds of nodes, indexed by kind.
 static constexpr KindInfo kKinds[] = {
     {Kind::Load, "load", 0},
     {Kind::Constant, "constant", 0},

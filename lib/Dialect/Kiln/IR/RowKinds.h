@@ -25,8 +25,8 @@ namespace kiln::row {
 struct KindInfo {
   Kind kind;
   llvm::StringLiteral name;
-  /// Number of inputs, except for loads. The number of inputs of a load depends
-  /// on its access.
+  /// The number of inputs of a node of this kind. It is 0 for loads and random
+  /// nodes, whose number of inputs depends on the node.
   unsigned inputs;
 };
 
@@ -61,13 +61,13 @@ inline bool isSaneSpace(int64_t rows, int64_t cols) {
   return rows >= 1 && cols >= 1 && rows <= (int64_t(1) << 48) / cols;
 }
 
-/// Returns true if no element of a result depends on its position or on other
-/// elements.
+/// Returns true if each element of a result depends only on scalars and on the
+/// elements at the same position of the operands, or of slices of the operands.
 bool isFlat(const RowProgram &program);
 
 /// Texts that state when the nodes and stores of a program are evaluated, such
-/// as "in sweeps 0, 1" or "after sweep 0". They are empty for nodes evaluated
-/// before the first sweep.
+/// as "in sweeps 0, 1" or "after sweep 0". The text of a node that is evaluated
+/// before the first sweep is empty.
 struct SweepTexts {
   explicit SweepTexts(const RowProgram &program);
   int32_t sweeps;

@@ -44,7 +44,8 @@ public:
   Expected<RowProgram> run();
 
 private:
-  /// Position of a node or store, and the sweeps written on its line.
+  /// The position of a node or store in the text, and the text and position of
+  /// the sweeps on its line.
   struct Line {
     size_t begin, sweepsAt;
     std::string sweeps;
@@ -103,7 +104,7 @@ private:
 // Tokens.
 //===----------------------------------------------------------------------===//
 
-/// Quotes text of the input for a message.
+/// Returns `token` in quotes for a message. Shortens long tokens.
 static std::string quote(StringRef token) {
   std::string quoted = "'";
   for (char c : token.take_front(48))
@@ -298,7 +299,8 @@ bool Parser::parseRandom(Node &node) {
   return expect(":") && parseType(node);
 }
 
-/// Parses the digits of a constant, after its type is known.
+/// Parses `digits` as a constant of the type node.type. Unlike the other parse
+/// functions, does not set `error`.
 bool Parser::parseValue(Node &node, StringRef digits) {
   uint64_t bits;
   if (isFloat(node.type) && digits.starts_with("0x")) {

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every check concerns one node or store and its inputs, so the total cost is
-// linear. A node is checked before the nodes that use it.
+// The total cost is linear: each check either concerns one node or store and
+// its inputs, or visits every node once. A node is checked before the nodes
+// that use it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +46,8 @@ private:
   Message checkProgram();
   std::optional<NodeId> findDeadNode();
 
-  /// Checks that fields which the kind of node does not use have default
-  /// values.
+  /// Checks that the fields that this kind of node does not use have their
+  /// default values, and that the operand and period are valid if it uses them.
   Message checkUnused(const Node &node);
 
   const Node &input(const Node &node, size_t i) {

@@ -58,8 +58,8 @@ private:
 
 } // namespace
 
-/// Returns true if two ops are equal in everything except the data flow between
-/// ops and locations.
+/// Returns true if two ops are equal, ignoring their locations and the values
+/// that they read. DataFlow compares these values.
 static bool isSameOp(Operation *a, Operation *b) {
   return a->getName() == b->getName() &&
          a->getDiscardableAttrDictionary() ==

@@ -7,9 +7,9 @@
 //
 // Implements planSweeps() and the functions that depend on the order of the
 // planned sweeps. mayShareSlot() relies on two rules that emitters follow.
-// First, Row loads of level L are executed before sweep L. Second, within a
-// sweep, all loads at a column position are executed before all stores at this
-// position.
+// First, loads of the space Row and of the level L (SweepPlan::level) are
+// executed before sweep L. Second, within a sweep, all loads at a column
+// position are executed before all stores at this position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ namespace kiln::row {
 
 namespace {
 
-/// Marks the nodes that sweep `s` evaluates per element in order to compute
-/// `root`.
+/// Marks in `needed` the nodes that sweep `s` evaluates per element in order to
+/// compute `root`.
 void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,
           NodeId root, MutableArrayRef<bool> needed) {
   SmallVector<NodeId> work = {root};
@@ -38,7 +38,8 @@ void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,
   }
 }
 
-/// Returns plan.nodesOf() as a set. Ignores the store `exceptStore`.
+/// Returns, for each node, true if plan.nodesOf() contains the node. Ignores
+/// the store `exceptStore`.
 SmallVector<bool> neededIn(const RowProgram &program, const SweepPlan &plan,
                            int32_t s, int32_t exceptStore = -1) {
   SmallVector<bool> needed(program.nodes.size(), false);
@@ -84,10 +85,12 @@ void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
   }
 }
 
-/// Moves Full store `i` to the last sweep that evaluates its value, the inputs
-/// of its value, or an operand of the type of the store from which the value is
-/// computed, if its own sweep evaluates the value only for stores. The operand
-/// may share the slot of the result, so that no later sweep may load it.
+/// Moves Full store `i` to a later sweep if its own sweep evaluates the stored
+/// value only for stores. Chooses the last sweep that evaluates the value, or
+/// all inputs of the value if none of them is a load, or that loads an operand
+/// from which the value is computed and that has the element type of the store.
+/// Such an operand may share the slot of the result, so the store should not
+/// precede the last load of the operand.
 void delayStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
   const Store &store = program.stores[i];
   int32_t first = plan.storeSweep[i];
@@ -161,7 +164,8 @@ SweepPlan planSweeps(const RowProgram &program) {
         isPerElement(program.nodes[store.value]) &&
         plan.savedBy[store.value] < 0)
       placeStore(program, plan, static_cast<int32_t>(i));
-  // A store may have kept its sweep for the sake of one that has moved since.
+  // placeStore() may have kept a store in its sweep because this sweep
+  // evaluated the value for another store, which has been moved since.
   for (int32_t i = program.stores.size(); i-- > 0;)
     if (const Store &store = program.stores[i];
         store.kind == StoreKind::Full &&

@@ -25,9 +25,9 @@ SequenceAnalysis::SequenceAnalysis(ProgramOp program) {
       batch = tensorTypeOf(argument).getDimSize(0);
       fact = SequenceFact::perSequence(0, 0);
     } else {
-      // Inputs other than tokens, targets, loss_scale and declared data are
-      // Opaque. The random state is Opaque, too, but the rules of random ops
-      // ignore the fact of the random state.
+      // Inputs other than tokens, targets, loss_scale, tp_rank and declared
+      // data are Opaque. The random state is Opaque, too, but the rules of
+      // random ops ignore the fact of the random state.
       fact = SequenceFact::opaque(program, "lets its loss depend on an input "
                                            "other than tokens and targets");
     }
@@ -44,8 +44,8 @@ void SequenceAnalysis::visit(Operation &op) {
   else
     inferUnknown(&op, operands, results);
   for (auto [value, fact] : llvm::zip_equal(op.getResults(), results)) {
-    // With B = 1 sequences, all B parts of a dimension are trivially equal, so
-    // set the bits of all dimensions.
+    // If the batch has only one sequence, each dimension has only one part, so
+    // all its parts are trivially equal. Set the bits of all dimensions.
     if (batch == 1)
       fact.repeating = ~uint64_t(0);
     facts[value] = fact;

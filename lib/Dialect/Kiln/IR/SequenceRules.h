@@ -26,8 +26,8 @@ bool allShared(llvm::ArrayRef<SequenceFact> facts);
 void setAll(llvm::MutableArrayRef<SequenceFact> results,
             const SequenceFact &fact);
 
-/// Returns the dimension d such that splitsAlong(d) holds for all facts, or
-/// std::nullopt if there is no such dimension. At least one fact must be
+/// Returns the dimension d of a PerSequence fact if splitsAlong(d) holds for
+/// all facts. Returns std::nullopt if it does not, or if no fact is
 /// PerSequence.
 std::optional<int64_t> commonDim(llvm::ArrayRef<SequenceFact> facts);
 
@@ -53,8 +53,10 @@ uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
 SequenceFact inferRows(mlir::Operation *op, Facts operands,
                        size_t firstPerColumn);
 
-/// Maps a dimension d of the operand to the dimension of the result whose part
-/// i consists of the elements of part i of d.
+/// Maps a dimension of the operand to a dimension of the result. If both
+/// dimensions are divided into one part per sequence, part i of the latter has
+/// the elements of part i of the former, for every i. Returns std::nullopt if
+/// the result has no such dimension.
 using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
 
 /// Returns the fact of an op that moves the elements of `x` without changing

@@ -30,12 +30,13 @@ struct Decays {
   std::set<double> matrices, vectors;
 };
 
-/// All update rules, keyed by their options other than the weight decay.
+/// The weight decays of all update rules. The key has the optimizer and all
+/// options except the weight decay.
 using Rules = std::map<UpdateRule, Decays>;
 
 } // namespace
 
-/// Adds an update op to its rule.
+/// Adds the weight decay of an update op to the entry of its rule.
 static void addUpdate(UpdateOpInterface op, Rules &rules) {
   UpdateDescription description = op.describeUpdate();
   UpdateRule rule;
@@ -48,8 +49,9 @@ static void addUpdate(UpdateOpInterface op, Rules &rules) {
   (isMatrix ? decays.matrices : decays.vectors).insert(decay);
 }
 
-/// Converts the decays of a rule to pairs of a number and the parameters to
-/// which the number applies, as in the options of the user.
+/// Appends `rule` to `list` once for each weight decay, together with the
+/// parameters to which the decay applies: "matrices", "vectors" or "all", as in
+/// the options of the user.
 static void addRules(const UpdateRule &rule, const Decays &decays,
                      std::vector<UpdateRule> &list) {
   auto add = [&](double decay, const char *parameters) {

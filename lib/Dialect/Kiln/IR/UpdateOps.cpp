@@ -102,7 +102,7 @@ void kiln::setCopy(UpdateOpInterface update,
                    MutableArrayRef<HostTensor> results) {
   if (!update.getCopy())
     return;
-  // The stored parameter is rounded to its type first.
+  // The copy is made from the stored parameter, which is rounded to its type.
   ElementType type = elementTypeOf(update.getParameter().getType());
   for (auto [copy, value] :
        llvm::zip_equal(results.back().reals, results.front().reals))

@@ -18,7 +18,8 @@ RowBuilder::NodeId decayedGradient(RowBuilder &rows, RowBuilder::NodeId factor,
                                    RowBuilder::NodeId p);
 
 /// Returns a Bool node that is true if the step is skipped. Returns -1 if the
-/// update cannot be skipped, or if the row program cannot read `apply`.
+/// update cannot be skipped, or if the row program cannot read the operand
+/// `apply`.
 RowBuilder::NodeId skippedStep(RowBuilder &rows, UpdateOpInterface update);
 
 /// Sets the results of an update to `values`, or to the old parameter and
@@ -27,8 +28,8 @@ RowBuilder::NodeId skippedStep(RowBuilder &rows, UpdateOpInterface update);
 llvm::LogicalResult setUpdated(RowBuilder &rows, UpdateOpInterface update,
                                llvm::ArrayRef<RowBuilder::NodeId> values);
 
-/// Sets the copy of the new parameter, if the update has one, from the other
-/// results.
+/// If the update returns a copy of the new parameter in a narrower type,
+/// computes this copy from the new parameter in `results`.
 void setCopy(UpdateOpInterface update,
              llvm::MutableArrayRef<HostTensor> results);
 

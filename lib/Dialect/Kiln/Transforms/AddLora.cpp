@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The base of an adapter and the adapter are added by the GEMM of the base: its
-// `accumulate` operand is the result of the adapter. The scale is applied to
-// the [tokens, r] result of A, because it is the smallest tensor of the chain.
+// The GEMM of an adapted weight also adds the result of the adapter, which is
+// the `accumulate` operand of the GEMM. The scale of the adapter is applied to
+// the [tokens, r] result of factor A, because this is the smallest tensor that
+// the adapter computes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +58,9 @@ struct Linear {
   /// True if the weight is stored as [inputs, outputs].
   bool isTransposed = false;
   SmallVector<MatmulOp, 1> matmuls;
-  /// An op that prevents an adapter, or null: it reads the weight in another
-  /// layout, or is not a matmul, so that the adapter would not apply to it.
+  /// An op that reads the weight in another layout, or in another way than as
+  /// the right operand of a matmul, so that an adapter would not apply to the
+  /// op. Null if there is none.
   Operation *conflict = nullptr;
 
   StringRef layer() { return layerOf(sourceOf(weight)); }
@@ -99,7 +101,7 @@ private:
 
 } // namespace
 
-/// Finds the linear layers, and the ops that prevent adapters of them.
+/// Finds the linear layers, and for each layer an op that prevents an adapter.
 void AddLoraPass::findLinears() {
   llvm::SmallMapVector<Operation *, Linear, 16> found;
   for (MatmulOp matmul : forward.getBlock().getOps<MatmulOp>()) {
@@ -146,7 +148,7 @@ std::string AddLoraPass::adaptableNames() {
   return llvm::join(names, ", ");
 }
 
-/// Chooses the default targets if none are given.
+/// If the user has given no targets, chooses the default targets of the model.
 LogicalResult AddLoraPass::chooseTargets() {
   if (!config.targets.empty())
     return success();
@@ -271,7 +273,8 @@ void AddLoraPass::adapt(MatmulOp matmul, StateOp a, StateOp b) {
   Value small = multiply(x, a);
   small = ScaleOp::create(builder, locOf(a), small.getType(), small,
                           llvm::APFloat(config.scale()));
-  // If the model already adds a value in this matmul, the adapter adds it.
+  // If the matmul already has an `accumulate` operand, the matmul of factor B
+  // accumulates onto this operand.
   matmul.getAccumulateMutable().assign(
       multiply(small, b, matmul.getAccumulate()));
 }

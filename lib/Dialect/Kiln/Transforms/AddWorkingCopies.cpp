@@ -84,7 +84,8 @@ private:
     copy.setOfAttr(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
     if (ShardAttr left = isGathered ? shard.getOuter() : shard)
       copy.setShardAttr(left.withElementType(element));
-    // If the model already has a state with this symbol, insert() renames it.
+    // If the model already has a state with the symbol of the copy, insert()
+    // renames the copy.
     symbols.insert(copy);
 
     Operation *op = withCopy(update.op, updated);
@@ -102,8 +103,9 @@ private:
           replaceRead(read, copy, op);
   }
 
-  /// Makes the readers of a parameter, except its update, read the copy. The
-  /// readers of a shard are those of the parameter that is gathered from it.
+  /// Makes all users of `read`, except `update`, read `copy`. If the parameter
+  /// is a shard, makes the users of the tensors that are gathered from `read`
+  /// read the copy.
   void replaceRead(ReadOp read, StateOp copy, Operation *update) {
     OpBuilder builder(read);
     builder.setInsertionPointAfter(read);

@@ -12,16 +12,17 @@
 
 namespace kiln {
 
-/// A parameter, and the layer that it belongs to; null if it belongs to none.
+/// A parameter and its layer. The layer is null if the parameter belongs to no
+/// layer.
 struct OwnedTensor {
   StateOp state;
   LayerAttr layer;
 };
 
-/// Returns the rank that owns each parameter. The parameters of a layer have
-/// the same owner. Layers are assigned from the largest to the smallest, and of
-/// equal ones in order, to the rank that has the fewest bytes, and of several
-/// the first.
+/// Assigns each parameter to a rank, its owner. All parameters of a layer have
+/// the same owner. Layers are assigned in descending order of size, and layers
+/// of equal size in the order of `tensors`. A layer is assigned to the rank
+/// with the fewest bytes so far, or to the first of several such ranks.
 llvm::DenseMap<mlir::StringAttr, int64_t>
 giveToOwners(llvm::ArrayRef<OwnedTensor> tensors, int64_t ranks);
 

@@ -222,9 +222,10 @@ LogicalResult Differentiator::differentiate(Operation *op) {
   return success();
 }
 
-/// If all contributions to the gradient of a state are sums over the ranks of
-/// the axis tp, replaces them by the parts of this rank, which are summed once
-/// per step, and returns true.
+/// If each contribution to the gradient of a state is the result of an
+/// all_reduce over the axis tp, replaces each of them by the operand of the
+/// all_reduce and returns true: their sum over the ranks is then computed once
+/// per step. Otherwise returns false.
 bool Differentiator::leavePartial(MutableArrayRef<Value> parts) {
   auto sumOf = [](Value value) {
     auto sum = value.getDefiningOp<AllReduceOp>();
@@ -339,8 +340,8 @@ LogicalResult Differentiator::run() {
     share.erase();
   }
   // Erase losses that were replaced by their training forms, pads that were
-  // replaced by concatenations, and sums of cotangents over ranks that were
-  // replaced by shards or parts of them.
+  // replaced by concatenations, and all_reduces whose results were replaced by
+  // shards of the sums or by the operands.
   llvm::SmallPtrSet<Operation *, 32> before(llvm::from_range, forward);
   for (Operation &op :
        llvm::make_early_inc_range(llvm::reverse(program.getBlock()))) {

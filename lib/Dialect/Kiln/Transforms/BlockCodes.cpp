@@ -10,9 +10,10 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Values with fewer elements per sequence are not encoded. The scales and
-/// codes of a value take one or two launches in the forward pass and one in the
-/// backward pass, and codes of 8 bits would save at most 3 KiB per sequence.
+/// The least number of elements per sequence of a value that is encoded. The
+/// scales and codes of a value take one or two launches in the forward pass and
+/// one in the backward pass. For smaller values, which save at most 3 KiB per
+/// sequence with codes of 8 bits, these launches are too expensive.
 static constexpr int64_t kLeastElements = 1024;
 
 /// Numbers of elements that may share a scale. With fewer than 16, scales would
@@ -22,8 +23,9 @@ static constexpr int64_t kBlockLengths[] = {256, 128, 64, 32, 16};
 std::optional<BlockCodes> BlockCodeChooser::find(RankedTensorType type) const {
   if (bits == 0 || !isa<FloatType>(type.getElementType()))
     return std::nullopt;
-  // The lengths of blocks depend on the elements of one sequence, and no block
-  // has elements of two sequences. Micro-batches therefore have the same codes.
+  // The length of blocks depends only on the number of elements of one
+  // sequence, and no block has elements of two sequences. The codes therefore
+  // do not depend on the number of micro-batches.
   int64_t elements = type.getNumElements();
   int64_t part = elements % sequences == 0 ? elements / sequences : elements;
   if (part < kLeastElements)
@@ -70,15 +72,15 @@ bool BlockCodeChooser::isReadInForward(Value value) const {
 
 std::optional<BlockCodes>
 BlockCodeChooser::find(Value residual, ArrayRef<ResidualRead> reads) const {
-  // Weights that the forward pass has rounded or decoded are exact. So are
-  // values that only the backward pass reads: errors in the statistics of a row
-  // would change all gradients of the row, and the loss computes gradients. A
-  // sketch, which only the backward pass reads, takes the place of an
-  // activation.
+  // Do not encode weights that the forward pass has rounded or decoded. Do not
+  // encode values that only the backward pass reads, either: they are
+  // statistics of rows, whose errors would change all gradients of the row, or
+  // gradients that the loss computes. A sketch is an exception: only the
+  // backward pass reads it, but it replaces an activation.
   if (!activations.contains(residual) ||
       !(isReadInForward(residual) || residual.getDefiningOp<SketchRowsOp>()))
     return std::nullopt;
-  // Results of the program are exact.
+  // Do not encode results of the program.
   if (llvm::any_of(reads, [](const ResidualRead &read) {
         return isa<ReturnOp>(read.reader);
       }))

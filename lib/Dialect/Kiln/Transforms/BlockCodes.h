@@ -37,12 +37,14 @@ public:
   /// starts with `phase`.
   BlockCodeChooser(ProgramOp program, mlir::Operation *phase, int64_t bits);
 
-  /// Returns the encoding of activations of `type`. Returns std::nullopt if
-  /// they are not encoded: their elements are not floating-point numbers, they
-  /// are small, no block divides them, or the encoding is not smaller.
+  /// Returns the encoding of an activation of type `type`. Returns std::nullopt
+  /// if such activations are not encoded: the elements are not floating-point
+  /// numbers, the activation is small, no block length divides it, or its
+  /// encoding is not smaller.
   std::optional<BlockCodes> find(mlir::RankedTensorType type) const;
 
-  /// Returns the encoding of a residual, or std::nullopt if it is not encoded.
+  /// Returns the encoding of a residual, or std::nullopt if the residual is not
+  /// encoded.
   std::optional<BlockCodes> find(mlir::Value residual,
                                  llvm::ArrayRef<ResidualRead> reads) const;
 
@@ -51,7 +53,7 @@ private:
 
   mlir::Operation *phase;
   int64_t bits;
-  int64_t sequences; ///< Number of sequences whose values are activations.
+  int64_t sequences; ///< Number of sequences in the inputs of the program.
   /// Values of the forward pass that depend on an input of the program.
   llvm::DenseSet<mlir::Value> activations;
 };

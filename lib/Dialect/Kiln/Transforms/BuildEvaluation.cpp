@@ -19,7 +19,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Outside of training, dropout is the identity and states do not change.
+/// Removes dropout and the writes of states, because dropout is the identity
+/// and states do not change outside of training.
 static void removeTrainingEffects(ProgramOp program) {
   program.walk([](Operation *op) {
     if (isa<WriteOp>(op)) {
@@ -45,8 +46,9 @@ static void removeDeadCode(ProgramOp program) {
       (void)program.eraseArgument(i);
 }
 
-/// Makes the program return the logits of one row. Only that row is passed to
-/// the language-model head.
+/// Makes the program return, instead of the loss, the logits of the row whose
+/// index is the new input `position`. A language-model head that is part of the
+/// loss computes only this row. Fails if the loss is not a cross entropy.
 static LogicalResult returnLogits(ProgramOp program) {
   Operation *loss = program.getReturn().getValues().front().getDefiningOp();
   if (!isa_and_nonnull<CrossEntropyOp, LinearCrossEntropyOp>(loss))

@@ -36,8 +36,9 @@ namespace {
 
 struct Gradient {
   StateOp state;
-  PlacedValue sum; ///< Over the micro-batches and ranks.
-  /// True if each rank of tensor parallelism has a part of the gradient.
+  PlacedValue sum; ///< The sum over micro-batches and ranks.
+  /// True if each rank of tensor parallelism has only a summand of the
+  /// gradient.
   bool isPartial = false;
   Value value() const { return sum.value; }
 };
@@ -48,7 +49,7 @@ struct StepFacts {
   StateTypes types;
   bool clip = true;
   int64_t microbatches = 1;
-  abi::SegmentOrder order; ///< Of the segments of micro-batches.
+  abi::SegmentOrder order; ///< The order of the segments.
   bool keepGradients = false;
   int64_t ranks = 1; ///< Data-parallel ranks whose gradients are summed.
   /// Number of data-parallel ranks that update their states independently, as
@@ -58,9 +59,9 @@ struct StepFacts {
   /// The stage of ZeRO: from stage 1 on, each rank updates its shards of the
   /// parameters, and from stage 2 on, micro-batches add to shards of gradients.
   int64_t zero = 0;
-  /// Lets micro-batches add to whole gradients in all stages.
+  /// True if micro-batches add to whole gradients in all stages.
   bool wholeGradients = false;
-  /// How states are divided.
+  /// How ZeRO divides states: by elements or by owners.
   support::ZeroBy by = support::ZeroBy::Elements;
   bool divides() const { return zero > 0; }
   bool hasOwners() const {
@@ -112,8 +113,8 @@ private:
   int64_t microbatches;
   OpBuilder builder;
   Value loss, norm, lr, step;
-  /// 0 if no state must change, because a gradient is not finite; null if all
-  /// steps are applied.
+  /// The value is 0 if the step is skipped, because a gradient is not finite.
+  /// Null if no step is skipped.
   Value apply;
   SmallVector<Gradient> gradients;
   /// The rank that updates each parameter, if parameters have owners.
@@ -181,7 +182,8 @@ void StepBuilder::reduceOverRanks() {
                   dataAxis());
 }
 
-/// Sums the gradients of which each rank of tensor parallelism has a part.
+/// Sums over the ranks of tensor parallelism the gradients of which each of
+/// these ranks has only a summand.
 void StepBuilder::sumParts() {
   SmallVector<SummedGradient> summed;
   for (Gradient &gradient : gradients)
@@ -190,8 +192,9 @@ void StepBuilder::sumParts() {
   reduceGradients(program.getBlock(), summed, facts.bucketBytes, tensorAxis());
 }
 
-/// Returns the type of the shard of a gradient, and of a parameter, that this
-/// rank has. Its elements are whole blocks if its moments may be encoded.
+/// Returns the type of this rank's shard of a parameter and of its gradient. If
+/// the moments of the parameter may be encoded, the shard consists of whole
+/// blocks.
 RankedTensorType StepBuilder::shardOf(StateOp state) const {
   RankedTensorType type = state.getTensorType();
   if (facts.hasOwners())
@@ -200,8 +203,9 @@ RankedTensorType StepBuilder::shardOf(StateOp state) const {
   return shardTypeOf(type, facts.ranks, hasBlocks ? support::dynamicBlock : 1);
 }
 
-/// Returns a gradient as a whole, for a program that returns it. Tensor
-/// parallelism leaves the part of each rank.
+/// Gathers a gradient from its shards on the data-parallel ranks, for a program
+/// that returns the gradient. If tensor parallelism divides the parameter, the
+/// result is only the part of this rank.
 Value StepBuilder::wholeGradient(const Gradient &gradient) {
   if (!facts.divides())
     return gradient.value();
@@ -214,10 +218,11 @@ Value StepBuilder::wholeGradient(const Gradient &gradient) {
 }
 
 /// Computes the clip factor from the sums of squares of all rows of the
-/// gradients. The sums of each gradient are computed as soon as it can be read,
-/// and are concatenated in state order, after the total of those that are
-/// divided by tensor parallelism. `gradientScale` is null if the gradients are
-/// not scaled.
+/// gradients. The sums of a gradient are computed as soon as the gradient can
+/// be read. They are concatenated in the order of the states. For states that
+/// tensor parallelism divides, the total over its ranks is the first element of
+/// the concatenation instead. `gradientScale` is null if the gradients are not
+/// scaled.
 Value StepBuilder::clipFactor(Value gradientScale) {
   SmallVector<Value> squares, divided;
   SmallVector<int64_t> ownersOfSquares, ownersOfDivided;
@@ -261,8 +266,8 @@ Value StepBuilder::clipFactor(Value gradientScale) {
   return factor.getFactor();
 }
 
-/// Adds a state of the optimizer. Files identify it by its parameter and slot,
-/// so the state may be renamed if another state has the same symbol. `whole` is
+/// Adds a state of the optimizer. Files identify the state by its parameter and
+/// slot, so it may be renamed if another state has the same symbol. `whole` is
 /// the type of the whole tensor, of which `type` may be a shard.
 StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot,
                                RankedTensorType type, RankedTensorType whole,
@@ -292,9 +297,9 @@ StateOp StepBuilder::addMoment(StateOp parameter, StringRef slot,
 }
 
 /// Adds the states of a moment: its tensor, or its codes and scales. Unless
-/// `types` has another type, the moment has the element type of the parameter
-/// in full precision: in f16, squares of gradients underflow, and bf16 is
-/// coarse for a decaying average.
+/// `types` gives another element type, the moment has the element type of the
+/// parameter in full precision: in f16, squares of gradients underflow, and
+/// bf16 is coarse for a decaying average.
 MomentStorage StepBuilder::addMoments(StateOp parameter, unsigned slot,
                                       bool mayEncode,
                                       SmallVectorImpl<StateOp> &states) {
@@ -410,7 +415,8 @@ void StepBuilder::dropUnusedInputs() {
       (void)program.eraseArgument(i);
 }
 
-/// Checks that a step can be skipped: only updates write states.
+/// Checks that a step can be skipped, that is, that the forward pass writes no
+/// state.
 LogicalResult StepBuilder::checkWrites() {
   auto writes = program.getBlock().getOps<WriteOp>();
   if (writes.empty())

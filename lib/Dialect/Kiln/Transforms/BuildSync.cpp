@@ -26,7 +26,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Returns a cast to another element type, or the value if it has that type.
+/// Returns `value` cast to the element type `element`, or `value` itself if it
+/// already has this element type.
 static Value castTo(OpBuilder &builder, Value value, Type element) {
   RankedTensorType type = tensorTypeOf(value);
   if (type.getElementType() == element)

@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns true if the elements of the results of an elementwise op are zero
-/// where those of its operands are, and have a finite derivative there.
+/// Returns true if an elementwise op maps zeros to zeros, and has finite
+/// derivatives at zero.
 static bool keepsZero(Operation *op) {
   return isa<AddOp, SubOp, MulOp, ScaleOp, NegOp, ReluOp, SiluOp, GeluOp,
              SwigluOp, TanhOp, CastOp>(op);
@@ -72,7 +72,8 @@ int32_t ColumnGroups::indexOf(Value value) {
   return index;
 }
 
-/// Returns true if the value is that of a parameter that is read only here.
+/// Returns true if `value` is the value of a parameter that the program reads
+/// only once, for a single user.
 bool ColumnGroups::isWeight(Value value) const {
   auto read = value.getDefiningOp<ReadOp>();
   if (!read || !value.hasOneUse())
@@ -217,14 +218,14 @@ static int64_t columnsOf(Value value) {
   return shape.empty() ? 1 : shape.back();
 }
 
-/// Returns the columns of a block. Without slices or heads, all columns are one
-/// block.
+/// Returns the number of columns of a block. Without slices or heads, all
+/// columns are one block.
 static int64_t extentOf(const ColumnGroup &group) {
   return group.extent ? group.extent : columnsOf(group.values.front());
 }
 
-/// Chooses the columns of a block that each rank has. Returns false if the
-/// blocks cannot be divided.
+/// Chooses the number of columns of a block that each rank has. Returns false
+/// if the blocks cannot be divided.
 bool ColumnGroups::choosePart(ColumnGroup &group) {
   group.extent = extentOf(group);
   for (Value value : group.values)
@@ -237,11 +238,12 @@ bool ColumnGroups::choosePart(ColumnGroup &group) {
   return group.part * ranks == group.extent || group.keepsZero;
 }
 
-/// Returns true if the groups of a set can be divided together.
+/// Returns true if the groups with the indexes in `set` can be divided
+/// together.
 bool ColumnGroups::canDivide(ArrayRef<int32_t> set) {
   bool hasSource = false, hasSink = false;
-  // A matmul between two divided values, or between two values of the set,
-  // would need its weight to be divided in both dimensions.
+  // If the left operand and the result of a matmul were both divided, before or
+  // by this call, its weight would have to be divided in both dimensions.
   auto isFree = [&](Value value) {
     int32_t root = find(indexOf(value));
     return !groups[root].isDivided && !llvm::is_contained(set, root);
@@ -268,9 +270,10 @@ bool ColumnGroups::canDivide(ArrayRef<int32_t> set) {
   return hasSource && hasSink && haveSameHeads;
 }
 
-/// Divides groups, those with the most columns first, and of these those with
-/// the first source. The result of a matmul whose left operand is divided is
-/// not divided, and vice versa.
+/// Divides sets of linked groups where possible. Sets whose blocks have more
+/// columns come first, and of sets with equally many columns the set with the
+/// earliest source. The left operand and the result of a matmul are not both
+/// divided.
 void ColumnGroups::divide() {
   llvm::EquivalenceClasses<int32_t> linked;
   for (size_t i = 0; i < groups.size(); ++i)

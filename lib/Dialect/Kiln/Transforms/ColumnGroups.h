@@ -12,10 +12,11 @@
 //   %y = kiln.matmul %a, %w2       and these rows of @w2: %y is a partial sum
 //
 // The values that ops between the matmuls connect form a *group*: either the
-// columns of all of them are divided, in the same way, or those of none. The
-// matmuls that define values of a group are its *sources*, and those that read
-// them as left operands are its *sinks*. A group cannot be divided if an op
-// combines the columns of one of its values in another way.
+// columns of all of these values are divided, in the same way, or the columns
+// of none. The matmuls that define values of a group are its *sources*, and the
+// matmuls that read values of the group as left operands are its *sinks*. A
+// group cannot be divided if an op that is not a sink combines different
+// columns of one of its values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,17 +32,18 @@
 namespace kiln {
 
 /// The columns of each value in a group consist of blocks of `extent` columns.
-/// Rank r has the columns [r part, (r + 1) part) of each block, as far as they
-/// exist, followed by zeros.
+/// Rank r has the columns [r * part, (r + 1) * part) of each block. Columns
+/// beyond the end of the block are zeros.
 struct ColumnGroup {
   int64_t extent = 0;
   int64_t part = 0;
-  /// Columns that one rank must have together, such as those of a head.
+  /// The number of adjacent columns that must be on the same rank, such as the
+  /// columns of a head.
   int64_t unit = 1;
   bool isDivided = false;
 
   // Used by the analysis.
-  bool isPinned = false; ///< Cannot be divided.
+  bool isPinned = false; ///< True if it cannot be divided.
   bool keepsZero = true; ///< Columns of zeros remain zero.
   int64_t position = -1; ///< The position of the first source, or -1.
   llvm::SmallVector<MatmulOp, 2> sources, sinks;
@@ -50,11 +52,12 @@ struct ColumnGroup {
 
 class ColumnGroups {
 public:
-  /// Finds the groups of a forward program, and those that `ranks` ranks
-  /// divide.
+  /// Finds the groups of a forward program, and chooses the groups that are
+  /// divided over `ranks` ranks.
   ColumnGroups(ProgramOp program, mlir::SymbolTable &symbols, int64_t ranks);
 
-  /// Returns the group of a value if it is divided, or null.
+  /// Returns the group of a value if the group is divided. Otherwise returns
+  /// null.
   const ColumnGroup *divided(mlir::Value value) const;
   /// Returns the values whose columns are divided.
   llvm::SmallVector<mlir::Value> dividedValues() const;
@@ -89,17 +92,18 @@ private:
   /// The attention ops with fewer key heads than ranks.
   llvm::SmallVector<AttentionOp> fewHeads;
   llvm::DenseMap<mlir::Value, int32_t> indexes;
-  std::vector<int32_t> parents;    ///< Of the index of each value.
-  std::vector<ColumnGroup> groups; ///< Those of roots are valid.
-  // The groups of both values are divided, or none of them.
+  std::vector<int32_t> parents;    ///< Union-find parent of each index.
+  std::vector<ColumnGroup> groups; ///< Valid for roots only.
+  // Pairs of values. The groups of both values are divided, or neither is.
   using Links = std::vector<std::pair<mlir::Value, mlir::Value>>;
-  Links headLinks; ///< Queries, and keys of another number of heads.
-  /// Queries of attention ops with dropout: the random state, which all of them
-  /// read, has the index of the rank if they are divided.
+  Links headLinks; ///< Queries and keys with different numbers of heads.
+  /// Queries of attention ops with dropout. All of these ops read the same
+  /// random state, which has the index of the rank only if the queries are
+  /// divided.
   Links maskLinks;
   AttentionOp masked; ///< The last attention op with dropout.
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
-  llvm::DenseMap<mlir::StringAttr, int64_t> reads; ///< Of each state.
+  llvm::DenseMap<mlir::StringAttr, int64_t> reads; ///< Read count by state.
 };
 
 } // namespace kiln

@@ -59,7 +59,8 @@ ShardAttr GradientScheme::dividedOf(StateOp parameter, RankedTensorType type) {
       parts = meshSizeOf(module, tensorAxis());
   if (parts == 1)
     return ShardAttr();
-  // Files tell states of different meshes apart by their shapes.
+  // The first dimension of the whole tensor is the number of parts, so that
+  // states of different meshes have different shapes in files.
   SmallVector<int64_t> whole = {parts};
   llvm::append_range(whole, type.getShape());
   return ShardAttr::get(module.getContext(), type.clone(whole), tensorAxis());
@@ -110,15 +111,15 @@ private:
   ProgramOp train;
   GradientScheme &scheme;
   OpBuilder builder;
-  /// The parameters that are updated with the results of collectives.
+  /// Maps results of collectives to the parameters that are updated with them.
   DenseMap<Value, StateOp> parameters;
   SmallVector<Attribute> encoded;
 };
 
 } // namespace
 
-/// Sums the results of a collective that are not compressed with one of its
-/// own, before it.
+/// Inserts another collective before `collective` for `others`, the results
+/// that are not compressed.
 void Compressor::replaceOthers(Operation *collective,
                                ArrayRef<OpResult> others) {
   if (others.empty())

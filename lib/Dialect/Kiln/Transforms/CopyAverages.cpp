@@ -30,8 +30,9 @@ static void writeMirrors(ModuleOp module, ArrayRef<WriteOp> writes) {
     }
 }
 
-/// Copies an average to the host, and waits before the states are read that
-/// follow the next sum.
+/// Copies an average to the host. The write waits for the copy before the next
+/// op that is not a copy, cast or write, such as a read of a state that a later
+/// collective averages.
 static void copyOut(WriteOp write) {
   OpBuilder builder(write);
   Value value = write.getValue();

@@ -12,11 +12,13 @@
 
 namespace kiln {
 
-/// Writes the mirrors of the parameters that a program averages over ranks, and
-/// copies the averages of states on the host there. So that few states are on
-/// the device at a time, a copy to the host is waited for before the states of
-/// the sum after the next one are read, and a state is copied in when it is
-/// read.
+/// Changes the programs that average states over ranks: they also write the
+/// averages of parameters to the mirrors of the parameters, and copy the
+/// averages of the states in `statesOnHost` to host memory. To limit the number
+/// of states on the device at a time, a state is copied to the device only when
+/// it is read, and the copies of the averages that a collective computes are
+/// waited for before the states that the second collective after it averages
+/// are read.
 void copyAverages(mlir::ModuleOp module,
                   const llvm::DenseSet<mlir::StringAttr> &statesOnHost);
 

@@ -12,14 +12,16 @@
 // (NeurIPS 2019, arXiv:1903.04488). A rank adds the other elements to its next
 // gradient.
 //
-// A sketch has three tables. Row t of the matrix, times its sign in the table,
-// is added to row t mod k of the table. The numbers of rows k of the tables are
-// coprime, so that two rows meet in at most one table unless they are k * k'
-// apart. The estimate of an element is the median of those of the tables.
+// A sketch has three tables. Row t of the matrix, times a random sign, is added
+// to row t mod k of a table with k rows. The numbers of rows of the tables are
+// pairwise coprime, so that two rows of the matrix are added to the same row of
+// at most one table, unless their distance is a multiple of the product of two
+// of these numbers. The estimate of an element is the median of the estimates
+// of the three tables.
 //
-// One element of every block is chosen, the one with the largest estimate.
-// Blocks have kBlockPerFactor times as many elements as the matrix has per
-// element of its sketch, so that the chosen elements add few bytes.
+// In every block of elements, the element whose estimate has the largest
+// magnitude is chosen. The number of elements of a block is kBlockPerFactor
+// times the compression factor, so that the chosen elements add few bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,25 +40,27 @@ static constexpr int64_t kTables = 3;
 /// The fewest rows of a table.
 static constexpr int64_t kLeastRows = 3;
 static constexpr int64_t kBlockPerFactor = 8;
-/// The part by which the magnitude of an estimate may be smaller than that of
-/// the largest one of its block, against rounding.
+/// An element is also chosen if the magnitude of its estimate is smaller than
+/// the largest one of the block by at most this fraction, to allow for
+/// rounding.
 static constexpr double kTie = 1e-6;
-/// Added to the number of chosen elements of a block, which may be 0.
+/// Added to the number of chosen elements of a block, which may be 0, before a
+/// division by this number.
 static constexpr double kLeastCount = 1e-30;
 
 namespace {
 
 /// The sizes of the sketch of a matrix.
 struct SketchShape {
-  int64_t rows = 0, columns = 0; ///< Of the matrix.
+  int64_t rows = 0, columns = 0; ///< The shape of the matrix.
   std::array<int64_t, kTables> tableRows;
-  int64_t block = 0; ///< Elements of which one is chosen.
+  int64_t block = 0; ///< The number of elements of a block.
 
   static std::optional<SketchShape> of(RankedTensorType matrix, int64_t factor);
   int64_t sketchRows() const {
     return std::accumulate(tableRows.begin(), tableRows.end(), int64_t(0));
   }
-  /// The last block may be padded.
+  /// Returns the number of blocks. The last block may be padded.
   int64_t blocks() const { return llvm::divideCeil(rows * columns, block); }
 };
 
@@ -64,14 +68,17 @@ struct SketchShape {
 struct SketchOps : LayerOps {
   SketchOps(OpBuilder &builder, Value like, SketchShape shape, Value numbers);
 
-  /// Returns the sketch of a matrix: its tables, one below the other.
+  /// Returns the sketch of a matrix: its tables, concatenated along dimension
+  /// 0.
   Value sketch(Value matrix);
-  /// Returns an estimate of the matrix with a sketch.
+  /// Returns an estimate of the matrix that has the sketch `sketch`.
   Value estimate(Value sketch);
-  /// Chooses the elements whose estimates are the largest of their blocks.
+  /// Chooses in each block the element whose estimate has the largest
+  /// magnitude.
   void choose(Value estimate);
-  /// Returns the mean of the chosen elements of each block of a matrix. Blocks
-  /// have one, but for equal estimates and blocks of zeros.
+  /// Returns, for each block of a matrix, the mean of its chosen elements. A
+  /// block has one chosen element, unless several estimates are equally large,
+  /// or all are zero.
   Value chosenOf(Value matrix);
   /// Returns a matrix in which each chosen element has the value of its block
   /// in `ofBlocks`, and all others are 0. If an estimate is not finite, all
@@ -90,7 +97,7 @@ private:
                             blocks, ArrayRef<int64_t>{1});
   }
   Value median(Value a, Value b, Value c);
-  /// Multiplies row t of a matrix by its sign in a table.
+  /// Multiplies each row of a matrix by the sign of the row in a table.
   Value signedRows(Value matrix, int64_t table) {
     Value factors = create<BroadcastOp>(matrix.getType(), signs[table],
                                         ArrayRef<int64_t>{0});
@@ -103,9 +110,9 @@ private:
   }
 
   SketchShape shape;
-  RankedTensorType type; ///< Of the matrix.
+  RankedTensorType type; ///< The type of the matrix.
   std::array<Value, kTables> signs;
-  Value margin; ///< In blocks: positive for chosen elements.
+  Value margin; ///< By block and element: positive if chosen.
   /// For each block: 0, or NaN if an estimate is not finite.
   Value poison;
 };
@@ -134,12 +141,13 @@ public:
 
 private:
   SmallVector<Sketched> bucket;
-  SmallVector<Value> sketches; ///< Of the bucket.
+  SmallVector<Value> sketches; ///< The summed sketches of the bucket.
 };
 
 } // namespace
 
-/// Returns std::nullopt if a matrix is too small.
+/// Returns the sizes of the sketch of a matrix, or std::nullopt if the tensor
+/// is not a matrix or is too small.
 std::optional<SketchShape> SketchShape::of(RankedTensorType matrix,
                                            int64_t factor) {
   if (matrix.getRank() != 2)
@@ -147,7 +155,7 @@ std::optional<SketchShape> SketchShape::of(RankedTensorType matrix,
   SketchShape shape;
   shape.rows = matrix.getDimSize(0);
   shape.columns = matrix.getDimSize(1);
-  // If k is odd, k, k + 1 and k + 2 are coprime.
+  // If k is odd, k, k + 1 and k + 2 are pairwise coprime.
   int64_t least = shape.rows / factor / kTables - 1;
   if (least % 2 == 0)
     --least;
@@ -195,8 +203,9 @@ Value SketchOps::sketch(Value matrix) {
                           tables, 0);
 }
 
-/// Returns the middle one of three numbers, up to rounding relative to the
-/// largest one: max(a, b) is b + relu(a - b), and min(a, b) is a - relu(a - b).
+/// Returns the median of three numbers. The rounding error is relative to the
+/// largest of them, because max(a, b) is computed as b + relu(a - b), and
+/// min(a, b) as a - relu(a - b).
 Value SketchOps::median(Value a, Value b, Value c) {
   Value above = create<ReluOp>(create<SubOp>(a, b));
   Value low = create<SubOp>(a, above), high = create<AddOp>(b, above);
@@ -275,9 +284,9 @@ Value SketchOps::spread(Value ofBlocks) {
   return fromBlocks(create<AddOp>(chosen, toElements(poison)));
 }
 
-/// A matrix is compressed if at most three quarters of the bytes are sent,
-/// which is always the case in f32: a sketch of f16 or bf16 elements has f32
-/// elements.
+/// A matrix is compressed if its sketch and its chosen elements have at most
+/// three quarters of its bytes. This is always the case for f32, but not always
+/// for f16 and bf16, because the sketch has f32 elements.
 std::optional<int64_t> CountSketch::bytesOf(RankedTensorType gradient) const {
   std::optional<SketchShape> shape = SketchShape::of(gradient, size);
   if (!shape)

@@ -18,9 +18,8 @@ void flattenConcats(mlir::Block &block);
 
 /// Inserts copy dispatches into a block of dispatches, so that afterwards
 /// - every value v = getStoredOperand(concat, operand) is computed by an op
-/// that
-///   can write v directly into the result of the concat, and no other use of v
-///   requires that v has a buffer of its own;
+///   that can write v directly into the result of the concat, and no other use
+///   of v requires that v has a buffer of its own;
 /// - every reader of strided rows, such as a slice of columns, supports a row
 ///   pitch.
 void insertDenseCopies(mlir::Block &block, RowPrograms &rowPrograms);

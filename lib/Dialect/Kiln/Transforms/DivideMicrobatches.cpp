@@ -30,7 +30,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Returns true for a part of a copy between device and host.
+/// Returns true for the start of a copy between device and host, or the wait
+/// for one.
 static bool isCopy(Operation *op) {
   return isa<CopyInOp, CopyOutOp, CopyWaitOp>(op);
 }
@@ -43,9 +44,10 @@ static Operation *getStoringOp(Value value) {
   return op;
 }
 
-/// Returns true if `last` needs all ops between two ops of a block, except
-/// views and copies, and these ops compute with results of the first one, such
-/// as the exchange of sums over classes between the logits and their loss.
+/// Returns true if each op between `first` and `last`, except views and copies,
+/// reads results of `first` and computes operands of `last`, directly or
+/// through other such ops. An example is the exchange of sums over classes
+/// between the logits and their loss.
 static bool formChain(Operation *first, Operation *last) {
   llvm::SmallPtrSet<Operation *, 16> dependent = {first}, needed = {last};
   auto isAside = [](Operation *op) {
@@ -91,8 +93,9 @@ Operation *kiln::findBackwardSegment(MicrobatchesOp op) {
       begin = logits;
       break;
     }
-  // The segment also gathers the states that its first ops read, and computes
-  // what it gathers. Copies may be between these ops.
+  // The segment also contains the all-gathers of states directly before it, and
+  // the ops that compute the shards that are gathered. Copies may be between
+  // these ops.
   llvm::SmallPtrSet<Operation *, 8> starts;
   auto gathers = [&](Operation *op) {
     auto start = dyn_cast<CollectiveStartOp>(op);

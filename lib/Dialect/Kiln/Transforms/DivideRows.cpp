@@ -53,10 +53,10 @@ private:
   LayerListener layer;
   OpBuilder builder;
   /// The ops that compute the rows of one rank, in program order, and how they
-  /// depend on rows. Those of roots are empty.
+  /// depend on rows. The entries of roots are empty.
   llvm::MapVector<Operation *, RowDependence> divided;
-  DenseMap<Value, Value> shards; ///< The rows of this rank.
-  DenseMap<Value, Value> shares; ///< Values that all ranks have.
+  DenseMap<Value, Value> shards; ///< This rank's rows of a value.
+  DenseMap<Value, Value> shares; ///< The results of shareOf().
 };
 
 } // namespace
@@ -69,8 +69,8 @@ bool RowDivider::isRoot(Operation &op) const {
          tensorTypeOf(sum->getResult(0)).getRank() == 2;
 }
 
-/// Finds the ops that are divided: the sums over ranks, and what is computed
-/// from their rows.
+/// Finds the ops that are divided: the sums over ranks, and the ops that
+/// compute their results row by row from the rows of these sums.
 void RowDivider::findDivided() {
   auto isDivided = [&](Value value) {
     return divided.contains(value.getDefiningOp());
@@ -101,7 +101,7 @@ void RowDivider::findDivided() {
   });
 }
 
-/// Returns the type of the rows of one rank.
+/// Returns the type of the rows of `whole` that one rank has.
 RankedTensorType RowDivider::shardType(Value whole) const {
   RankedTensorType type = tensorTypeOf(whole);
   SmallVector<int64_t> shape = {rowsPerRank};
@@ -120,8 +120,8 @@ void RowDivider::divideRoot(AllReduceOp sum) {
   shards[whole] = scatter.getOutputs().front();
 }
 
-/// Builds an op that computes the rows of this rank. Returns the result that
-/// corresponds to `result`.
+/// Clones an op so that the clone computes the rows of this rank. Returns the
+/// result of the clone that corresponds to `result`.
 Value RowDivider::cloneFor(Operation *op, const RowDependence &dependence,
                            Value result) {
   IRMapping mapping;
@@ -141,8 +141,8 @@ Value RowDivider::cloneFor(Operation *op, const RowDependence &dependence,
   return shards.lookup(result);
 }
 
-/// Returns the rows of this rank of a value. If no op computes them yet, builds
-/// it at the insertion point.
+/// Returns the rows of `whole` that this rank has. If no op computes these rows
+/// yet, builds one at the insertion point.
 Value RowDivider::shardOf(Value whole) {
   Value &shard = shards[whole];
   if (!shard) {
@@ -164,14 +164,16 @@ Value RowDivider::buildShard(Value whole) {
     part.getResult().setType(shardType(whole));
     return part;
   }
-  // With one sequence, rows are repeated once.
+  // With one sequence, the source has as many rows as the matrix, so nothing is
+  // repeated. Look up rows of such a source only if it depends on states alone.
   if (std::optional<RepeatedRows> repeated = findRepeatedRows(whole);
       repeated && (repeated->period < rows || isFixed(repeated->source)))
     return repeatRows(*repeated, whole);
   std::optional<RowDependence> dependence;
   if (op)
     dependence = findRowDependence(op, rows);
-  // Such an op reads parameters, and no row of a value but those of tokens.
+  // The op can be cloned for the rows of this rank if the only operands that it
+  // reads row by row are inputs of the program, such as tokens.
   auto isInput = [](auto pair) {
     auto [operand, isByRow] = pair;
     return !isByRow || isa<BlockArgument>(operand);
@@ -184,8 +186,9 @@ Value RowDivider::buildShard(Value whole) {
                              tensorAxis());
 }
 
-/// Builds the rows of this rank of a matrix that repeats rows, such as the
-/// embeddings of positions. Each row is looked up.
+/// Builds the rows that this rank has of a matrix that repeats the rows of a
+/// source, such as the embeddings of positions. Looks up each row in the
+/// source, or broadcasts the source if it has only one row.
 Value RowDivider::repeatRows(const RepeatedRows &repeated, Value whole) {
   RankedTensorType type = shardType(whole);
   int64_t columns = type.getDimSize(1);
@@ -215,9 +218,10 @@ bool RowDivider::isFixed(Value value) const {
                       [&](Value operand) { return isFixed(operand); });
 }
 
-/// Returns a value that all ranks have, for computations with the rows of one
-/// rank. What is computed from a state is computed from its kiln.share, so that
-/// the sum over ranks is that of the gradient of the state.
+/// Returns what ops on the rows of one rank read instead of `value`, which all
+/// ranks have: a kiln.share of `value`. If `value` is computed from states,
+/// shares the states instead and computes `value` again from them, so that the
+/// ranks sum the gradients of the states.
 Value RowDivider::shareOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || op->hasTrait<OpTrait::ConstantLike>() ||
@@ -251,7 +255,7 @@ void RowDivider::divide(Operation *op) {
 }
 
 /// Gathers the rows of all ranks for the ops that read a value as a whole. Ops
-/// of different layers are far apart, and do not share the gathered value.
+/// of different layers are far apart, so each layer gathers the value itself.
 void RowDivider::gather(Value whole) {
   llvm::MapVector<Attribute, SmallVector<OpOperand *>> readers;
   for (OpOperand &use : whole.getUses())

@@ -7,7 +7,7 @@
 //
 // Sequence parallelism (Korthikanti et al., 2022, arXiv:2205.05198): the ranks
 // of the axis tp divide the rows, that is tokens, of the values between two
-// divided layers, which they would otherwise compute alike:
+// divided layers, which all of these ranks would otherwise compute:
 //
 //   %y = all_reduce %p              %s = reduce_scatter %p   rows of this rank
 //   %n = layer_norm %y         ->   %n = layer_norm %s
@@ -15,20 +15,21 @@
 //   ... = matmul %x, %w             %x = share %g
 //                                   ... = matmul %x, %w
 //
-// The derivative of a reduce_scatter is an all_gather. That of an all_gather of
-// a value which is shared is a reduce_scatter, so the backward pass has the
-// same collectives in the reverse order.
+// The derivative of a reduce_scatter is an all_gather. The derivative of an
+// all_gather whose result is shared is a reduce_scatter, so the backward pass
+// has the same collectives in the reverse order.
 //
-// Rank r of n has the rows r K, ..., r K + K - 1, where n K is at least the
-// number of rows. The rows beyond the last one are zeros where a
-// reduce_scatter defines them. Nothing reads their results, so their cotangents
-// are zero, and they contribute nothing to the gradients of parameters, as long
-// as all values in them are finite. If there are such rows, an op is only
-// divided if its results are finite for any finite operands.
+// Rank r of n ranks has K rows, the rows r K to r K + K - 1, where n K is at
+// least the number of rows. Rows of a rank that are beyond the last row of the
+// value are zeros where a reduce_scatter defines them. Nothing reads what is
+// computed from these rows, so their cotangents are zero, and they contribute
+// nothing to the gradients of parameters, as long as all values in them are
+// finite. If there are such rows, an op is only divided if its results are
+// finite for any finite operands.
 //
-// A value that all ranks have, such as a parameter, is shared (kiln.share) by
-// the ops that compute with the rows of one rank: its gradient is the sum of
-// those of the ranks.
+// Ops that compute with the rows of one rank read a value that all ranks have,
+// such as a parameter, through kiln.share, because the gradient of the value is
+// the sum of the gradients of the ranks.
 //
 //===----------------------------------------------------------------------===//
 

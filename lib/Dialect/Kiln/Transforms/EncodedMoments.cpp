@@ -38,7 +38,7 @@ ShardAttr kiln::shardOfMoment(ShardAttr parameter, RankedTensorType part,
   RankedTensorType whole = parameter.getType();
   int64_t ratio =
       state.getTensorType().getNumElements() / part.getNumElements();
-  if (ratio > 1) // Scales of blocks.
+  if (ratio > 1) // `part` has one scale per block.
     whole = RankedTensorType::get({whole.getNumElements() / ratio},
                                   part.getElementType());
   return ShardAttr::get(parameter.getContext(),

@@ -12,35 +12,37 @@
 
 namespace kiln {
 
-/// Parameters with fewer elements keep optimizer states that are numbers.
+/// The least number of elements of a parameter whose optimizer states are
+/// encoded.
 inline constexpr int64_t kLeastEncoded = 4096;
 
 /// Returns true if the moments of a tensor of this type can be stored as whole
-/// blocks of codes: it has at least kLeastEncoded elements, and their number is
-/// a multiple of a block.
+/// blocks of codes: the tensor has at least kLeastEncoded elements, and the
+/// number of elements is a multiple of the block size.
 bool hasWholeBlocks(mlir::RankedTensorType type);
 
 /// Returns true if `--states=moments:dynamic8` encodes the optimizer states of
-/// a parameter that has type `type`, and whose value at entry of the program is
-/// `entry`. It does not encode those of parameters without whole blocks
-/// (hasWholeBlocks), or with arithmetic in f64, nor those of tables. A table is
-/// a matrix of which ops read rows: most rows of the gradient of an embedding
-/// are zero.
+/// a parameter. `type` is the type of the parameter, and `entry` is its value
+/// at the beginning of the program. The states are not encoded if the parameter
+/// has no whole blocks (hasWholeBlocks), if its arithmetic is f64, or if it is
+/// a table, that is, a matrix of which ops read single rows. The gradient of a
+/// table has mostly rows of zeros.
 bool canEncodeMoments(mlir::RankedTensorType type, mlir::Value entry);
 
 /// Returns true if the blocks of encoded moments are the same whether tensor
 /// parallelism divides the parameter or not.
 bool hasBlocksOfMoments(StateOp state);
 
-/// Returns the division over the ranks of tensor parallelism of a moment, of
-/// which each of these ranks has a part of type `part`. `parameter` is that of
-/// the parameter, whose moment may be stored as codes and scales.
+/// Returns the #kiln.shard of a moment of `state`, a parameter that tensor
+/// parallelism divides. `parameter` is the shard of the parameter itself.
+/// `part` is the type of the tensor that each rank of tensor parallelism has:
+/// its part of the moment, or of the codes or scales of an encoded moment.
 ShardAttr shardOfMoment(ShardAttr parameter, mlir::RankedTensorType part,
                         StateOp state);
 
-/// Builds an update whose optimizer states are stored as `storage` says, one
-/// entry for each. `values.states` has the states, and instead of an encoded
-/// state its codes and its scales.
+/// Builds an update. `storage` has one entry per optimizer state, which says
+/// how the state is stored. `values.states` contains the plain states and,
+/// instead of each encoded state, its codes and its scales.
 EncodedUpdateOp buildEncodedUpdate(mlir::OpBuilder &builder, mlir::Location loc,
                                    const OptimizerSpec &spec,
                                    const UpdateValues &values,

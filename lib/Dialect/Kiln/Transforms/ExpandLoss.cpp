@@ -75,7 +75,8 @@ struct Expansion {
   ShardCrossEntropyOp shardedRowLosses(Value logits, Value targets, Value scale,
                                        Value rank, int64_t classes,
                                        bool gradient);
-  /// Combines the numbers of all ranks [ranks, rows] in a [rows, ranks] tensor.
+  /// Transposes numbers that were gathered from all ranks from [ranks, rows] to
+  /// [rows, ranks].
   Value gathered(Value all) {
     auto type = tensorTypeOf(all);
     return TransposeOp::create(
@@ -87,7 +88,8 @@ struct Expansion {
                             typeLike(x, tensorTypeOf(x).getDimSize(0)), kind, x,
                             ArrayRef<int64_t>{1});
   }
-  /// Returns the factor of the gradient of each row.
+  /// Returns the factor of the gradients of all rows. `cotangent` may be null,
+  /// which means 1.
   Value gradientFactor(Value scale, Value cotangent) {
     return cotangent ? MulOp::create(builder, loc, scale, cotangent).getResult()
                      : scale;
@@ -139,7 +141,7 @@ static int64_t chooseRows(int64_t rows, int64_t vocabulary,
 }
 
 /// Returns the cotangent of an op that computes a loss and its gradients, or
-/// null if it is one.
+/// null if the cotangent is 1.
 static Value cotangentOf(Operation *op) {
   if (auto loss = dyn_cast<CrossEntropyGradOp>(op))
     return loss.getCotangent();

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The backward pass gathers an activation again instead of reading the one that
-// the forward pass gathered. The shard that it gathers is kept, or recomputed
-// from values that the backward pass reads anyway:
+// the forward pass gathered. The shard that is gathered again is kept, or
+// recomputed from values that the backward pass reads anyway:
 //
 //   %s = kiln.recompute(%x, ...) { norm }
 //   %h = kiln.all_gather %s                    overlaps with %dg
@@ -60,8 +60,8 @@ bool Gatherer::isKept(Value value, Operation *except) const {
 }
 
 /// Returns the op before which a value that `reader` reads is gathered: the
-/// first op of the backward pass with much arithmetic that reads the same
-/// cotangents. The transfer overlaps with it.
+/// first op of the backward pass with much arithmetic that reads a cotangent
+/// that `reader` reads, too. The transfer overlaps with this op.
 Operation *Gatherer::positionFor(Operation *reader) const {
   Operation *position = reader;
   for (Value operand : reader->getOperands()) {

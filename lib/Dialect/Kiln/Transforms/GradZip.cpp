@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Alternating matrix factorization of gradients, after M. Cho, V. Muthusamy,
-// B. Nemanich and R. Puri, "GradZip: Gradient Compression using Alternating
-// Matrix Factorization for Large-scale Deep Learning" (workshop on systems for
-// machine learning at NeurIPS 2019). A gradient G is approximated by P^T Q. In
-// one step, the rows of Q are fixed, all ranks have the same, and they sum the
-// best P; in the next step, P is fixed. Here the fixed factor is orthonormal,
-// so that the best other factor is a matmul, and ranks feed their errors back,
-// as in PowerSGD.
+// Alternating matrix factorization of gradients, after M. Cho, V. Muthusamy, B.
+// Nemanich and R. Puri, "GradZip: Gradient Compression using Alternating Matrix
+// Factorization for Large-scale Deep Learning" (workshop on systems for machine
+// learning at NeurIPS 2019). A gradient G is approximated by P^T Q. In one
+// step, Q is fixed and the same on all ranks, and the ranks sum the best P for
+// this Q. In the next step, P is fixed, and the ranks sum Q. Here the fixed
+// factor is orthonormal, so that the best other factor is a matmul, and ranks
+// feed their errors back, as in PowerSGD.
 //
-// A program has the same commands in every step. Both factors are therefore
-// computed, and multiplied by 0 or 1.
+// A program has the same commands in every step. Every step therefore computes
+// both factors, and multiplies one by 1 and the other by 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,13 @@ using namespace kiln;
 namespace {
 
 /// A gradient of the bucket. The factors of a matrix of n rows and m columns
-/// are P, of R rows of n elements, and Q, of R rows of m elements.
+/// are P, with R rows of n elements, and Q, with R rows of m elements, where R
+/// is the rank of the approximation.
 struct Alternating : CompressedGradient {
   StateOp error, rowBasis, basis, turnState;
   Value corrected; ///< The gradient plus the error of the previous step.
-  /// Vectors of one element: 1 if P is summed, and 1 if Q is summed, else 0.
+  /// Vectors of one element. `sumsP` is 1 if this step sums P, and `sumsQ` is 1
+  /// if this step sums Q. Otherwise they are 0.
   Value sumsP, sumsQ;
   Value fixedP, fixedQ; ///< The orthonormal factors of the previous steps.
   Value ownP, ownQ;     ///< The best factors of this rank for the fixed ones.
@@ -57,19 +59,20 @@ private:
   Value restore(Alternating &gradient, Value summed);
 
   SmallVector<Alternating> bucket;
-  SmallVector<Value> factors; ///< Of the bucket: those that are summed.
+  SmallVector<Value> factors; ///< The factors that ranks sum.
 };
 
 } // namespace
 
-/// Returns the type of what ranks sum for a gradient: a factor, padded to the
-/// size of the larger one.
+/// Returns the type of the tensor that ranks sum for a gradient: one factor,
+/// padded to the size of the larger factor.
 static RankedTensorType summedType(RankedTensorType gradient, int64_t rank) {
   return fullPrecision(gradient.clone(
       {rank, std::max(gradient.getDimSize(0), gradient.getDimSize(1))}));
 }
 
-/// A matrix is compressed if at most half as many bytes are sent.
+/// A matrix is compressed if the summed factor has at most half as many bytes
+/// as the matrix.
 std::optional<int64_t> GradZip::bytesOf(RankedTensorType gradient) const {
   if (gradient.getRank() != 2)
     return std::nullopt;
@@ -133,8 +136,9 @@ void GradZip::begin(ArrayRef<CompressedGradient> gradients,
   factors = sum(factors);
 }
 
-/// Returns the product of the factors of a sum, and writes the states. The
-/// error is what the factors of this rank do not represent.
+/// Returns the sum of a gradient over the ranks, as the product of its two
+/// factors, and writes the states. The error of this rank is the part of its
+/// gradient that its own factors do not represent.
 Value GradZip::restore(Alternating &gradient, Value summed) {
   RowOps o(builder, gradient.part);
   auto factor = [&](Value fixed, Value best, Value isSummed, Value isFixed) {

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // kiln-compress-gradients replaces gradients in collectives by compressed ones.
-// A scheme builds the ops of the gradients of one collective, its bucket, in
-// two parts: the first one where the collective was, and the second one before
-// the readers of its results, so that transfers of the first part overlap with
-// the ops in between.
+// The gradients of one collective form a bucket. A scheme builds the ops for a
+// bucket in two parts: the first part replaces the collective, and the second
+// part is before the readers of the results of the collective, so that
+// transfers of the first part overlap with the ops between the two parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 namespace kiln {
 
-/// Builds ops at the insertion point that belong to a layer.
+/// Builds ops that belong to a layer, at the insertion point of `builder`.
 struct LayerOps {
   mlir::OpBuilder &builder;
   mlir::Location loc;
@@ -66,7 +66,7 @@ public:
 
   /// Returns the name of the scheme and its size, such as "powersgd:4".
   std::string name() const { return compression.text(); }
-  /// Describes the gradients that are compressed.
+  /// Returns a description of the gradients that are compressed, for a message.
   virtual std::string needs() const = 0;
   /// Returns the number of bytes that are summed in place of a gradient, or
   /// std::nullopt if gradients of a type are not compressed.
@@ -87,32 +87,34 @@ protected:
   /// Sums values over the ranks with one collective.
   llvm::SmallVector<mlir::Value> sum(llvm::ArrayRef<mlir::Value> values);
 
-  /// Adds a state of a gradient that data-parallel ranks have in common. A rank
-  /// of tensor parallelism that has a part of the parameter has a state of its
-  /// own.
+  /// Adds a state for a gradient. All data-parallel ranks have the same state.
+  /// If tensor parallelism divides the parameter, each of its ranks has a state
+  /// of its own.
   StateOp addState(StateOp parameter, llvm::StringRef slot,
                    mlir::RankedTensorType type, mlir::Attribute init);
-  /// Adds the error of each rank, with the shape of `gradient`: what the rank
-  /// has not sent of its gradients.
+  /// Adds the state with the error of each rank, that is, with the part of its
+  /// gradients that the rank has not sent. The error has the shape of
+  /// `gradient`.
   StateOp addError(StateOp parameter, mlir::RankedTensorType gradient);
   /// Returns the value of a state at the beginning of the step.
   mlir::Value read(StateOp state);
   /// Writes the value that a state has at the end of the step.
   void write(StateOp state, mlir::Value value);
 
-  int64_t size; ///< That of the scheme; see support::GradientCompression.
+  int64_t size; ///< See support::GradientCompression.
   mlir::ModuleOp module;
   ProgramOp train;
   mlir::SymbolTable symbols;
-  int64_t ranks; ///< Of data parallelism.
+  int64_t ranks; ///< The number of data-parallel ranks.
   mlir::OpBuilder builder;
 
 private:
   StateOp addState(StateOp parameter, llvm::StringRef slot,
                    mlir::RankedTensorType type, ShardAttr shard,
                    mlir::Attribute init);
-  /// Returns the shard of a state of type `type` that a rank of tensor
-  /// parallelism has, or null if all ranks of that axis have the same state.
+  /// If tensor parallelism divides the parameter, returns the #kiln.shard of a
+  /// state of which each rank has a part of type `type`. Otherwise returns
+  /// null, because all ranks of tensor parallelism have the same state.
   ShardAttr dividedOf(StateOp parameter, mlir::RankedTensorType type);
 
   support::GradientCompression compression;
@@ -124,9 +126,11 @@ using SchemeFactory = std::unique_ptr<GradientScheme>(
 
 /// Sums matrices as products of matrices of a low rank.
 SchemeFactory createPowerSgd;
-/// As PowerSGD, but updates and sums only one factor in a step, in turns.
+/// Like PowerSGD, but each step updates and sums only one of the two factors,
+/// in turns.
 SchemeFactory createGradZip;
-/// Sums count sketches of matrices, with about 1 / size of their rows.
+/// Sums count sketches of matrices. A sketch has about 1 / size of the rows of
+/// its matrix.
 SchemeFactory createCountSketch;
 /// Sums 8-bit codes, to which gradients are rounded stochastically.
 SchemeFactory createInt8Sums;

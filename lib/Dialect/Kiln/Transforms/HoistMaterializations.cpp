@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A materialization has the same value in all micro-batches, because states do
-// not change during a step. If the forward pass of a micro-batch keeps one for
-// the backward pass, this rewrite computes it once, before the micro-batches.
+// A materialization (see StageChain) has the same value in all micro-batches,
+// because states do not change during a step. If the forward pass of a
+// micro-batch keeps a materialization for the backward pass, this rewrite
+// computes it once, before the micro-batches.
 //
 //===----------------------------------------------------------------------===//
 

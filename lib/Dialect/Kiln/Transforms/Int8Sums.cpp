@@ -50,12 +50,12 @@ private:
   Value random();
 
   struct Coded {
-    Value part; ///< In full precision.
+    Value part; ///< The gradient of this rank in full precision.
     Value scales, codes;
   };
   SmallVector<Coded> bucket;
   Value rng;
-  int64_t key; ///< Of the next random op.
+  int64_t key; ///< The key of the next random op.
 };
 
 } // namespace
@@ -108,9 +108,10 @@ void Int8Sums::begin(ArrayRef<CompressedGradient> gradients,
     Value part = o.cast(gradient.part, fullPrecision(type).getElementType());
     Value own = o.create<BlockScalesOp>(scalesOf(type), part,
                                         builder.getI64IntegerAttr(8));
-    // The scale of a block is m / 127 for its largest magnitude m. Noise and
-    // rounding change a code by at most one, so let the other magnitudes of the
-    // codes of all ranks add up to at most 127 - ranks.
+    // On each rank, the scale of a block is m / 127, where m is the largest
+    // magnitude in the block. Noise and rounding change a code by at most 1 on
+    // each rank. Enlarge the scales, so that the codes of all ranks add up to
+    // at most 127 - ranks without these changes, and to at most 127 with them.
     scales.push_back(
         o.scale(own, double(kLargestCode) / double(kLargestCode - ranks)));
     bucket.push_back({part, {}, {}});

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The pass is exact if the weights come from files whose type is `storage`: a
-// frozen state holds values of this type in any case, and every reader converts
-// them as before.
+// The pass is exact if the weights come from files whose element type is the
+// entry `storage` of kiln.model: a frozen state holds values of this type in
+// any case, and every reader converts them as before.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,8 +17,8 @@ namespace kiln {
 using namespace mlir;
 using namespace kiln;
 
-/// Returns `gradient` rounded to `element`. If the gradient is a value of this
-/// type that has been widened, returns that value.
+/// Returns `gradient` rounded to `element`. If `gradient` is the result of a
+/// cast from `element`, returns the operand of the cast.
 static Value rounded(Value gradient, Type element) {
   RankedTensorType type = tensorTypeOf(gradient).clone(element);
   if (auto cast = gradient.getDefiningOp<CastOp>();

@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace kiln;
 
 /// Makes a lookup read the narrow table and return narrow rows, and converts
-/// these. Returns false if no lookup can read the type of the table.
+/// these rows. Returns false if no lookup can read the type of the table.
 static bool narrowLookup(EmbeddingOp lookup, Value table) {
   Type element = tensorTypeOf(table).getElementType();
   if (!isComputedReal(element))

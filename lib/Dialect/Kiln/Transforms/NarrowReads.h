@@ -12,10 +12,11 @@
 
 namespace kiln {
 
-/// Replaces the uses of `wide`, a parameter of f32, for which `replaces`
-/// returns true (all uses if it is null) by `narrow`, the same parameter in a
-/// narrower type: casts read the narrow value, lookups return narrow rows,
-/// which are then converted, and other users read a cast to the wide type.
+/// Replaces `wide`, the value of a parameter, by `narrow`, the value of the
+/// same parameter in a narrower type. Replaces the uses for which `replaces`
+/// returns true, or all uses if `replaces` is null. Casts read `narrow`.
+/// Lookups return narrow rows, which are then converted. All other users read a
+/// cast of `narrow` to the type of `wide`.
 void replaceByNarrow(
     mlir::Value wide, mlir::Value narrow,
     llvm::function_ref<bool(mlir::OpOperand &)> replaces = nullptr);

@@ -134,8 +134,8 @@ void StateOffloader::moveToHost(StateOp state) {
   movedStates.insert(state.getSymNameAttr());
 }
 
-/// Returns the next all-reduce or reduce-scatter of tensors over the same axis
-/// of the mesh, or null.
+/// Returns the first all-reduce or reduce-scatter after `sum` that is over the
+/// same axis of the mesh and whose result is not a scalar, or null.
 static Operation *nextSum(Operation *sum) {
   for (Operation *op = sum; (op = op->getNextNode());)
     if (isa<AllReduceOp, ReduceScatterOp>(op) &&
@@ -146,9 +146,9 @@ static Operation *nextSum(Operation *sum) {
 }
 
 /// Starts a copy of a value to the host directly after its definition. The copy
-/// of an all-reduce or reduce-scatter starts after the next such collective, so
-/// that the first one overlaps with the ops between the two. These copies are
-/// in the order of their collectives.
+/// of a result of an all-reduce or reduce-scatter starts after the next such
+/// collective, so that the first collective overlaps with the ops between the
+/// two. Such copies start in the order of their collectives.
 CopyOutOp StateOffloader::beginOut(Value value) {
   builder.setInsertionPointAfterValue(value);
   Operation *sum = value.getDefiningOp();
@@ -208,8 +208,8 @@ static Operation *completionOf(Value value) {
 
 /// If each update reads a gradient that is a sum over micro-batches, moves the
 /// updates into the order in which the last micro-batch completes the
-/// gradients. Their copies then complete in the order in which the updates need
-/// them.
+/// gradients. The copies of the gradients then complete in the order in which
+/// the updates need them.
 void StateOffloader::orderUpdates() {
   auto completion = [](const StateUpdate &update) -> Operation * {
     for (Value operand : update.op->getOperands())
@@ -257,15 +257,15 @@ static bool readsOtherSums(Operation *update) {
   return false;
 }
 
-/// Returns true for the shard of this rank of a state, which an update reads.
+/// Returns true if `value` is this rank's shard of a state.
 static bool isShardOfState(Value value) {
   return value.getDefiningOp<TakeShardOp>() && readOf(value);
 }
 
-/// Takes the shards of parameters that updates on the host read, on the host if
-/// the parameter is there. The copy of the
-/// shard of a parameter on the device starts kGradientsUnderWay updates before
-/// the one that reads it.
+/// Places each kiln.take_shard that an update on the host reads. If the
+/// parameter is on the host, its shard is taken there. Otherwise the shard is
+/// taken on the device, and its copy to the host starts kGradientsUnderWay
+/// updates before the update that reads it.
 void StateOffloader::takeShards() {
   SmallVector<Operation *> ops;
   for (const StateUpdate &update : updates)
@@ -292,11 +292,11 @@ void StateOffloader::takeShards() {
 /// Moves the updates to the host. The copy of a gradient is waited for only
 /// after the next kGradientsUnderWay copies of gradients have started, so that
 /// copies overlap with the backward pass. The update follows this wait, unless
-/// it also depends on later gradients, as with the norm of all gradients. Its
-/// gradient then stays on the host, not on the device. All copies of sums
-/// over micro-batches could start at once; unless an update depends on several
-/// sums, a copy starts only after the updates of earlier gradients, so that few
-/// gradients are on the host at a time.
+/// it also depends on later gradients, as with the norm of all gradients. In
+/// this case, its gradient waits in host memory, not in device memory. All
+/// copies of sums over micro-batches could start at once; unless an update
+/// depends on several sums, a copy starts only after the updates of earlier
+/// gradients, so that few gradients are on the host at a time.
 void StateOffloader::moveUpdates() {
   ReturnOp end = train.getReturn();
   struct Gradient {
@@ -312,13 +312,16 @@ void StateOffloader::moveUpdates() {
           !(read && movedStates.contains(read.getStateAttr().getAttr())))
         gradients.push_back({&operand, i});
     }
-  // All sums over micro-batches are results of one op. Of copies that are
-  // inserted after the same op, the one that is inserted last is the first.
+  // All sums over micro-batches are results of one op. If several copies are
+  // inserted directly after the same op, the copy that is inserted last comes
+  // first. Insert them in reverse, so that they are in the order of the
+  // updates.
   auto isCompletion = [](const Gradient &gradient) {
     return completionOf(gradient.operand->get()) != nullptr;
   };
   bool isReversed = llvm::any_of(gradients, isCompletion);
-  // Others are sums over ranks, which are complete after the micro-batches.
+  // The other gradients are sums over ranks, which are complete after the
+  // micro-batches.
   bool areCompletions = llvm::all_of(gradients, isCompletion);
   if (isReversed)
     std::reverse(gradients.begin(), gradients.end());
@@ -375,10 +378,10 @@ void StateOffloader::moveUpdates() {
 }
 
 /// If all updates follow all other ops of the program, as they do if they need
-/// the norm of all gradients, moves the updates on the device of states on the
-/// host after the other updates. Their copies then have memory that the other
-/// updates have freed. The largest come first, because nothing overlaps with
-/// the last copies.
+/// the norm of all gradients, moves the device's updates of states in host
+/// memory after the other updates. The copies of these states then use memory
+/// that the other updates have freed. The updates with the most bytes to copy
+/// come first, because nothing overlaps with the last copies.
 void StateOffloader::orderDeviceUpdates() {
   if (!updatesComeLast(train, findUpdates(module, train)))
     return;
@@ -403,8 +406,9 @@ void StateOffloader::orderDeviceUpdates() {
   }
 }
 
-/// Copies the new value of a state to the host before it is written. Returns
-/// the wait, at the end of the program.
+/// Copies the value that `write` writes to the host, and moves the write to the
+/// end of the program. Returns the wait for the copy, which directly precedes
+/// the write.
 CopyWaitOp StateOffloader::sendBack(WriteOp write) {
   CopyOutOp copy = beginOut(write.getValue());
   builder.setInsertionPoint(train.getReturn());
@@ -415,8 +419,8 @@ CopyWaitOp StateOffloader::sendBack(WriteOp write) {
 }
 
 /// Copies the results of updates on the device to the host. The copies of an
-/// update are waited for before the update that follows kUpdatesUnderWay later,
-/// so that results can share slots.
+/// update are waited for after the kUpdatesUnderWay updates that follow it, so
+/// that results can share slots.
 void StateOffloader::sendBack() {
   std::deque<SmallVector<CopyWaitOp>> underWay;
   for (StateUpdate &update : deviceUpdates) {
@@ -436,8 +440,8 @@ void StateOffloader::sendBack() {
 }
 
 /// Copies to the host the new values of states that are gathered on the device.
-/// The copies of an all-gather are waited for before the one that follows
-/// kUpdatesUnderWay later.
+/// The copies of an all-gather are waited for before the kUpdatesUnderWay-th
+/// such all-gather after it.
 void StateOffloader::sendGathered() {
   std::deque<SmallVector<CopyWaitOp>> underWay;
   SmallVector<AllGatherOp> gathers(train.getBlock().getOps<AllGatherOp>());
@@ -509,8 +513,10 @@ void StateOffloader::run() {
   orderDeviceUpdates();
   sendBack();
   sendGathered();
-  // Copies of one direction are executed in order. A copy that waits for an
-  // update on the host must not delay those for updates on the device.
+  // Copies in one direction are executed in order. Copies of mirrors wait for
+  // updates on the host. If the device updates states on the host, place the
+  // copies of mirrors at the end, so that they do not delay the copies for
+  // these updates.
   addMirrors(train, updates, mirrored, /*atEnd=*/!deviceUpdates.empty());
   copyAverages(module, movedStates);
   assignReads();

@@ -64,8 +64,9 @@ private:
 
 } // namespace
 
-/// Makes a state the shard of this rank, which has this shape, and a read of
-/// the state yield it.
+/// Replaces the state that `read` reads by the shard of this rank, which has
+/// the shape `shape` and consists of `blocks` blocks. Changes the type of
+/// `read` accordingly.
 void LayerPartitioner::divideState(ReadOp read, ArrayRef<int64_t> shape,
                                    int64_t blocks) {
   auto state = symbols.lookup<StateOp>(read.getState());
@@ -92,7 +93,8 @@ void LayerPartitioner::share(OpOperand &operand) {
   operand.set(share);
 }
 
-/// Sums the result of an op, of which each rank has a part, over the ranks.
+/// Sums the result of an op over the ranks, each of which has computed one
+/// summand.
 Value LayerPartitioner::sum(Operation *op) {
   Value partial = op->getResult(0);
   layer.enter(getLayer(op));
@@ -110,7 +112,8 @@ void LayerPartitioner::addRankToRandomState() {
       program.getBlock().getArgumentTypes(), program.getResultTypes()));
 }
 
-/// Divides the dimension `dim` of a parameter as the columns of a group.
+/// Divides the dimension `dim` of a parameter in the same way as the columns of
+/// `group`.
 void LayerPartitioner::divideWeight(ReadOp read, int64_t dim,
                                     const ColumnGroup &group) {
   SmallVector<int64_t> shape(tensorTypeOf(read.getY()).getShape());
@@ -148,7 +151,7 @@ void LayerPartitioner::sumMatmul(MatmulOp matmul) {
 
 /// Divides the columns of values between matmuls.
 void LayerPartitioner::divideColumns(const ColumnGroups &groups) {
-  // The ops on heads, and the sizes of these.
+  // The ops that compute with heads, each with the number of columns of a head.
   SmallVector<std::pair<Operation *, int64_t>> heads;
   SmallVector<MatmulOp> sources, sinks;
   SmallVector<BroadcastOp> broadcasts;

@@ -18,7 +18,7 @@
 //   dispatch (%x)                            dispatch (%y)
 //
 // A state on the host that has a read with `kiln.keep` is copied to the device
-// once, and any other one once per group of readers.
+// once, and any other state on the host once per group of readers.
 //
 // Copies of one direction complete in the order in which they start. Copies
 // that start before the same command start in the order of their first readers.
@@ -361,7 +361,7 @@ using ReadAcross = std::pair<ReadOp, Value>;
 /// Copies each state of `kept` to the device once, and replaces its reads by
 /// the copy. The copies start at `builder`, before all commands, in the order
 /// of their first readers. If the first reader is in micro-batches,
-/// kiln-schedule moves the wait to it.
+/// kiln-schedule moves the wait for the copy to this reader.
 static void keepOnDevice(ProgramOp program, ArrayRef<ReadAcross> kept,
                          OpBuilder &builder) {
   DenseMap<Operation *, int64_t> positions;
@@ -372,7 +372,7 @@ static void keepOnDevice(ProgramOp program, ArrayRef<ReadAcross> kept,
     Value source;
     SmallVector<ReadOp, 1> reads;
     int64_t first = INT64_MAX; ///< Position of the first reader.
-    size_t number = 0;         ///< In the order of the reads.
+    size_t number = 0;         ///< Index in the order of the reads.
     Operation *reader = nullptr;
   };
   llvm::MapVector<std::pair<Attribute, Type>, Copy> copies;

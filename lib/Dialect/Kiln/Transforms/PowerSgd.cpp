@@ -25,7 +25,7 @@ struct LowRank : CompressedGradient {
   StateOp error, basis;
   Value corrected; ///< The gradient plus the error of the previous step.
   Value oldBasis, left;
-  Value own, right; ///< The second factor of this rank, and its sum.
+  Value own, right; ///< The second factor of this rank, and of the sum.
 };
 
 class PowerSgd final : public GradientScheme {
@@ -49,7 +49,8 @@ private:
 
 } // namespace
 
-/// A matrix is compressed if at most half as many bytes are sent.
+/// A matrix is compressed if its factors have at most half as many bytes as the
+/// matrix.
 std::optional<int64_t> PowerSgd::bytesOf(RankedTensorType gradient) const {
   if (gradient.getRank() != 2)
     return std::nullopt;
@@ -92,8 +93,9 @@ void PowerSgd::begin(ArrayRef<CompressedGradient> gradients,
     gradient.left = summed;
 }
 
-/// Returns the product of the factors of a sum, and writes the states. The
-/// error is what the factors of this rank do not represent.
+/// Returns the sum of a gradient over the ranks, as the product of its two
+/// factors, and writes the states. The error of this rank is the part of its
+/// gradient that its own factors do not represent.
 Value PowerSgd::restore(LowRank &gradient) {
   RowOps o(builder, gradient.part);
   Value sum = o.create<MatmulOp>(gradient.left, gradient.right,

@@ -45,12 +45,13 @@ private:
 
   ProgramOp program;
   int64_t bits;
-  llvm::DenseMap<Operation *, int64_t> order; ///< Places in the program.
+  llvm::DenseMap<Operation *, int64_t> order; ///< Position of each op.
 };
 
 } // namespace
 
-/// Returns one half of the elements of `x`.
+/// Returns the first half of the elements of `x` if `half` is 0, and the second
+/// half if it is 1.
 static Value halfOf(OpBuilder &builder, Value x, int64_t half) {
   auto type = tensorTypeOf(x);
   int64_t count = type.getNumElements() / 2;

@@ -21,8 +21,8 @@ using namespace kiln;
 /// Name of the state with the values of the codes.
 static constexpr StringLiteral kTableName = "quantization_table";
 
-/// Returns the dimension of the inputs of the layer in a weight: 1 if a matmul
-/// transposes it.
+/// Returns the dimension of a weight that has the size of the input of its
+/// layer: 1 if a matmul transposes the weight, and 0 otherwise.
 static int64_t inputDimension(ReadOp read) {
   SmallVector<Operation *> users(read->getUsers());
   for (Operation *user : read->getUsers())
@@ -34,8 +34,9 @@ static int64_t inputDimension(ReadOp read) {
   return 0;
 }
 
-/// Replaces the value of `read`, which now reads the codes of `state`, and its
-/// conversions by decoded weights. `table` is null if the encoding has none.
+/// Replaces `read`, a read of a weight that `state` now stores as codes, and
+/// the casts of its result by decoded weights. `table` is null if the encoding
+/// has no table.
 static void decode(ReadOp read, StateOp state, StateOp table) {
   RankedTensorType type = tensorTypeOf(read.getY());
   OpBuilder builder(read);

@@ -12,16 +12,16 @@
 
 namespace kiln {
 
-/// Returns the input `rng` of a program, [microbatches, 3]. Adds it if the
-/// program has none.
+/// Returns the input `rng` of a program. If there is none, adds it with the
+/// shape [microbatches, 3].
 mlir::BlockArgument getOrAddRng(ProgramOp program, int64_t microbatches = 1);
 
-/// Returns the input of the program with the index of this rank on the axis tp.
-/// Adds it if there is none.
+/// Returns the input of a program that has the index of this rank on the axis
+/// tp. Adds the input if there is none.
 mlir::BlockArgument getOrAddTensorRank(ProgramOp program);
 
-/// Returns the smallest key that no random op in `root` uses. Random ops with
-/// equal keys would have equal masks.
+/// Returns a key that is greater than the keys of all random ops in `root`.
+/// Random ops with equal keys would have equal masks.
 int64_t firstFreeKey(mlir::Operation *root);
 
 } // namespace kiln

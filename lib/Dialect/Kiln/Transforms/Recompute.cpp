@@ -317,8 +317,8 @@ void kiln::applyRecompute(const StageChain &chain,
   Replayer(chain, schedule).run();
 }
 
-/// Returns true if a value is gathered from the shards of a state, or computed
-/// from such values alone.
+/// Returns true if a value is a materialization (see StageChain) that is
+/// gathered from the shards of a state, or is computed from a gathered value.
 static bool isGathered(Value value, const StageChain &chain) {
   Operation *op = value.getDefiningOp();
   if (!op || !chain.isMaterialization(op))
@@ -329,9 +329,9 @@ static bool isGathered(Value value, const StageChain &chain) {
          });
 }
 
-/// Makes the runs of the forward pass release gathered parameters, which the
-/// backward pass gathers again: each rank stores shards because whole
-/// parameters need too much memory. Returns true if there are any.
+/// Makes the runs of the forward pass release gathered parameters, so that the
+/// backward pass gathers them again: each rank stores shards because whole
+/// parameters need too much memory. Returns true if a run releases a parameter.
 static bool releaseGathered(const StageChain &chain,
                             RecomputeSchedule &schedule) {
   bool changed = false;

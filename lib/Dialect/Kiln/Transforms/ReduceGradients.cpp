@@ -18,11 +18,12 @@ using namespace kiln;
 
 namespace {
 
-/// The position at which a value is complete: that of its defining op, and for
-/// a sum over micro-batches also that of the op that adds to it.
+/// The position at which a value is complete: the number of its defining op
+/// and, for a sum over micro-batches, the number of the op in the micro-batch
+/// that adds to the sum. The second number is -1 for other values.
 using Position = std::pair<int64_t, int64_t>;
 
-/// A gradient when it is complete.
+/// The position at which a gradient is complete, and how ranks divide its sum.
 struct CompleteGradient {
   Position complete;
   RankedTensorType shard; ///< See SummedGradient.

@@ -16,7 +16,8 @@ namespace kiln {
 /// A value of a program, and where ops that read it are placed.
 struct PlacedValue {
   mlir::Value value;
-  /// Readers follow this op; if it is null, they are at the end of the program.
+  /// Readers of the value follow this op, or are at the end of the program if
+  /// the op is null.
   mlir::Operation *readAfter = nullptr;
 };
 
@@ -49,16 +50,16 @@ mlir::Value reduceLoss(mlir::Value loss);
 mlir::Value averageOverRanks(mlir::Value scalar, int64_t ranks);
 
 /// Sums the values of `gradients`, which are defined in `block`, over the ranks
-/// of `axis`, and replaces each of them by its sum, or by the shard
-/// of this rank. Either all gradients have shards, or none, and either all have
+/// of `axis`, and replaces each value by its sum, or by this rank's shard of
+/// the sum. Either all gradients have shards, or none, and either all have
 /// owners, or none.
 ///
 /// A bucket is a kiln.all_reduce, or a kiln.reduce_scatter, of gradients with
-/// one element type that are complete one after another and have at least
-/// `bucketBytes` bytes, if there are as many. It follows the definition of the
-/// last of its gradients. The readers of its sums follow the next bucket: the
-/// transfer of a bucket overlaps with the ops that compute the gradients of the
-/// next one.
+/// one element type that are complete one after another. Together they have at
+/// least `bucketBytes` bytes, unless there are no more gradients. It follows
+/// the definition of the last of its gradients. The readers of its sums follow
+/// the next bucket: the transfer of a bucket overlaps with the ops that compute
+/// the gradients of the next one.
 void reduceGradients(mlir::Block &block,
                      llvm::ArrayRef<SummedGradient> gradients,
                      int64_t bucketBytes, llvm::StringRef axis);

@@ -65,7 +65,7 @@ private:
   /// Returns the step function that approximates the derivative of `op`.
   const StepFunction &stepsFor(mlir::Operation *op, int64_t bits);
   ProgramOp program;
-  int64_t nextKey; ///< The smallest key that no random op uses.
+  int64_t nextKey; ///< Greater than the keys of all random ops.
   std::map<std::pair<double (*)(double), int64_t>, StepFunction> steps;
 };
 

@@ -32,7 +32,7 @@ namespace {
 /// What is known about the sign of a node.
 enum class Sign { Any, NonNegative, Positive };
 
-/// Finds the nodes of a row program that may not be finite.
+/// Determines whether all values and derivatives of a row program are finite.
 class FiniteAnalysis {
 public:
   explicit FiniteAnalysis(const row::RowProgram &program) : program(program) {}
@@ -63,7 +63,7 @@ Sign FiniteAnalysis::signOf(const Node &node) const {
   };
   auto product = [&](NodeId a, NodeId b) {
     bool isKnown = a == b || least({a, b}) >= Sign::NonNegative;
-    return isKnown ? Sign::NonNegative : Sign::Any; // It may underflow.
+    return isKnown ? Sign::NonNegative : Sign::Any; // Can underflow to 0.
   };
   auto sum = [&](Sign a, Sign b) {
     return std::min(a, b) == Sign::Any ? Sign::Any : std::max(a, b);
@@ -78,7 +78,7 @@ Sign FiniteAnalysis::signOf(const Node &node) const {
   }
   case Kind::Cast:
   case Kind::Round:
-    return std::min(of(in[0]), Sign::NonNegative); // It may underflow.
+    return std::min(of(in[0]), Sign::NonNegative); // Can underflow to 0.
   case Kind::Sqrt:
   case Kind::ReduceSum:
   case Kind::ReduceMax:
@@ -120,7 +120,8 @@ bool FiniteAnalysis::hasPole(const Node &node) const {
   }
 }
 
-/// Nodes without a row are equal in all rows.
+/// A node whose value does not depend on the row has the same value in padding
+/// rows as in rows that exist, so it is not checked for poles.
 bool FiniteAnalysis::isFinite() {
   for (const Node &node : program.nodes) {
     bool hasRow = node.space == Space::Row || node.space == Space::Full;
@@ -133,7 +134,8 @@ bool FiniteAnalysis::isFinite() {
   return true;
 }
 
-/// Returns the space of an op on `rows` rows, or std::nullopt.
+/// Returns the space of an op if it has `rows` rows, or an equivalent space
+/// with `rows` rows, or std::nullopt if there is none.
 static std::optional<RowSpace> spaceOf(RowOpInterface op, int64_t rows) {
   RowSpace space = op.getRowSpace();
   if (space.rows == rows)

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op can compute some rows of its results alone if each row depends on the
-// same row of some operands, and on all of the other operands. The row program
-// of the op, from which kernels are generated, tells whether this is the case.
+// An op can compute some rows of its results alone if each row depends only on
+// the same row of some operands, and on the other operands as a whole. The row
+// program of the op, from which kernels are generated, tells whether this is
+// the case.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,11 +33,13 @@ struct RowDependence {
   bool isFinite = true;
 };
 
-/// Returns true for a vector with one element per row, and for a matrix.
+/// Returns true for a vector with `rows` elements, and for a matrix with `rows`
+/// rows.
 bool hasRows(mlir::Value value, int64_t rows);
 
-/// Returns how an op depends on rows, or std::nullopt if a row of its results,
-/// all of which must have `rows` rows, depends on several rows of an operand.
+/// Returns how the results of an op, all of which must have `rows` rows, depend
+/// on rows of its operands. Returns std::nullopt if the op cannot compute some
+/// rows of its results alone.
 std::optional<RowDependence> findRowDependence(mlir::Operation *op,
                                                int64_t rows);
 
@@ -46,8 +49,9 @@ struct RepeatedRows {
   int64_t period; ///< The number of rows of `source`.
 };
 
-/// Returns the tensor that a broadcast, and reshapes of its result, repeat in
-/// the rows of a matrix, or std::nullopt.
+/// If `matrix` is the result of a broadcast, or of reshapes of such a result,
+/// and repeats the rows of the broadcast tensor, returns this tensor. Otherwise
+/// returns std::nullopt.
 std::optional<RepeatedRows> findRepeatedRows(mlir::Value matrix);
 
 } // namespace kiln

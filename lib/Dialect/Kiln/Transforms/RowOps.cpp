@@ -13,9 +13,10 @@ using namespace kiln;
 /// Added to the squared norm of a row, so that a row of zeros remains zero. The
 /// smallest normal f32 is about 1e-38.
 static constexpr double kLeastSquare = 1e-35;
-/// The part of the squared norm of a row before its projection that is added as
-/// well. A row that depends on others leaves only rounding errors, which are
-/// not orthogonal to the other rows and remain short.
+/// This fraction of the squared norm that a row has before its projection is
+/// also added to the squared norm. If a row depends linearly on other rows, its
+/// projection has only rounding errors, which are not orthogonal to the other
+/// rows. The addend keeps such a projection short.
 static constexpr double kLeastPart = 1e-10, kLeastPartF64 = 1e-24;
 
 Value RowOps::dot(Value a, Value b) {

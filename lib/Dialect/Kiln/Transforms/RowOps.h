@@ -21,8 +21,7 @@ inline constexpr double kKeptPart = 1e-15;
 struct RowOps : LayerOps {
   using LayerOps::LayerOps;
 
-  /// Returns the sum of the elements of a product of two rows, as a vector of
-  /// one element.
+  /// Returns the dot product of two rows, as a vector of one element.
   mlir::Value dot(mlir::Value a, mlir::Value b);
   /// Multiplies a tensor by the element of a vector of one element.
   mlir::Value times(mlir::Value tensor, mlir::Value factor);

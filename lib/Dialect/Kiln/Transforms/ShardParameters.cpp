@@ -22,15 +22,15 @@ namespace {
 
 /// Readers of a parameter that share one all-gather.
 struct Readers {
-  LayerAttr layer; ///< Of the first reader.
+  LayerAttr layer; ///< The layer of the first reader.
   int64_t passage; ///< See numberPassages().
   SmallVector<Operation *, 4> ops;
 };
 
 } // namespace
 
-/// Returns the block in which all users of a value are, or the block of the
-/// value if they are in several.
+/// Returns the block that contains all users of a value, or the block of the
+/// value if the users are in several blocks.
 static Block *blockOfUsers(Value value) {
   Block *block = nullptr;
   for (Operation *user : value.getUsers()) {
@@ -40,8 +40,8 @@ static Block *blockOfUsers(Value value) {
   return block;
 }
 
-/// Numbers the ops of a block by the layer to which they, or the ops before
-/// them, belong: the number grows with each change of the layer.
+/// Assigns each op of a block a number, which increases by 1 at each op that
+/// belongs to another layer than the last op with a layer before it.
 static DenseMap<Operation *, int64_t> numberPassages(Block &block) {
   DenseMap<Operation *, int64_t> passages;
   LayerAttr last;
@@ -90,8 +90,9 @@ static SmallVector<Readers> groupReaders(Value whole, Block &block) {
   return groups;
 }
 
-/// Returns the element type to which all readers cast a parameter, if it is
-/// narrower: the cast shards are then gathered, which sends fewer bytes.
+/// If all readers cast a parameter to the same narrower element type, returns
+/// this type. Otherwise returns null. Casting shards before they are gathered
+/// sends fewer bytes.
 static Type narrowTypeOf(const Readers &readers) {
   auto first = dyn_cast<CastOp>(readers.ops.front());
   if (!first ||
@@ -208,7 +209,8 @@ private:
       state.setTypeAttr(TypeAttr::get(shard.getType()));
       write.getValueMutable().assign(shard);
       write->moveAfter(shard.getDefiningOp());
-      // gatherRead() adds reads before the one that it replaces.
+      // gatherRead() adds a read before the read that it replaces, so the loop
+      // does not visit the added read.
       for (ProgramOp program : getOperation().getOps<ProgramOp>())
         for (ReadOp read :
              llvm::make_early_inc_range(program.getBlock().getOps<ReadOp>()))

@@ -20,7 +20,7 @@ using namespace kiln;
 /// The rows of a matrix are divided if the padding is at most 1/kLeastShare of
 /// the tensor.
 static constexpr int64_t kLeastShare = 32;
-/// The columns of the shard of a tensor whose elements are divided.
+/// The number of columns of a shard if elements are divided regardless of rows.
 static constexpr int64_t kColumns = 64;
 
 void kiln::setMesh(ModuleOp module, const support::Mesh &mesh) {
@@ -37,8 +37,8 @@ void kiln::setMesh(ModuleOp module, const support::Mesh &mesh) {
 RankedTensorType kiln::shardTypeOf(RankedTensorType whole, int64_t ranks,
                                    int64_t multiple) {
   int64_t elements = whole.getNumElements();
-  // Returns the rows that each rank has of a matrix with this number of
-  // columns.
+  // Returns the number of rows that each rank has if the tensor is divided as a
+  // matrix with `columns` columns.
   auto rowsOf = [&](int64_t columns) -> int64_t {
     return llvm::alignTo(llvm::divideCeil(elements, columns * ranks),
                          multiple / std::gcd(multiple, columns));

@@ -33,16 +33,17 @@ inline llvm::StringRef tensorAxis() {
 void setMesh(mlir::ModuleOp module, const support::Mesh &mesh);
 
 /// Returns the type of the shards of a tensor over `ranks` ranks. The number of
-/// elements of a shard is a multiple of `multiple`, of which that of the tensor
-/// must be a multiple.
+/// elements of the tensor must be a multiple of `multiple`. The number of
+/// elements of a shard is a multiple of `multiple`, too.
 ///
-/// A shard of a matrix is a matrix with as many columns, if its rows divide
-/// over the ranks with little padding. Otherwise its elements are divided, and
-/// the shard has columns of a number that kernels compute well.
+/// If the rows of a matrix divide over the ranks with little padding, a shard
+/// has as many columns as the matrix. Otherwise the elements are divided
+/// regardless of rows, and the shard has a number of columns that is efficient
+/// for kernels.
 mlir::RankedTensorType shardTypeOf(mlir::RankedTensorType whole, int64_t ranks,
                                    int64_t multiple);
 
-/// Concatenates vectors.
+/// Returns the concatenation of vectors that have one element type.
 mlir::Value concatenate(mlir::OpBuilder &builder, mlir::Location loc,
                         llvm::ArrayRef<mlir::Value> vectors);
 
@@ -51,13 +52,13 @@ mlir::Value concatenate(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value totalOverRanks(mlir::OpBuilder &builder, mlir::Value rowSums,
                            llvm::StringRef axis);
 
-/// Joins the shards of all ranks to a tensor of type `whole`. If it has an
-/// owner, only its shard is used.
+/// Joins the shards of all ranks to a tensor of type `whole`. If the tensor has
+/// an owner, only the shard of the owner is used.
 mlir::Value gatherWhole(mlir::OpBuilder &builder, mlir::Value shard,
                         mlir::RankedTensorType whole, int64_t owner);
 
-/// Gives all ranks the tensors that their owners have computed. `owners` has an
-/// element for each tensor.
+/// Replaces each of `tensors`, on all ranks, by the tensor that its owner has
+/// computed. `owners` has one element for each tensor.
 void gatherFromOwners(mlir::OpBuilder &builder,
                       llvm::MutableArrayRef<mlir::Value> tensors,
                       llvm::ArrayRef<int64_t> owners);

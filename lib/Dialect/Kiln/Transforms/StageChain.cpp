@@ -155,8 +155,8 @@ void StageChain::numberStages() {
     stageOfInput[chain.back().output] = size();
 }
 
-/// Returns the stage of which a fixed value becomes a materialization, or -1.
-/// The stages of fixed ops that read the value must have been found.
+/// Returns the stage of which a fixed op becomes a materialization, or -1. The
+/// stages of the fixed ops that read its results must have been found.
 int64_t StageChain::findStageOfFixed(Operation *op) const {
   int64_t found = -1;
   bool isRead = false;

@@ -37,17 +37,17 @@ static CollectiveWaitOp start(CollectiveOpInterface collective,
   auto wait =
       CollectiveWaitOp::create(builder, op->getLoc(), start.getTokens());
   copyLayer(op, start);
-  // The attributes of results, such as marks of values to offload, apply to
-  // those of the wait.
+  // Discardable attributes, such as marks of results to offload, apply to the
+  // results of the wait.
   wait->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   op->replaceAllUsesWith(wait.getOutputs());
   op->erase();
   return wait;
 }
 
-/// Starts all-gathers of states. Each starts when the readers of the previous
-/// one begin, so that it overlaps with them. At most two are usually in
-/// memory.
+/// Starts all-gathers of states. Each all-gather starts when the readers of the
+/// previous one begin, so that the transfer overlaps with these readers.
+/// Usually, the results of at most two all-gathers are in memory.
 static void startGathers(ArrayRef<AllGatherOp> gathers) {
   CollectiveWaitOp previous;
   for (AllGatherOp gather : gathers) {
@@ -68,8 +68,8 @@ static SmallVector<AllGatherOp> findGathers(Block &block) {
   return gathers;
 }
 
-/// Starts the all-gathers of states of micro-batches. A segment starts those
-/// that it reads.
+/// Starts the all-gathers of states in micro-batches. Each segment starts the
+/// all-gathers whose results it reads first.
 static void startGathers(MicrobatchesOp microbatches) {
   Operation *begin = findBackwardSegment(microbatches);
   SmallVector<AllGatherOp> forward, backward;

@@ -60,7 +60,7 @@ static void join(ArrayRef<AllGatherOp> gathers) {
   SmallVector<Value> inputs;
   SmallVector<Type> types;
   SmallVector<int64_t> owners;
-  // Two of them may gather the same state, for different readers.
+  // Two of the all-gathers may gather the same state, for different readers.
   llvm::SmallMapVector<Attribute, unsigned, 8> indexes;
   SmallVector<std::pair<Value, unsigned>> outputs;
   for (AllGatherOp gather : gathers)
@@ -108,7 +108,8 @@ void kiln::joinGathers(Block &block) {
                           elementOf(gather) != elementOf(open.front()) ||
                           !ownersAttrOf(gather) != !ownersAttrOf(open.front())))
       close();
-    // Two of them that belong to no layer may be far apart.
+    // Do not join all-gathers that belong to no layer, because they may be far
+    // apart.
     if (!getLayer(gather))
       continue;
     open.push_back(gather);

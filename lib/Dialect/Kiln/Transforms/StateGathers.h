@@ -12,9 +12,9 @@
 
 namespace kiln {
 
-/// Returns true if a value is that of a state, a copy of one that is stored on
-/// the host, or a cast of one: it can be computed at any time before the update
-/// of the state.
+/// Returns true if a value is read from a state, or is computed from such
+/// values alone by casts, dispatches and copies from the host. The value can be
+/// computed at any time before the update of the state.
 bool isFromState(mlir::Value value);
 
 /// Returns true for an all-gather of values that isFromState() accepts. It can
@@ -27,15 +27,17 @@ bool gathersStates(mlir::Operation *op);
 void moveSourcesBefore(mlir::ValueRange values, mlir::Operation *position);
 
 /// Joins small all-gathers of states that follow one another in a layer, and on
-/// the same side of the phase marker of the block. To be used where recomputed
-/// ops are in the block, and ops have layers.
+/// the same side of the phase marker of the block. Must be called after
+/// recomputed ops were moved to the block, and before the layers of ops are
+/// removed.
 void joinGathers(mlir::Block &block);
 
 /// Returns the first op of the backward segment of micro-batches that are not
 /// divided: the first op that reads the loss scale or a sum. If this op reads
-/// the result of a GEMM that computes logits, and all commands between them
-/// belong to the loss, the segment begins with that GEMM. The segment has at
-/// least the terminator.
+/// the result of a GEMM that computes logits, and all commands between the GEMM
+/// and this op belong to the loss, the segment begins with the GEMM. The
+/// all-gathers of states directly before these ops belong to the segment, too.
+/// The segment has at least the terminator.
 mlir::Operation *findBackwardSegment(MicrobatchesOp op);
 
 } // namespace kiln

@@ -20,8 +20,8 @@ ReadOp kiln::readOf(Value value) {
 }
 
 /// Returns true if `result`, which is written to `state`, is the updated value
-/// of the state: it is tied to a read of the state. A dispatch has no ties yet,
-/// but at least reads the state.
+/// of the state: it is tied to a read of the state. The results of dispatches
+/// are not tied yet, so a dispatch only has to read the state.
 static bool isUpdateOf(OpResult result, FlatSymbolRefAttr state) {
   auto reads = [&](Value operand) {
     ReadOp read = readOf(operand);

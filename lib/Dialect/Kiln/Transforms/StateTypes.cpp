@@ -22,7 +22,8 @@ bool StateTypes::isEncoded(unsigned slot) const {
   return encodedMoments >> (moments.size() == 1 ? 0 : slot) & 1;
 }
 
-/// The recipes that have a name, and what they stand for.
+/// The named recipes, each with the list of classes and types that it stands
+/// for.
 static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> recipes[] =
     {
         {"fp32", ""},
@@ -42,7 +43,7 @@ struct Class {
 } // namespace
 
 /// The classes in the order in which messages list them. Squares of gradients
-/// underflow in f16, so no moment is stored in it.
+/// underflow in f16, so no moment is stored in f16.
 static llvm::ArrayRef<Class> classes() {
   using T = ElementType;
   static const Class all[] = {

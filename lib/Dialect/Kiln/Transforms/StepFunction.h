@@ -50,8 +50,8 @@ public:
   StepFunction fit(int32_t steps) const;
 
 private:
-  /// Return the best level over the grid cells [s, t), and the error of this
-  /// level.
+  /// level() returns the best level over the grid cells [s, t), and cost()
+  /// returns the error of this level.
   double level(int64_t s, int64_t t) const;
   double cost(int64_t s, int64_t t) const;
   StepFunction withBorders(const std::vector<int64_t> &cells) const;

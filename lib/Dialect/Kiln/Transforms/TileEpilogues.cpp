@@ -41,9 +41,9 @@ static void moveBefore(Value value, Operation *op) {
   def->moveBefore(op);
 }
 
-/// Returns true if a matmul reads a sum over micro-batches. An
-/// epilogue could overwrite this sum tile by tile while other tiles of the
-/// matmul still read it.
+/// Returns true if a matmul reads a sum over micro-batches. An epilogue could
+/// overwrite this sum tile by tile while other tiles of the matmul still read
+/// it.
 static bool readsSum(MatmulOp matmul) {
   auto loop = dyn_cast<MicrobatchesOp>(matmul->getParentOp());
   if (!loop)

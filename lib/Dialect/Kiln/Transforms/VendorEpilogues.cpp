@@ -155,8 +155,8 @@ static bool isMadeInRows(Value value) {
   return !op || op.getFamily() == Family::Row;
 }
 
-/// Returns the first matmul of the block that sums over the rows of `dy`, or
-/// null.
+/// Returns the first matmul in the block of `sum` that sums over the rows of
+/// `dy`, or null.
 static MatmulOp weightGradientOf(Value dy, Operation *sum) {
   MatmulOp first;
   for (OpOperand &use : dy.getUses()) {

@@ -75,8 +75,8 @@ LogicalResult kiln::wrapMicrobatches(ProgramOp program, int64_t microbatches,
     argument.replaceUsesWithIf(
         part, [&](OpOperand &use) { return use.getOwner() != loop; });
 
-  // Add each contribution to its sum as soon as it can be read, so that its
-  // memory can be released there.
+  // Add each contribution to its sum as soon as the contribution can be read,
+  // so that the memory of the contribution can be released there.
   SmallVector<Value> yielded;
   for (auto [contribution, sum, last] :
        llvm::zip_equal(ret->getOperands(), sums, complete)) {

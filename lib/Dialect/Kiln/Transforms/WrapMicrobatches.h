@@ -17,8 +17,9 @@ namespace kiln {
 /// return the sums of its results over the micro-batches. Reads of states stay
 /// outside: micro-batches do not write states, so all of them would read the
 /// same values. Result i is added to its sum after the op `complete[i]`, or at
-/// the end of the micro-batch if that op is null or outside of it. Reports an
-/// error if the program writes states, or if the batch would be too large.
+/// the end of the micro-batch if this op is null or outside of the micro-batch.
+/// Reports an error if the program writes states, or if the batch would be too
+/// large.
 llvm::LogicalResult
 wrapMicrobatches(ProgramOp program, int64_t microbatches,
                  const abi::SegmentOrder &order,

@@ -79,7 +79,7 @@ struct Signal {
   Clock clock;
   Operation *command;
   size_t index;
-  int64_t microbatch; ///< Of the execution of the command.
+  int64_t microbatch; ///< Micro-batch of the execution.
   bool isAwaited = false;
 };
 
@@ -122,14 +122,16 @@ private:
   DenseMap<StringAttr, unsigned> queues;
   SmallVector<Clock> knows; ///< Indexed by queue.
   Clock issued;
-  /// Keyed by token and, for a token with a ring, by ring slot.
+  /// The latest signal of each token or, for a token with a ring, of each ring
+  /// slot of the token.
   llvm::MapVector<std::pair<Value, int64_t>, Signal> signals;
   std::optional<TouchMap> touches[2]; ///< Indexed by memory.
   std::optional<MicrobatchCommands> microbatches;
-  /// The execution of the current segment; a default one outside of
+  /// The current execution of a segment, or a default SegmentRun outside of
   /// micro-batches.
   SegmentRun current;
-  /// The highest ring slot of the executions, which stands for all higher ones.
+  /// The highest ring slot in the shortened order. It stands for all higher
+  /// slots.
   int64_t lastSlot = 0;
   bool inMicrobatches = false;
 };
@@ -266,7 +268,7 @@ LogicalResult QueueOrder::step(size_t index) {
       knows[queue][other] = issued[other];
     }
   knows[queue][queue] = ++issued[queue];
-  // Other ranks skip the command, but not its waits.
+  // Ranks that do not own the command skip it, but not its waits.
   int64_t only = ownerOf(command);
   if ((only == kNoOwner || only == owner) && failed(touch(command, queue)))
     return failure();

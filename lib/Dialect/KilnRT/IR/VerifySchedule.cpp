@@ -27,7 +27,7 @@ static std::pair<int64_t, int64_t> lifeOf(SlotOp slot) {
 }
 
 namespace {
-/// A slot, and its bytes and its lifetime as numbers.
+/// A slot, its byte range [begin, end) and its lifetime [first, last].
 struct Extent {
   SlotOp slot;
   MemorySpace memory;
@@ -50,8 +50,9 @@ static LogicalResult rejectOverlap(const Extent &a, const Extent &b) {
 }
 
 /// Verifies that slots of a rank which are live at the same time share no
-/// bytes. The rank has the slots without an owner, and those of `owner`.
-/// Follows the program, with the live slots in the order of their bytes.
+/// bytes. The rank has the slots without an owner, and those of `owner`. Visits
+/// the slots in the order in which their lifetimes begin, and keeps the live
+/// slots sorted by offset.
 static LogicalResult checkDisjoint(rt::ProgramOp program, int64_t owner) {
   std::optional<MicrobatchCommands> microbatches = microbatchesOf(program);
   std::vector<Extent> extents;
@@ -75,7 +76,8 @@ static LogicalResult checkDisjoint(rt::ProgramOp program, int64_t owner) {
       live.erase(byEnd.begin()->second);
       byEnd.erase(byEnd.begin());
     }
-    // The live slots are disjoint, so only two of them can be next to this one.
+    // The live slots are disjoint. If one of them overlaps this slot, then so
+    // does the next live slot above or the next one below.
     auto above = live.lower_bound({extent.memory, extent.begin});
     if (above != live.end() && above->second->memory == extent.memory &&
         above->second->begin < extent.end)

@@ -19,8 +19,8 @@ using namespace kiln::rt;
 // Slots.
 //===----------------------------------------------------------------------===//
 
-/// Returns the name of a slot as part of an SSA name, with '.' for the '+' of
-/// fused ops.
+/// Returns the name of a slot for use in an SSA name. Each '+', which separates
+/// the names of fused ops, is replaced by '.'.
 static std::string asmNameOf(SlotOp slot) {
   std::string name = slot.getName().str();
   std::replace(name.begin(), name.end(), '+', '.');
@@ -108,7 +108,8 @@ RankedTensorType ViewOp::getTensorType() {
   return RankedTensorType::get(type.getShape(), type.getElementType());
 }
 
-/// Returns the strides of a type with a static layout, in elements.
+/// Returns the strides of a type in elements, or std::nullopt if the layout is
+/// dynamic or has an offset.
 static std::optional<SmallVector<int64_t>> stridesOf(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset = 0;
@@ -188,9 +189,9 @@ static bool hasSaneStrides(MemRefType type) {
   return strides->empty() || strides->back() == 1;
 }
 
-/// Returns the size in bytes of the range from the first element of a view for
-/// micro-batch 0 to the end of the last element for the last of `count`
-/// micro-batches. Saturates instead of overflowing.
+/// Returns the number of bytes that a view spans in `count` micro-batches: from
+/// its first byte in the first micro-batch to its last byte in the last one.
+/// Saturates instead of overflowing.
 static uint64_t reachOf(ViewOp view, uint64_t count) {
   MemRefType type = view.getMemRefType();
   bool overflows = false;

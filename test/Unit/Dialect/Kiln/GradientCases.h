@@ -38,8 +38,8 @@ struct GradientCase {
   std::string op, properties;
   std::vector<std::string> operands, results; ///< Types such as "2x3xf32".
   std::map<unsigned, Values> values;
-  /// Operands to differentiate with respect to; default: all floating-point
-  /// ones.
+  /// The indices of the operands with respect to which the results are
+  /// differentiated. The default is all floating-point operands.
   std::optional<std::vector<unsigned>> by;
 };
 

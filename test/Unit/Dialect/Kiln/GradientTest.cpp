@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, GradientTest, testing::ValuesIn(checkedOps()),
                          });
 
 /// Fails if a differentiable op has no case. RankGradientTest.cpp checks the
-/// ops of ranks.
+/// ops that communicate between ranks.
 TEST(GradientCoverage, EveryDifferentiableOpIsChecked) {
   mlir::MLIRContext context;
   context.loadDialect<KilnDialect>();

@@ -30,8 +30,8 @@ namespace {
 
 constexpr int64_t kLength = 8;
 
-/// Dimensions: sequences of 8 tokens, an embedding of width 5, a hidden layer,
-/// and 4 classes.
+/// Returns a model with sequences of 8 tokens, an embedding of width 5, a
+/// hidden layer of width `hidden`, and 4 classes.
 std::string modelText(int64_t batch, const std::string &activation,
                       int64_t hidden) {
   std::string text = R"(
@@ -93,7 +93,7 @@ public:
   }
 
   /// Runs the model on consecutive sequences of a fixed data set, starting with
-  /// `first`. One parameter of the hidden layer is larger by `error`.
+  /// `first`. Adds `error` to one parameter of the hidden layer.
   Outcome run(int64_t seed, int64_t step, int64_t first, double error = 0) {
     Interpreter interpreter(module.get(), EvalType::F64);
     for (StateOp state : module.get().getOps<StateOp>()) {
@@ -261,7 +261,7 @@ TEST(LossyGradient, MasksAreExact) {
   EXPECT_EQ(outcome, plain.run(0, 0, 0));
 }
 
-/// Width of a hidden layer that is large enough for codes of blocks.
+/// The width of a hidden layer that is large enough for block quantization.
 constexpr int64_t kWide = 160;
 
 TEST(LossyGradient, CodesOfBlocksAreWithinRounding) {
@@ -272,8 +272,8 @@ TEST(LossyGradient, CodesOfBlocksAreWithinRounding) {
         Model(2, "q" + std::to_string(bits), "gelu %h", kWide).run(0, 0, 0);
     EXPECT_EQ(coarse[bits]["loss"], exact["loss"]);
     // The rounding error of a code is uniform in [-1/2, 1/2], so its mean
-    // square is 1/12. The elements of a block are about as large as a third of
-    // its largest one, the largest code times the scale.
+    // square is 1/12. The largest element of a block is the largest code times
+    // the scale, and a typical element of the block is about a third of it.
     double expected = 3.0 / ((1 << (bits - 1)) - 1) / std::sqrt(12.0);
     for (const char *name : {"w1", "w2", "b1", "table"}) {
       double error = distance(coarse[bits][name], exact[name]);
@@ -281,7 +281,7 @@ TEST(LossyGradient, CodesOfBlocksAreWithinRounding) {
       EXPECT_GT(error, 0) << name << ", " << bits << " bits";
     }
   }
-  // The steps of 4-bit codes are 127/7 times as large.
+  // The steps of 4-bit codes are 127/7 times as large as those of 8-bit codes.
   double ratio = distance(coarse[4]["w2"], exact["w2"]) /
                  distance(coarse[8]["w2"], exact["w2"]);
   EXPECT_GT(ratio, 127.0 / 7 / 2);
@@ -311,11 +311,13 @@ TEST(LossyGradient, TheSmallestEncodingIsChosen) {
   };
   using Names = std::vector<std::string>;
   EXPECT_EQ(encodings("q8"), (Names{"q8", "q8"}));
-  // Three bits are less than four, and four are less than five.
+  // The encoding with fewer bits is used: 3 bits are fewer than 4, and 4 bits
+  // are fewer than 5.
   EXPECT_EQ(encodings("q4,fewbit:3"), (Names{"fewbit:3", "q4"}));
   EXPECT_EQ(encodings("q4,fewbit:5"), (Names{"q4", "q4"}));
-  // The inputs of both layers are sketched. The 160 elements of one row are too
-  // few for codes, and the elements of seven rows are not.
+  // The inputs of both layers are sketched. A sketch of one row has 160
+  // elements, which are too few for 8-bit codes. A sketch of seven rows has
+  // enough elements.
   EXPECT_EQ(encodings("q8,rmm:0.125"), (Names{"rmm:1/8", "rmm:1/8", "q8"}));
   EXPECT_EQ(encodings("q8,rmm:0.875"),
             (Names{"rmm:7/8", "rmm:7/8", "q8", "q8"}));

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two ranks in threads check the same program in lockstep: an input that all
-// ranks have changes on both of them, so that the differences are those of the
-// whole computation.
+// Two ranks, which are threads, check the same program in lockstep. Both ranks
+// change a shared input at the same time, so that the finite differences are
+// those of the whole computation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ public:
   }
 
 private:
-  /// Waits until both threads are here.
+  /// Waits until both threads have called this function.
   void wait(std::unique_lock<std::mutex> &lock) {
     uint64_t round = rounds;
     if (++arrived == 2) {
@@ -136,7 +136,8 @@ TEST(RankGradients, DividedClasses) {
     })");
 }
 
-// Three rows are divided into shards of two, the second of which is padded.
+// Three rows are divided into two shards of two rows each, so the second shard
+// is padded.
 TEST(RankGradients, DividedRows) {
   check(R"(
     kiln.program @f(%x: tensor<3x3xf32>, %w: tensor<3x2xf32>) -> tensor<3x2xf32>

@@ -120,8 +120,8 @@ TEST(Reference, BucketDecodeRoundsItsLevelsToTheElementType) {
 }
 
 TEST(Reference, CodesOfBlocks) {
-  // Blocks of 4 elements. 254 / 127 = 2; 1 is halfway between codes, and the
-  // second block is zero.
+  // Blocks have 4 elements. The scale of the first block is 254 / 127 = 2, so
+  // -1 and 3 are halfway between two codes. The second block is zero.
   Doubles x = {254, -1, 3, -254, 0, 0, 0, 0};
   Doubles scales =
       evaluate("kiln.block_scales", "bits = 8", {"8xf32"}, {"2xf32"}, {x})[0];
@@ -140,7 +140,8 @@ TEST(Reference, CodesOfBlocks) {
   EXPECT_EQ(evaluate("kiln.block_decode", "", {"4xi8", "2xf32"}, {"8xf32"},
                      {codes, {2, 1}})[0],
             (Doubles{14, -14, 0, 8, -7, 7, 3, -1}));
-  // No element of a block that is not finite is decoded to a finite number.
+  // If an element of a block is not finite, every element of the block is
+  // decoded to a number that is not finite.
   x = {1, NAN, 0, 2, -INFINITY, 1, 2, 3};
   scales =
       evaluate("kiln.block_scales", "bits = 4", {"8xf32"}, {"2xf32"}, {x})[0];
@@ -247,8 +248,8 @@ TEST(Reference, RopeTurnsPairsOfAHead) {
              x);
 }
 
-/// Returns the dropout mask of a row of `columns` elements of one sequence, as
-/// 0 and 1.
+/// Returns the dropout mask of two sequences of two rows each, as 0 and 1. The
+/// first sequence has index `first`.
 static Doubles dropout(int64_t seed, int64_t step, int64_t first,
                        int64_t key = 3) {
   return evaluate(
@@ -340,9 +341,9 @@ TEST(Reference, ClipFactorUnscalesGradients) {
   EXPECT_EQ(clip(std::nan(""), 1)[2], (Doubles{0}));
 }
 
-/// The published rules (Kingma and Ba, 2015; Loshchilov and Hutter, 2019):
-/// after the first step, m/(1-b1) = g' and v/(1-b2) = g'^2, where g' is the
-/// scaled gradient.
+/// The rules are published (Kingma and Ba, 2015; Loshchilov and Hutter, 2019):
+/// after the first step, the moments m and v satisfy m/(1-b1) = g' and v/(1-b2)
+/// = g'^2, where g' is the scaled gradient.
 TEST(Reference, AdamFirstStepMovesByTheRate) {
   auto step = [](const char *decoupled) {
     return evaluate("kiln.adam",
@@ -383,7 +384,8 @@ TEST(Reference, LionMovesByTheSign) {
                     {"1xf32", "1xf32", "1xf32", "f64", "f64"},
                     {"1xf32", "1xf32"}, {{2}, {4}, {gradient}, {0.5}, {0.1}});
   };
-  // With g' = 8, -16 and -12, 0.75 * 4 + 0.25 * g' is 5, -1 and 0.
+  // The update has the sign of 0.75 * 4 + 0.25 * g', which is 5, -1 and 0 for
+  // g' = 8, -16 and -12.
   expectNear(step(16)[0], {2 * 0.95 - 0.1});
   expectNear(step(16)[1], {6});
   expectNear(step(-32)[0], {2 * 0.95 + 0.1});
@@ -403,8 +405,8 @@ TEST(Reference, ASkippedStepKeepsAll) {
 }
 
 TEST(Reference, CopiesAreRoundedFromTheStoredParameter) {
-  // 1 + 2^-11 + 2^-26 is rounded to 1 + 2^-11 in f32. The caller rounds the
-  // copy to f16, of which this is a tie.
+  // In f32, 1 + 2^-11 + 2^-26 is rounded to 1 + 2^-11, which is halfway between
+  // two f16 numbers. The caller rounds the copy to f16.
   auto updated = evaluate("kiln.sgd", "weight_decay = 0.0",
                           {"1xf32", "1xf32", "f64", "f64"}, {"1xf32", "1xf16"},
                           {{1}, {0x1p-11 + 0x1p-26}, {1}, {-1}});

@@ -7,7 +7,8 @@
 //
 // The programs below contain every kind of node, access and store. Each must
 // print exactly as written. A damaged text must either give a single error with
-// line and column, or be a valid program that prints consistently.
+// line and column, or be a valid program that is the same after it is printed
+// and parsed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,8 @@ using row::RowProgram;
 namespace {
 
 const char *const kPrograms[] = {
-    // A softmax whose result is read back by later sweeps, and column sums.
+    // A softmax whose exponentials are read back by later sweeps, and column
+    // sums.
     R"(row_program space [128, 8] sweeps 4 {
   %0 = load %arg0[r, c] : bf16 -> full<f32>             in sweeps 0, 1
   %1 = reduce_max %0 : row<f32>                         in sweep 0
@@ -121,11 +123,11 @@ const char *const kPrograms[] = {
   store %0, %res0[r] : f32
 }
 )",
-    // A dispatch without results.
+    // A program without nodes and stores.
     R"(row_program space [4, 3] flat sweeps 0 {
 }
 )",
-    // Random bits of rows that are numbered from a first row on.
+    // Random bits of rows, where %0 is the number of the first row.
     R"(row_program space [6, 10] sweeps 1 immediates [3] {
   %0 = load %arg0[] : i32 -> scalar<i32>
   %1 = random %arg1 key %imm0 rows_per_sequence 2 first_row %0 : full<i32>  in sweep 0

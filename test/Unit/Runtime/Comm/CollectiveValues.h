@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arrays that tests sum over ranks, and reference sums that are computed
-// one element at a time.
+// Provides the arrays that tests sum over ranks, and reference sums that are
+// computed one element at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +23,9 @@ namespace kiln::runtime {
 
 using Bytes = std::vector<char>;
 
-/// Returns the arrays of all ranks, which are numbers of very different
-/// magnitudes, so that the bits of their sums depend on the order. Different
-/// seeds return different numbers.
+/// Returns the arrays of all ranks. Their numbers have very different
+/// magnitudes, so that the bits of a sum depend on the order of its terms.
+/// Different seeds give different numbers.
 inline std::vector<Bytes> arrays(ElementType type, int64_t count, int ranks,
                                  int64_t seed = 0) {
   std::vector<Bytes> all;
@@ -65,8 +65,8 @@ inline Bytes sumFrom(int first, ElementType type, int64_t i,
   return bytes;
 }
 
-/// Returns a collective over spans, whose ends it sets. The spans must outlive
-/// the job.
+/// Sets the ends of the spans and returns a collective over the spans. The
+/// spans must outlive the job.
 inline CollectiveJob jobOf(Collective collective,
                            std::vector<CollectiveSpan> &spans,
                            ElementType type = ElementType::F32) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Collectives over the groups of a mesh, whose axes take turns. The groups of
-// an axis have different tensors.
+// Runs collectives over the groups of a mesh, alternating between its axes. The
+// groups of an axis have different tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@ using namespace kiln;
 
 namespace {
 
-/// More than one fragment for each rank, and not a multiple of any group.
+/// The number of elements of a tensor: several fragments, and not a multiple of
+/// the size of any group.
 constexpr int64_t count = RingCollective::fragmentBytes / 4 * 3 + 5;
 
 int64_t shardCountOf(const MeshGroup &group) {
@@ -55,7 +56,8 @@ Bytes sumOf(const std::vector<Bytes> &all, Collective collective) {
   return result;
 }
 
-/// The tensors of a reduce-scatter, an all-reduce and an all-gather of a rank.
+/// The tensors of one rank for a reduce-scatter, an all-reduce and an
+/// all-gather.
 struct AxisTensors {
   MeshGroup group;
   Bytes scattered, shard, reduced, gathered;
@@ -139,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(Meshes, GroupTest,
                            return name;
                          });
 
-// The scratch memory suffices for the smallest group.
+// Worlds reserve scratch memory for their smallest group, which needs the most.
 TEST(GroupsTest, SmallGroupsNeedMoreScratchMemory) {
   ThreadWorlds worlds(4);
   worlds[0].reserve(1, 4000);

@@ -55,8 +55,8 @@ TEST(RingCollectiveTest, SendsTwiceTheBytesExceptForTheOwnShare) {
   EXPECT_EQ(allReduceBytes(1000, ElementType::F32, 2, 0), 2 * 4000 / 2);
   EXPECT_EQ(allReduceBytes(1000, ElementType::F32, 4, 3), 2 * 4000 * 3 / 4);
   EXPECT_EQ(allReduceBytes(7, ElementType::F64, 1, 0), 0);
-  // Parts of 3, 2 and 2 elements. All ranks together send every part 2 (n - 1)
-  // times.
+  // The parts have 3, 2 and 2 elements. The 3 ranks together send every part 2
+  // * (3 - 1) times.
   EXPECT_EQ(allReduceBytes(7, ElementType::I8, 3, 0), 14 - 2 - 2);
   EXPECT_EQ(allReduceBytes(7, ElementType::I8, 3, 1), 14 - 2 - 3);
   EXPECT_EQ(allReduceBytes(7, ElementType::I8, 3, 2), 14 - 3 - 2);
@@ -72,7 +72,7 @@ TEST_P(AllReduceOfType, HasTheBitsOfTheDefinedOrderOnAllRanks) {
     for (int rank = 0; rank < ranks; ++rank)
       worlds[rank].reserve(4, bytesOf(type, 40 * fragment + 13));
     std::vector<int64_t> sent(std::size_t(ranks), 0);
-    // With two ranks, the last array has more fragments than the window.
+    // With two ranks, the last array has more fragments than can be in flight.
     for (int64_t count :
          std::vector<int64_t>{0, 1, 2, 3, 5, 7, 17, 1001, 2 * fragment + 1,
                               (ranks == 2 ? 13 : 3) * fragment + 7}) {
@@ -149,7 +149,8 @@ TEST(RingCollectiveTest, SpansAreSummedLikeTheirConcatenation) {
   int64_t fragment = RingCollective::fragmentBytes / 4;
   for (int ranks : {2, 3, 4}) {
     ThreadWorlds worlds(ranks);
-    // Sizes of spans: smaller than a part, empty, and larger than a fragment.
+    // The sizes include spans that are smaller than a part, empty, and larger
+    // than a fragment.
     for (const std::vector<int64_t> &sizes :
          std::vector<std::vector<int64_t>>{{1, 1, 1},
                                            {0, 5, 0, 0, 9, 3, 0},

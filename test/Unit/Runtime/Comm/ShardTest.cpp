@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reduce-scatter and all-gather of tensors whose sizes are not multiples of the
-// number of ranks.
+// Tests the reduce-scatter and the all-gather of tensors whose sizes are not
+// multiples of the number of ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,13 +22,14 @@ using namespace kiln;
 
 namespace {
 
-/// The elements of a tensor and of its shards.
+/// The number of elements of a tensor, and the number of elements of each
+/// shard.
 struct Sizes {
   int64_t count, shardCount;
 };
 using Bucket = std::vector<Sizes>;
 
-/// The largest fragment, in elements of f32.
+/// The number of f32 elements of the largest fragment.
 constexpr int64_t fragment = RingCollective::fragmentBytes / 4;
 
 /// Buckets with fewer elements than ranks, with incomplete and empty shards,
@@ -95,7 +96,8 @@ private:
   std::vector<Bytes> wholes_, shards_;
 };
 
-/// Returns the bytes of the shards of all ranks, the largest size of a sum.
+/// Returns the number of bytes of the shards of all ranks with their padding,
+/// which is the largest size of a sum.
 int64_t paddedBytes(const Bucket &bucket, ElementType type, int ranks) {
   int64_t elements = 0;
   for (const Sizes &sizes : bucket)
@@ -103,7 +105,7 @@ int64_t paddedBytes(const Bucket &bucket, ElementType type, int ranks) {
   return bytesOf(type, elements * ranks);
 }
 
-/// Returns the shard of a rank, with padding.
+/// Returns the shard of `whole` that belongs to a rank, with padding.
 Bytes shardOf(const Bytes &whole, const Sizes &sizes, ElementType type,
               int rank) {
   Bytes shard(std::size_t(bytesOf(type, sizes.shardCount)), 0);
@@ -176,7 +178,8 @@ TEST_P(ShardsOfType, HaveTheBitsOfTheDefinedOrder) {
       worlds.onEach([&](World &world) {
         world.reserve(2, paddedBytes(bucket, type, ranks));
         auto rank = std::size_t(world.rank());
-        // The second run finds other padding and other scratch memory.
+        // In the second run, the padding and the scratch memory contain other
+        // bytes.
         for (int run = 0; run < 2; ++run) {
           Tensors tensors(bucket, type), gathered(bucket, type);
           for (std::size_t i = 0; i < bucket.size(); ++i) {
@@ -276,7 +279,8 @@ TEST(ShardTest, AllKindsOfCollectivesCompleteInOrder) {
     EXPECT_GT(timing.begin, 0);
     EXPECT_GE(timing.end, timing.begin);
   });
-  // The last sum is one of three equal numbers.
+  // The all-reduce sums the gathered tensors. They are equal on all ranks, so
+  // the order of the terms does not matter.
   std::vector<Bytes> equal(ranks, once);
   for (const Bytes &whole : all)
     EXPECT_TRUE(whole ==

@@ -83,7 +83,7 @@ TcpSocket connectRaw(int port) {
 
 TEST(TcpTest, WorldsExchangeAllKindsOfMessages) {
   constexpr int size = 4;
-  // Larger than the buffers of a socket and what a transport stores.
+  // More bytes than the buffers of a socket and a transport can store.
   constexpr int64_t bytes = 3'000'001;
   int port = freePort();
   onEach(size, [&](int rank) {
@@ -105,7 +105,7 @@ TEST(TcpTest, WorldsExchangeAllKindsOfMessages) {
       if (rank == 0)
         EXPECT_EQ(there, std::vector<char>(bytes, char(from + round)));
     }
-    // The collective by which ranks exchange shards at the start.
+    // Run an all-gather, by which ranks exchange shards at the start.
     std::vector<float> whole(10), shard = {float(rank), float(rank), -1};
     shard.resize(3);
     CollectiveSpan span = {reinterpret_cast<char *>(whole.data()), 10,
@@ -140,7 +140,7 @@ TEST(TcpTest, TransportsMatchTagsAndSizes) {
       }
       return Status::error("the message has not arrived");
     };
-    // Rank 0 receives in another order than rank 1 sends, also empty messages.
+    // Rank 0 receives in another order than rank 1 sends. One message is empty.
     const int sent[] = {7, 8, 7, 9, 8}, received[] = {8, 7, 9, 8, 7};
     std::map<int, int> counts;
     std::vector<MessageRequest> requests(5);
@@ -166,7 +166,7 @@ TEST(TcpTest, TransportsMatchTagsAndSizes) {
     }
     if (rank == 0)
       EXPECT_EQ(values, (std::vector<int>{80, 70, 0, 81, 71}));
-    // A message of another size.
+    // Rank 1 sends more bytes than rank 0 expects.
     MessageRequest request;
     if (rank == 1) {
       ASSERT_TRUE(
@@ -195,7 +195,7 @@ TEST(TcpTest, StrangersAreIgnored) {
     connectRaw(port);
     for (int i = 0; i < 3; ++i)
       (void)connectRaw(port).sendAll(request, std::strlen(request), soon());
-    // A rank of another run.
+    // A rank of another run, which has another token, is refused.
     TcpOptions other = optionsOf(1, size, port);
     other.token = 43;
     other.connectTimeout = milliseconds(300);
@@ -225,7 +225,8 @@ TEST(TcpTest, TheOldestOfManySilentConnectionsAreClosed) {
     std::vector<TcpSocket> silent;
     for (int i = 0; rank == 1 && i < 100; ++i)
       silent.push_back(connectRaw(port));
-    // Rank 0 closes the first one before its time to greet is over, 10 s.
+    // Rank 0 closes the first connection, although the 10 s in which it may
+    // send a greeting are not over.
     char byte = 0;
     TcpClock::time_point begin = TcpClock::now();
     if (rank == 1)
@@ -286,7 +287,7 @@ TEST(TcpTest, ThePortIsInUse) {
             "cannot listen on port " + std::to_string(other.port()) +
                 " for the other ranks: Address already in use; set KILN_PORT "
                 "to a free port, to the same one for all ranks");
-  // A program that answers something else.
+  // On this port, a program answers, but not as rank 0 would.
   std::thread answers([&] {
     TcpClock::time_point end = TcpClock::now() + milliseconds(1500);
     std::vector<char> text(64, 'x');
@@ -330,7 +331,8 @@ TEST(TcpTest, TwoProcessesOfOneRank) {
   EXPECT_EQ(refused, 2);
 }
 
-/// Returns the failure of a world that has no job, or the failure of a vote.
+/// Returns the failure of a vote or, if `inVote` is false, waits until the
+/// world fails without a job, and returns that failure.
 Status awaitFailure(World &world, bool inVote) {
   if (inVote)
     return world.agree("a vote", int64_t(0), AgreeBy::Sum).status();
@@ -410,7 +412,8 @@ TEST(TcpTest, FramesThatAreDamaged) {
         int32_t tag;
         int64_t bytes;
       } header = {damage.kind, 0, damage.bytes};
-      // In two parts, since a connection may divide a header anywhere.
+      // Send the header in two parts, since a connection may divide it
+      // anywhere.
       const auto *data = reinterpret_cast<const char *>(&header);
       ASSERT_TRUE((*sockets)[0].sendAll(data, 5, soon()).ok());
       std::this_thread::sleep_for(milliseconds(20));
@@ -502,7 +505,7 @@ TEST(LauncherTest, FindsTheLocalRank) {
   for (const char *name : {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                            "MPI_LOCALRANKID", "SLURM_LOCALID"})
     EXPECT_EQ(findLocalRank(environment({{name, "3"}})), 3) << name;
-  // torchrun that srun has started.
+  // If srun has started torchrun, both variables are set. LOCAL_RANK is used.
   EXPECT_EQ(
       findLocalRank(environment({{"SLURM_LOCALID", "0"}, {"LOCAL_RANK", "2"}})),
       2);

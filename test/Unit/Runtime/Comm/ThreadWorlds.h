@@ -23,7 +23,7 @@ class ThreadWorlds {
 public:
   explicit ThreadWorlds(int size, int64_t peerTimeout = 60)
       : ThreadWorlds(size, optionsWith(peerTimeout)) {}
-  /// A failure does not end the process.
+  /// Creates worlds in which a failure does not end the process.
   ThreadWorlds(int size, WorldOptions options) : ranks_(size) {
     options.endsProcess = false;
     for (int rank = 0; rank < size; ++rank) {

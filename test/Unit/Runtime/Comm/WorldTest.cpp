@@ -73,8 +73,8 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
 }
 
 TEST(WorldTest, ASimulatedNetworkLimitsTheRate) {
-  // Each rank sends its half of 4 MB, and then the sum of the other half, in
-  // several fragments: 4 MB, which take 0.4 s. The agreement is short.
+  // Each rank sends half of its 4 MB, and then the sum of the other half. At 10
+  // MB/s, these 4 MB take 0.4 s. The agreement is short.
   ThreadWorlds worlds(2);
   worlds.onEach([](World &world) {
     world.simulateNetwork(10e6);
@@ -199,7 +199,7 @@ TEST(WorldTest, AFetchIsPatientAndOtherRanksDoNotWaitForIt) {
 }
 
 TEST(WorldTest, AVoteIsNoPartOfASum) {
-  // The messages of both jobs have 8 bytes.
+  // The messages of the vote and of the sum both have 8 bytes.
   ThreadWorlds worlds(2, /*peerTimeout=*/1);
   std::thread other([&] {
     EXPECT_FALSE(worlds[1].agree("the vote", int64_t(5), AgreeBy::Sum).ok());

@@ -128,7 +128,8 @@ struct Expected {
                                    (i == 0 ? shift : 0))];
   }
   double bias(int64_t i) const { return operands[3][std::size_t(i + shift)]; }
-  /// Returns the argument of gelu.
+  /// Returns an element of the matmul plus c and the bias, to which gelu is
+  /// applied.
   double sum(int64_t entry, int64_t row, int64_t column) const {
     double sum = test.accumulates ? at(2, entry, row, column, false) : 0;
     for (int64_t i = 0; i < k; ++i)

@@ -27,10 +27,10 @@ using namespace kiln;
 
 namespace {
 
-/// The elements of the tensors, whose shards have padding for two and for three
-/// ranks, and for two ranks only.
+/// The numbers of elements of two tensors. For two and for three ranks, the
+/// shards of the first tensor have padding, and those of the second have none.
 constexpr int64_t count = 1001, small = 6;
-/// The offset between two buffers in bytes.
+/// The number of bytes from one buffer to the next.
 constexpr int64_t step = 8192;
 
 int64_t shardOf(int64_t elements, int64_t ranks) {
@@ -58,9 +58,9 @@ enum Buffer : int64_t {
   buffers
 };
 
-/// Returns a program that sums its input over the ranks in place, and by a
-/// reduce-scatter and an all-gather of two tensors, and that takes its shard of
-/// the input.
+/// Returns a program that sums its input over the ranks, both in place and by a
+/// reduce-scatter and an all-gather of two tensors. The program also copies the
+/// rank's shard of the input.
 Json describeCollectives(int64_t ranks) {
   int64_t shard = shardOf(count, ranks), smallShard = shardOf(small, ranks);
   Json copies = {copyCommand("sum", In, Sum, count),
@@ -136,7 +136,7 @@ makeRankEngine(const Json &description,
                                 {images, 1}, libraries);
 }
 
-/// Small integers, whose sums are exact.
+/// Returns small integers, whose sums are exact.
 float inputOf(int rank, int64_t element, int run) {
   return float((element * 7 + 3 * rank + run) % 64 - 20);
 }
@@ -199,7 +199,8 @@ int fail(const std::string &problem) {
   return wrong;
 }
 
-/// The program of a rank: two runs as single commands or one, and then graphs.
+/// Executes the program of a rank four times: first as single commands, and
+/// later as a graph. Returns the exit code of the rank.
 int runRank(const RankTest &test, int rank, int port) {
   fakecuda::Settings settings;
   settings.devices = int(test.ranks);
@@ -277,7 +278,7 @@ TEST(CudaRanksTest, CollectivesHaveTheSumsOfAllRanks) {
     }
 }
 
-/// Ranks that are never at the same place at the same time.
+/// Ranks reach each run at different times.
 TEST(CudaRanksTest, RanksMayBeLate) {
   RankTest test;
   test.ranks = 3;
@@ -316,7 +317,7 @@ TEST(CudaRanksTest, WithoutAWorldOtherRanksHaveZeros) {
 }
 
 /// Every call of NCCL on rank 0 that returns an error ends both processes with
-/// one line that names it.
+/// one line that names the call.
 TEST(CudaRanksTest, EveryCallOfNcclMayFail) {
   const std::map<std::string, std::string> where = {
       {"ncclGetVersion", ""},
@@ -374,7 +375,7 @@ TEST(CudaRanksTest, EveryCallOfNcclMayFail) {
   }
 }
 
-/// Functions that destroy an object are called, and their failures ignored.
+/// Failures of functions that destroy objects are ignored.
 TEST(CudaRanksTest, CommunicatorsAreDestroyedOnce) {
   RankTest test;
   test.change = [](int, fakecuda::Settings &settings) {
@@ -384,7 +385,8 @@ TEST(CudaRanksTest, CommunicatorsAreDestroyedOnce) {
   expectSuccess(test);
 }
 
-/// Rank 1 ends without a word. NCCL or the connection reports it.
+/// Rank 1 ends without a message. NCCL or the connection reports this to rank
+/// 0.
 TEST(CudaRanksTest, ARankThatEndsIsNoticed) {
   for (int lastRun : {0, 2}) {
     RankTest test;

@@ -16,8 +16,8 @@ namespace kiln::runtime::toy {
 
 using Json = nlohmann::json;
 
-/// The number of arguments of a toy kernel, including its scratch, and of its
-/// immediates.
+/// The number of arguments of a toy kernel, including its scratch memory, and
+/// the number of its immediates.
 struct Shape {
   std::size_t args, immediates;
 };

@@ -107,7 +107,8 @@ static double gelu(double x) {
          (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/// Uses a finite difference, which is independent of kiln's formula.
+/// Returns the derivative of gelu by a finite difference, which is independent
+/// of kiln's formula.
 static double geluGradient(double x) {
   return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5;
 }

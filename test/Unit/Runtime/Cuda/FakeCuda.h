@@ -93,13 +93,13 @@ struct Settings {
   int64_t dnnWorkspace = 4096;
   bool dnnIsDeterministic = true;
   double dnnError = 0;
-  /// The version of NCCL. If `ncclIsSilent`, it does not report ranks that have
-  /// ended, so that collectives wait for them forever.
+  /// The version of NCCL. If `ncclIsSilent` is true, NCCL does not report ranks
+  /// that have ended, so that collectives wait for these ranks forever.
   int ncclVersion = 22809;
   bool ncclIsSilent = false;
   /// If true, ncclCommInitRank() does not return.
   bool ncclHangs = false;
-  /// The index of the first device that is reported, among those of a machine.
+  /// The index of the first reported device among the devices of the machine.
   int firstDevice = 0;
   /// If set, this function computes matmuls, and its results are compared with
   /// those of a naive matmul.

@@ -26,7 +26,7 @@ struct NcclUniqueId {
   char bytes[128];
 };
 
-/// A communicator as a handle.
+/// The object to which a handle of a communicator points.
 struct NcclHandle {
   std::shared_ptr<NcclComm> comm;
 };
@@ -128,7 +128,7 @@ static int destroyComm(void *comm) {
   auto *handle = static_cast<NcclHandle *>(comm);
   if (handle->comm->isBusy)
     violate("a communicator is destroyed during a collective");
-  // NCCL waits forever for the graphs.
+  // On a GPU, ncclCommDestroy() would wait forever for these graphs.
   if (handle->comm->graphs.use_count() > 1)
     violate("a communicator is destroyed before a graph with its collectives");
   destroy("NCCL communicator", handle);

@@ -10,14 +10,16 @@
 // communicator. Every rank has a slot. A collective is carried out in rounds of
 // at most `slotBytes` bytes per rank:
 //
-//   1. A rank waits until all ranks have read the previous round, writes what
-//      it contributes to its own slot, and increments `posted`.
-//   2. It waits until all ranks have posted the round, compares what they
-//      have called, computes its own results from the slots in the order of
-//      the ranks, and increments `taken`.
+//   1. A rank waits until all ranks have read the previous round, writes its
+//      contribution to its own slot, and increments `posted`.
+//   2. The rank waits until all ranks have posted the round, compares the
+//      calls of all ranks, computes its own results from the slots in the
+//      order of the ranks, and increments `taken`.
 //
-// A round never blocks: if a rank would have to wait, it returns, and is called
-// again. Sums are thus the same in all runs and on all ranks.
+// Sums are the same in all runs and on all ranks, because a rank adds the slots
+// in the order of the ranks. A round never blocks: where a rank would have to
+// wait, the function that executes the round returns, and is called again
+// later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,13 +42,13 @@ enum class NcclKind : int32_t {
   Broadcast
 };
 
-/// A call of NCCL. All ranks must make the same one.
+/// A call of NCCL, which must be the same on all ranks.
 struct NcclCall {
   NcclKind kind = NcclKind::AllReduce;
   int32_t type = 0; ///< ncclDataType_t.
   int32_t root = 0;
   int32_t reserved = 0;
-  uint64_t count = 0; ///< The argument of the call.
+  uint64_t count = 0; ///< The argument `count` of the call.
   /// The number of collectives before this one.
   uint64_t number = 0;
 
@@ -78,11 +80,12 @@ struct NcclComm {
 
   NcclShared *shared = nullptr;
   int ranks = 1, rank = 0;
-  /// A captured collective has a copy until its graph is destroyed.
+  /// Each captured collective has a copy of this pointer until its graph is
+  /// destroyed.
   std::shared_ptr<int> graphs = std::make_shared<int>();
   /// ncclResult_t.
   int asynchronousError = 0;
-  uint64_t collectives = 0; ///< That were begun.
+  uint64_t collectives = 0; ///< Collectives that were begun.
   uint64_t rounds = 0;
   bool isBusy = false; ///< True while a collective is carried out.
 
@@ -91,7 +94,7 @@ struct NcclComm {
   bool isAbandoned() const;
 };
 
-/// A collective that is carried out. Its buffers are those of the host.
+/// A collective that is being executed. Its buffers are given by host pointers.
 struct NcclWork {
   std::shared_ptr<NcclComm> comm;
   NcclCall call;

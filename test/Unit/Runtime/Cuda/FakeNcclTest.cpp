@@ -30,7 +30,7 @@ protected:
   void SetUp() override { open(1, 0, nullptr); }
   void TearDown() override { close(); }
 
-  /// Uses or, on rank 0, sets the id.
+  /// Opens a rank of the communicator `id`, or of a new one if `id` is null.
   void open(int ranks, int rank, NcclId *id) {
     fakecuda::reset();
     Result<Driver> driver = Driver::open({KILN_FAKE_CUDA});
@@ -130,7 +130,7 @@ TEST_F(FakeNcclTest, CommunicatorsThatAreDestroyedTwice) {
   expectViolation("no such NCCL communicator");
 }
 
-/// Two ranks make different calls.
+/// In these tests, two ranks make different calls.
 class FakeNcclRanksTest : public FakeNcclTest {
 protected:
   void SetUp() override {
@@ -140,7 +140,8 @@ protected:
     ASSERT_NE(shared_, MAP_FAILED);
   }
   void TearDown() override { ::munmap(shared_, sizeof(NcclId)); }
-  /// Returns 0 if `call` on two ranks is a violation that has the text.
+  /// Expects that two ranks that execute `call` report a violation that
+  /// contains `text`.
   void expectMismatch(const std::function<int(int rank)> &call,
                       const char *text) {
     fakecuda::reset();

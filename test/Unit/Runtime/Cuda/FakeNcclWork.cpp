@@ -56,7 +56,7 @@ bool NcclComm::isAbandoned() const {
   return false;
 }
 
-/// Adds the elements of the ranks in their order.
+/// Adds the elements of all ranks in the order of the ranks.
 template <typename T>
 static void addAll(const std::vector<const char *> &from, char *to,
                    uint64_t count) {
@@ -71,7 +71,7 @@ static void addAll(const std::vector<const char *> &from, char *to,
   }
 }
 
-/// The same for bf16, rounding each sum to the nearest even number.
+/// Does the same for bf16, rounding each sum to the nearest even number.
 static void addAllBf16(const std::vector<const char *> &from, char *to,
                        uint64_t count) {
   auto widen = [](uint16_t half) {

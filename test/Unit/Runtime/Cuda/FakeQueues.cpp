@@ -20,7 +20,8 @@ static bool isReady(const StreamObject &stream) {
          head.stream->done >= head.position;
 }
 
-/// Returns false if the first entry waits for another process.
+/// Executes the first entry of a stream. Returns false if the entry waits for
+/// another process.
 static bool runEntry(StreamObject &stream) {
   // After a fault, work is removed without being executed.
   if (const Work &work = stream.queue.front().work;

@@ -37,7 +37,8 @@ struct RankEnd {
 /// The exit code of a rank whose process did not end in time.
 inline constexpr int hanging = -2;
 
-/// Runs body(rank) in a process of each rank, whose exit code is the result.
+/// Runs body(rank) in one process per rank. The result of `body` is the exit
+/// code of the process.
 inline std::vector<RankEnd> forkRanks(int ranks,
                                       const std::function<int(int)> &body) {
   // Ranks that fail may leave files in the directory for temporary files.

@@ -22,7 +22,8 @@ struct alignas(32) Float8 {
   float elements[8];
 };
 
-/// result[first + thread * stride] = 2 * x[first + thread * stride].
+/// Computes result[i] = 2 * x[i] for i = immediates[0] + thread *
+/// immediates[1].
 void strided(char *const *args, const int64_t *immediates, int64_t) {
   int64_t i = immediates[0] + threadId() * immediates[1];
   store(args[1], i, load<float>(args[0], i) * 2);

@@ -173,7 +173,8 @@ TEST(TensorCoreTest, PowersOfTwo) {
 // Asynchronous copies
 //===----------------------------------------------------------------------===//
 
-/// Each thread copies 16 bytes, of which `present` come from global memory.
+/// Each thread copies 16 bytes: `present` bytes of global memory, and then
+/// zeros.
 void copyOwn(char *const *args, int64_t present = 16, int64_t to = -1) {
   kiln_emu_copy_async(kiln_emu_shared(16 * (to < 0 ? threadId() : to)),
                       args[1] + 16 * threadId(), 16, present);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The toy's program "evaluate", which begins with a sum of its two parameters
-// over two ranks.
+// Tests the toy's program "evaluate" with an additional command at its
+// beginning: a sum of the two parameters over two ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,7 +171,8 @@ TEST(AllReduceTest, AveragesAreThoseOfDataParallelRanks) {
 TEST(AllReduceTest, EverySumHasAWait) {
   Json json = describeRanks(2);
   Json &evaluate = json["programs"]["evaluate"];
-  // At the end of the program, no other command accesses the tables.
+  // Move the sum to the end of the program, where no other command accesses the
+  // tables, and remove its wait.
   Json sum = sumOf(json);
   eraseCommand(evaluate, waitIndex);
   eraseCommand(evaluate, sumIndex);
@@ -242,7 +243,7 @@ std::array<double, 2> checkSums(const Json &json,
     std::optional<SumCounts> sums = engine.sums(evaluate);
     ASSERT_TRUE(sums.has_value());
     if (!stress)
-      // Both ranks send the half of all elements twice.
+      // Each rank sends half of the elements of both tables twice.
       EXPECT_EQ(sums->sentBytes, 2 * 4 * tableElements);
     EXPECT_GT(engine.memory().commScratchBytes, 0);
     losses[std::size_t(world.rank())] =
@@ -257,7 +258,8 @@ TEST(AllReduceTest, TheTimesOfSumsDoNotChangeThem) {
   Json json = describeOverlap();
   std::array<double, 2> losses = checkSums(json, {});
   EXPECT_NE(losses[0], 0);
-  // Only parameter 0 is read before it is summed.
+  // The ranks have different losses, because parameter 0 is read before it is
+  // summed.
   EXPECT_NE(losses[0], losses[1]);
   for (uint64_t seed = 1; seed <= 8; ++seed)
     EXPECT_EQ(checkSums(json, seed), losses) << seed;

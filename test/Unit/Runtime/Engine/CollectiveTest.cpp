@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The toy's program "evaluate", which begins with one collective of each kind
-// and a copy of a shard, over three ranks: all ranks, or those of an axis.
-// Their tensors of 1000 elements are in the two tables of the toy. The shards
-// have 334 elements, so that the shard of the last rank ends with two zeros.
+// Tests the toy's program "evaluate" with additional commands at its beginning:
+// one collective of each kind and a copy of a shard. They run over three ranks,
+// which are all ranks or those of an axis. The tensors of 1000 elements are in
+// the two tables of the toy. The shards have 334 elements, so that the shard of
+// the last rank ends with two zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,8 @@ namespace {
 constexpr int ranks = 3;
 constexpr int64_t whole = 1000, shard = 334;
 
-/// Elements of the first table, and of the second one.
+/// The index of the first element of each tensor: in the first table, and then
+/// in the second table.
 constexpr int64_t scattered = 0, gathered = 1024;
 constexpr int64_t reduced = 0, sumShard = 1024, shardToGather = 2048,
                   copiedShard = 3072;
@@ -143,9 +145,9 @@ TEST(CollectiveTest, ReadsTheTensorsAndTheShards) {
 
 struct Damage {
   const char *name;
-  std::size_t index; ///< Of the command.
+  std::size_t index; ///< The index of the command.
   const char *key;
-  Json value; ///< Null: the member is removed.
+  Json value; ///< The new value; null removes the member.
   const char *message;
 };
 
@@ -178,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
                "is 'i32', expected f64, f32, bf16, f16 or i8"},
         Damage{"GatherType", gatherIndex, "dtype", "f33",
                "is 'f33', expected an element type of whole bytes"},
-        // An all-gather moves bytes, of integers too.
+        // An all-gather only moves bytes, so integers are valid.
         Damage{"GatherIntegers", gatherIndex, "dtype", "i32", ""},
         Damage{"NoShards", scatterIndex, "shards", nullptr, "shards"},
         Damage{"NoShardCounts", gatherIndex, "shard_counts", nullptr,
@@ -273,11 +275,11 @@ TEST(CollectiveTest, TensorsAndShardsDoNotOverlap) {
                             ", but a collective accesses every byte at most "
                             "once");
     damaged["shards"] = {{last + 4, 0}};
-    // The other start writes these bytes, or none does.
+    // No tensor of this collective has these bytes.
     EXPECT_EQ(refusal(json).find("overlap"), std::string::npos)
         << refusal(json);
   }
-  // Shards of two tensors.
+  // Test the shards of two tensors.
   Json json = describeCollectives();
   Json &scatter = command(json, scatterIndex);
   int64_t data = scatter["data"][0][0], shards = scatter["shards"][0][0];
@@ -320,8 +322,8 @@ TEST(CollectiveTest, OnlyACopyOnOneQueueTakesAShard) {
   expectRefusal(json, "is given, but only a 'copy' takes the shard of a rank");
 }
 
-/// Returns a description with a fill of four bytes, or a copy of them to the
-/// end of the second table, while all collectives are in flight.
+/// Returns a description in which, while all collectives are in flight, a
+/// command fills four bytes or copies them to the end of the second table.
 Json withAccess(const Json &place, bool writes) {
   Json json = describeCollectives();
   Json access = {
@@ -382,7 +384,7 @@ std::size_t indexOfEvaluate(const Engine &engine) {
   return index;
 }
 
-/// Element i of the tensor that is gathered.
+/// Returns element i of the tensor that is gathered.
 float element(int64_t i) { return float(3 * i + 1); }
 
 /// Sets the tables of the rank with this index on the axis.
@@ -394,7 +396,7 @@ void setTables(Engine &engine, int rank) {
     first[scattered + i] = float(i + 1000 * rank);
     second[reduced + i] = float(2 * i + 1000 * rank);
   }
-  // The padding of a shard is not gathered.
+  // This also sets the padding of the last shard, which is not gathered.
   for (int64_t i = 0; i < shard; ++i)
     second[shardToGather + i] = element(rank * shard + i);
 }
@@ -412,7 +414,7 @@ void checkShards(Engine &engine, int rank) {
         << i;
     ASSERT_EQ(second[copiedShard + i], isPadding ? 0 : element(place)) << i;
   }
-  // The elements after the tensors.
+  // The elements after the tensors must not change.
   ASSERT_EQ(second[reduced + whole], -1);
   ASSERT_EQ(second[sumShard + shard], -1);
   ASSERT_EQ(second[copiedShard + shard], -1);
@@ -421,8 +423,8 @@ void checkShards(Engine &engine, int rank) {
 }
 
 /// Runs "evaluate" on the ranks of a mesh. With `stress`, collectives are
-/// executed at random points, which differ between ranks. All commands are over
-/// the axis `axis` of three ranks.
+/// executed at random points, which differ between ranks. The collectives and
+/// the copy use the axis `axis`, which has three ranks.
 void runRanks(std::optional<uint64_t> stress, const Json &mesh = threeRanks(),
               const char *axis = "dp") {
   Json json = describeCollectives(mesh);

@@ -25,22 +25,23 @@ template <typename T> T *as(char *pointer) {
   return reinterpret_cast<T *>(pointer);
 }
 
-/// Arguments (values): values[i] = imm[0] + i.
+/// Computes values[i] = imm[0] + i. The only argument is `values`.
 void count(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
            char *) {
   for (int64_t i = begin; i < end; ++i)
     as<int64_t>(args[0])[i] = imm[0] + i;
 }
 
-/// Arguments (values): values[i] += 1.
+/// Computes values[i] += 1. The only argument is `values`.
 void increment(char *const *args, const int64_t *, int64_t begin, int64_t end,
                char *) {
   for (int64_t i = begin; i < end; ++i)
     as<int64_t>(args[0])[i] += 1;
 }
 
-/// Arguments (c, bias), immediates (column begin, column end, ld): a gemm
-/// epilogue that adds a bias to rows, through scratch memory.
+/// A gemm epilogue that adds a bias to rows, through scratch memory. The
+/// arguments are (c, bias), and the immediates are (column begin, column end,
+/// ld).
 void addBias(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
              char *scratch) {
   for (int64_t row = begin; row < end; ++row)
@@ -154,7 +155,7 @@ TEST_F(CommandTableTest, ACopyOfAShardDependsOnTheRank) {
     take.axis = 1;
     Program program = programOf({take});
     ThreadTeam team(2);
-    // The index on the axis is that of the shard.
+    // The index of the rank on the axis selects the shard.
     support::Mesh mesh;
     mesh.axes = {{"dp", 3}, {"tp", 4}};
     CommandTable(program, arenas_, team, kernels, mesh, 2 * 4 + rank)

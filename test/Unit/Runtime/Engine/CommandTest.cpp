@@ -204,7 +204,7 @@ TEST(CommandAccessTest, Collectives) {
   EXPECT_EQ(resultsOf(command), accessesOf(command));
   command.tensors[0].shard = {{256}, 3, 12};
   command.tensors[1].shard = {{512}, 1, 4};
-  // The memory of the whole tensors has partial sums afterwards.
+  // A reduce-scatter leaves partial sums in the memory of the whole tensors.
   command.collective = Collective::ReduceScatter;
   EXPECT_EQ(accessesOf(command), (Accesses{{{64}, 20, ReadWrite, Transfer},
                                            {{256}, 12, Write, Transfer},
@@ -297,8 +297,8 @@ TEST(CommandOrderTest, EachQuestionIsAboutOneKind) {
           << commandKindName(ofKind(kind));
 }
 
-/// Returns the commands: fill; forward: copy, fill; backward: copy, and fills
-/// in the first and in the last execution; end: copy.
+/// Returns a program of these commands: fill; forward: copy, fill; backward:
+/// copy, and fills in the first and in the last execution; end: copy.
 Program twoMicrobatches(const char *text) {
   using Kind = Command::Kind;
   std::vector<Command> commands;
@@ -366,7 +366,7 @@ TEST(CommandOrderTest, LifetimesOfSlots) {
   EXPECT_EQ(life(2, 2), std::tuple(true, 2, 2));
   EXPECT_EQ(life(0, 2), std::tuple(false, 0, 5));
   EXPECT_EQ(life(2, 7), std::tuple(false, 1, 7));
-  // A slot from the last execution of the backward segment to the end.
+  // A slot is live from the last execution of the backward segment to the end.
   EXPECT_EQ(life(4, 7), std::tuple(false, 4, 7));
   EXPECT_EQ(life(4, 7, true), std::tuple(false, 1, 7));
   EXPECT_EQ(life(0, 6), std::tuple(false, 0, 6));

@@ -50,7 +50,8 @@ struct Shape {
   int64_t gridM, gridN;
 };
 
-/// What computes a GEMM, and the element types of its operands and its result.
+/// The kernel that computes a GEMM, and the element types of its operands and
+/// its result.
 struct Method {
   GemmKernel kernel;
   ElementType type, resultType;
@@ -191,7 +192,7 @@ void check(const Shape &shape, bool transA, bool transB, Method method,
 }
 
 /// Returns the methods to test on this processor. CommandTableTest tests the
-/// remaining one, f32 operands with GemmKernel::Blas.
+/// remaining method, f32 operands with GemmKernel::Blas.
 std::vector<Method> methods() {
   constexpr ElementType f32 = ElementType::F32;
   std::vector<Method> list;
@@ -249,8 +250,8 @@ TEST(LowPrecisionGemmTest, TheFirstMicrobatchStartsTheSum) {
 }
 
 static void checkRoundsOnce(GemmKernel kernel, int64_t blockDepth) {
-  // The terms of 1 + 2^-8 + 2^-8 are in two blocks. If the sum of each block is
-  // rounded to bf16, the result is 1.
+  // The terms of 1 + 2^-8 + 2^-8 are in two blocks. If the sum of each block
+  // were rounded to bf16, the result would be 1.
   Product product({16, 16, 2 * blockDepth, 1, 1, 1}, false, false,
                   {kernel, ElementType::BF16, ElementType::BF16},
                   GemmBeta::Zero);

@@ -122,7 +122,8 @@ TEST_F(OrderTest, AResidualThatAnotherMicrobatchOverwritesIsFound) {
         std::string::npos)
         << outcome.out;
   }
-  // The write of one micro-batch extends to the instance of the other one.
+  // For one micro-batch, the command also writes bytes of the other
+  // micro-batch's instance of the slot.
   Json description = inFlight();
   commandAt(description["programs"]["train"], 1)["units"] =
       batch * length / microbatches + 1;
@@ -197,7 +198,8 @@ TEST(CopiesOfMicrobatchesTest, TokensOfRingsAreThoseOfMicrobatches) {
   EXPECT_NE(refusal(description).find("but no transfer has token 1"),
             std::string::npos)
       << refusal(description);
-  // The copy of another command has the second token.
+  // Give token 1 to another copy, so that only the copies of 'hidden' are
+  // invalid.
   commandAt(train, 13)["token"] = commandAt(train, 16)["token"] = 1;
   commandAt(train, 19)["token"] = commandAt(train, 21)["token"] = 4;
   commandAt(train, 20)["token"] = commandAt(train, 22)["token"] = 5;
@@ -223,8 +225,9 @@ TEST(CopiesOfMicrobatchesTest, InstancesStayLiveUntilTheWait) {
       << refusal(description);
 }
 
-/// Each forward segment waits for the copy of the previous one. The first one
-/// waits for a copy of no bytes, which the segment "begin" starts.
+/// Each forward segment waits for the copy of the previous forward segment. The
+/// first forward segment waits for a copy of no bytes, which the segment
+/// "begin" starts.
 TEST(CopiesOfMicrobatchesTest, OneMicrobatchWaitsForTheCopyOfAnother) {
   Json description = offload(inFlight());
   Json &train = description["programs"]["train"];

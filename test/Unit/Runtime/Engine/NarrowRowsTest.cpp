@@ -66,7 +66,7 @@ TEST_P(NarrowRowsTest, RoundsToNearestEven) {
                                1.00146484375f,
                                65504.0f, // The largest f16, and a tie.
                                65520.0f,
-                               0x1p-25f, // A tie with the smallest f16.
+                               0x1p-25f, // A tie of 0 and the smallest f16.
                                0x1.8p-24f,
                                std::nextafter(1.00390625f, 2.0f),
                                std::nextafter(1.01171875f, 1.0f),

@@ -25,7 +25,7 @@ static bool isGpu(const Json &description) {
 
 static bool isOnHost(const Json &ref) { return ref.back() == "host"; }
 
-/// Returns the name of the queue of a command; empty for waits.
+/// Returns the name of the queue of a command, or an empty string for a wait.
 static std::string queueOf(const Json &command, bool isGpu) {
   std::string op = command["op"];
   if (op == "copy_wait")
@@ -41,7 +41,7 @@ static std::string queueOf(const Json &command, bool isGpu) {
 
 namespace {
 
-/// Device bytes that commands of the host read.
+/// A range of device bytes that commands of the host read.
 struct Scalar {
   int64_t begin, end;
   bool isWritten = false, isRead = false;

@@ -27,8 +27,9 @@ Json over(const char *axis, int64_t size = elements) {
   return {{{"axis", axis}, {"blocks", 1}, {"elements", size}}};
 }
 
-/// Returns a description for two ranks in which the tensor of E.m has twice as
-/// many rows as the shard, and that of U.m nearly so, in another shape.
+/// Returns a description for two ranks. The tensor of E.m has twice as many
+/// rows as its shard. The tensor of U.m has one dimension, and one element less
+/// than two shards.
 Json withShards() {
   Json json = toy::describe();
   json["mesh"] = {{{"name", "dp"}, {"size", 2}}};
@@ -69,8 +70,8 @@ TEST(ShardedStatesTest, ReadsTheShards) {
   EXPECT_TRUE(toy::makeEngine(withShards()).ok());
 }
 
-/// Returns a description for two by two ranks, in which the columns of E.m are
-/// divided over one axis, and then the elements over the other.
+/// Returns a description for a mesh of two by two ranks. The columns of E.m are
+/// divided over one axis, and the elements of each part over the other axis.
 Json withTwoAxes() {
   Json json = withShards();
   json["mesh"].push_back({{"name", "tp"}, {"size", 2}});
@@ -109,8 +110,8 @@ TEST(ShardedStatesTest, ShardsMayBeOnlyPadding) {
   EXPECT_EQ(StateLayout(state, mesh, 1).span().size(), 0);
 }
 
-/// The states of an offloaded toy, in which U.device mirrors U. `parameter` and
-/// `mirror` are merged into the two states.
+/// Merges `parameter` into the state U of the offloaded toy, and `mirror` into
+/// U.device, which mirrors U. Reads the resulting description.
 Status readMirror(const Json &parameter, const Json &mirror) {
   Json json = describeOffloaded();
   json["mesh"] = {{{"name", "dp"}, {"size", 2}}, {{"name", "pp"}, {"size", 2}}};

@@ -98,7 +98,8 @@ Json &commandAt(Json &program, std::size_t index) {
   return *allCommands(program).at(index);
 }
 
-/// Adds `change` to the ends of lifetimes from the given index on.
+/// Adds `change` to the first and the last command of each slot if the index of
+/// the command is `index` or greater.
 static void moveLifetimes(Json &program, std::size_t index, int64_t change) {
   for (Json &slot : program["slots"])
     for (const char *end : {"first", "last"})

@@ -144,7 +144,8 @@ TEST(StateLayoutTest, TwoDivisions) {
     }
 }
 
-// Three heads of four columns on two ranks, in a matrix of two rows.
+// A matrix has two rows and three heads of four columns. Rank 0 has two heads,
+// and rank 1 has one.
 TEST(StateLayoutTest, PartsMayBeLargerThanNeeded) {
   Mesh mesh = *parseMesh("tp=2");
   StateInfo state = stateOf(24, {{"tp", 2, 16}});

@@ -20,7 +20,7 @@ using namespace kiln;
 
 namespace {
 
-/// A process that runs the toy executable, whose stdout is a pipe.
+/// A process that runs the toy executable and whose stdout is a pipe.
 class ToyProcess {
 public:
   explicit ToyProcess(
@@ -55,7 +55,7 @@ public:
     }
   }
 
-  /// Reads lines until one begins with `start`.
+  /// Reads lines until one begins with `start`. Returns false if none does.
   bool waitForLine(const std::string &start) {
     char line[4096];
     while (std::fgets(line, sizeof(line), out_))

@@ -57,9 +57,9 @@ static Json wait(const char *name, Json token) {
   return {{"op", "copy_wait"}, {"name", name}, {"token", token}};
 }
 
-/// Changes the training program. `hiddenBack` and `momentE` are the offsets of
-/// two more slots in the device arena, and `hostGradient` is that of the
-/// gradient of U in the host arena.
+/// Adds offloading to the training program. `hiddenBack` and `momentE` are the
+/// offsets of two more slots in the device arena, and `hostGradient` is the
+/// offset of the gradient of U in the host arena.
 static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE,
                          int64_t hostGradient) {
   int64_t slots = train["order"][1]["slots"];
@@ -71,7 +71,7 @@ static void offloadTrain(Json &train, int64_t hiddenBack, int64_t momentE,
     tokenOfHidden = {0, 1};
   }
   Json gradU = device(findSlot(train, "grad_U")["offset"]);
-  std::vector<Json> old; // With the indexes of trainProgram().
+  std::vector<Json> old; // Indexed like trainProgram().
   for (const Json *command : allCommands(train))
     old.push_back(*command);
   Json gradientOfU = old[5], updateE = old[9], updateU = old[10];

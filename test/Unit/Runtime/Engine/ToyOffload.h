@@ -11,7 +11,8 @@
 // update (E.m), an update that runs on the host (U, whose gradient is copied to
 // the host), a mirror (U.device), and copies inside and outside of the
 // micro-batches. The copy of hidden to the host is in flight from the forward
-// to the backward segment. Its results are bitwise equal to those of the toy.
+// to the backward segment. The results of this toy are bitwise equal to those
+// of the toy without offloading.
 //
 //===----------------------------------------------------------------------===//
 

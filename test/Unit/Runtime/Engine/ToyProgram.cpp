@@ -28,7 +28,8 @@ template <typename T> static T *as(char *pointer) {
   return reinterpret_cast<T *>(pointer);
 }
 
-/// Arguments (E, tokens, hidden), immediates (width); units are rows.
+/// Copies rows of a table: hidden[row] = E[tokens[row]]. The arguments are (E,
+/// tokens, hidden), the immediates are (width), and a unit is a row.
 static void gather(char *const *args, const int64_t *imm, int64_t begin,
                    int64_t end, char *) {
   for (int64_t row = begin; row < end; ++row)
@@ -36,9 +37,10 @@ static void gather(char *const *args, const int64_t *imm, int64_t begin,
                 as<float>(args[2]) + row * imm[0]);
 }
 
-/// Arguments (logits, targets, scale, row losses), immediates (vocabulary);
-/// units are rows. Replaces the logits with their gradients. Scratch memory
-/// holds the probabilities of one row.
+/// Computes the loss of each row and replaces the logits with their gradients.
+/// The arguments are (logits, targets, scale, row losses), the immediates are
+/// (vocabulary), and a unit is a row. Scratch memory holds the probabilities of
+/// one row.
 static void crossEntropy(char *const *args, const int64_t *imm, int64_t begin,
                          int64_t end, char *scratch) {
   int64_t columns = imm[0];
@@ -63,8 +65,9 @@ static void crossEntropy(char *const *args, const int64_t *imm, int64_t begin,
   }
 }
 
-/// Arguments (row losses, loss), immediates (rows, 0 for the first
-/// micro-batch and 1 for all others); one unit.
+/// Adds the losses of the rows of a micro-batch to the loss. The arguments are
+/// (row losses, loss). The immediates are the number of rows, and 0 for the
+/// first micro-batch or 1 for all others. There is one unit.
 static void sumLoss(char *const *args, const int64_t *imm, int64_t, int64_t,
                     char *) {
   double &loss = *as<double>(args[1]);
@@ -74,8 +77,9 @@ static void sumLoss(char *const *args, const int64_t *imm, int64_t, int64_t,
     loss += as<double>(args[0])[row];
 }
 
-/// Arguments (d hidden, tokens, d E), immediates (rows, width); units are
-/// columns.
+/// Adds each row of d hidden to the row of d E that the token of the row
+/// selects. The arguments are (d hidden, tokens, d E), the immediates are
+/// (rows, width), and a unit is a column.
 static void scatter(char *const *args, const int64_t *imm, int64_t begin,
                     int64_t end, char *) {
   for (int64_t row = 0; row < imm[0]; ++row)
@@ -84,7 +88,9 @@ static void scatter(char *const *args, const int64_t *imm, int64_t begin,
           as<float>(args[0])[row * imm[1] + column];
 }
 
-/// Arguments (a, b, norm), immediates (elements of each); one unit.
+/// Computes the norm of the arrays a and b together. The arguments are (a, b,
+/// norm), and the immediate is the number of elements of each array. There is
+/// one unit.
 static void norm(char *const *args, const int64_t *imm, int64_t, int64_t,
                  char *) {
   double sum = 0;
@@ -94,7 +100,8 @@ static void norm(char *const *args, const int64_t *imm, int64_t, int64_t,
   *as<double>(args[2]) = std::sqrt(sum);
 }
 
-/// Arguments (parameter, gradient, moment, lr, norm, clip); units are elements.
+/// Updates a parameter and its moment. The arguments are (parameter, gradient,
+/// moment, lr, norm, clip), and a unit is an element.
 static void update(char *const *args, const int64_t *, int64_t begin,
                    int64_t end, char *) {
   double clip = *as<double>(args[5]);
@@ -107,7 +114,8 @@ static void update(char *const *args, const int64_t *, int64_t begin,
   }
 }
 
-/// Arguments (logits, position, result), immediates (vocabulary); one unit.
+/// Copies one row of the logits. The arguments are (logits, position, result),
+/// and the immediates are (vocabulary). There is one unit.
 static void takeRow(char *const *args, const int64_t *imm, int64_t, int64_t,
                     char *) {
   std::copy_n(as<float>(args[0]) + *as<int64_t>(args[1]) * imm[0], imm[0],
@@ -160,8 +168,8 @@ public:
                      {"why", "test"}});
     return offset;
   }
-  /// Adds a slot of a ring with the given number of slots, or, if it is 1, a
-  /// slot without a ring. Returns the reference to it.
+  /// Adds a slot of a ring with `count` ring slots, or a slot without a ring if
+  /// `count` is 1. Returns a reference to the slot.
   Json ring(const std::string &name, int64_t bytes, int64_t first, int64_t last,
             int64_t count) {
     int64_t offset = slot(name, "activation", bytes, first, last);

@@ -36,22 +36,23 @@ struct Options {
   bool clip = true;
   bool eval = true;
   bool gradients = false; ///< Adds the outputs "gradient:...".
-  /// Order of the micro-batches of "train", and the slots of its rings. With
-  /// more than one slot, the activations that the backward segment reads are in
-  /// rings.
+  /// The order of the micro-batches of "train", and the number of slots of its
+  /// rings. With more than one slot, the activations that the backward segment
+  /// reads are in rings.
   std::string order = "alternate";
   int64_t slots = 1;
-  /// Slot of "train" whose planned size is one byte too small; empty: none.
+  /// The slot of "train" whose planned size is one byte too small, or an empty
+  /// string.
   std::string shortSlot = {};
-  /// Slot of "train" whose planned last use is one command too early; empty:
-  /// none.
+  /// The slot of "train" whose planned last use is one command too early, or an
+  /// empty string.
   std::string shortLife = {};
 };
 
 /// Returns the program description.
 nlohmann::json describe(const Options &options = {});
 
-/// The kernel table of the descriptions.
+/// The kernel table of the descriptions, and its size.
 constexpr int64_t kernelCount = 7;
 const void *const *kernelTable();
 

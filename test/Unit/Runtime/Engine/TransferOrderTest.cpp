@@ -411,8 +411,8 @@ TEST_F(TransferOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
   Json start = command(12), wait = command(15);
   start["from"] = {place("moment_E"), 0};
   start["token"] = wait["token"] = 6;
-  // From the begin of the step to the first micro-batch, whose wait the second
-  // one repeats.
+  // The copy is in flight from the segment "begin" to the first micro-batch.
+  // The second micro-batch repeats the wait.
   const Json whole = json_;
   auto fromBegin = [&](const char *segment) {
     insertCommand(train(), "begin", 1, start);
@@ -430,7 +430,7 @@ TEST_F(TransferOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
   fromBegin("end");
   slot("moment_E")["first"] = slot("host_grad_U")["first"] = 0;
   EXPECT_EQ(refusal(), "");
-  // The second micro-batch starts the copy again while that of the first
+  // The second micro-batch starts the copy again while the copy of the first
   // micro-batch is in flight.
   json_ = whole;
   insertCommand(train(), 4, start);
@@ -442,9 +442,9 @@ TEST_F(TransferOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
 }
 
 TEST_F(TransferOrderTest, ReferencesThatMeetInALaterMicrobatch) {
-  // For micro-batch i, the copy writes [i * 64, (i + 1) * 64) of the tail of
-  // the host arena. The tests below let 'clear' access different bytes of the
-  // tail for the two micro-batches.
+  // For micro-batch i, the copy writes the bytes [i * 64, (i + 1) * 64) of the
+  // tail of the host arena. The tests below let 'clear' access different bytes
+  // of the tail for the two micro-batches.
   int64_t tail = json_["arena"]["host_bytes"];
   json_["arena"]["host_bytes"] = tail + 1024;
   Json slotOfTail = slot("host_hidden");

@@ -22,14 +22,14 @@ using namespace kiln;
 
 namespace {
 
-/// Arguments (values): values[i] = imm[0] + i.
+/// Computes values[i] = imm[0] + i. The only argument is `values`.
 void count(char *const *args, const int64_t *imm, int64_t begin, int64_t end,
            char *) {
   for (int64_t i = begin; i < end; ++i)
     reinterpret_cast<int64_t *>(args[0])[i] = imm[0] + i;
 }
 
-/// Arguments (sums, values): sums[i] += values[i].
+/// Computes sums[i] += values[i]. The arguments are (sums, values).
 void accumulate(char *const *args, const int64_t *, int64_t begin, int64_t end,
                 char *) {
   for (int64_t i = begin; i < end; ++i)
@@ -75,8 +75,8 @@ Command waitFor(int64_t token) {
   return command;
 }
 
-/// Copies the results of count() to the host, reuses their memory, and copies
-/// them back, twice.
+/// Twice, copies the results of count() to the host, reuses their device
+/// memory, and copies the results back.
 Program roundTrip() {
   Ref host = {0, bytes, ArenaKind::Host};
   Program program = inMicrobatches({fillWith(a, 100),           // 0
@@ -256,7 +256,7 @@ TEST_F(StressedToyTest, TrainsLikeTheToy) {
     return lossTexts(log);
   };
   nlohmann::json offloaded = describeOffloaded();
-  // A stress transfers ignores the rate of the link.
+  // StressTransfers ignores the rate of the link.
   offloaded["link"] = {{"out_bytes_per_second", 1}, {"in_bytes_per_second", 1}};
   std::vector<std::string> expected = losses(describe(), "--seed=0");
   EXPECT_EQ(expected.size(), 4u);

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every kind of damage is detected, and the previous checkpoint is used.
+// Checks that every kind of damage is detected and that the previous checkpoint
+// is then used.
 //
 //===----------------------------------------------------------------------===//
 

@@ -58,7 +58,8 @@ void expectNoLeftovers(const TestDirectory &temporary) {
         << name;
 }
 
-/// Makes each system call fail in turn. Returns the number of calls.
+/// Makes each system call of a save fail in turn. Returns the number of these
+/// calls.
 int sweepErrors(int64_t step, int error, int keep) {
   for (int call = 1;; ++call) {
     TestDirectory temporary;

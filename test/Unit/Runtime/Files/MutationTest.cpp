@@ -47,7 +47,7 @@ private:
     std::size_t at = random(text.size());
     std::size_t length =
         1 + random(std::min<std::size_t>(text.size() - at, 16));
-    // Bytes with a meaning in the formats.
+    // These bytes have a meaning in the tested formats.
     constexpr std::string_view hot = "{}[]\":,-0129.eE\\u\xff\x80 ";
     switch (random(7)) {
     case 0:

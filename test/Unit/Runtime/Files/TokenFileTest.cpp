@@ -151,7 +151,7 @@ TEST(TokenFile, ChecksTheVocabulary) {
                              "has only 99");
   // The last token is checked too, although it is only a target.
   EXPECT_FALSE(file->readSequence(0, 6, tokens, targets).ok());
-  // An id that exceeds i32.
+  // An id that exceeds i32 is an error, too.
   path = directory.put(
       "u.bin", llmcFile(20240801, 7, 3, rawTokens({1, 0xffffffff, 2}, 4)));
   Result<TokenFile> wide = TokenFile::open(path, INT32_MAX);

@@ -218,9 +218,10 @@ TEST_F(EmuEngineTest, HostKernelOfBytesThatNobodyWrote) {
         "'run', launch 'add' (commands[6])");
 }
 
-/// Computes the sum over three micro-batches of 2 x[i], plus 1 for every one
-/// but the first, where each x[i] has 64 elements. With more than one slot, the
-/// backward segment reads the instance of a ring.
+/// Returns a program that computes the sum of 2 x[i] over three micro-batches
+/// i, plus 1 for each micro-batch except the first one. Each x[i] has 64
+/// elements. With more than one slot, 2 x[i] is in a slot of a ring until the
+/// backward segment reads it.
 Json inThreeMicrobatches(const char *order, int64_t slots) {
   int64_t ring = slots > 1 ? bytes : 0;
   Json part = {1280, 0, ring};

@@ -175,7 +175,8 @@ TEST(LaunchGroupsTest, RingsMayAlternateInMemory) {
     command["args"][1].push_back(ring);
   run.update(inMicrobatches(commands, {0, 0, 4, 3, "all-forward-first", 3}));
   auto refusal = [&](int64_t distance) {
-    // The distance of the result of the second launch from that of the first.
+    // Place the result of the second launch `distance` bytes after that of the
+    // first launch.
     toy::commandAt(run, 1)["args"][1][0] = outputs + distance;
     return parseProgramFile(program.dump(), 2).status().message();
   };

@@ -149,7 +149,7 @@ TEST(PrefetchTest, NoWaitInTheMicrobatches) {
   refuses(description, "(copy_start 'next' for micro-batch 0) uses token 1 "
                        "while copy_start 'first' at commands[6], which has the "
                        "same token, is in flight");
-  // The copy of the first micro-batch is in flight in the second one.
+  // The copy of the first micro-batch is in flight in the second micro-batch.
   description = prefetch();
   Json wait = commandAt(program(description), 7);
   eraseCommand(program(description), 7);
@@ -235,7 +235,7 @@ TEST(PrefetchTest, MissingWaitsOfQueues) {
                          "'arrived'"),
             std::string::npos)
       << message;
-  // The compute queue does not wait for the copy of the part.
+  // The compute queue does not wait for the copy of the first part.
   description = prefetch();
   commandAt(program(description), 7)["queues"] = {"copy_out"};
   message = refusal(description);

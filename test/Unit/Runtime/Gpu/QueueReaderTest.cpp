@@ -21,8 +21,8 @@ Result<ProgramFile> read(const Json &description) {
 }
 
 /// Returns the offloaded toy. The tests use these commands of `train`: 0 (a
-/// fill on the device), 3 (a gemm), 4 (a copy out), 7 (a wait), 8 (a copy in),
-/// 19 (a launch on the device) and 20 (a launch on the host).
+/// fill on the device), 2 (a gemm), 3 (a copy out), 6 (a wait), 7 (a copy in),
+/// 17 (a launch on the device) and 18 (a launch on the host).
 Json onGpu() { return toy::emulated(toy::describeOffloaded()); }
 
 TEST(QueueReaderTest, ReadsQueuesAndWaits) {

@@ -122,7 +122,7 @@ TEST(OptionsTest, FlagsOfTheCompilerAreAnsweredWithTheirValues) {
             std::string::npos);
   EXPECT_NE(answer("--report=r.html").find("is a flag of kilnc that controls"),
             std::string::npos);
-  // Executables also have a flag --adapter.
+  // Skip flags that executables have, too, such as --adapter.
   for (const Flag &flag : compilerFlags())
     if (!findFlag(executableFlags(), flag.name))
       EXPECT_EQ(answer(("--" + std::string(flag.name) + "=1").c_str())

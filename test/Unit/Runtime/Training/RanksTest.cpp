@@ -45,8 +45,8 @@ TEST(RanksTest, AVoteReturnsTheErrorOfOneRankOnAll) {
   });
 }
 
-// Rank 1 gives up while the others are three votes from their ends. The errors
-// of all votes reach them, and all ranks end together.
+// Rank 1 gives up while the other ranks still have three votes. All of these
+// votes return the error of rank 1, and all ranks end together.
 TEST(RanksTest, ARankThatGivesUpIsSeenInTheNextVote) {
   ThreadWorlds worlds(3);
   worlds.onEach([](World &world) {
@@ -143,7 +143,7 @@ TEST(RanksTest, OneRankNeedsNoMessages) {
   Ranks ranks;
   EXPECT_EQ(ranks.size(), 1);
   EXPECT_EQ(ranks.world(), nullptr);
-  // A check may run one rank of a program for several.
+  // A check may run a single rank of a program that is for several ranks.
   ranks.useMesh(*support::parseMesh("dp=2,tp=2"));
   EXPECT_EQ(ranks.dataIndex(), 0);
   EXPECT_EQ(ranks.dataSize(), 1);

@@ -23,9 +23,11 @@ namespace kiln::runtime {
 
 using support::ElementType;
 
-/// Divides the elements of a state, or those of its shards, over `ranks` ranks
-/// of an axis, into shards of one dimension. `blocks` divides their number.
-/// `extra` elements of each block are not needed.
+/// Divides the elements of a state, or of its shards if it is divided already,
+/// over `ranks` ranks of an axis. The elements form `blocks` blocks, each of
+/// which is divided over all ranks. A part of a block has `extra` elements more
+/// than needed, but at most those of the block. The new shards have one
+/// dimension.
 inline void divide(StateInfo &state, int64_t ranks,
                    std::string_view axis = support::dataAxis,
                    int64_t blocks = 1, int64_t extra = 0) {
@@ -105,7 +107,7 @@ public:
       states_.push_back(std::string(std::size_t(state.bytes()), '\x55'));
   }
 
-  /// Makes every access to this state fail, before the data are seen.
+  /// Makes every access to this state fail before the caller sees the data.
   void failAt(std::size_t state) { failing_ = state; }
 
   const std::string &bytes(std::size_t state) const { return states_[state]; }
@@ -132,8 +134,8 @@ private:
   std::size_t failing_ = SIZE_MAX;
 };
 
-/// Returns the elements of a tensor that a rank of the mesh holds, and zeros
-/// for its padding, given the bytes of the whole tensor.
+/// Returns the bytes of the part of a tensor that a rank of the mesh holds.
+/// `whole` has the bytes of the whole tensor. The padding of the part is zero.
 inline std::string partOf(const std::string &whole, const StateInfo &state,
                           const support::Mesh &mesh, int64_t rank) {
   std::string part(std::size_t(state.bytes()), '\0');

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Complete runs without steps, which initialize or load states and save them.
+// Executes complete runs without steps, which initialize or load states and
+// save them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,8 @@ StateList describeModel(int64_t ranks) {
 }
 
 /// Runs a command line on all ranks. Returns the message of the first rank, and
-/// expects that the others have the same. `failing` is a rank whose first state
-/// cannot be accessed.
+/// expects that the other ranks have the same message. `failing` is a rank
+/// whose first state cannot be accessed.
 std::string run(int64_t size, std::vector<std::string> flags,
                 int failing = -1) {
   std::vector<std::string> messages(static_cast<size_t>(size));
@@ -81,7 +82,7 @@ TEST(ShardedRunTest, CheckpointsDoNotDependOnTheNumberOfRanks) {
     EXPECT_EQ(weightsIn(next), expected);
     last = next;
   }
-  // From weights alone, moments start at their initial values.
+  // If only weights are loaded, moments start at their initial values.
   EXPECT_EQ(run(3, {"--steps=0", "--seed=3",
                     "--init=" + (directory / "1/checkpoint-0"),
                     "--save=" + (directory / "init")}),

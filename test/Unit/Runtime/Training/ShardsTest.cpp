@@ -22,7 +22,8 @@ using namespace kiln;
 
 namespace {
 
-/// Several times the elements of a message, so that tensors are sent in chunks.
+/// More elements than several messages have, so that tensors are sent in
+/// chunks.
 constexpr int64_t manyElements = 2'100'001;
 
 /// Returns states of all kinds. With many ranks, some shards are only padding.
@@ -73,7 +74,7 @@ TEST(ShardsTest, InitialValuesAreSlicesOfTheWhole) {
     }
 }
 
-// A shard may have the rows of the tensor, and more elements than needed.
+// A shard may have several dimensions, and more elements than needed.
 TEST(ShardsTest, ShardsMayHaveAnyShape) {
   ShardedEngine whole(describeStates(1).description());
   ASSERT_TRUE(initialiseStates(whole, 0, 7).ok());
@@ -214,7 +215,7 @@ TEST(ShardsTest, ARankThatCannotFillMirrorsDoesNotDelayOthers) {
   }
 }
 
-// Checks run on one rank of a program for several.
+// A check runs a single rank of a program that is for several ranks.
 TEST(ShardsTest, OneRankFillsItsPartOfMirrors) {
   ShardedEngine part(describeMirrors(2).description());
   ASSERT_TRUE(initialiseStates(part, 0, 7).ok());

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Columns, rows and heads are divided over the axis tp, and what is left of
-// some states over the axis dp. On every mesh, the states are those of one
-// rank.
+// Columns, rows and heads are divided over the axis tp, and the resulting parts
+// of some states over the axis dp. On every mesh, the whole states must equal
+// those of a single rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ namespace {
 
 constexpr const char *meshes[] = {"", "tp=2", "tp=3", "dp=2,tp=2", "dp=3,tp=2"};
 
-/// Several chunks of the tensor, and a last one that is not complete.
+/// The tensor has several chunks, and its last chunk is not complete.
 constexpr int64_t manyRows = 2001, manyColumns = 1501;
 
 StateList describeModel(const Mesh &mesh) {
@@ -79,8 +79,8 @@ StateList describeModel(const Mesh &mesh) {
   return list;
 }
 
-/// Calls body(engine, ranks) on each rank of a mesh, whose states are
-/// initialized.
+/// Initializes the states on each rank of a mesh and then calls body(engine,
+/// ranks) on each rank.
 template <typename Body> void onRanks(const char *text, Body body) {
   Mesh mesh = *parseMesh(text);
   auto run = [&](Ranks ranks) {
@@ -120,7 +120,7 @@ TEST(TensorShardsTest, StatesAndMirrorsArePartsOfTheWhole) {
   });
 }
 
-// Checks run on one rank of a program for several.
+// A check runs a single rank of a program that is for several ranks.
 TEST(TensorShardsTest, OneRankFillsItsPartOfMirrors) {
   Mesh mesh = *parseMesh("dp=2,tp=2");
   ShardedEngine part(describeModel(mesh).description());
@@ -182,7 +182,7 @@ TEST(TensorShardsTest, AnyMeshResumes) {
   onRanks("", [&](ShardedEngine &whole, Ranks &) {
     for (const char *mesh : meshes)
       onRanks(mesh, [&](ShardedEngine &part, Ranks &ranks) {
-        // These initial values must not remain, nor those of the padding.
+        // These bytes must not remain, not even in the padding.
         for (std::size_t i = 0; i < part.size(); ++i)
           std::memset(part.stateData(i), 0x55, part.bytes(i).size());
         std::vector<std::string> notes;

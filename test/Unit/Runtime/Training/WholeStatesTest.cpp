@@ -26,7 +26,8 @@ using namespace kiln;
 
 namespace {
 
-/// More than two messages for each of three ranks.
+/// The number of elements of a tensor: more than two messages for each of three
+/// ranks.
 constexpr int64_t manyElements = 6'500'001;
 
 /// Returns the states of a model: parameters, a buffer, a mirror, a constant
@@ -39,7 +40,7 @@ StateList describeModel(int64_t ranks, int64_t largest = 20) {
   list.addSharded("e", ElementType::BF16, {largest});
   list.addSharded("mask", ElementType::F32, {2}).role = StateRole::Buffer;
   list.addSharded("table", ElementType::F32, {4}).role = StateRole::Constant;
-  // The initial values of moments stand for those of a few steps.
+  // The initial values of moments stand for values after a few steps.
   for (const char *slot : {"m", "v"})
     list.addMoment("w", slot, {7, 3});
   StateInfo &momentB = list.add("b.m", ElementType::F32, {5});
@@ -49,8 +50,7 @@ StateList describeModel(int64_t ranks, int64_t largest = 20) {
   return list;
 }
 
-/// Returns the states of a model with an adapter. `isSharded` also divides the
-/// weight, which rows span several ranks.
+/// Returns the states of a model with an adapter. All tensors are sharded.
 StateList describeAdapter(int64_t ranks) {
   StateList list(ranks);
   auto frozen = [](StateInfo &state) -> StateInfo & {
@@ -172,7 +172,7 @@ TEST(WholeStatesTest, AnyNumberOfRanksResumes) {
                                                 ranks.rank()))
               << state.name;
         }
-        // A second save has the same bytes.
+        // A second save writes the same bytes.
         std::string again = directory / std::to_string(10 + size);
         ASSERT_TRUE(save(engine, ranks, again, 10).ok());
         if (ranks.isFirst())
@@ -315,7 +315,8 @@ TEST(WholeStatesTest, AReceiverMayFailInTheMiddle) {
       });
 }
 
-// The first rank fails before it reads anything, and a run ends meanwhile.
+// The first rank fails before it reads anything, while the other ranks send
+// their shards. Afterwards, all ranks can end their runs.
 TEST(WholeStatesTest, ARankMayFailBetweenReads) {
   onRanks(describeModel(3), [&](ShardedEngine &engine, Ranks &ranks) {
     WholeStates states(engine, ranks, "the test");

@@ -29,7 +29,7 @@ struct Case {
   int64_t kvTile = 64;
   int64_t padding = 0; ///< Padding columns per row of qkv.
   int64_t skip = 0;    ///< Offset of each argument in bytes.
-  int64_t rank = -1;   ///< The rank whose heads these are; -1: all heads.
+  int64_t rank = -1;   ///< The rank with these heads, or -1 for all heads.
 };
 
 template <typename T> class AttentionCase {

@@ -50,7 +50,7 @@ TEST(GpuDequantize, Int8) {
   check<Bfloat>(12, 256, {64, 0, 0});
   check<float>(12, 256, {256, 0, 0});
   check<float>(1, 1, {64, 0, 0});
-  // Blocks of rows that are not a multiple of the elements of a thread.
+  // The length of a row is not a multiple of the number of elements per thread.
   check<Bfloat>(9, 42, {42, 0, 0});
   check<float>(9, 42, {64, 0, 0});
 }

@@ -45,7 +45,7 @@ struct Case {
   int64_t skip = 0;    ///< Offset of each 16-bit argument in bytes.
   bool takesRng = false;
   ElementType type = ElementType::BF16;
-  int64_t rank = -1; ///< The rank whose heads these are; -1: all heads.
+  int64_t rank = -1; ///< The rank with these heads, or -1 for all heads.
 };
 
 constexpr int64_t kKey = 3;
@@ -53,7 +53,8 @@ constexpr int64_t kRng[3] = {42, 7, 5}; // Seed, step, first sequence.
 /// Relative error bound of f32 arithmetic, including 2^x.
 constexpr double kArithmetic = 1e-5;
 
-/// The elements of all arguments but lse and rng: bf16 or f16.
+/// Converts to and from bf16 or f16, the type of all arguments except lse and
+/// rng.
 uint16_t narrowed(ElementType type, float x) {
   return type == ElementType::F16 ? doubleToHalf(x) : doubleToBfloat(x);
 }
@@ -76,8 +77,8 @@ struct Expected {
   Expected(ElementType type, size_t count)
       : type(type), value(count), rounded(count), computed(count),
         added(count) {}
-  /// Adds factor * x. The kernel rounds the factor to the type after computing
-  /// it from terms of the given magnitude.
+  /// Adds factor * x. The kernel computes `factor` from terms of the given
+  /// magnitude and rounds it to the element type.
   void add(size_t at, double factor, double x, double magnitude) {
     value[at] += factor * x;
     rounded[at] += std::abs(factor * x);
@@ -133,7 +134,8 @@ private:
     return sum;
   }
   double keepFactor(int64_t s, int64_t h, int64_t i, int64_t j) const;
-  /// Checks that only the given byte ranges have changed.
+  /// Checks that no bytes have changed outside of the ranges (offset, size) in
+  /// `rows`.
   void checkUntouched(const std::vector<char> &bytes,
                       const std::vector<std::pair<size_t, size_t>> &rows);
   AttentionGradShape shape(mlir::Builder b) const;

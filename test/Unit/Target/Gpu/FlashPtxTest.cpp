@@ -101,8 +101,8 @@ TEST_P(FlashPtx, AssemblesWithoutSpills) {
     }
 }
 
-// GPT-2 124M with and without dropout, grouped queries, and other head
-// dimensions.
+// The shapes of GPT-2 124M, with and without dropout, and shapes with grouped
+// queries and head dimensions of 64 and 128.
 INSTANTIATE_TEST_SUITE_P(Shapes, FlashPtx,
                          testing::Values(Case{1024, 12, 12, 64, true},
                                          Case{1024, 12, 12, 64, true, 0.1},

@@ -94,8 +94,8 @@ int64_t alignmentOf(int64_t offset) {
 
 } // namespace
 
-/// Runs the kernel under the schedules `seeds`; calls `body` after each with
-/// the memory and the access counts.
+/// Runs the kernel once for each seed, which determines the schedule. Calls
+/// `body` after each run with the memory and the access counts.
 static void
 runSchedules(const Memory &memory, ArrayRef<Place> args,
              ArrayRef<int64_t> immediates, EmitGpu emitGpu,

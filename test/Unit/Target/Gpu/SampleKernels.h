@@ -42,10 +42,10 @@ std::string kernel(const std::string &name, const std::string &parameters,
 std::string curveKernel();
 
 /// Returns the kernel row_sums(x, y, cols): y[r] is the sum of row r of x, with
-/// one row per block of two warps. Thread t adds four columns, 4 * (t + 64 * i)
-/// and the following three, elementwise in order of i. Then the four elements
-/// are added as (0+2) + (1+3), then lanes at distances 16, 8, 4, 2 and 1, then
-/// the two warps.
+/// one row per block of two warps. For i = 0, 1, ..., thread t adds the columns
+/// from 4 * (t + 64 * i) to 4 * (t + 64 * i) + 3 to four separate sums. These
+/// sums are then added as (0+2) + (1+3). Then the sums of lanes at distances
+/// 16, 8, 4, 2 and 1 are added, and finally the sums of the two warps.
 std::string rowSumKernel();
 
 } // namespace kiln::test

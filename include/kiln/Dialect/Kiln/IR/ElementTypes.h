@@ -38,8 +38,8 @@ ElementType elementTypeOf(mlir::Type type);
 /// Returns the MLIR type of a floating-point type, a signed integer type or
 /// Bool. Element types without an MLIR type are a fatal error.
 mlir::Type irTypeOf(ElementType type, mlir::MLIRContext *context);
-/// Returns the bytes of `count` contiguous elements of `type`, or of the
-/// element type of a tensor or vector type.
+/// Returns the bytes of `count` contiguous elements of `type`. If `type` is a
+/// tensor or vector type, the elements have its element type.
 int64_t elementBytes(mlir::Type type, int64_t count = 1);
 /// Returns true for types whose elements are widened when loaded and rounded
 /// when stored.

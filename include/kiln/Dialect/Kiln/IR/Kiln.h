@@ -80,27 +80,28 @@ mlir::ParseResult parseKernelKind(mlir::OpAsmParser &parser,
                                   mlir::StringAttr &kind);
 void printKernelKind(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                      mlir::StringAttr kind);
-/// Custom syntax of the regions of `kiln.microbatches`.
+/// Parse and print the regions of `kiln.microbatches` in the custom syntax.
 mlir::ParseResult
 parseSegments(mlir::OpAsmParser &parser,
               llvm::SmallVectorImpl<std::unique_ptr<mlir::Region>> &segments);
 void printSegments(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                    llvm::MutableArrayRef<mlir::Region> segments);
-/// Reports an error if a kiln.microbatches is divided into segments. Passes
-/// call this function that must run before the division.
+/// Reports an error if `op`, a kiln.microbatches, is divided into segments.
+/// Passes that must run before the division call this function.
 llvm::LogicalResult requireUndivided(mlir::Operation *op);
 /// Returns the backward segment of the micro-batches that have `forward` as
-/// their forward segment, or null if it is not a forward segment.
+/// their forward segment, or null if `forward` is not a forward segment.
 mlir::Block *backwardSegmentOf(mlir::Block &forward);
 /// If `value` is the argument of a backward segment for a residual, returns the
 /// value that the forward segment yields for it. Otherwise returns `value`.
 mlir::Value yieldedResidual(mlir::Value value);
 /// If `use` is a use by the terminator of a forward segment, returns the
-/// argument that has the value in the backward segment. Otherwise returns null.
+/// argument of the backward segment through which the used value is passed.
+/// Otherwise returns null.
 mlir::BlockArgument residualArgumentOf(mlir::OpOperand &use);
 /// Visits the uses of a value. Instead of a use by the terminator of a forward
-/// segment, visits the uses of the argument that has the value in the backward
-/// segment.
+/// segment, visits the uses of the argument through which the value is passed
+/// to the backward segment.
 void forEachUse(mlir::Value value,
                 llvm::function_ref<void(mlir::OpOperand &)> visit);
 /// The default implementation of DispatchableOpInterface::getFamily.
@@ -133,7 +134,7 @@ namespace kiln {
 /// Target value of positions that are excluded from the loss.
 constexpr int64_t kIgnoreIndex = -100;
 
-/// Index of a row that belongs to the shard of another rank.
+/// Row index that stands for a row in the shard of another rank.
 constexpr int64_t kNoRow = -1;
 
 /// Attribute of an op whose results are offloaded to the host while no op reads
@@ -152,8 +153,8 @@ inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 /// program, and all readers share the copy.
 inline constexpr llvm::StringLiteral kKeepAttr = "kiln.keep";
 /// Attribute of a program: kiln-schedule may start all-gathers of states early
-/// as long as the arena has at most this number of bytes. Without it, they do
-/// not start so early that the arena grows.
+/// as long as the arena has at most this number of bytes. Without the
+/// attribute, all-gathers do not start so early that the arena grows.
 inline constexpr llvm::StringLiteral kGatherHeightAttr = "kiln.gather_height";
 
 /// Attribute of a state between the step level and kiln-offload-states, which
@@ -164,8 +165,8 @@ inline constexpr llvm::StringLiteral kResidencyAttr = "kiln.residency";
 /// number of micro-batches, larger than 1, whose losses add up to the loss of
 /// the batch.
 inline constexpr llvm::StringLiteral kMicrobatchesAttr = "kiln.microbatches";
-/// Attribute of a result of a program: the name of the axis over whose ranks
-/// the gradient must be summed.
+/// Attribute of a program result that is the contribution of one rank to a
+/// gradient: the name of the axis over whose ranks the result must be summed.
 inline constexpr llvm::StringLiteral kPartialAttr = "kiln.partial";
 
 /// Attribute of a program that was renamed because of a symbol conflict: the
@@ -199,9 +200,10 @@ inline constexpr llvm::StringLiteral kSyncEveryAttr = "kiln.sync_every";
 int64_t meshSizeOf(mlir::ModuleOp module, llvm::StringRef axis);
 
 /// Succeeds if `shard` can be the type of the shards of a tensor of type
-/// `whole` over `ranks` ranks: it has the same element type, not more elements,
-/// and the shards of all ranks have at least as many. The same holds for each
-/// of `blocks` blocks of equal size.
+/// `whole` over `ranks` ranks: `shard` has the same element type and at most as
+/// many elements as `whole`, and the shards of all ranks together have at least
+/// as many elements as `whole`. `whole` consists of `blocks` blocks of equal
+/// size, and a shard has an equally large part of each block.
 llvm::LogicalResult checkShard(mlir::RankedTensorType whole,
                                mlir::RankedTensorType shard, int64_t ranks,
                                int64_t blocks = 1);

@@ -7,8 +7,8 @@
 //
 // `--kiln-compress-residuals` and `--kiln-quantize-residuals` create these ops.
 // The forward pass stores an encoding of a residual, and the backward pass reads
-// the encoding instead of the residual. `--kiln-compress-gradients` uses the ops of
-// blocks for gradients that ranks sum.
+// the encoding instead of the residual. `--kiln-compress-gradients` uses the
+// ops of class Kiln_BlockOp for gradients that ranks sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,8 +89,9 @@ def Kiln_SketchRowsOp : Kiln_CompressionOp<"sketch_rows",
   }];
 }
 
-// Codes of blocks are row ops, so that elementwise ops before and after them
-// are fused into their kernels. A block is a row of the row space.
+// Ops on blocks of elements are row ops, so that elementwise ops before and
+// after them are fused into the same kernels. Each block is one row of the row
+// space.
 class Kiln_BlockOp<string mnemonic>
     : Kiln_CompressionOp<mnemonic, [DeclareOpInterfaceMethods<RowOpInterface>]>;
 

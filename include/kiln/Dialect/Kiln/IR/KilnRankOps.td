@@ -11,11 +11,11 @@
 //
 // A tensor of N elements is divided over n ranks into shards of K elements,
 // where n K >= N. The shard of rank r has the elements r K, ..., r K + K - 1 of
-// the row-major tensor; those from N on are zero.
+// the row-major tensor; elements from N on are zero.
 //
-// A tensor can instead have an owner: the shard of one rank is the whole tensor, and
-// the others have none. Values that are computed from such a shard exist on this rank
-// only (see Owners.h).
+// A tensor can instead have an owner: the shard of the owner is the whole
+// tensor, and the other ranks have no shard. Values that are computed from such
+// a shard exist on the owner only (see Owners.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ include "kiln/Dialect/Kiln/IR/KilnAttrs.td"
 include "kiln/Dialect/Kiln/IR/KilnInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 
-// Only the parameters that a recomputation reads are gathered in it.
+// The permitted parents of ops of this file. A kiln.recompute contains such ops
+// only to gather the parameters that it reads.
 defvar Kiln_OutsideOfKernels = ParentOneOf<["::kiln::ProgramOp", "::kiln::MicrobatchesOp", "::kiln::RecomputeOp"]>;
 
 class Kiln_RankOp<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, mnemonic, [Kiln_OutsideOfKernels,
@@ -36,8 +37,8 @@ class Kiln_RankOp<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, m
   let hasVerifier = 1;
 }
 
-// Ranks also sum 8-bit codes, only with all_reduce. The sums of codes must be within
-// [-128, 127], but those of a block whose scale is infinite.
+// The tensors that collectives accept. Only all_reduce sums 8-bit codes. Each
+// sum must be within [-128, 127], except in blocks whose scale is infinite.
 def Kiln_RankTensor : Kiln_TensorOf<[Kiln_ComputedReal, I8]>;
 
 class Kiln_CollectiveOp<string mnemonic, list<Trait> traits = []> : Kiln_RankOp<mnemonic,
@@ -166,7 +167,7 @@ def Kiln_ShareOp : Kiln_RankOp<"share", [Pure, AllTypesMatch<["x", "y"]>, Precis
   let hasFolder = 1;
 }
 
-// Shards of real numbers, and of tokens.
+// The tensors that have shards: floating-point numbers, and tokens (i32).
 def Kiln_Sharded : Kiln_TensorOf<[Kiln_ComputedReal, I32]>;
 
 def Kiln_TakeShardOp : Kiln_RankOp<"take_shard", [Pure, DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {

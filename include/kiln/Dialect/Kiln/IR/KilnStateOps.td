@@ -54,18 +54,18 @@ def Kiln_StateOp : Kiln_Op<"state", [Symbol, HasParent<"::mlir::ModuleOp">,
   }]>];
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
-    /// Returns the type of the whole tensor of which the state is a shard, and the
-    /// type of any other state.
+    /// If the state is a shard, returns the type of the whole tensor. Otherwise
+    /// returns the type of the state.
     ::mlir::RankedTensorType getWholeType() {
       return getShard() ? getShardAttr().getWholeType() : getTensorType();
     }
-    /// Returns the type of the part of this rank of the weight that a quantized state
-    /// encodes, and the type of any other state.
+    /// If the state is quantized, returns the type of the part of the weight
+    /// that it encodes on this rank. Otherwise returns the type of the state.
     ::mlir::RankedTensorType getPartType() {
       return getQuantized() ? getQuantizedAttr().getType() : getTensorType();
     }
-    /// Returns the type of the whole weight that a quantized state encodes, or of whose
-    /// encoding it is a part, and the type of the whole tensor of any other state.
+    /// Returns the type of the whole tensor or, for a quantized state, of the
+    /// whole decoded weight, also if the state is a shard.
     ::mlir::RankedTensorType getWeightType() {
       return getShard() ? getWholeType() : getPartType();
     }
@@ -203,14 +203,16 @@ def Kiln_MicrobatchesOp : Kiln_Op<"microbatches", [SingleBlock, RecursiveMemoryE
       assert(isDivided());
       return getSegments().front().front();
     }
-    /// Returns the block that yields the sums: `backward`, or the only one.
+    /// Returns the block that yields the sums: the block of `backward`, or the
+    /// only block of an op that is not divided.
     ::mlir::Block &getBackward() { return getSegments().back().front(); }
     /// Returns the values that the forward segment yields, and the arguments of
     /// the backward segment that have these values. Both are empty if the op is
     /// not divided.
     ::mlir::OperandRange getResiduals();
     ::mlir::Block::BlockArgListType getResidualArguments();
-    /// Returns the arguments that have the sums of the preceding contributions.
+    /// Returns the arguments of getBackward() that have the sums over the
+    /// micro-batches that were executed before.
     ::mlir::Block::BlockArgListType getSumArguments();
     /// Returns the new sums.
     ::mlir::OperandRange getYieldedSums() {

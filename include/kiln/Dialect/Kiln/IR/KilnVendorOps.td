@@ -9,8 +9,8 @@
 // vendor library. The library rounds the result once, whereas separate ops
 // round the result of each op. No pass after --kiln-set-numerics may change the
 // rounding. Therefore --kiln-set-numerics, which runs after autodiff, forms
-// these ops, and no later pass forms or splits them. KilnOps.td does not
-// include this file; it includes the files of all other ops.
+// these ops, and no later pass forms or splits them. KilnOps.td includes the
+// files of all ops except this file.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,8 +22,8 @@
 
 namespace kiln {
 
-/// Returns the arguments for a launch of the kernel of this dispatch body, as
-/// IntegerAttr of i64 and FloatAttr of f64.
+/// Returns the arguments that the launch of a dispatch with this body passes to
+/// the kernel: an IntegerAttr of i64 or a FloatAttr of f64 for each argument.
 llvm::SmallVector<mlir::Attribute> launchArgumentsOf(mlir::Block &body);
 
 /// Turns the body of a dispatch into the body of a kernel by replacing the

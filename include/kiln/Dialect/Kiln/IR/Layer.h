@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each op of the forward pass has an attribute with the layer of the model that
-// it belongs to. A pass that inserts new ops to replace an original op, or to
-// process the results of an original op, must copy the layer of the original op
-// to the new ops.
+// The attribute `kiln.layer` of an op of the forward pass is the layer of the
+// model that the op belongs to. A pass that inserts new ops to replace an
+// original op, or to process the results of an original op, must copy the layer
+// of the original op to the new ops.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,7 +20,7 @@
 
 namespace kiln {
 
-/// Stands for a value that all ranks have.
+/// The result of ownerOf() for everything that all ranks have.
 inline constexpr int64_t kNoOwner = -1;
 
 /// Returns the owner of a state, as its index on the axis of data parallelism,
@@ -38,8 +38,8 @@ inline int64_t ownerOfTensor(mlir::Operation *collective, size_t i) {
   return owners ? owners[static_cast<int64_t>(i)] : kNoOwner;
 }
 
-/// Returns the attribute `owners` for tensors with these owners: null if there
-/// are none. Either all tensors have an owner, or none has.
+/// Returns the attribute `owners` for tensors with these owners, or null if the
+/// owners are kNoOwner. Either all tensors have an owner, or none has.
 mlir::DenseI64ArrayAttr ownersAttr(mlir::MLIRContext *context,
                                    llvm::ArrayRef<int64_t> owners);
 

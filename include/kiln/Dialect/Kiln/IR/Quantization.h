@@ -15,12 +15,13 @@
 
 namespace kiln {
 
-/// The table of `kiln.dequantize` has the values of all scale codes, followed
-/// by those of all codes.
+/// The table of `kiln.dequantize` for NF4 has the values of all codes of
+/// scales, followed by the values of all codes of elements.
 inline constexpr int64_t kScaleCodes = 256, kElementCodes = 16,
                          kNf4TableElements = kScaleCodes + kElementCodes;
 
-/// Returns the layout of the bytes of the weight that the attribute describes.
+/// Returns the layout of the bytes that encode the weight that `quantized`
+/// describes.
 support::WeightLayout layoutOf(QuantizedAttr quantized);
 
 } // namespace kiln

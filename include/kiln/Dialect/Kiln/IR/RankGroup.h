@@ -25,8 +25,8 @@ public:
   /// Returns the index of the calling thread or process on an axis of the mesh.
   virtual int64_t rank(llvm::StringRef axis) const = 0;
   /// Replaces each tensor by the sum of this tensor over all ranks of an axis.
-  /// All of them call this function, with tensors of the same types. Returns
-  /// false if another rank has failed.
+  /// All ranks of the axis must call this function with tensors of the same
+  /// types. Returns false if another rank has failed.
   virtual bool sum(llvm::StringRef axis,
                    llvm::MutableArrayRef<HostTensor> tensors) = 0;
 };
@@ -34,15 +34,17 @@ public:
 /// Returns the group of the calling thread, or null if it has none.
 RankGroup *currentRankGroup();
 
-/// Evaluates a collective of the calling rank. `results` have their types. The
-/// owner of a tensor, if there are any, has the whole tensor as its shard.
+/// Evaluates a collective for the calling rank. The caller has set the types of
+/// `results`. If `owners` is given, the shard of tensor i on the rank owners[i]
+/// is the whole tensor, and the other ranks have no shard of tensor i.
 llvm::LogicalResult evaluateCollective(
     mlir::Operation *op, Collective collective, llvm::StringRef axis,
     llvm::ArrayRef<const HostTensor *> operands,
     llvm::MutableArrayRef<HostTensor> results,
     std::optional<llvm::ArrayRef<int64_t>> owners = std::nullopt);
 
-/// Returns the shard of the calling rank, of `elements` elements.
+/// Returns the shard of `whole` that the calling rank has on `axis`. The shard
+/// has `elements` elements.
 llvm::FailureOr<std::vector<double>> evaluateShard(mlir::Operation *op,
                                                    llvm::StringRef axis,
                                                    const HostTensor &whole,

@@ -76,7 +76,7 @@ enum class Access : uint8_t {
   Gathered,   ///< Element (index, c) with a Row node as index: Full.
   Scalar,     ///< Element 0: Scalar.
   RowElement, ///< Element (r, index) with a Row node as index: Row.
-  /// Sum over s < period, in order, of element s*rows*cols + (r, c): Full.
+  /// The sum over s < period, in order, of elements (s, r, c): Full.
   SumOfSlices,
 };
 
@@ -106,8 +106,9 @@ enum class Kind : uint8_t {
   Sigmoid,
   Erf,
   Abs,
-  /// The value of an I8 code in a dynamic map, as F32, and the code of an F32,
-  /// as I8; see Dynamic8.h.
+  /// The decode operations convert an I8 code to its F32 value, and the encode
+  /// operations convert an F32 value to its I8 code. The codes are those of the
+  /// signed or the unsigned map of Dynamic8.h.
   DecodeSigned,
   DecodeUnsigned,
   EncodeSigned,
@@ -122,7 +123,8 @@ enum class Kind : uint8_t {
   Min,
   Fma, ///< Inputs a, b and c: computes a*b + c with one rounding.
 
-  // Comparisons, whose result is Bool.
+  // Comparisons, whose result is Bool, and operations on inputs of different
+  // types.
   Less,
   Equal,
   LessUnsigned, ///< Compares integers as unsigned numbers.
@@ -132,8 +134,8 @@ enum class Kind : uint8_t {
   // Reductions of Full or Column values to Row values.
   ReduceSum,
   ReduceMax,
-  /// 32 random bits as I32 in space Full; see random(). The only input, the
-  /// first row, is optional.
+  /// 32 random bits as I32 in space Full; see RowBuilder::random(). The only
+  /// input, `firstRow`, is optional.
   Random,
 };
 
@@ -242,7 +244,7 @@ bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result);
 
 } // namespace row
 
-/// Builds the row program of a sequence of ops. Ops call it in
+/// Builds the row program of a sequence of ops. Ops call the builder in
 /// RowOpInterface::buildRows.
 class RowBuilder {
 public:
@@ -279,7 +281,7 @@ public:
   /// earlier op of the program computes the value, a sweep over the row selects
   /// the element. Otherwise the element is loaded.
   NodeId rowElement(mlir::Value value, NodeId index);
-  /// Returns a rank-0 value.
+  /// Returns the element of a rank-0 value.
   NodeId scalar(mlir::Value value);
 
   // Nodes.

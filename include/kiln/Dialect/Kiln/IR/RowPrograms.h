@@ -37,9 +37,9 @@ namespace kiln {
 /// The ops from which a row program is built.
 struct RowOps {
   llvm::SmallVector<mlir::Operation *> ops; ///< In execution order.
-  /// Indexed by Node::operand.
+  /// The operands of the row program, indexed by Node::operand.
   llvm::SmallVector<mlir::Value> operands;
-  /// Indexed by Store::result.
+  /// The results of the row program, indexed by Store::result.
   llvm::SmallVector<mlir::Value> results;
   int64_t rows = 0, cols = 0;
 };

@@ -16,7 +16,8 @@
 
 namespace kiln {
 
-/// The parsed form of a list of techniques, for example "fewbit:3,rmm:0.2,q8".
+/// The parsed form of a list of lossy techniques, for example
+/// "fewbit:3,rmm:0.2,q8".
 struct LossySpec {
   /// Bits per element of the stored derivative of an activation function, or 0
   /// to store the input of the function instead.
@@ -24,8 +25,8 @@ struct LossySpec {
   /// Share of the rows that are stored to estimate a weight gradient (see
   /// sketchRows()), or 0 to store all rows.
   double rmm = 0;
-  /// Bits per element of stored residuals ("q8" or "q4"), or 0 to store their
-  /// values.
+  /// Bits per element of the stored encoding of residuals (8 for "q8", 4 for
+  /// "q4"), or 0 to store residuals without encoding.
   int64_t bits = 0;
 
   /// The techniques that a list may contain.

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds the matrices that quantization changes: those of linear layers. Tables
-// of embeddings, classifiers, norms and biases have other readers.
+// Finds the matrices that quantization changes: the weights of linear layers.
+// They are recognized because only matmuls read them. Other ops read embedding
+// tables, classifiers, the weights of norms, and biases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +25,10 @@ namespace kiln {
 using MatmulWeights =
     llvm::MapVector<mlir::StringAttr, llvm::SmallVector<ReadOp>>;
 
-/// Returns, with all reads and by name, the parameters of rank two with real
-/// elements for which `filter` is true and that only matmuls read, as their
-/// right operand, either directly or after a conversion.
+/// Returns parameters by name, each with all its reads. A parameter is included
+/// if `filter` returns true for it, if it is a matrix of floating-point
+/// elements, and if only matmuls read it, as their right operand, either
+/// directly or after a conversion.
 MatmulWeights findMatmulWeights(mlir::ModuleOp module,
                                 llvm::function_ref<bool(StateOp)> filter);
 

@@ -25,8 +25,8 @@ namespace kiln {
 /// their sources.
 llvm::SmallVector<mlir::OpResult> residualsOf(const StageChain &chain);
 
-/// Adds `value` to the attribute `kiln.offload` of the op that computes
-/// `value`.
+/// Adds `value`, with its lag and lead (see kOffloadAttr), to the attribute
+/// `kiln.offload` of the op that computes `value`.
 void markOffload(mlir::OpResult value, int64_t lag, int64_t lead);
 
 /// The commands (dispatches, matmuls, micro-batches) of a block at the
@@ -50,15 +50,15 @@ public:
   mlir::Operation *operator[](int64_t position) const {
     return commands[position];
   }
-  /// Returns the op before which ops that must run before command `position`
-  /// are inserted. For position size(), this is the terminator.
+  /// Returns the insertion point for ops that must run before command
+  /// `position`: the command itself, or the terminator if `position` is size().
   mlir::Operation *inFrontOf(int64_t position) const;
 
 private:
   llvm::SmallVector<mlir::Operation *> commands;
   llvm::DenseMap<mlir::Operation *, int64_t> positions;
-  /// The positions before which collectives, their waits and kiln.take_shard
-  /// ops run.
+  /// For each collective, wait for a collective, and kiln.take_shard: the
+  /// position of the next command.
   llvm::DenseMap<mlir::Operation *, int64_t> between;
   mlir::Operation *end = nullptr;
 };

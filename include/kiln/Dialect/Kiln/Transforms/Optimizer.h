@@ -58,7 +58,7 @@ llvm::ArrayRef<OptimizerRule> optimizerRules();
 /// or sgd".
 std::string optimizerNames();
 
-/// The parsed form of NAME[:key=value,...], for example
+/// The parsed value NAME[:key=value,...] of --optimizer, for example
 /// "adamw:beta1=0.9,weight_decay=0.1". With "decay=all", weight decay applies
 /// to all parameters. Without "decay=all", weight decay applies only to
 /// parameters with two or more dimensions.

@@ -16,10 +16,10 @@ class RowPrograms;
 
 class ConcatOp;
 
-/// Returns true if a matmul accesses a result in a dispatched program and the
-/// rows of the result may be padded. Padding requires that every op that
-/// accesses the result is a matmul or a row kernel, because only these ops
-/// support any pitch.
+/// Returns true if a matmul computes or reads `value`, the result of an op at
+/// the dispatched level, and the rows of `value` may be padded. Padding
+/// requires that every op that accesses `value` is a matmul or a row kernel,
+/// because only these ops support any pitch.
 bool mayHavePaddedRows(mlir::OpResult value, RowPrograms &rowPrograms);
 
 /// Returns the value that an op can write directly into the slice of the result

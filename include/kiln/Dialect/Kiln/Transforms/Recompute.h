@@ -68,11 +68,11 @@ std::optional<RecomputeSchedule> namedSchedule(llvm::StringRef name,
 /// schedule. Afterwards, `chain` describes the forward pass only.
 void applyRecompute(const StageChain &chain, const RecomputeSchedule &schedule);
 
-/// Computes the materializations that the backward pass reads once per step,
-/// before the micro-batches, instead of once per micro-batch. To be used after
-/// applyRecompute(), which makes the backward pass read only those that the
-/// schedule keeps. Does nothing if the program of `chain` has no micro-batches.
-/// Invalidates `chain`.
+/// Hoists materializations out of the micro-batches if the backward pass reads
+/// them, so that each one is computed once per step instead of once per
+/// micro-batch. Must be called after applyRecompute(): the backward pass then
+/// reads only the materializations that the schedule keeps. Does nothing if the
+/// program of `chain` has no micro-batches. Invalidates `chain`.
 void hoistMaterializations(const StageChain &chain);
 
 } // namespace kiln

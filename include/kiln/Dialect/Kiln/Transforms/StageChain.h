@@ -18,11 +18,11 @@
 //
 // Values that depend only on states and constants, such as broadcast biases and
 // parameters that are cast to bf16, are fixed. If the backward pass reads a
-// fixed value, and all of its readers in the forward pass are in one stage, the
-// value is a *materialization*: it is a residual of that stage, which is kept
-// or computed again like any other residual, but from states, which are always
-// in memory. Other fixed values belong to no stage, and may be repeated
-// together with their readers.
+// fixed value, and all forward ops that read this value are in one stage, the
+// value is a *materialization*, which is a residual of that stage. Like any
+// other residual, it is either kept or computed again. It is computed from
+// states, which are always in memory. Other fixed values belong to no stage,
+// and may be repeated together with their readers.
 //
 //===----------------------------------------------------------------------===//
 

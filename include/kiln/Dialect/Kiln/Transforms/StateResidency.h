@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A residency says where a state is stored, and where it is updated. The
-// attribute `kiln.residency` of a state is set from the shares that a user
-// names or by the planner; kiln-offload-states moves the states accordingly.
+// A residency determines where a state is stored and where the state is
+// updated. assignResidency() or the planner sets the attribute `kiln.residency`
+// of a state, and kiln-offload-states moves the states accordingly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +18,15 @@
 
 namespace kiln {
 
-/// The update of a parameter: an op, or on the dispatched level a dispatch,
-/// with a result that is written to the parameter and tied to an operand that
-/// reads the same parameter, or its shard. The result may be gathered before it
-/// is written.
+/// The update of a parameter. The update is an op (on the dispatched level, a
+/// dispatch) that has a result tied to an operand. The operand is the old value
+/// of the parameter or a shard of the old value. The result, which may be
+/// gathered first, is written to the parameter.
 struct StateUpdate {
   StateOp parameter;
   WriteOp write; ///< The write of the parameter.
   mlir::Operation *op = nullptr;
-  /// The optimizer states of the parameter that results of `op` are written to.
+  /// The optimizer states to which results of `op` are written.
   llvm::SmallVector<StateOp, 2> moments;
   /// The working copy that programs read instead of the parameter, which is
   /// then a master copy; null if there is none.
@@ -45,44 +45,45 @@ struct StateUpdate {
 /// The copy of a gradient to the host is waited for only after this number of
 /// later copies of gradients have started.
 inline constexpr size_t kGradientsUnderWay = 2;
-/// Number of updates on the device whose results are still being copied to the
-/// host when the next update of states on the host starts.
+/// When an update on the device starts, the results of at most this number of
+/// preceding updates are still being copied to the host.
 inline constexpr size_t kUpdatesUnderWay = 2;
 
 /// Returns the updates of a training program, in program order.
 std::vector<StateUpdate> findUpdates(mlir::ModuleOp module, ProgramOp train);
 
 /// Returns true if all ops from the first update to the end of the program are
-/// updates, whose results are only written to states, or writes and copies. The
-/// order of the updates can then be changed. Updates whose results are gathered
-/// keep their order.
+/// updates, writes and copies, and the results of the updates are only written
+/// to states. The order of the updates can then be changed, except that updates
+/// whose results are gathered keep their order.
 bool updatesComeLast(ProgramOp train, llvm::ArrayRef<StateUpdate> updates);
 
-/// Returns the read of a state whose value, or whose shard, is `value`, or
-/// null.
+/// If `value` is the value of a state or a shard of it, returns the op that
+/// reads the state. Otherwise returns null.
 ReadOp readOf(mlir::Value value);
 
-/// Returns the gradients that an update reads, without views: its operands that
-/// are tensors with at least one dimension, and neither states nor their
-/// shards.
+/// Returns the gradients that an update reads, which are the operands that have
+/// at least one dimension and are neither states nor shards of states. Replaces
+/// views by their sources.
 llvm::SmallVector<mlir::OpResult> gradientsOf(const StateUpdate &update);
 
 /// Returns the frozen parameters and the buffers that may be stored on the
 /// host: those that no program writes and that only commands read.
 llvm::SmallVector<StateOp> readOnlyWeights(mlir::ModuleOp module);
 
-/// Parts of the bytes of the parameters, from 0 to 1: those whose updates run
-/// on the host (`optimizer`), those whose optimizer states are stored on the
-/// host and updated on the device (`moments`), and those that are stored only
-/// on the host (`parameters`). The last part includes frozen parameters and
-/// buffers.
+/// Fractions, from 0 to 1, of the bytes of the parameters: the parameters whose
+/// updates run on the host (`optimizer`), the parameters whose optimizer states
+/// are stored on the host and updated on the device (`moments`), and the
+/// parameters that are stored only on the host (`parameters`). For
+/// `parameters`, frozen parameters and buffers also count.
 struct ResidencyShares {
   double optimizer = 0, moments = 0, parameters = 0;
   bool any() const { return optimizer > 0 || moments > 0 || parameters > 0; }
 };
 
-/// Sets the residency of the states that have none. Each share is spread evenly
-/// over the updates, so that the copies of a step are, too.
+/// Sets the residency of the states that have none. The parameters of each
+/// share are distributed evenly over the sequence of updates, so that copies
+/// are distributed evenly over a step.
 void assignResidency(mlir::ModuleOp module, ProgramOp train,
                      const ResidencyShares &shares);
 

@@ -68,11 +68,11 @@ mlir::MemRefType viewType(mlir::RankedTensorType tensor, int64_t rowPitch,
 
 /// Returns the commands of a program in program order: the commands of a
 /// forward segment are followed by those of the backward segment. Slot
-/// lifetimes are ranges of indices of this list.
+/// lifetimes are ranges of indices into this list.
 llvm::SmallVector<mlir::Operation *> commandsOf(ProgramOp program);
 
-/// The commands of micro-batches, as indices of commandsOf(): the forward
-/// segment is [forward, backward), the backward segment [backward, end).
+/// The commands of micro-batches, as indices into commandsOf(): the forward
+/// segment is [forward, backward), the backward segment is [backward, end).
 struct MicrobatchCommands {
   MicrobatchesOp op;
   int64_t forward = 0, backward = 0, end = 0;
@@ -91,12 +91,13 @@ struct SegmentExecution {
 std::vector<SegmentExecution> executionsOf(ProgramOp program,
                                            bool shortened = false);
 
-/// Returns true if an execution of the segment of a command executes it.
+/// Returns true if `execution`, an execution of the segment that contains
+/// `command`, executes this command.
 bool isExecuted(mlir::Operation *command, const SegmentExecution &execution);
 
 /// Returns true if a slot is live from a command of the last execution of the
-/// backward segment to a command after the micro-batches. All commands of
-/// segments that access such a slot are `when last`. Any other slot that is
+/// backward segment to a command after the micro-batches. In the segments, only
+/// commands that are `when last` access such a slot. Any other slot that is
 /// accessed both in and outside of micro-batches is live in all executions.
 bool beginsInLastExecution(SlotOp slot,
                            const std::optional<MicrobatchCommands> &commands);
@@ -107,12 +108,15 @@ bool beginsInLastExecution(SlotOp slot,
 std::pair<int64_t, int64_t>
 occupancyOf(SlotOp slot, const std::optional<MicrobatchCommands> &microbatches);
 
-/// Returns the rank of data parallelism that alone has a slot, or kNoOwner.
+/// Returns the only data-parallel rank that has a slot, or kNoOwner if all
+/// ranks have it.
 int64_t ownerOf(SlotOp slot);
-/// Returns the owner that alone executes a command, because it accesses a slot
-/// of this owner, or kNoOwner. All ranks execute collectives.
+/// Returns the owner of the slots that a command accesses: only this rank
+/// executes the command. Returns kNoOwner if all ranks execute the command,
+/// because its slots have no owner or because it is a collective.
 int64_t ownerOf(CommandOpInterface command);
-/// Returns all owners of slots of a program, or kNoOwner if no slot has one.
+/// Returns all owners of slots of a program. If no slot has an owner, returns a
+/// list that contains only kNoOwner.
 llvm::SmallVector<int64_t> ownersOf(ProgramOp program);
 /// Returns true if the rank with the index `owner` has a slot.
 inline bool exists(SlotOp slot, int64_t owner) {
@@ -120,8 +124,8 @@ inline bool exists(SlotOp slot, int64_t owner) {
   return only == kNoOwner || only == owner;
 }
 
-/// Returns what ranks compute in a transfer of this kind, or std::nullopt if
-/// ranks do not execute it together; and the inverse.
+/// Convert between kinds of transfers and collectives. collectiveOf() returns
+/// std::nullopt for a transfer that is not a collective.
 std::optional<Collective> collectiveOf(TransferKind kind);
 TransferKind transferKindOf(Collective collective);
 
@@ -134,10 +138,10 @@ std::string nameOf(mlir::Operation *command);
 MemorySpace memoryOf(CommandOpInterface command);
 
 /// Returns, for every command, the sum of the bytes of all slots in `memory`
-/// that are live at the command, except slots of states, on the rank where it
-/// is largest. The size of a slot is rounded up to a multiple of 64 bytes, as
-/// in the arena. If `oneInFlight`, counts only one instance of each slot with a
-/// ring, during its lifetime, as if no other micro-batch were in flight.
+/// that are live at the command, except slots of states, on the rank where this
+/// sum is largest. The size of a slot is rounded up to a multiple of 64 bytes,
+/// as in the arena. If `oneInFlight`, counts only one instance of each slot
+/// with a ring, during its lifetime, as if no other micro-batch were in flight.
 std::vector<int64_t> liveBytes(ProgramOp program,
                                MemorySpace memory = MemorySpace::Device,
                                bool oneInFlight = false);

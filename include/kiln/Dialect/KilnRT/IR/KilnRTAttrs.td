@@ -93,7 +93,7 @@ def KilnRT_TransferKind : I32EnumAttr<"TransferKind", "kind of transfer", [
   I32EnumAttrCase<"Send", 1, "send">,         // To another rank.
   I32EnumAttrCase<"Receive", 2, "receive">,
   I32EnumAttrCase<"AllReduce", 3, "all_reduce">,  // Sums over all ranks of an axis.
-  I32EnumAttrCase<"ReduceScatter", 4, "reduce_scatter">, // Shards of such sums.
+  I32EnumAttrCase<"ReduceScatter", 4, "reduce_scatter">, // Shards of the sums.
   I32EnumAttrCase<"AllGather", 5, "all_gather">]> { // Tensors from the shards of all ranks.
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;

@@ -347,10 +347,10 @@ def KilnRT_GemmOp : KilnRT_Command<"gemm", [AttrSizedOperandSegments,
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     int64_t getM(); int64_t getN(); int64_t getK(); int64_t getBatch();
-    /// Returns the views of a, b and c.
+    /// Returns the view of a, b or c, for i = 0, 1 or 2.
     ::kiln::rt::ViewOp getMatrix(unsigned i);
-    /// Return the row pitch of matrix a, b or c, and the stride between
-    /// consecutive matrices of the batch, in elements.
+    /// Return the row pitch of getMatrix(i), and the stride between consecutive
+    /// matrices of its batch, in elements.
     int64_t getLead(unsigned i);
     int64_t getBatchStride(unsigned i);
     /// Return the element type of a and b, and the element type of c.
@@ -415,8 +415,8 @@ def KilnRT_BeginOp : KilnRT_Command<"begin", [AttrSizedOperandSegments,
   let assemblyFormat = "`` $kind (`over` $axis^)? (`owners` $owners^)? $token `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`when` `` $when^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of bytes that are sent, copied or received, or those of
-    /// the whole tensors of a collective.
+    /// Returns the number of bytes that are sent, copied or received. For a
+    /// collective, returns the number of bytes of its whole tensors.
     int64_t getBytes();
     /// Returns true for a copy from device memory to host memory.
     bool isOut();

@@ -209,7 +209,8 @@ namespace {
 const double kSqrt2OverPi = std::sqrt(2 / M_PI);
 constexpr double kCubic = 0.044715;
 
-/// Emits 2u = x * 2 sqrt(2/pi) (1 + 0.044715 x^2).
+/// Emits 2u, where u = sqrt(2/pi) (x + 0.044715 x^3) is the argument of tanh in
+/// gelu.
 NodeId twiceGeluArgument(RowBuilder &rows, NodeId x) {
   NodeId square = rows.mul(x, x);
   return rows.mul(x, rows.fma(square,

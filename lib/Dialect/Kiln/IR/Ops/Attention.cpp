@@ -26,8 +26,9 @@ using namespace kiln::gradients;
 using namespace kiln::reference;
 using namespace kiln::sequences;
 
-/// Returns the floating-point operations of q k^T over all sequences and heads.
-/// A causal mask halves this number approximately.
+/// Returns the number of floating-point operations of q k^T over all sequences
+/// and heads, for q of shape [rows, cols] and sequences of `length` tokens. A
+/// causal mask halves this number approximately.
 static int64_t scoreFlops(int64_t rows, int64_t cols, int64_t length,
                           bool causal) {
   return 2 * rows * cols * (causal ? (length + 1) / 2 : length);
@@ -47,16 +48,17 @@ struct Heads {
         heads(op.getHeads()), kvHeads(op.getKvHeads()),
         dim(q.shape()[1] / heads), causal(op.getCausal()) {}
 
-  /// Returns the offset of the vector of a query in q, o and their gradients.
+  /// Returns the offset of the vector of query i in q, o and their gradients.
   int64_t query(int64_t sequence, int64_t head, int64_t i) const {
     return ((sequence * length + i) * heads + head) * dim;
   }
-  /// Returns the offset of the vector of a key in k, v and their gradients.
+  /// Returns the offset of the vector of key j in k, v and their gradients, for
+  /// the key head that the query head `head` reads.
   int64_t key(int64_t sequence, int64_t head, int64_t j) const {
     int64_t group = heads / kvHeads;
     return ((sequence * length + j) * kvHeads + head / group) * dim;
   }
-  /// Returns the offset of the element of lse for a query.
+  /// Returns the offset of the element of lse for query i.
   int64_t row(int64_t sequence, int64_t head, int64_t i) const {
     return (sequence * heads + head) * length + i;
   }

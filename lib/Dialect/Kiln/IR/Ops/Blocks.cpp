@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block is a row of the row space. Two 4-bit codes share a byte, one of the
-// first and one of the second half of the encoded elements: the elements of two
-// blocks then have the same column, and no element is moved to another column.
+// A block is a row of the row space. A byte has two 4-bit codes: one of an
+// element in the first half of the encoded elements, and one of the element at
+// the same place in the second half. These two elements are in the same column
+// of two blocks, so row programs move no element to another column.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +72,8 @@ static NodeId roundToInteger(RowBuilder &rows, NodeId x) {
 static NodeId codeOf(RowBuilder &rows, NodeId x, NodeId scale, int64_t bits) {
   NodeId inverse = rows.div(rows.constantLike(1, scale), scale);
   NodeId code = roundToInteger(rows, rows.mul(x, inverse));
-  // These functions return their first operand if the second one is NaN.
+  // Kind::Min and Kind::Max return their first operand if the second one is
+  // NaN.
   double largest = largestCode(bits);
   code = rows.binary(Kind::Min, rows.constantLike(largest, code), code);
   return rows.binary(Kind::Max, rows.constantLike(-largest, code), code);
@@ -235,7 +237,8 @@ LogicalResult BlockDecodeOp::buildRows(RowBuilder &rows) {
     return failure();
   NodeId code = rows.cast(byte, rows.typeOf(scale));
   if (isPacked) {
-    // byte = first + 16 second, and first is nearer to 0 than 8.
+    // byte = first + 16 * second, and the magnitude of `first` is below 8, so
+    // byte / 16 rounds to `second`.
     NodeId second =
         roundToInteger(rows, rows.mul(code, rows.constantLike(1.0 / 16, code)));
     NodeId first = rows.fma(second, rows.constantLike(-16, code), code);

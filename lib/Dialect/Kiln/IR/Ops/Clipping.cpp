@@ -77,7 +77,7 @@ LogicalResult ClipFactorOp::buildRows(RowBuilder &rows) {
   factor = rows.select(clips, factor, one);
   if (getGradientScale()) {
     factor = rows.div(factor, scale);
-    // The difference is NaN if the norm is infinite or NaN.
+    // norm - norm is NaN if the norm is infinite or NaN, and 0 otherwise.
     NodeId zero = rows.constant(0, row::Type::F64);
     NodeId isFinite =
         rows.select(rows.equal(rows.sub(norm, norm), zero), one, zero);

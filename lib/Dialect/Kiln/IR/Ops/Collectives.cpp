@@ -20,7 +20,7 @@ int64_t kiln::meshSizeOf(ModuleOp module, StringRef axis) {
   return size ? size.getInt() : 0;
 }
 
-/// Verifies that the mesh of the module has an axis.
+/// Verifies that the mesh of the module has the axis `axis`.
 static LogicalResult verifyAxis(Operation *op, StringRef axis) {
   auto module = op->getParentOfType<ModuleOp>();
   if (module && meshSizeOf(module, axis) == 0)
@@ -30,8 +30,9 @@ static LogicalResult verifyAxis(Operation *op, StringRef axis) {
   return success();
 }
 
-/// Verifies that the shards of all ranks have at least as many elements as the
-/// whole tensor, and its element type.
+/// Verifies that `shard` has the element type of `whole`, has at most as many
+/// elements, and has enough elements for the shards of all ranks to cover
+/// `whole`.
 static LogicalResult verifyShard(Operation *op, StringRef axis, Type whole,
                                  Type shard) {
   auto module = op->getParentOfType<ModuleOp>();
@@ -96,8 +97,9 @@ static bool isCodes(Type type) {
   return cast<RankedTensorType>(type).getElementType().isInteger(8);
 }
 
-/// Verifies that `owner` is the index of a rank that has a whole tensor, and
-/// that the shard has the type of the tensor.
+/// Verifies a tensor with an owner, the rank whose shard is the whole tensor.
+/// `owner` must be the index of a rank, and the shard must have the type of the
+/// whole tensor.
 static LogicalResult verifyOwner(Operation *op, StringRef axis, int64_t owner,
                                  Type whole, Type shard) {
   auto module = op->getParentOfType<ModuleOp>();
@@ -112,7 +114,8 @@ static LogicalResult verifyOwner(Operation *op, StringRef axis, int64_t owner,
   return success();
 }
 
-/// Verifies the types of the results of a collective, or of its tokens.
+/// Verifies the operands, the axis and the owners of a collective or of its
+/// start, and the types of its results.
 static LogicalResult
 verifyCollective(Operation *op, Collective collective, StringRef axis,
                  std::optional<ArrayRef<int64_t>> owners = std::nullopt) {
@@ -230,8 +233,10 @@ LogicalResult ReduceScatterOp::buildGradient(OpBuilder &builder,
   return success();
 }
 
-/// Returns the sum over the ranks of an axis that defines `value`, if no op
-/// reads it, or null. The same sum may be the cotangent of another value.
+/// If an all_reduce over `axis` without other results defines `value`, and no
+/// op reads `value`, returns the all_reduce. Otherwise returns null. The caller
+/// must keep the op, because its result may also be the cotangent of another
+/// value.
 static AllReduceOp soleSum(Value value, StringRef axis) {
   auto sum = value.getDefiningOp<AllReduceOp>();
   bool isSole = sum && sum.getAxis() == axis && sum->getNumOperands() == 1 &&
@@ -239,8 +244,8 @@ static AllReduceOp soleSum(Value value, StringRef axis) {
   return isSole ? sum : AllReduceOp();
 }
 
-/// Returns the shard of a sum over ranks if an op computes it already, else
-/// null.
+/// If a reduce_scatter already computes the shard of type `shard` of the result
+/// of `sum`, returns this shard. Otherwise returns null.
 static Value shardOfSum(AllReduceOp sum, Type shard) {
   for (Operation *user : sum.getInputs().front().getUsers())
     if (auto scatter = dyn_cast<ReduceScatterOp>(user);
@@ -295,8 +300,9 @@ OpFoldResult ShareOp::fold(FoldAdaptor) {
   return mayBeDifferentiated ? OpFoldResult() : getX();
 }
 
-/// Inserts the sum directly after the cotangent, before the gradients of
-/// weights that were built since, so that the transfer overlaps with them.
+/// Inserts an all_reduce of the cotangent directly after the definition of the
+/// cotangent. The all_reduce thus precedes ops that were built since, such as
+/// the gradients of weights, and the transfer overlaps with these ops.
 LogicalResult ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
                                      Wanted, Gradients gradients) {
   OpBuilder::InsertionGuard guard(builder);
@@ -393,8 +399,9 @@ RankGroupScope::RankGroupScope(RankGroup &ranks) : before(currentRanks) {
 }
 RankGroupScope::~RankGroupScope() { currentRanks = before; }
 
-/// The elements of a whole tensor that a shard has. The other elements of the
-/// shard are zero.
+/// Returns the range of elements that the shard of `rank` has of a tensor of
+/// `whole` elements. A shard has `shard` elements. Those beyond the range are
+/// zero.
 static std::pair<size_t, size_t> rangeOfShard(size_t whole, size_t shard,
                                               int64_t rank) {
   size_t begin = std::min(shard * static_cast<size_t>(rank), whole);
@@ -417,8 +424,8 @@ static LogicalResult needsRanks(Operation *op) {
                          "is interpreted: start the program with mpirun");
 }
 
-// A tensor is gathered as the sum of tensors that are zero outside of the shard
-// of one rank.
+// An all_gather is evaluated as a sum over ranks: each rank contributes a
+// tensor that is zero outside of the shard of this rank.
 LogicalResult
 kiln::evaluateCollective(Operation *op, Collective collective, StringRef axis,
                          Operands operands, Results results,

@@ -30,7 +30,7 @@ void DropoutOp::build(OpBuilder &builder, OperationState &state, Type type,
         /*length=*/IntegerAttr());
 }
 
-/// Returns the number of rows of `x`, of all ranks.
+/// Returns the number of rows of `x` on all ranks together.
 static int64_t countRows(DropoutOp op) {
   std::optional<int64_t> length = op.getLength();
   return length ? *length * int64_t(op.getSequences())

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A block is a row of the row space. In the row program, the arguments of the
-// body stand for loaded and decoded values, so that the update inside the body
-// appends the same nodes as without codes. Each encoded state adds the largest
-// magnitude of the row and, in a second sweep, the codes.
+// body stand for loaded and decoded values, so the update inside the body
+// appends the same nodes as an update of states that are not encoded. For each
+// encoded state, the program then computes the largest magnitude of the row
+// and, in a second sweep, the codes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,8 @@ namespace {
 /// An optimizer state of the update.
 struct State {
   MomentStorage storage;
-  /// Index of the operand with the state or its codes. The scales follow.
+  /// The index of the operand with the state or its codes. The next operand is
+  /// the scales, if the state is encoded.
   unsigned operand;
 
   bool isEncoded() const { return storage != MomentStorage::Plain; }
@@ -157,7 +159,7 @@ LogicalResult EncodedUpdateOp::buildRows(RowBuilder &rows) {
   Block &block = getBody().front();
   SmallVector<State, 2> states = statesOf(*this);
   bool isValid = true;
-  // Lets the argument stand for a node.
+  // Makes the body argument number `argument` stand for `node`.
   auto bind = [&](unsigned argument, NodeId node) {
     if (!areValid({node}))
       isValid = false;
@@ -221,9 +223,9 @@ LogicalResult EncodedUpdateOp::buildRows(RowBuilder &rows) {
   return success();
 }
 
-/// Decodes, updates by the reference of the update in the body, and encodes.
-/// The update computes in f64; its results are rounded to f32 before they are
-/// encoded.
+/// Decodes the states, evaluates the update in the body, and encodes the new
+/// states. The update is evaluated in f64, and its results are rounded to f32
+/// before they are encoded.
 LogicalResult EncodedUpdateOp::evaluate(Operands operands, Results results) {
   UpdateOpInterface update = getUpdate();
   SmallVector<State, 2> states = statesOf(*this);

@@ -116,7 +116,8 @@ LogicalResult EmbeddingOp::buildRows(RowBuilder &rows) {
   NodeId rank = rows.scalar(getRank());
   if (rank < 0)
     return failure();
-  // Row 0 of the table is read for a token of another rank.
+  // For a token of another rank, row 0 of the table is read and replaced by
+  // zeros.
   ShardRow row =
       shardRow(rows, token, rank, getTable().getType().getDimSize(0));
   NodeId y =
@@ -258,7 +259,7 @@ RowSpace ShardPositionsOp::getRowSpace() {
 }
 
 /// Row programs have no integer division. The quotient (row + 1/2) / period in
-/// f64 differs from the next integer by at least 1 / (2 period), and rows are
+/// f64 differs from every integer by at least 1 / (2 period), and rows are
 /// below 2^31 (Constraint C1), so rounding does not change its integer part.
 LogicalResult ShardPositionsOp::buildRows(RowBuilder &rows) {
   NodeId rank = rows.scalar(getRank());

@@ -20,7 +20,7 @@ using namespace kiln::sequences;
 
 namespace {
 
-/// Dimensions of the operands and the result of a matmul.
+/// The numbers of the dimensions of `a`, of `b` and of the result of a matmul.
 struct MatmulDims {
   int64_t rowsOfA, innerOfA, innerOfB, columnsOfB, rows, columns;
 };
@@ -141,8 +141,8 @@ LogicalResult MatmulOp::buildGradient(OpBuilder &builder, ValueRange cotangents,
   auto type = getType().clone(tensorTypeOf(a).getElementType());
   Value dy = builder.createOrFold<CastOp>(getLoc(), type, cotangents[0]);
   bool ta = getTransA(), tb = getTransB();
-  // Decode a quantized weight again instead of keeping it for the backward
-  // pass.
+  // Decode a quantized weight again instead of keeping the decoded weight for
+  // the backward pass.
   if (auto weight = b.getDefiningOp<DequantizeOp>(); weight && wanted[0])
     b = builder.clone(*weight)->getResult(0);
   if (wanted[0])

@@ -51,8 +51,9 @@ NodeId reciprocalDeviation(RowBuilder &rows, NodeId centered, double eps) {
                   rows.unary(Kind::Sqrt, variance));
 }
 
-/// Emits rstd * (g - mean(g) - h * mean(g*h)) with h = (x - mean) * rstd and
-/// g = dy * gamma. The term mean(g) is omitted if `mean` is -1.
+/// Emits rstd * (g - mean(g) - h * mean(g * h)), where g = dy * gamma and h =
+/// (x - mean) * rstd. If `mean` is -1, h is x * rstd and the term mean(g) is
+/// omitted.
 NodeId normGradient(RowBuilder &rows, NodeId x, NodeId gamma, NodeId mean,
                     NodeId rstd, NodeId dy) {
   NodeId h = normalized(rows, x, mean, rstd);
@@ -64,9 +65,9 @@ NodeId normGradient(RowBuilder &rows, NodeId x, NodeId gamma, NodeId mean,
 
 } // namespace
 
-/// Computes dx = rstd * (g - sum(g)/C - h * sum(g*h)/C) with
-/// h = (x - mean) * rstd and g = dy * gamma. Without a mean, h is x * rstd and
-/// the term sum(g)/C is omitted.
+/// Computes dx = rstd * (g - sum(g)/C - h * sum(g*h)/C), where C is the number
+/// of columns, g = dy * gamma and h = (x - mean) * rstd. Without a mean, h is x
+/// * rstd and the term sum(g)/C is omitted.
 static void normGradient(const HostTensor &x, const HostTensor &gamma,
                          const HostTensor *mean, const HostTensor &rstd,
                          const HostTensor &dy, HostTensor &dx) {

@@ -93,7 +93,8 @@ void DequantizeOp::inferSequences(Facts operands, int64_t,
                    : explain(*this, operands);
 }
 
-/// Decodes NF4 with the values of the table.
+/// Decodes an NF4 weight. `table` has the values of the 4-bit codes and of the
+/// 8-bit codes of the scales.
 static void decodeWithTable(ArrayRef<char> bytes, ArrayRef<double> table,
                             const Nf4Layout &layout,
                             MutableArrayRef<double> results) {

@@ -66,8 +66,8 @@ Rounding ReduceOp::getRounding() {
   return getKind() == Reduction::Max ? Rounding::Nothing : Rounding::Inside;
 }
 
-/// A reduction of trailing dimensions has a row program and the family Row.
-/// Other reductions are strided and have the family Kernel.
+/// A sum or maximum over trailing dimensions has a row program and the family
+/// Row. All other reductions have the family Kernel.
 Family ReduceOp::getFamily() {
   RowSpace space = getRowSpace();
   RowBuilder probe(space.rows, space.cols);

@@ -8,7 +8,7 @@
 // A broadcast that cannot be expressed over rows and columns has no row program
 // and is compiled to a permute kernel. The reference visits every index of one
 // tensor, the operand or the result, and computes the position of the
-// corresponding element of the second tensor.
+// corresponding element of the other tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,9 +95,10 @@ bool BroadcastOp::isLinear() { return true; }
 Rounding BroadcastOp::getRounding() { return Rounding::Nothing; }
 
 /// Returns Row if the operand covers leading dimensions (one value per row) or
-/// trailing ones (one value per column, or repeated every few rows), or has one
-/// element. Other broadcasts are strided copies. Broadcasts of integers are
-/// strided copies, too, because row programs cannot write integers.
+/// trailing ones (one value per column, or a group of rows that repeats), or if
+/// the operand has one element. Other broadcasts are strided copies. Broadcasts
+/// of integers are strided copies, too, because row programs cannot write
+/// integers.
 Family BroadcastOp::getFamily() {
   if (!isa<FloatType>(getX().getType().getElementType()))
     return Family::Kernel;

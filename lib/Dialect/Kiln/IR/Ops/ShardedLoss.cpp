@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With tensor parallelism, each rank has the logits of K of the classes. The
-// logarithm of the sum of exponentials over all classes is combined from those
-// of the ranks, so each row needs only two numbers of every rank.
+// With tensor parallelism, each rank has the logits of some of the classes. For
+// a row, the logarithm of the sum of exponentials over all classes is computed
+// from the corresponding logarithms for the classes of each rank. A rank
+// therefore sends only two numbers per row: its logarithm, and its logit of the
+// target, or 0 if the target is a class of another rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +31,13 @@ using namespace kiln::reference;
 using NodeId = row::NodeId;
 using Kind = row::Kind;
 
-/// The logit of padding. Its exponential is 0 next to that of any other logit,
-/// and differences of such numbers are finite.
+/// The logit of padding columns. Its exponential is 0 compared with that of any
+/// other logit. Unlike for -infinity, the difference of two such logits is
+/// finite.
 static constexpr double kPaddingLogit = -1e30;
 
-/// Checks the operands that both ops have.
+/// Checks the operands and attributes that shard_softmax and
+/// shard_cross_entropy have in common.
 template <typename Op> static LogicalResult checkShardLoss(Op op) {
   if (failed(checkTargets(op, op.getLogits(), op.getTargets())))
     return failure();
@@ -48,7 +52,8 @@ template <typename Op> static LogicalResult checkShardLoss(Op op) {
 
 namespace {
 
-/// The nodes that the row programs of both ops share.
+/// The nodes that the row programs of shard_softmax and shard_cross_entropy
+/// have in common.
 struct ShardNodes {
   NodeId x, target;
   ShardRow row;    ///< The column of the target.
@@ -108,7 +113,8 @@ int64_t ShardSoftmaxOp::getLongestSum() {
   return getColumnCount(getLogits().getType());
 }
 
-/// Computes the results of shard_softmax for one row of `columns` logits.
+/// Computes the results of shard_softmax for one row of `columns` logits, where
+/// the first column is class `first`.
 static std::pair<double, double> softmaxOfRow(const double *logits,
                                               int64_t columns, int64_t target,
                                               int64_t first, int64_t classes) {
@@ -181,7 +187,8 @@ LogicalResult ShardCrossEntropyOp::buildRows(RowBuilder &rows) {
   return success();
 }
 
-/// Stores the gradient of one row of `columns` logits.
+/// Stores in `gradient` the gradient of one row of `columns` logits, where the
+/// first column is class `first`.
 static void gradientOfRow(const double *logits, int64_t columns, int64_t target,
                           int64_t first, int64_t classes, double logSum,
                           double scale, double *gradient) {
@@ -229,7 +236,8 @@ FailureOr<double> kiln::evaluateShardedLoss(Operation *op,
       for (int64_t c = 0; c < features; ++c)
         logits[r * columns + v] +=
             o.hidden.reals[r * features + c] * o.weight.reals[v * features + c];
-  // The sums and the target logits of this rank, and of all ranks.
+  // Compute the logarithms of sums and the target logits of this rank (`sum`,
+  // `atTarget`) and gather those of all ranks (`all`).
   int64_t ranks =
       meshSizeOf(op->getParentOfType<ModuleOp>(), support::tensorAxis);
   Type f64 = Float64Type::get(op->getContext());

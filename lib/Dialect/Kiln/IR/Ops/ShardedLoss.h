@@ -19,9 +19,10 @@ struct ShardedLossOperands {
   int64_t rank, classes;
 };
 
-/// Returns the loss of all classes. If `dhidden` and `dweight` are not null,
-/// adds the gradients for `cotangent` to them; that of `hidden` is the
-/// contribution of this rank.
+/// Returns the loss over the classes of all ranks. If `dhidden` and `dweight`
+/// are not null, adds the gradients of `hidden` and `weight` to them,
+/// multiplied by `cotangent`. The gradient of `hidden` is only the contribution
+/// of the classes of this rank.
 llvm::FailureOr<double> evaluateShardedLoss(mlir::Operation *op,
                                             const ShardedLossOperands &operands,
                                             HostTensor *dhidden,

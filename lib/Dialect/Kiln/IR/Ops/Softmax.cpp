@@ -320,9 +320,10 @@ LogicalResult CrossEntropyOp::verify() {
   return checkTargets(*this, getLogits(), getTargets()); // Constraint C1.
 }
 
-/// Adds the ops to `chain`, in order, that compute `value` from constants and
-/// inputs of the program. Sets `isScaled` if one of these is the scale of the
-/// gradients. Returns false if there are no such ops.
+/// Adds to `chain`, in program order, the ops that compute `value` from
+/// constants and inputs of the program. Sets `isScaled` if one of these inputs
+/// is the scale of the gradients. Returns false if `value` cannot be computed
+/// in this way by ops on scalars.
 static bool findChain(Value value, llvm::SetVector<Operation *> &chain,
                       bool &isScaled) {
   Operation *op = value.getDefiningOp();
@@ -346,9 +347,10 @@ static bool findChain(Value value, llvm::SetVector<Operation *> &chain,
 }
 
 /// If `cotangent` is computed from the scale of the gradients and other inputs
-/// of the program, moves its computation before `loss` and returns it, so that
-/// an op that computes the loss and its gradient can read it. Such a factor is
-/// applied before the gradient is rounded. Otherwise returns null.
+/// of the program, moves the ops that compute it before `loss`, and returns
+/// `cotangent`. Otherwise returns null. The op that replaces `loss` can then
+/// read `cotangent` and multiply the gradient by it before the gradient is
+/// rounded.
 static Value cotangentInput(Value cotangent, Operation *loss) {
   llvm::SetVector<Operation *> chain;
   bool isScaled = false;
@@ -359,9 +361,10 @@ static Value cotangentInput(Value cotangent, Operation *loss) {
   return cotangent;
 }
 
-/// Replaces the forward op by one op that computes the loss and its gradient
-/// for a cotangent of one, or for a cotangent that is computed from inputs of
-/// the program. Any other cotangent then scales the gradient.
+/// Replaces the op by one that computes both the loss and its gradient. If
+/// cotangentInput() returns the cotangent, the new op reads it. Otherwise the
+/// new op computes the gradient for a cotangent of 1, and the gradient is
+/// multiplied by the cotangent afterwards.
 LogicalResult CrossEntropyOp::buildGradient(OpBuilder &builder,
                                             ValueRange cotangents,
                                             Wanted wanted,
@@ -458,8 +461,9 @@ template <typename Op> static int64_t classesOf(Op op) {
                          : tensorTypeOf(op.getWeight()).getDimSize(0);
 }
 
-/// Checks that 'rank' and 'classes' are both present or both absent, and that
-/// the weight has at most as many rows as there are classes.
+/// Checks that 'rank' and 'classes' are both present or both absent. Also
+/// checks that the weight of one rank has at most as many rows as there are
+/// classes, and the weights of all ranks together at least as many.
 template <typename Op> static LogicalResult checkRankOfLoss(Op op) {
   int64_t rows = tensorTypeOf(op.getWeight()).getDimSize(0);
   if (bool(op.getRank()) != op.getClasses().has_value())
