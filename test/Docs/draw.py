@@ -8,9 +8,9 @@
 """draw.py --seed=N [--since=COMMIT] [--root=DIR]: draws texts at random, to be judged by readers
 who did not write them (docs/design/text-review.md). The same seed and tree give the same texts.
 
-Comments are blocks of // lines. Messages are the string literals of statements that report an error
-or describe an option, with {} for what is inserted between them. Titles are those of the commits
-after COMMIT."""
+Comments are blocks of // lines. Each one is printed with the lines around it, as its readers see
+it. Messages are the string literals of statements that report an error or describe an option,
+with {} for what is inserted between them. Titles are those of the commits after COMMIT."""
 
 import argparse
 import pathlib
@@ -20,6 +20,7 @@ import subprocess
 import sys
 
 FOLDERS = ["include", "lib", "tools", "test"]
+LINES_AROUND = 4
 SUFFIXES = {".c", ".cpp", ".cu", ".h", ".td"}
 COMMENT = re.compile(r"^\s*//[/!]?(?!===)(.*)|^[^\"']*?\s//[/!]?<?\s(.*)$")
 BOILERPLATE = re.compile(
@@ -39,8 +40,29 @@ def sources(root):
                 yield path.relative_to(root), path.read_text(encoding="utf-8")
 
 
+def with_code(words, lines, first, last):
+    """Returns the text of the comment in lines first to last, between the lines around it: up to
+    LINES_AROUND on each side, up to an empty line."""
+
+    def around(numbers):
+        shown = []
+        for number in numbers:
+            line = lines[number - 1]
+            if not line.strip() or len(shown) == LINES_AROUND:
+                break
+            if "===-" not in line:
+                shown.append("    | " + line)
+        return shown
+
+    before = around(range(first - 1, 0, -1))[::-1]
+    after = around(range(last + 1, len(lines) + 1))
+    code = [lines[last - 1]] if not lines[last - 1].lstrip().startswith("//") else []
+    return "\n".join([words, *before, f"    > {code[0] if code else '(the comment)'}", *after])
+
+
 def comments(name, text):
-    """Yields comments as (place, text): adjacent lines that are comments, or one after code."""
+    """Yields comments as (place, text): adjacent lines that are comments, or one after code, and the
+    code that they describe."""
     block, first = [], 0
     lines = text.splitlines() + [""]
     for number, line in enumerate(lines, 1):
@@ -55,9 +77,9 @@ def comments(name, text):
                 block.append(words)
                 continue
             if len(words.split()) > 2:
-                yield f"{name}:{number}", words
+                yield f"{name}:{number}", with_code(words, lines, number, number)
         if block and len(" ".join(block).split()) > 2:
-            yield f"{name}:{first}", " ".join(block)
+            yield f"{name}:{first}", with_code(" ".join(block), lines, first, number - 1)
         block = []
 
 
