@@ -70,9 +70,8 @@ Result<SegmentOrder> SegmentOrder::parse(std::string_view text) {
     if ((word.front() != 'F' && word.front() != 'B') || !microbatch)
       return Status::badInput(
           "the order has the entry " + inQuotes(word) +
-          ", expected F or B and the number of a micro-batch, such as F0, or "
-          "one of alternate, all-forward-first and "
-          "one-forward-one-backward:K");
+          ", expected only entries such as F0 and B0, or the name of an order: "
+          "alternate, all-forward-first or one-forward-one-backward:K");
     if (order.listed_.size() == std::size_t(2 * maxMicrobatches))
       return Status::badInput("the order has more than " +
                               std::to_string(2 * maxMicrobatches) + " entries");

@@ -135,8 +135,8 @@ Status Compilation::checkOptions() {
       !error.empty())
     return usage("--states " + error);
   if (!options.states.empty() && options.precision == "fp64")
-    return usage("--states gives types of states that are computed in f32, but "
-                 "--precision is fp64: leave one of them out");
+    return usage("--states sets the types of states that are computed in f32, "
+                 "but --precision is fp64: leave out --states or --precision");
   if (offloadByHand().shares.moments > 0 && optimizer->rule->slots.empty())
     return usage("--offload=moments needs an optimizer with moments, and " +
                  optimizer->rule->name.str() + " has none");
@@ -161,33 +161,33 @@ Status Compilation::checkOptions() {
   if (!mesh.ok())
     return usage("--mesh " + mesh.status().message());
   if (options.simulatedNetwork > 0 && options.target == "cuda")
-    return usage("--simulate-network delays the messages of --target=cpu and "
-                 "cuda-emu, but with --target=cuda NCCL sends them: leave it "
-                 "out, or compile for another target");
+    return usage("--simulate-network has no effect with --target=cuda, because "
+                 "NCCL sends the messages: leave --simulate-network out, or "
+                 "compile for cpu or cuda-emu");
   if (options.zero < 0 || options.zero > 3)
     return usage("--zero is " + std::to_string(options.zero) +
                  ", expected a stage of ZeRO from 0 to 3");
   if (mesh->sizeOf(support::tensorAxis) > 1 && options.emitGradients)
-    return usage("--emit-gradients: each rank of tensor parallelism has a part "
-                 "of the gradients only; leave it out, or remove tp from "
-                 "--mesh");
+    return usage("--emit-gradients: with tensor parallelism, each rank has "
+                 "only a part of the gradients; leave --emit-gradients out, or "
+                 "remove tp from --mesh");
   if (mesh->sizeOf(support::tensorAxis) == 1 && options.sequenceParallel)
-    return usage("--sequence-parallel divides the values between layers over "
-                 "the ranks that divide the layers, but the step has one such "
-                 "rank: set their number with --mesh=tp=N");
+    return usage(
+        "--sequence-parallel divides tokens over tensor-parallel ranks, but "
+        "the step has one such rank: set the number of ranks with --mesh=tp=N");
   if (mesh->sizeOf(support::dataAxis) == 1 && options.zero > 0)
     return usage(std::string(options.zeroBy == "server"
                                  ? "--parameter-server updates the parameters "
                                    "of all"
                                  : "--zero divides states over") +
                  " data-parallel ranks, but the step has one such rank: set "
-                 "their number with --mesh=dp=N");
+                 "the number of ranks with --mesh=dp=N");
   if (auto by = support::zeroByNamed(options.zeroBy); !by)
     return usage("--zero-by is '" + options.zeroBy +
                  "', expected elements or owner");
   else if (*by != support::ZeroBy::Elements && options.zero == 0)
-    return usage("--zero-by=owner chooses how states are divided, but with "
-                 "--zero=0 they are not: set --zero=1, 2 or 3");
+    return usage("--zero-by=owner chooses how states are divided, but --zero=0 "
+                 "does not divide them: set --zero=1, 2 or 3");
   if (Status status = checkSyncEvery(*mesh); !status.ok())
     return status;
   if (Status status = checkCompression(*mesh); !status.ok())
@@ -217,17 +217,17 @@ Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
     return Status();
   std::string flag = "--sync-every=" + std::to_string(options.syncEvery);
   if (mesh.sizeOf(support::dataAxis) == 1)
-    return usage(flag + " averages the states of data-parallel ranks, but the "
-                        "step has one such rank: set their number with "
-                        "--mesh=dp=N");
+    return usage(flag +
+                 " averages the states of data-parallel ranks, but the step "
+                 "has one such rank: set the number of ranks with --mesh=dp=N");
   if (options.zero > 0)
     return usage(flag + " lets each rank update whole states, but with " +
                  zeroFlag(options) +
-                 " each rank has a part of them: leave one of them out");
+                 " not every rank has them: leave out one of the two flags");
   if (options.emitGradients)
     return usage("--emit-gradients: with " + flag +
-                 ", each rank has gradients of its own, of a part of the "
-                 "batch: leave one of them out");
+                 ", each rank has only the gradients of its part of the batch: "
+                 "leave out one of the two flags");
   std::string error;
   auto optimizer = OptimizerSpec::parse(options.optimizer, error);
   auto types = optimizer
@@ -238,8 +238,8 @@ Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
                  "average: with " +
                  flag + ", store them in f32 or bf16");
   if (options.precision == "fp16")
-    return usage("--precision=fp16 adapts a scale of the gradients, which "
-                 "ranks that train alone cannot agree on: with " +
+    return usage("--precision=fp16 adapts a loss scale, on which ranks that "
+                 "train alone cannot agree: with " +
                  flag + ", use --precision=bf16");
   return Status();
 }
@@ -258,21 +258,22 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
     return Status();
   if (mesh.sizeOf(support::dataAxis) == 1)
     return usage(" compresses what data-parallel ranks send, but the step has "
-                 "one such rank: set their number with --mesh=dp=N");
+                 "one such rank: set the number of ranks with --mesh=dp=N");
   if (compression->scheme == support::CompressionScheme::Int8 &&
       mesh.sizeOf(support::dataAxis) > support::maxInt8Ranks)
-    return usage("=int8: codes of 8 bits are sums of at most " +
+    return usage("=int8 sums 8-bit codes of at most " +
                  std::to_string(support::maxInt8Ranks) +
                  " data-parallel ranks, but the mesh has " +
                  std::to_string(mesh.sizeOf(support::dataAxis)) +
                  ": use powersgd:R");
   if (options.syncEvery > 1)
     return usage(": with --sync-every=" + std::to_string(options.syncEvery) +
-                 ", ranks send states and no gradients: leave one of them out");
+                 ", ranks send states instead of gradients: leave out one of "
+                 "the two flags");
   if (options.precision == "fp16" && compression->hasStates())
-    return usage(": a step of --precision=fp16 whose gradients overflow must "
-                 "not change the errors of compressed gradients: use "
-                 "--precision=bf16, or int8");
+    return usage(": a step that --precision=fp16 skips because its gradients "
+                 "overflow would still change the compression errors kept for "
+                 "the next step: use --precision=bf16, or int8");
   return Status();
 }
 

@@ -208,9 +208,8 @@ Result<OffloadSet> OffloadSet::parse(StringRef list) {
   }
   if (set.shares.optimizer + set.shares.moments > 1)
     return refuse(list,
-                  "shares of optimizer and moments of at most 1 in total, "
-                  "since an update runs either on the host or on the "
-                  "device");
+                  "shares of optimizer and moments that sum to at most 1, "
+                  "since an update runs either on the host or on the device");
   return set;
 }
 

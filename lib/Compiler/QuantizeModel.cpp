@@ -116,9 +116,9 @@ Status ModelQuantizer::readModel() {
                     "choose '" +
                     newest + "', which is the newest, or another one");
     if (holdsWeights(options.model))
-      return refuse("has weights but no config.json, which says which of them "
-                    "are matrices of linear layers; expected a Hugging Face "
-                    "directory or a checkpoint of such a model");
+      return refuse("has weights but no config.json, so it is unknown which "
+                    "weights are matrices of linear layers; expected a Hugging "
+                    "Face directory or a checkpoint of such a model");
   }
   registerAllDialects(registry);
   context.emplace(registry, MLIRContext::Threading::DISABLED);

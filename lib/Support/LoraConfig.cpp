@@ -207,8 +207,8 @@ kiln::support::parseAdapterConfig(std::string_view text,
   if (auto init = json->find("init_lora_weights");
       init != json->end() && !keepsBase(*init) && !failure.failed())
     return fail("'init_lora_weights' is " + printable(init->dump(), 60) +
-                ": such an adapter belongs to changed weights of the base "
-                "model, which kiln does not support");
+                ": this initialization changes the weights of the base model, "
+                "which kiln does not support");
   AdapterConfig result;
   LoraConfig &config = result.lora;
   if (std::optional<Node> base = root.find("base_model_name_or_path"))

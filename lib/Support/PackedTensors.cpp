@@ -98,8 +98,9 @@ kiln::support::findPackedTensors(const SafeTensorsFile &file) {
       return fail("metadata " + key + ": shape of tensor " + inQuotes(name) +
                   " is invalid, expected an array of positive integers");
     if (file.find(name))
-      return fail("tensor " + inQuotes(name) +
-                  " is stored twice, as it is and quantized");
+      return fail(
+          "tensor " + inQuotes(name) +
+          " is stored both as it is and quantized, expected one of them");
     PackedTensor tensor{{}, *format, nullptr, nullptr};
     tensor.info.name = name;
     tensor.info.shape = *shape;

@@ -21,8 +21,8 @@ using namespace kiln;
 
 static cl::opt<std::string> format(
     "quantize", cl::cat(optionCategory), cl::value_desc("FORMAT"),
-    cl::desc("compile nothing: write the weights of the model directory with "
-             "fewer bits to the new directory of -o, and print their size: "
+    cl::desc("instead of compiling, write the weights of the model directory "
+             "to the new directory of -o in this format, and print their size: "
              "f16, int8, int4, or kashin:B with B from 2 to 4 bits"));
 static cl::opt<std::string> validationData(
     "val-data", cl::cat(optionCategory), cl::value_desc("FILE"),

@@ -23,21 +23,22 @@ static cl::opt<std::string>
                   "dp=2,tp=4"));
 static cl::opt<bool> sequenceParallel(
     "sequence-parallel", cl::cat(optionCategory),
-    cl::desc("let the ranks that divide the layers also divide the tokens of "
-             "the values between the layers, such as norms and the residual "
-             "stream, which needs less memory; requires --mesh=tp=N"));
+    cl::desc(
+        "let the tensor-parallel ranks also divide the tokens of norms and of "
+        "the residual stream, which needs less memory; requires --mesh=tp=N"));
 static cl::opt<int64_t>
     zero("zero", cl::cat(optionCategory), cl::init(0), cl::value_desc("STAGE"),
          cl::desc("what the data-parallel ranks divide among them instead of "
                   "storing copies: 0 (nothing; the default), 1 (the states of "
                   "the optimizer), 2 (also the gradients) or 3 (also the "
                   "parameters); requires --mesh=dp=N"));
-static cl::opt<std::string> zeroBy(
-    "zero-by", cl::cat(optionCategory), cl::init("elements"),
-    cl::value_desc("WAY"),
-    cl::desc("how the data-parallel ranks divide it: elements (each has a part "
-             "of each tensor; the default) or owner (each has all of some "
-             "layers, so that its share may be larger); requires --zero"));
+static cl::opt<std::string>
+    zeroBy("zero-by", cl::cat(optionCategory), cl::init("elements"),
+           cl::value_desc("WAY"),
+           cl::desc("how --zero divides tensors over ranks: elements (each "
+                    "rank has a part of each tensor; the default) or owner "
+                    "(each rank has the whole tensors of some layers, so the "
+                    "shares may differ in size); requires --zero"));
 static cl::opt<bool> parameterServer(
     "parameter-server", cl::cat(optionCategory),
     cl::desc("let the first data-parallel rank alone update the parameters: "
@@ -56,12 +57,13 @@ static cl::opt<std::string> bucketSize(
              "requires --mesh"));
 static cl::opt<std::string> compressGradients(
     "compress-gradients", cl::cat(optionCategory), cl::value_desc("SCHEME"),
-    cl::desc("compress the gradients that data-parallel ranks sum, an "
-             "approximation for slow networks: int8 sums codes of 8 bits; "
-             "powersgd:R sums two low-rank factors of each matrix, of rank R; "
-             "gradzip:R sums one of them, in turns; count-sketch:C sums "
-             "sketches, smaller by the factor C, and the elements that are "
-             "large in them; requires --mesh=dp=N"));
+    cl::desc(
+        "compress the gradients that data-parallel ranks sum, an approximation "
+        "for slow networks: int8 sums codes of 8 bits; powersgd:R sums two "
+        "low-rank factors of each matrix, of rank R; gradzip:R sums only one "
+        "of the two factors, in turns; count-sketch:C sums sketches that are C "
+        "times smaller, and the elements that the sketches show to be large; "
+        "requires --mesh=dp=N"));
 
 Status kiln::readRankFlags(CompileOptions &options) {
   options.mesh = mesh;

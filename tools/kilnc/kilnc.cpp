@@ -136,10 +136,10 @@ static cl::opt<std::string> hostMemoryBudget(
 static cl::opt<std::string> offload(
     "offload", cl::cat(category), cl::value_desc("LIST"),
     cl::desc(
-        "tensors stored on the host while the device does not need them: a "
-        "comma-separated list of activations, optimizer, moments, parameters, "
-        "of which a share moves with a suffix such as :0.3; none; or auto, the "
-        "planner's choice (default: auto with --memory-budget if the device "
+        "tensors stored on the host while the device does not need them: none, "
+        "auto (the planner chooses), or a comma-separated list of activations, "
+        "optimizer, moments and parameters, the last three optionally with a "
+        "share such as :0.3 (default: auto with --memory-budget if the device "
         "has its own memory, none otherwise)"));
 static cl::opt<std::string> simulateLink(
     "simulate-link", cl::cat(category), cl::value_desc("RATE"),
@@ -602,10 +602,10 @@ int main(int argc, char **argv) {
   options.remarks = remarks;
   options.optimizer = optimizer;
   if (stateTypes.getNumOccurrences() && stateTypes.empty())
-    return static_cast<int>(
-        fail(Status(ExitCode::Usage,
-                    "--states is empty, expected gradients:TYPE, moments:TYPE "
-                    "or both")));
+    return static_cast<int>(fail(
+        Status(ExitCode::Usage,
+               "--states is empty, expected a list such as "
+               "gradients:bf16,moments:bf16, or a recipe such as bf16-adam")));
   options.states = stateTypes;
   if (precision.getNumOccurrences())
     options.precision = precision;

@@ -57,7 +57,8 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::init("adamw")};
   Option<std::string> states{
       *this, "states",
-      llvm::cl::desc("types of gradients and moments, as in kilnc --states"),
+      llvm::cl::desc(
+          "types of parameters, gradients and moments, as in kilnc --states"),
       llvm::cl::init("")};
   Option<std::string> quantizeWeights{
       *this, "quantize-weights",
@@ -100,15 +101,16 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::init("")};
   Option<bool> sequenceParallel{
       *this, "sequence-parallel",
-      llvm::cl::desc("divide rows between divided layers, as in kilnc "
-                     "--sequence-parallel"),
+      llvm::cl::desc("divide the tokens of norms and residuals over the axis "
+                     "tp, as in kilnc --sequence-parallel"),
       llvm::cl::init(false)};
   Option<int64_t> zero{*this, "zero",
                        llvm::cl::desc("stage of ZeRO, as in kilnc --zero"),
                        llvm::cl::init(0)};
   Option<std::string> zeroBy{
       *this, "zero-by",
-      llvm::cl::desc("elements, owner or server, as in kiln-build-step"),
+      llvm::cl::desc("how ranks divide states: elements, owner or server, as "
+                     "in kiln-build-step"),
       llvm::cl::init("elements")};
   Option<int64_t> syncEvery{
       *this, "sync-every",
@@ -117,8 +119,8 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
       llvm::cl::init(1)};
   Option<int64_t> bucketBytes{
       *this, "bucket-bytes",
-      llvm::cl::desc("tensors that ranks sum or gather together have about "
-                     "this many bytes, as in kilnc --bucket-size"),
+      llvm::cl::desc("approximate size in bytes of the tensors that one "
+                     "collective sums or gathers, as in kilnc --bucket-size"),
       llvm::cl::init(support::defaultBucketBytes)};
   Option<std::string> compressGradients{
       *this, "compress-gradients",
@@ -151,7 +153,7 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
       llvm::cl::init(2)};
   ListOption<std::string> gemmKernels{
       *this, "gemm-kernels",
-      llvm::cl::desc("kernels of GEMMs by element type, as in "
+      llvm::cl::desc("GEMM kernels by element type, such as bf16:avx512, as in "
                      "kiln-set-numerics")};
   Option<int64_t> logits{
       *this, "logits",
@@ -165,10 +167,10 @@ struct PlanOptions : mlir::PassPipelineOptions<PlanOptions> {
       llvm::cl::init("")};
   Option<std::string> offload{
       *this, "offload",
-      llvm::cl::desc("tensors to offload: none; auto, the planner's choice, "
-                     "which requires a budget; or some of activations, "
-                     "optimizer, moments, parameters, separated by commas; all "
-                     "but activations may have a share, as in optimizer:0.3"),
+      llvm::cl::desc("tensors to offload: none; auto (the planner chooses, "
+                     "requires a budget); or a comma-separated list of "
+                     "activations, optimizer, moments and parameters, the last "
+                     "three optionally with a share, as in optimizer:0.3"),
       llvm::cl::init("none")};
   Option<int64_t> budget{
       *this, "budget",
@@ -212,12 +214,16 @@ struct SchedulingOptions : mlir::PassPipelineOptions<SchedulingOptions> {
       *this, "max-threads",
       llvm::cl::desc("maximum number of threads of the executable"),
       llvm::cl::init(2)};
-  Option<int64_t> arenaCapacity{*this, "arena-capacity",
-                                llvm::cl::desc("as in kiln-schedule"),
-                                llvm::cl::init(-1)};
-  Option<int64_t> arenaEffort{*this, "arena-effort",
-                              llvm::cl::desc("as in kiln-schedule"),
-                              llvm::cl::init(300'000'000)};
+  Option<int64_t> arenaCapacity{
+      *this, "arena-capacity",
+      llvm::cl::desc("arena size in bytes at which the search for offsets "
+                     "stops, as in kiln-schedule"),
+      llvm::cl::init(-1)};
+  Option<int64_t> arenaEffort{
+      *this, "arena-effort",
+      llvm::cl::desc("maximum number of steps of the search for offsets, as in "
+                     "kiln-schedule"),
+      llvm::cl::init(300'000'000)};
 };
 
 struct PipelineOptions {

@@ -62,8 +62,9 @@ LogicalResult PlanBuilder::spanMicrobatches() {
         return op.emitOpError("stores the residual '")
                << buffer.name
                << "' in memory that is also accessed outside of micro-batches, "
-                  "but the order has "
-               << slots << " micro-batches in flight";
+                  "so at most one micro-batch may be in flight, but the order "
+                  "has "
+               << slots;
       buffer.first = std::min(buffer.first, begin);
       buffer.last = std::max(buffer.last, end - 1);
       // A lifetime within the segments would begin and end in every

@@ -269,8 +269,8 @@ Status Rendezvous::connectTo(int rank, const TcpAddress &address) {
       "cannot connect to rank " + std::to_string(rank) + " at " +
       printable(address.text(), 300) + " within " +
       std::to_string(seconds.count()) + " s (" + problem +
-      "); start all ranks, allow connections to this port, or set KILN_PORT to "
-      "a free port of the machine of rank 0, to the same one for all ranks");
+      "); start all ranks, allow connections to this port, or set KILN_PORT on "
+      "all ranks to the same free port of the machine of rank 0");
 }
 
 Status Rendezvous::sendTable() {
@@ -289,7 +289,7 @@ Status Rendezvous::receiveTable() {
   if (!status.ok())
     return Status::error(
         "rank 0 has not sent the addresses of the ranks: " + status.message() +
-        "; the line of rank 0 names the reason, or start all "
+        "; if rank 0 reports an error, fix that error, otherwise start all "
         "ranks");
   return Status();
 }

@@ -158,7 +158,7 @@ void TcpPeer::receive(void *data, int64_t bytes, int tag, uint64_t request) {
   if (found == stashed_.end())
     return;
   if (int64_t(found->data.size()) != bytes) {
-    (void)fail("it sent " + std::to_string(found->data.size()) +
+    (void)fail("that rank sent " + std::to_string(found->data.size()) +
                " bytes, expected " + std::to_string(bytes));
     return;
   }
@@ -211,7 +211,7 @@ bool TcpPeer::findPlace() {
       });
   if (found != posted_.end()) {
     if (found->bytes != header_.bytes) {
-      (void)fail("it sent " + std::to_string(header_.bytes) +
+      (void)fail("that rank sent " + std::to_string(header_.bytes) +
                  " bytes, expected " + std::to_string(found->bytes));
       return false;
     }
@@ -276,10 +276,10 @@ Status TcpPeer::receiveFrames() {
       aborted_ = header_.tag;
       return Status();
     default:
-      return fail("it sent an unknown frame");
+      return fail("that rank sent an unknown frame");
     }
     if (header_.bytes < 0 || header_.bytes > Transport::maxMessageBytes)
-      return fail("it sent a frame of " + std::to_string(header_.bytes) +
+      return fail("that rank sent a frame of " + std::to_string(header_.bytes) +
                   " bytes");
     if (!hasPlace_ && !findPlace())
       break;

@@ -78,7 +78,8 @@ Result<uint64_t> ThreadRanks::begin(int from, int to, bool isSend, char *data,
     return side.number;
   }
   if (other->bytes != bytes)
-    return Status::error("a message has another size than its receive");
+    return Status::error(
+        "the size of a message differs from that of the matching receive");
   std::memcpy(isSend ? other->data : data, isSend ? data : other->data,
               std::size_t(bytes));
   done_.insert(other->number);

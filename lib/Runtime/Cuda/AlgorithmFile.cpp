@@ -67,7 +67,7 @@ Result<AlgorithmFile> AlgorithmFile::open(std::string path,
   Json devices = json->value("devices", Json());
   if (!devices.is_object() || devices.size() > mostDevices)
     return refuse(
-        "expected an object \"devices\", whose maximum number of entries is " +
+        "expected an object \"devices\" whose number of entries is at most " +
         std::to_string(mostDevices));
   for (auto &[name, problems] : devices.items()) {
     if (!problems.is_object() || problems.size() > mostProblems)

@@ -46,7 +46,8 @@ int64_t CommandReader::readAxis(const Node &axis) {
       std::find_if(mesh.begin(), mesh.end(),
                    [&](const MeshAxis &entry) { return entry.name == name; });
   if (found == mesh.end()) {
-    axis.fail("is " + inQuotes(name) + ", which is no axis of the mesh");
+    axis.fail("is " + inQuotes(name) +
+              ", expected the name of an axis of the mesh");
     return -1;
   }
   return found - mesh.begin();
@@ -60,9 +61,9 @@ void CommandReader::checkShard(const Node &shard, int64_t count, int64_t whole,
   int64_t ranks = file_.description.mesh.axes[std::size_t(axis)].size;
   int64_t least = whole / ranks + (whole % ranks != 0);
   if (count < least || count > whole)
-    shard.fail("is " + std::to_string(count) + ", expected a shard of 1/" +
+    shard.fail("is " + std::to_string(count) + ", expected at least 1/" +
                std::to_string(ranks) + " of " + std::to_string(whole) +
-               ", rounded up, or a larger part of it");
+               ", rounded up, and at most " + std::to_string(whole));
 }
 
 int64_t readOwner(const Node &owner, const ProgramFile &file) {
@@ -79,8 +80,8 @@ int64_t readOwner(const Node &owner, const ProgramFile &file) {
 void CommandReader::checkPlace(const Node &place,
                                const CollectiveElements &elements) const {
   if (hasGpu() && elements.ref.arena == ArenaKind::Host)
-    place.fail("is in the host arena, but collectives of ranks with GPUs are "
-               "in the device arena");
+    place.fail("is in the host arena, but collectives of ranks with GPUs "
+               "access only the device arena");
 }
 
 /// Reads the tensors of a collective.
@@ -127,7 +128,8 @@ void CommandReader::readTensors(const Node &node, Command &command) {
     else if (tensor.shard.count != tensor.whole.count)
       count.fail("is " + std::to_string(tensor.shard.count) + ", expected " +
                  std::to_string(tensor.whole.count) +
-                 ", the elements of the whole tensor, because it has an owner");
+                 ", the number of elements of the whole tensor, because the "
+                 "shard has an owner");
   }
 }
 

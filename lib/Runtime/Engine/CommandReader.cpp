@@ -154,7 +154,7 @@ void CommandReader::readCall(const Node &node, Command &command) {
     Immediate immediate = {entry.element(0).integer(),
                            entry.element(1).integer()};
     if (!checkedAdd<int64_t>(immediate.value, immediate.afterFirst))
-      entry.fail("has a sum that exceeds 64 bits");
+      entry.fail("has a sum value + after_first that exceeds 64 bits");
     call.immediates.push_back(immediate);
   }
 }
@@ -364,7 +364,7 @@ void CommandReader::readGemmKernel(const Node &node, Command &command) {
       (file_.description.target.kind == TargetKind::Cuda ||
        command.type == ElementType::F64))
     return kernel->fail(
-        "is avx512, which multiplies f32, f16 or bf16 on a CPU");
+        "is avx512, which supports only f32, f16 and bf16, and only on a CPU");
   if (*found == GemmKernel::Avx512 && !hasAvx512Gemm(command.type))
     return kernel->fail("is avx512, but this processor lacks AVX-512" +
                         std::string(command.type == ElementType::BF16
@@ -420,7 +420,7 @@ void CommandReader::readGemm(const Node &node, Command &command) {
   else if (beta.json() != 0)
     beta.fail("is not 0, 1 or \"first\"");
   if (command.beta == GemmBeta::First && segment_.microbatches == 0)
-    beta.fail("is \"first\" in a segment that is none of the micro-batches");
+    beta.fail("is \"first\" in a segment outside of the micro-batches");
   readLibrary(node, command);
   if (std::optional<Node> epilogue = node.find("epilogue")) {
     if (hasGpu())
@@ -444,8 +444,8 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
   int64_t read = command.size;
   if (std::optional<Node> axis = node.find("axis")) {
     if (command.kind == Command::Kind::CopyStart)
-      return axis->fail("is given, but only a 'copy' takes the shard of a "
-                        "rank");
+      return axis->fail(
+          "is given, but only a 'copy' may copy the shard of a rank");
     Node whole = node.at("whole_bytes");
     command.axis = readAxis(*axis);
     command.wholeBytes = read = whole.integer(1);

@@ -180,7 +180,7 @@ void readDescription(const Node &root, Description &description) {
   if (std::optional<Node> steps = root.find("sync_every")) {
     description.syncEvery = steps->integer(2);
     if (!steps->failed() && description.mesh.sizeOf(dataAxis) == 1)
-      steps->fail("is set, but the mesh has one rank of dp");
+      steps->fail("is set, but the mesh has only one rank on the axis dp");
   }
   if (!root.failed() &&
       !checkedMul<int64_t>(description.model.batch, description.ranks()))
@@ -283,8 +283,8 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
     axis.fail("is " + inQuotes(division.axis) + ", which is named twice");
   else if (count % division.blocks != 0)
     blocks.fail("is " + std::to_string(division.blocks) +
-                ", but the division is one of " + std::to_string(count) +
-                " elements, which are not as many equal blocks");
+                ", expected a divisor of " + std::to_string(count) +
+                ", the number of elements to divide");
   if (node.failed())
     return division;
   if (std::optional<Node> owner = node.find("owner")) {
@@ -293,9 +293,9 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
         (division.owner >= ranks || division.elements != count ||
          division.blocks != 1 || division.axis != dataAxis))
       owner->fail("is " + std::to_string(division.owner) +
-                  ", expected the index of one of the ranks of the axis 'dp', "
-                  "which has all " +
-                  std::to_string(count) + " elements, in one block");
+                  ", expected the index of a rank of the axis 'dp' that "
+                  "has all " +
+                  std::to_string(count) + " elements in one block");
     return division;
   }
   // If the product of `ranks` and `part` overflows, it exceeds `length`.
@@ -303,15 +303,16 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
   int64_t part = division.elements / division.blocks;
   if (division.elements % division.blocks != 0 || part > length ||
       checkedMul(ranks, part).value_or(length) < length)
-    elements.fail(
-        "is " + std::to_string(division.elements) + ", but " +
-        std::to_string(ranks) + " ranks that divide " + std::to_string(count) +
-        " elements in " + std::to_string(division.blocks) +
-        (division.blocks == 1 ? " block" : " blocks") + " have at least " +
-        std::to_string(division.blocks *
-                       (length / ranks + (length % ranks != 0))) +
-        " and at most " + std::to_string(count) +
-        " elements each, a multiple of the number of blocks");
+    elements.fail("is " + std::to_string(division.elements) +
+                  ", expected a multiple of " +
+                  std::to_string(division.blocks) + " from " +
+                  std::to_string(division.blocks *
+                                 (length / ranks + (length % ranks != 0))) +
+                  " to " + std::to_string(count) + ", because " +
+                  std::to_string(ranks) + " ranks divide " +
+                  std::to_string(count) + " elements in " +
+                  std::to_string(division.blocks) +
+                  (division.blocks == 1 ? " block" : " blocks"));
   return division;
 }
 

@@ -181,8 +181,9 @@ static void checkAdapter(const Node &node, const ProgramFile &file,
   const StateInfo &weight = description.states[found->second];
   if (weight.role != StateRole::Parameter || weight.adapter ||
       weight.weightShape().size() != 2 || state.role != StateRole::Parameter)
-    return adapter.at("of").fail("is not a weight, expected a parameter of two "
-                                 "dimensions without an adapter");
+    return adapter.at("of").fail(
+        "is invalid, expected a factor of role 'parameter' that adapts a "
+        "parameter of two dimensions without 'adapter'");
   bool isA = part.factor == AdapterPart::Factor::A;
   int64_t size = weight.weightShape()[isA == part.isTransposed ? 0 : 1];
   int64_t rank = description.lora->rank;

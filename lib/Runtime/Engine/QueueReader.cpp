@@ -81,7 +81,7 @@ static int64_t readQueue(const Node &node, const ProgramFile &file) {
                    [&](const Queue &queue) { return queue.name == name; });
   if (found != file.queues.end())
     return found - file.queues.begin();
-  node.fail("is " + inQuotes(name) + ", which is none of the queues");
+  node.fail("is " + inQuotes(name) + ", expected the name of a queue");
   return 0;
 }
 

@@ -58,7 +58,7 @@ void CommandReader::checkExecutions(const Node &node, const Ref &ref,
   auto refuse = [&](std::size_t element, int64_t value) {
     node.element(element).fail(
         "is " + std::to_string(value) +
-        ", expected 0 in a segment that is none of the micro-batches");
+        ", expected 0 in a segment outside of the micro-batches");
   };
   if (segment_.microbatches == 0) {
     if (ref.stride != 0)
@@ -129,8 +129,8 @@ Token CommandReader::readToken(const Node &node) const {
   if (token.ring != 1)
     ring.fail("is " + std::to_string(token.ring) + ", expected 1");
   else if (segment_.microbatches == 0)
-    node.fail("is a token of a ring in a segment that is none of the "
-              "micro-batches, expected a number");
+    node.fail("is a token of a ring in a segment outside of the micro-batches, "
+              "expected a number");
   else if (!checkedAdd<int64_t>(token.number, segment_.slots))
     number.fail("is too large: the tokens of the ring exceed 64 bits");
   return token;

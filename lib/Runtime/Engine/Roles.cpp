@@ -53,7 +53,7 @@ std::vector<std::size_t> readRoleNames(const Node &node,
         std::find_if(description.roles.begin(), description.roles.end(),
                      [&](const RoleInfo &role) { return role.name == name; });
     if (found == description.roles.end()) {
-      entry.fail("is " + inQuotes(name) + ", which is none of the roles");
+      entry.fail("is " + inQuotes(name) + ", expected the name of a role");
       break;
     }
     auto index = std::size_t(found - description.roles.begin());

@@ -58,7 +58,7 @@ void SegmentReader::addPlace(const Node &name, const SegmentContext &context) {
   auto found = indexes_.find(text);
   if (found == indexes_.end())
     return name.fail("is " + inQuotes(text) +
-                     ", which is none of the segments");
+                     ", expected the name of a segment");
   Entry &entry = entries_[found->second];
   if (entry.uses > 0 &&
       (context.microbatches > 0 || entry.context.microbatches > 0))
@@ -90,10 +90,10 @@ void SegmentReader::readMicrobatches(const Node &node) {
     return orderNode.fail("is invalid: " + status.message());
   int64_t needed = order->slots(count);
   if (slots < needed || slots > count)
-    return slotsNode.fail("is " + std::to_string(slots) + ", expected from " +
-                          std::to_string(needed) +
+    return slotsNode.fail("is " + std::to_string(slots) +
+                          ", expected at least " + std::to_string(needed) +
                           ", the maximum number of micro-batches in " +
-                          "flight, to " + std::to_string(count) +
+                          "flight, and at most " + std::to_string(count) +
                           ", the number of micro-batches");
   microbatchOrder_ = std::move(*order);
   addPlace(node.at("forward"), {count, slots, false});

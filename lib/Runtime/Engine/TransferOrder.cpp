@@ -284,8 +284,8 @@ void TransferOrder::checkLives(const Transfer &transfer, std::size_t wait,
                             titleAndPlace(transfer) +
                             ", but no slot that is live from the start to the "
                             "end of this " +
-                            noun(transfer) + " contains the bytes that it " +
-                            (end.isWritten ? "writes" : "reads"));
+                            noun(transfer) + " contains the bytes that are " +
+                            (end.isWritten ? "written" : "read"));
 }
 
 void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {
@@ -354,10 +354,10 @@ static int64_t countTokens(const SegmentReader &segments,
   int64_t count = 0;
   for (auto [first, command] : firsts) {
     if (first > count) {
-      segments.fail(command, "has token " + std::to_string(first) +
-                                 ", but no transfer has token " +
-                                 std::to_string(count) +
-                                 "; the tokens are the numbers from 0");
+      segments.fail(command,
+                    "has token " + std::to_string(first) +
+                        ", but no transfer has token " + std::to_string(count) +
+                        "; tokens must be numbered from 0 without gaps");
       return 0;
     }
     int64_t ring = program.commands[command].token.ring;

@@ -77,10 +77,11 @@ Status Driver::checkOptions() {
   for (auto [flag, steps] : {std::pair("--save-every", options_.saveEvery),
                              std::pair("--val-every", options_.valEvery)})
     if (steps % description_.syncEvery != 0)
-      return usage(std::string(flag) + "=" + std::to_string(steps) +
-                   ": ranks have equal states only every " +
-                   std::to_string(description_.syncEvery) +
-                   " steps (--sync-every of kilnc); give a multiple of it");
+      return usage(
+          std::string(flag) + "=" + std::to_string(steps) +
+          ": ranks have equal states only every " +
+          std::to_string(description_.syncEvery) +
+          " steps (--sync-every of kilnc); give a multiple of that number");
   if (options_.gradClipGiven && options_.gradClip > 0 && !build.clip)
     return usage("--grad-clip: this executable was compiled with --clip=off; "
                  "compile it with --clip=on");

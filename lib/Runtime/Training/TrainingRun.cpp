@@ -155,7 +155,7 @@ Status TrainingRun::checkSkips(const StepRecord &record,
   });
   moveTo(after);
   if (!repeated.ok())
-    warn("the first result that is not finite was not found: " +
+    warn("cannot find the first result that is not finite: " +
          repeated.status().message());
   std::string where;
   if (!finder.name().empty())

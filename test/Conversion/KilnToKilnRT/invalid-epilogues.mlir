@@ -80,7 +80,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{launches @k, which is the epilogue of a gemm}}
+  // expected-error @below {{launches @k, which is an epilogue: only a kilnrt.gemm can use it}}
   kilnrt.launch @k on @compute (ro %v0, wo %v0)
 }
 

@@ -477,7 +477,7 @@ kilnrt.program @rings kind<train> {
 
 kilnrt.queue @compute engine host
 kilnrt.program @rings kind<train> {
-  // expected-error @below {{'a' is live from command 1 to 2, expected a ring, because several micro-batches are in flight between the two segments}}
+  // expected-error @below {{'a' is live from command 1 to 2, expected a ring, because the slot stores values from the forward to the backward segment while several micro-batches are in flight}}
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2]
   %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
   %v = kilnrt.view %s[0] : memref<16xf32>

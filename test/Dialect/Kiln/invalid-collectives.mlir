@@ -40,7 +40,7 @@ kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<for
 // All tokens of a transfer have one wait (C1).
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4xf32>, %y: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have one user, a kiln.collective_wait of all tokens, in order, in the same block}}
+  // expected-error @below {{must have a single kiln.collective_wait in the same block as the only user of its tokens; the wait must have all tokens in order}}
   %t:2 = kiln.collective_start all_reduce %x, %y over "dp" : tensor<4xf32>, tensor<8xf32> -> tensor<4xf32>, tensor<8xf32>
   %s:2 = kiln.collective_wait %t#1, %t#0 : tensor<8xf32>, tensor<4xf32>
   kiln.return
@@ -51,7 +51,7 @@ kiln.program @train(%x: tensor<4xf32>, %y: tensor<8xf32>) attributes {kind = #ki
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has tokens that are not all results of one kiln.collective_start}}
+  // expected-error @below {{must have as operands all results of one kiln.collective_start, in order}}
   %s = kiln.collective_wait %x : tensor<4xf32>
   kiln.return
 }
@@ -136,7 +136,7 @@ kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<for
 // The shards of all ranks have at least as many elements as the tensor (C2).
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<5x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has a shard of type 'tensor<19xf32>', expected the element type of 'tensor<5x8xf32>' and at least 1/2 of its elements, but not more than it has}}
+  // expected-error @below {{has a shard of type 'tensor<19xf32>', expected the element type of 'tensor<5x8xf32>' and between 1/2 and all of its elements}}
   %s = kiln.reduce_scatter %x over "dp" : tensor<5x8xf32> -> tensor<19xf32>
   kiln.return
 }
@@ -146,7 +146,7 @@ kiln.program @train(%x: tensor<5x8xf32>) attributes {kind = #kiln.program_kind<f
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<2x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has a shard of type 'tensor<2x8xf32>', expected the element type of 'tensor<5x8xf32>' and at least 1/2 of its elements}}
+  // expected-error @below {{has a shard of type 'tensor<2x8xf32>', expected the element type of 'tensor<5x8xf32>' and between 1/2 and all of its elements}}
   %s = kiln.all_gather %x over "dp" : tensor<2x8xf32> -> tensor<5x8xf32>
   kiln.return
 }
@@ -243,7 +243,7 @@ kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<for
 // A token has one user, the wait (C1).
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have one user, a kiln.collective_wait of all tokens, in order, in the same block}}
+  // expected-error @below {{must have a single kiln.collective_wait in the same block as the only user of its tokens; the wait must have all tokens in order}}
   %t = kiln.collective_start all_gather %x over "dp" : tensor<4xf32> -> tensor<8xf32>
   kiln.return
 }
@@ -267,7 +267,7 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
-// expected-error @below {{has type 'tensor<3xf32>', expected the element type of 'tensor<8xf32>' and at least 1/2 of its elements, but not more than it has}}
+// expected-error @below {{has type 'tensor<3xf32>', expected the element type of 'tensor<8xf32>' and between 1/2 and all of its elements}}
 kiln.state @w : tensor<3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<8xf32> over "dp">}
 }
 
@@ -335,7 +335,7 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<
 
 // -----
 
-// expected-error @below {{expected the index of a rank as owner, and one block, got owner 1 and 2 blocks}}
+// expected-error @below {{expected an owner of at least 0 and one block, got owner 1 and 2 blocks}}
 #shard = #kiln.shard<tensor<8xf32> over "dp" blocks = 2 owner = 1>
 
 // -----
@@ -362,7 +362,7 @@ kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @below {{has a shard of type 'tensor<2x4xf32>' with an owner, expected that of the whole tensor, 'tensor<4x4xf32>'}}
+  // expected-error @below {{has a shard of type 'tensor<2x4xf32>' with an owner, expected the type of the whole tensor, 'tensor<4x4xf32>'}}
   %s = kiln.take_shard %x over "dp" owner 1 : tensor<4x4xf32> -> tensor<2x4xf32>
   kiln.return
 }

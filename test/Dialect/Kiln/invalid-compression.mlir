@@ -107,7 +107,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has scales of type 'tensor<5xf32>', expected one dimension with a divisor of 32, the number of elements}}
+  // expected-error @+1 {{has scales of type 'tensor<5xf32>', expected one dimension whose size divides 32, the number of elements}}
   %0 = kiln.block_scales %x {bits = 8} : (tensor<4x8xf32>) -> tensor<5xf32>
   kiln.return
 }
@@ -123,7 +123,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %s: tensor<5xf32>, %rng: tensor<1x3xi64>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has scales of type 'tensor<5xf32>', expected one dimension with a divisor of 32, the number of elements}}
+  // expected-error @+1 {{has scales of type 'tensor<5xf32>', expected one dimension whose size divides 32, the number of elements}}
   %0 = kiln.dither %x, %s, %rng {key = 3} : (tensor<4x8xf32>, tensor<5xf32>, tensor<1x3xi64>) -> tensor<4x8xf32>
   kiln.return
 }
@@ -147,7 +147,7 @@ kiln.program @f(%x: tensor<4x8xf32>, %s: tensor<4xf32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>, %z: tensor<8x4xf32>, %s: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{encodes two tensors of different types or with scales of different types}}
+  // expected-error @+1 {{encodes two tensors that differ in type or in the type of their scales, expected equal types}}
   %0 = kiln.block_encode %x, %z, %s, %s : (tensor<4x8xf32>, tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<32xi8>
   kiln.return
 }

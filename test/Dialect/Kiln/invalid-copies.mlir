@@ -376,12 +376,12 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<
 
 // -----
 
-// expected-error @below {{has 'kiln.residency' = #kiln.residency<mirrored>, expected a parameter that is not frozen}}
+// expected-error @below {{has 'kiln.residency' = #kiln.residency<mirrored>, which requires a parameter that is not frozen}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, frozen, kiln.residency = #kiln.residency<mirrored>}
 
 // -----
 
-// expected-error @below {{has 'kiln.residency' = #kiln.residency<host>, expected a parameter, a buffer or an optimizer state}}
+// expected-error @below {{has 'kiln.residency' = #kiln.residency<host>, which requires a parameter, a buffer or an optimizer state}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<constant>, init = #kiln.splat<value = 0.0>, kiln.residency = #kiln.residency<host>}
 
 // -----
@@ -404,7 +404,7 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{expected an array of triples (result, lag, lead), where each integer is from 0 to 2147483647}}
+  // expected-error @below {{expected an array of triples (result, lag, lead) with integers from 0 to 2147483647}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, 9223372036854775807, 6>} : tensor<4xf32>
   kiln.return
 }

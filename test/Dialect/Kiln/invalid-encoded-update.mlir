@@ -3,7 +3,7 @@
 // RUN: kiln-opt %s -split-input-file -verify-diagnostics
 
 kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, %g: tensor<2x128xf32>, %r: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{stores no state as codes, expected at least one signed or unsigned entry in 'storage'}}
+  // expected-error @+1 {{stores no state as codes, expected at least one entry 'signed' or 'unsigned' in 'storage'}}
   %u:2 = kiln.encoded_update(%p, %p, %g, %r, %r) stores [#kiln.moment_storage<plain>] : (tensor<2x128xf32>, tensor<2x128xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xf32>) {
   ^bb0(%p0: tensor<2x128xf32>, %b0: tensor<2x128xf32>, %g0: tensor<2x128xf32>, %f0: tensor<f64>, %r0: tensor<f64>):
     %q:2 = kiln.momentum %p0, %b0, %g0, %f0, %r0 {mu = 9.0e-01, weight_decay = 0.0} : (tensor<2x128xf32>, tensor<2x128xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xf32>)
@@ -27,7 +27,7 @@ kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, 
 // -----
 
 kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, %g: tensor<2x128xf32>, %r: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{has other result types than those of the parameter and the optimizer states, its first 3 operands}}
+  // expected-error @+1 {{has result types that differ from those of its first 3 operands, the parameter and the optimizer states}}
   %u:2 = kiln.encoded_update(%p, %c, %s, %g, %r, %r) stores [#kiln.moment_storage<signed>] : (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xi8>) {
   ^bb0(%p0: tensor<2x128xf32>, %b0: tensor<2x128xf32>, %g0: tensor<2x128xf32>, %f0: tensor<f64>, %r0: tensor<f64>):
     %q:2 = kiln.momentum %p0, %b0, %g0, %f0, %r0 {mu = 9.0e-01, weight_decay = 0.0} : (tensor<2x128xf32>, tensor<2x128xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xf32>)
@@ -39,7 +39,7 @@ kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, 
 // -----
 
 kiln.program @f(%p: tensor<3x100xf32>, %c: tensor<3x100xi8>, %s: tensor<1xf32>, %r: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{updates a parameter of type 'tensor<3x100xf32>', expected a multiple of 256 elements whose arithmetic is f32}}
+  // expected-error @+1 {{updates a parameter of type 'tensor<3x100xf32>', expected a multiple of 256 elements of a type that is computed in f32}}
   %u:3 = kiln.encoded_update(%p, %c, %s, %p, %r, %r) stores [#kiln.moment_storage<signed>] : (tensor<3x100xf32>, tensor<3x100xi8>, tensor<1xf32>, tensor<3x100xf32>, tensor<f64>, tensor<f64>) -> (tensor<3x100xf32>, tensor<3x100xi8>, tensor<1xf32>) {
   ^bb0(%p0: tensor<3x100xf32>, %b0: tensor<3x100xf32>, %g0: tensor<3x100xf32>, %f0: tensor<f64>, %r0: tensor<f64>):
     %q:2 = kiln.momentum %p0, %b0, %g0, %f0, %r0 {mu = 9.0e-01, weight_decay = 0.0} : (tensor<3x100xf32>, tensor<3x100xf32>, tensor<3x100xf32>, tensor<f64>, tensor<f64>) -> (tensor<3x100xf32>, tensor<3x100xf32>)
@@ -74,7 +74,7 @@ kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, 
 // -----
 
 kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, %g: tensor<2x128xf32>, %r: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{has a body with other arguments than the parameter, one tensor for each entry of 'storage', the gradient and the scalars}}
+  // expected-error @+1 {{must have a body with these arguments: the parameter, one tensor for each entry of 'storage', the gradient and the scalars}}
   %u:3 = kiln.encoded_update(%p, %c, %s, %g, %r, %r) stores [#kiln.moment_storage<signed>] : (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xi8>, tensor<1xf32>) {
   ^bb0(%p0: tensor<2x128xf32>, %b0: tensor<2x128xbf16>, %g0: tensor<2x128xf32>, %f0: tensor<f64>, %r0: tensor<f64>):
     %q:2 = kiln.momentum %p0, %b0, %g0, %f0, %r0 {mu = 9.0e-01, weight_decay = 0.0} : (tensor<2x128xf32>, tensor<2x128xbf16>, tensor<2x128xf32>, tensor<f64>, tensor<f64>) -> (tensor<2x128xf32>, tensor<2x128xbf16>)

@@ -11,7 +11,7 @@ kiln.program @f(%a: tensor<2x4x4xf32>, %b: tensor<4xf32>) attributes {kind = #ki
 // -----
 
 kiln.program @f(%a: tensor<4x4xf64>, %b: tensor<4xf64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{'a' has element type f64, expected at most 32 bits}}
+  // expected-error @+1 {{'a' has element type f64, expected a type of at most 32 bits}}
   %0 = kiln.linear %a, %a, %b : (tensor<4x4xf64>, tensor<4x4xf64>, tensor<4xf64>) -> tensor<4x4xf64>
   kiln.return
 }

@@ -65,7 +65,7 @@ kiln.program @f(%c: tensor<68xi8>, %t: tensor<272xf32>) attributes {kind = #kiln
 // -----
 
 kiln.program @f(%c: tensor<44xi8>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{has no 'table', expected one of type 272xf32}}
+  // expected-error @+1 {{has no 'table', expected a tensor of type 272xf32}}
   %w = kiln.dequantize %c {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>) -> tensor<8x8xf32>
   kiln.return
 }
@@ -107,6 +107,6 @@ kiln.program @f(%x: tensor<4x8xf64>, %w: tensor<8x8xf64>) attributes {kind = #ki
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
-// expected-error @+1 {{is quantized and has an owner; each data-parallel rank has all quantized states}}
+// expected-error @+1 {{is quantized and has an owner; remove the owner, because each data-parallel rank must have all quantized states}}
 kiln.state @w : tensor<44xi8> {role = #kiln.role<parameter>, frozen, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>, shard = #kiln.shard<tensor<8x8xf32> over "dp" owner = 1>}
 }

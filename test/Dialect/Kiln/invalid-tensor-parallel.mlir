@@ -1,14 +1,14 @@
 // RUN: kiln-opt %s --split-input-file --verify-diagnostics
 
 module attributes {kiln.mesh = {tp = 2 : i64}} {
-// expected-error @below {{'kiln.state' op has type 'tensor<5x3xf32>', expected the element type of 'tensor<5x8xf32>' and at least 1/2 of its elements in each of 5 blocks, but not more than it has}}
+// expected-error @below {{'kiln.state' op has type 'tensor<5x3xf32>', expected the element type of 'tensor<5x8xf32>' and between 1/2 and all of its elements in each of 5 blocks}}
 kiln.state @w : tensor<5x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<5x8xf32> over "tp" blocks = 5>}
 }
 
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64, tp = 2 : i64}} {
-// expected-error @below {{'kiln.state' op has a shard of type 'tensor<3x4xf32>', expected the element type of 'tensor<8x4xf32>' and at least 1/2 of its elements, but not more than it has}}
+// expected-error @below {{'kiln.state' op has a shard of type 'tensor<3x4xf32>', expected the element type of 'tensor<8x4xf32>' and between 1/2 and all of its elements}}
 kiln.state @w : tensor<6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<3x4xf32> over "dp" of #kiln.shard<tensor<8x4xf32> over "tp">>}
 }
 
@@ -19,7 +19,7 @@ kiln.state @w : tensor<5x4xf32> {role = #kiln.role<parameter>, init = #kiln.spla
 
 // -----
 
-// expected-error @below {{expected another axis than 'tp', over which the tensor is already divided}}
+// expected-error @below {{the tensor is already divided over the axis 'tp', expected another axis}}
 kiln.state @w : tensor<10xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<5x4xf32> over "tp" of #kiln.shard<tensor<5x8xf32> over "tp">>}
 
 // -----
@@ -49,7 +49,7 @@ kiln.program @f(%x: tensor<8x6xf32>, %w: tensor<5x6xf32>, %targets: tensor<8xi32
 
 module attributes {kiln.mesh = {tp = 2 : i64}} {
 kiln.program @f(%x: tensor<8x6xf32>, %w: tensor<5x6xf32>, %targets: tensor<8xi32>, %scale: tensor<f64>, %rank: tensor<i32> {kiln.name = "tp_rank"}) -> tensor<f64> attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @below {{'kiln.linear_cross_entropy' op classes is 11, expected a number from 5, the number of rows of 'weight', to 10}}
+  // expected-error @below {{'kiln.linear_cross_entropy' op classes is 11, expected at least 5, the number of rows of 'weight', and at most 10}}
   %loss = kiln.linear_cross_entropy %x, %w, %targets, %scale rank %rank {classes = 11} : (tensor<8x6xf32>, tensor<5x6xf32>, tensor<8xi32>, tensor<f64>, tensor<i32>) -> tensor<f64>
   kiln.return %loss : tensor<f64>
 }
@@ -66,7 +66,7 @@ kiln.program @f(%x: tensor<8x6xf32>, %w: tensor<5x6xf32>, %targets: tensor<8xi32
 // -----
 
 kiln.program @f(%tokens: tensor<8xi32>, %w: tensor<5x6xf32>, %rank: tensor<i32> {kiln.name = "tp_rank"}) -> tensor<8x6xf32> attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @below {{'kiln.embedding' op padding_index is -2, expected a row index of the table of all ranks}}
+  // expected-error @below {{'kiln.embedding' op padding_index is -2, expected a number from 0 to 2147483647}}
   %y = kiln.embedding %tokens, %w, %rank {padding_index = -2} : (tensor<8xi32>, tensor<5x6xf32>, tensor<i32>) -> tensor<8x6xf32>
   kiln.return %y : tensor<8x6xf32>
 }
@@ -74,7 +74,7 @@ kiln.program @f(%tokens: tensor<8xi32>, %w: tensor<5x6xf32>, %rank: tensor<i32> 
 // -----
 
 kiln.program @f(%logits: tensor<8x5xf32>, %targets: tensor<8xi32>, %rank: tensor<i32> {kiln.name = "tp_rank"}) -> tensor<8xf32> attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @below {{'kiln.shard_softmax' op classes is 4, expected a number from 5, the number of columns of the logits, to 2147483647}}
+  // expected-error @below {{'kiln.shard_softmax' op classes is 4, expected at least 5, the number of columns of the logits, and at most 2147483647}}
   %s, %t = kiln.shard_softmax %logits, %targets, %rank {classes = 4} : (tensor<8x5xf32>, tensor<8xi32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>)
   kiln.return %s : tensor<8xf32>
 }

@@ -736,7 +736,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of the family 'permute' must have a body that contains one op of this family and yields exactly the results of this op}}
+  // expected-error @+1 {{of the family 'permute' must have a body that contains one op of this family and yields exactly the results of that op}}
   %0 = kiln.dispatch permute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -747,7 +747,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of the family 'column' must have a body that contains one op of this family and yields exactly the results of this op}}
+  // expected-error @+1 {{of the family 'column' must have a body that contains one op of this family and yields exactly the results of that op}}
   %0 = kiln.dispatch column(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     kiln.yield %p : tensor<4x8xf32>
@@ -861,7 +861,7 @@ kiln.program @f(%x: tensor<4x8xf8E5M2>) attributes {kind = #kiln.program_kind<fo
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{of the family 'permute' must have a body that contains one op of this family and yields exactly the results of this op}}
+  // expected-error @+1 {{of the family 'permute' must have a body that contains one op of this family and yields exactly the results of that op}}
   %0 = kiln.dispatch permute(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%p: tensor<4x8xf32>):
     %y = kiln.cumsum %p : tensor<4x8xf32>
@@ -976,7 +976,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{the order has the entry 'G1', expected F or B and the number of a micro-batch, such as F0, or one of alternate, all-forward-first and one-forward-one-backward:K}}
+  // expected-error @+1 {{the order has the entry 'G1', expected only entries such as F0 and B0, or the name of an order: alternate, all-forward-first or one-forward-one-backward:K}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"F0 G1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -987,7 +987,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{the order has the entry 'B', expected F or B and the number of a micro-batch}}
+  // expected-error @+1 {{the order has the entry 'B', expected only entries such as F0 and B0}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"F0 B"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -998,7 +998,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{the order has the entry 'F-1', expected F or B and the number of a micro-batch}}
+  // expected-error @+1 {{the order has the entry 'F-1', expected only entries such as F0 and B0}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"F-1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -1009,7 +1009,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{the order has the entry 'F99999999999999999999', expected F or B and the number of a micro-batch}}
+  // expected-error @+1 {{the order has the entry 'F99999999999999999999', expected only entries such as F0 and B0}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"F99999999999999999999"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -1020,7 +1020,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{the order has the entry 'alternate', expected F or B and the number of a micro-batch}}
+  // expected-error @+1 {{the order has the entry 'alternate', expected only entries such as F0 and B0}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"alternate F0"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>

@@ -36,7 +36,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %a[0] : memref<16xf32>
-  // expected-error @below {{is an all_reduce that has 0 reads and 1 writes, expected the same places, at least one, to be read and written}}
+  // expected-error @below {{is an all_reduce that has 0 reads and 1 writes, expected at least one read, and writes to the places that are read}}
   kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -51,7 +51,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %v1 = kilnrt.view %b[0] : memref<8xf64>
-  // expected-error @below {{accesses a view of type 'memref<8xf64>', expected device memory and one element type}}
+  // expected-error @below {{accesses a view of type 'memref<8xf64>', expected device memory and the same element type in all views}}
   kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, ro %v1, wo %v0, wo %v1)
   kilnrt.wait %t on @compute
 }
@@ -78,7 +78,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %b[0] : memref<16xi32>
-  // expected-error @below {{accesses a view of type 'memref<16xi32>', expected device memory and one element type, a float in which kiln computes or i8}}
+  // expected-error @below {{accesses a view of type 'memref<16xi32>', expected device memory and the same element type in all views, either i8 or a float type in which kiln computes}}
   kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -95,7 +95,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{is a reduce_scatter that has 1 reads and 1 writes, expected the places that are read to be written, at least one, followed by as many shards}}
+  // expected-error @below {{is a reduce_scatter that has 1 reads and 1 writes, expected at least one read, and writes to the places that are read and then to as many shards}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -112,7 +112,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{is a reduce_scatter that has 1 reads and 2 writes, expected the places that are read to be written}}
+  // expected-error @below {{is a reduce_scatter that has 1 reads and 2 writes, expected at least one read, and writes to the places that are read and then to as many shards}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %shard, wo %whole)
   kilnrt.wait %t on @compute
 }
@@ -147,7 +147,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{is an all_gather that has 1 reads and 2 writes, expected as many writes as reads, at least one}}
+  // expected-error @below {{is an all_gather that has 1 reads and 2 writes, expected at least one read, and as many writes}}
   kilnrt.begin all_gather over "dp" %t on @dp after [@compute] (ro %shard, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -182,7 +182,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<1x4xf32>
-  // expected-error @below {{has a shard of type 'memref<1x4xf32>' of a view of type 'memref<4x4xf32>', expected the same element type and at least 1/2 of its elements, but not more than it has}}
+  // expected-error @below {{has a shard of type 'memref<1x4xf32>' of a view of type 'memref<4x4xf32>', expected the same element type and between 1/2 and all of the view's elements}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -199,7 +199,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<5xf32>
-  // expected-error @below {{has a shard of type 'memref<5xf32>' of a view of type 'memref<4x4xf32>', expected the same element type and at least 1/3 of its elements}}
+  // expected-error @below {{has a shard of type 'memref<5xf32>' of a view of type 'memref<4x4xf32>', expected the same element type and between 1/3 and all of the view's elements}}
   kilnrt.begin all_gather over "dp" %t on @dp after [@compute] (ro %shard, wo %whole)
   kilnrt.wait %t on @compute
 }
@@ -270,7 +270,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<2x4xf64>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected device memory and one element type, a float in which kiln computes or i8}}
+  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected device memory and the same element type in all views, either i8 or a float type in which kiln computes}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -287,7 +287,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xi32>
   %shard = kilnrt.view %b[0] : memref<2x4xi32>
-  // expected-error @below {{accesses a view of type 'memref<4x4xi32>', expected device memory and one element type, a float}}
+  // expected-error @below {{accesses a view of type 'memref<4x4xi32>', expected device memory and the same element type in all views, either i8 or a float type in which kiln computes}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -304,7 +304,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xi32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected device memory and one element type}}
+  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected device memory and the same element type in all views}}
   kilnrt.begin all_gather over "dp" %t on @dp after [@compute] (ro %shard, wo %whole)
   kilnrt.wait %t on @compute
 }
@@ -322,7 +322,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation in host offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32, #kiln.memory<host>>
-  // expected-error @below {{accesses a view of type 'memref<2x4xf32, #kiln.memory<host>>', expected device memory and one element type}}
+  // expected-error @below {{accesses a view of type 'memref<2x4xf32, #kiln.memory<host>>', expected device memory and the same element type in all views}}
   kilnrt.begin all_gather over "dp" %t on @dp after [@compute] (ro %shard, wo %whole)
   kilnrt.wait %t on @compute
 }
@@ -374,7 +374,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<1x4xf32>
-  // expected-error @below {{has a shard of type 'memref<1x4xf32>' of a view of type 'memref<4x4xf32>', expected the same element type and at least 1/2 of its elements}}
+  // expected-error @below {{has a shard of type 'memref<1x4xf32>' of a view of type 'memref<4x4xf32>', expected the same element type and between 1/2 and all of the view's elements}}
   kilnrt.copy over "dp" on @compute (ro %whole, wo %shard)
 }
 }

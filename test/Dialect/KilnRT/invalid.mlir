@@ -555,7 +555,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{the order has the entry 'F', expected F or B and the number of a micro-batch}}
+  // expected-error @below {{the order has the entry 'F', expected only entries such as F0 and B0}}
   kilnrt.microbatches 2 order <"F"> slots 2 forward {
   } backward {
   }
@@ -600,7 +600,7 @@ kilnrt.program @train kind<train> {
 kilnrt.program @train kind<train> {
   %a.slot = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0]
   %a = kilnrt.view %a.slot[0] : memref<4x4xf32>
-  // expected-error @below {{is 'when last', but is not in kilnrt.microbatches}}
+  // expected-error @below {{has 'when last', but is not in kilnrt.microbatches}}
   kilnrt.fill on @compute (wo %a) when last
 }
 

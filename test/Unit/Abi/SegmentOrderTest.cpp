@@ -71,10 +71,10 @@ TEST(SegmentOrderTest, AnInvalidTextIsOneClearError) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "the order is empty, expected a list such as F0 B0"},
       {" \n", "the order is empty"},
-      {"alternating", "the order has the entry 'alternating', expected F or B "
-                      "and the number of a micro-batch, such as F0, or one of "
-                      "alternate, all-forward-first and "
-                      "one-forward-one-backward:K"},
+      {"alternating",
+       "the order has the entry 'alternating', expected only entries such as "
+       "F0 and B0, or the name of an order: alternate, all-forward-first or "
+       "one-forward-one-backward:K"},
       {"F0 B", "the entry 'B'"},
       {"F0 b0", "the entry 'b0'"},
       {"F-1", "the entry 'F-1'"},

@@ -121,10 +121,10 @@ TEST(LoraConfig, RefusesFiles) {
             "FILE: 'target_modules' is the pattern '.*c_attn', expected a list "
             "of names or all-linear");
   EXPECT_EQ(problemOfFile(", \"init_lora_weights\": \"gaussian\""), "");
-  EXPECT_EQ(problemOfFile(", \"init_lora_weights\": \"pissa\""),
-            "FILE: 'init_lora_weights' is \"pissa\": such an adapter belongs "
-            "to changed weights of the base model, which kiln does not "
-            "support");
+  EXPECT_EQ(
+      problemOfFile(", \"init_lora_weights\": \"pissa\""),
+      "FILE: 'init_lora_weights' is \"pissa\": this initialization changes the "
+      "weights of the base model, which kiln does not support");
   EXPECT_EQ(problemOfFile(", \"lora_alpha\": -1"),
             "FILE: alpha is -1, expected more than 0");
   EXPECT_FALSE(parseAdapterConfig("{}", "FILE").ok());

@@ -182,10 +182,12 @@ TEST(PackedTensors, Parts) {
   expectRefused(kGood, "tensor 'w.codes' is U8 [3, 43], expected I8 [3, 43]",
                 {{"w.codes", ElementType::U8, {3, 43}},
                  {"w.scales", ElementType::F32, {3}}});
-  expectRefused(kGood, "tensor 'w' is stored twice, as it is and quantized",
-                {{"w.codes", ElementType::I8, {3, 43}},
-                 {"w.scales", ElementType::F32, {3}},
-                 {"w", ElementType::F32, {3, 43}}});
+  expectRefused(
+      kGood,
+      "tensor 'w' is stored both as it is and quantized, expected one of them",
+      {{"w.codes", ElementType::I8, {3, 43}},
+       {"w.scales", ElementType::F32, {3}},
+       {"w", ElementType::F32, {3, 43}}});
 }
 
 TEST(PackedTensors, Scales) {

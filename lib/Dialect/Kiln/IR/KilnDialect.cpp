@@ -75,8 +75,8 @@ static LogicalResult verifyAdapters(Operation *module, int64_t rank) {
     RankedTensorType type = state.getWholeType();
     if (type.getRank() != 2 || type.getDimSize(isA ? 0 : 1) != rank)
       return state.emitOpError("has type ")
-             << type << ", expected rank r = " << rank << ", as in '"
-             << kLoraAttr << "' of the module";
+             << type << ", expected a matrix of adapter rank r = " << rank
+             << ", as in '" << kLoraAttr << "' of the module";
   }
   if (adapters.empty())
     return module->emitOpError("has '")
@@ -185,7 +185,7 @@ static LogicalResult verifyResidency(Operation *op, Attribute value) {
   if (mayMove)
     return success();
   return op->emitOpError("has '")
-         << kResidencyAttr << "' = " << value << ", expected "
+         << kResidencyAttr << "' = " << value << ", which requires "
          << (isUpdated ? "a parameter that is not frozen"
                        : "a parameter, a buffer or an optimizer state");
 }
@@ -252,7 +252,7 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
              << attribute.getName().getValue() << "' is "
              << attribute.getValue() << ", expected an array of "
              << (offload ? "triples (result, lag, lead)" : "leads")
-             << ", where each integer is from 0 to 2147483647";
+             << " with integers from 0 to 2147483647";
     return success();
   }
   if (attribute.getName() == kKeepAttr) {

@@ -127,8 +127,9 @@ static LogicalResult checkShardOf(StateOp state) {
              << shard.getOwner() << ", expected the index of one of the "
              << ranks << " ranks";
     if (shard.getOwner() >= 0 && state.getQuantized())
-      return state.emitOpError("is quantized and has an owner; each "
-                               "data-parallel rank has all quantized states");
+      return state.emitOpError(
+          "is quantized and has an owner; remove the owner, because each "
+          "data-parallel rank must have all quantized states");
     if (shard.getOwner() >= 0 &&
         (part.getShape() != shard.getType().getShape() ||
          part.getElementType() != shard.getType().getElementType()))
@@ -141,11 +142,10 @@ static LogicalResult checkShardOf(StateOp state) {
           state.emitOpError("has ")
           << (part == state.getTensorType() ? "type " : "a shard of type ")
           << part << ", expected the element type of " << shard.getType()
-          << " and at least 1/" << ranks << " of its elements";
+          << " and between 1/" << ranks << " and all of its elements";
       if (shard.getBlocks() > 1)
-        return diagnostic << " in each of " << shard.getBlocks()
-                          << " blocks, but not more than it has";
-      return diagnostic << ", but not more than it has";
+        return diagnostic << " in each of " << shard.getBlocks() << " blocks";
+      return diagnostic;
     }
     part = shard.getType();
   }
@@ -203,13 +203,15 @@ static LogicalResult checkAdapter(StateOp state,
       weight.getWeightType().getRank() != 2)
     return state.emitOpError("adapts ")
            << adapter.getBase()
-           << ", which is not a parameter of rank 2 without 'adapter'";
+           << ", expected a parameter of rank 2 that does not have the "
+              "attribute 'adapter' itself";
   if (state.getRole() != Role::Parameter)
     return state.emitOpError("has 'adapter' and role ")
            << stringifyRole(state.getRole()) << ", expected role parameter";
   if (!state->getParentOp()->hasAttr(kLoraAttr))
-    return state.emitOpError("has an adapter, expected the attribute '")
-           << kLoraAttr << "' of the module with the options of its adapters";
+    return state.emitOpError(
+               "has 'adapter', but the module does not have the attribute '")
+           << kLoraAttr << "', the options of its adapters";
   bool isA = adapter.getFactor() == Factor::A;
   bool isRows = isA == adapter.getTransposed();
   int64_t size = weight.getWeightType().getDimSize(isRows ? 0 : 1);

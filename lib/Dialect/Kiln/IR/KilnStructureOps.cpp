@@ -190,7 +190,7 @@ static LogicalResult checkSingleOp(DispatchOp dispatch) {
     return dispatch.emitOpError("of the family '")
            << dispatch.getKind()
            << "' must have a body that contains one op of this family and "
-              "yields exactly the results of this op";
+              "yields exactly the results of that op";
   return success();
 }
 

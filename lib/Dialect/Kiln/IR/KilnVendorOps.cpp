@@ -33,8 +33,8 @@ static LogicalResult verifyVendorGemm(GemmOpInterface op) {
   auto typeA = tensorTypeOf(op.getLeft()), typeB = tensorTypeOf(op.getRight());
   if (typeA.getElementType().isF64()) // C2
     return op->emitOpError(
-        "'a' has element type f64, expected at most 32 bits, "
-        "for which the vendor library has epilogues");
+        "'a' has element type f64, expected a type of at most 32 bits, because "
+        "the vendor library has no epilogues for f64");
   if (typeA.getElementType() != typeB.getElementType())
     return op->emitOpError("'b' has element type ")
            << typeB.getElementType() << ", expected " << typeA.getElementType();

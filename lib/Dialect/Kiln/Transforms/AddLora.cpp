@@ -190,10 +190,12 @@ FailureOr<SmallVector<Linear *>> AddLoraPass::selectLinears() {
     if (linear->conflict)
       return linear->conflict->emitOpError("reads the weight of ")
              << support::inQuotes(linear->layer().str())
-             << " in another layout, or not as the right operand of a matmul: "
-                "the layer cannot have an adapter (--lora)";
+             << " but not as the right operand of a matmul, or not in the "
+                "layout that another matmul reads: the layer cannot have an "
+                "adapter (--lora)";
     if (!names.insert(linear->layer()).second)
-      return linear->weight.emitError("--lora: two weights belong to a layer ")
+      return linear->weight.emitError(
+                 "--lora: two weights belong to layers named ")
              << support::inQuotes(linear->layer().str())
              << ", expected different names";
   }
@@ -299,7 +301,8 @@ LogicalResult AddLoraPass::run() {
   symbols = &table;
   for (StateOp state : module.getOps<StateOp>())
     if (state.getAdapter())
-      return state.emitError("--lora: the model has adapters");
+      return state.emitError("--lora: the model already has adapters, expected "
+                             "a model without adapters");
   // A checkpoint of adapters contains no other states.
   if (auto writes = forward.getBlock().getOps<WriteOp>(); !writes.empty())
     return (*writes.begin()).emitOpError("updates ")

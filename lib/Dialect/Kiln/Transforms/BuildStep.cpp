@@ -517,10 +517,11 @@ LogicalResult StepBuilder::run() {
   gatherStates(std::move(updatedShards), facts.bucketBytes);
   if (types.encodedMoments && !hasEncoded)
     return emitError(module.getLoc())
-           << "no parameter can store moments as dynamic8: this needs at least "
+           << "no parameter can store its moments as dynamic8: such a "
+              "parameter must have at least "
            << kLeastEncoded << " f32 elements, a multiple of "
            << support::dynamicBlock
-           << ", and no embedding; store moments in f32 or bf16";
+           << ", and must not be an embedding; store moments in f32 or bf16";
   if (norm && facts.localRanks > 1)
     norm = averageOverRanks(norm, facts.localRanks);
   builder.setInsertionPoint(ret);
@@ -587,8 +588,8 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
     return refuse("zero is " + Twine(zero.getValue()) +
                   ", expected a stage of ZeRO from 0 to 3");
   if (zero > 0 && facts.ranks == 1)
-    return refuse("zero divides states over the ranks of data parallelism, but "
-                  "the mesh has one; set the mesh to dp=N");
+    return refuse("zero divides states over data-parallel ranks, but the mesh "
+                  "has one such rank; set the mesh to dp=N");
   facts.zero = zero;
   facts.wholeGradients = wholeGradients;
   auto by = support::zeroByNamed(zeroBy);
@@ -602,10 +603,10 @@ FailureOr<StepFacts> BuildStepPass::readOptions() {
   if (syncEvery > 1) {
     if (facts.ranks == 1)
       return refuse("sync-every averages the states of data-parallel ranks, "
-                    "but the mesh has one; set the mesh to dp=N");
+                    "but the mesh has one such rank; set the mesh to dp=N");
     if (zero > 0)
-      return refuse("sync-every averages whole states, which ranks with zero "
-                    "do not have; set one of them only");
+      return refuse("sync-every averages whole states, but zero divides states "
+                    "over ranks; set only one of these options");
     std::swap(facts.ranks, facts.localRanks);
   }
   facts.clip = clip;

@@ -48,8 +48,9 @@ struct BuildSyncPass : kiln::impl::BuildSyncBase<BuildSyncPass> {
       return signalPassFailure();
     }
     if (meshSizeOf(module, dataAxis()) <= 1) {
-      module.emitError("has no axis 'dp' of several ranks, whose states "
-                       "kiln-build-sync could average");
+      module.emitError(
+          "kiln-build-sync averages the states of data-parallel ranks, but the "
+          "mesh of the module has no axis 'dp' with several ranks");
       return signalPassFailure();
     }
     auto programs = llvm::make_filter_range(

@@ -30,9 +30,9 @@ LogicalResult GradientScheme::check() {
   if (!compression.hasStates() || !train.getInput(InputRole::GradientScale))
     return success();
   return train.emitOpError(
-      "scales the gradients, and a step whose gradients overflow must not "
-      "change the errors of compressed gradients; use a precision without "
-      "gradient scaling, such as bf16");
+      "scales the gradients, but a step that is skipped because its gradients "
+      "overflow would still change the compression errors kept for the next "
+      "step; use a precision without gradient scaling, such as bf16");
 }
 
 StateOp GradientScheme::addState(StateOp parameter, StringRef slot,
@@ -207,7 +207,8 @@ LogicalResult Compressor::run() {
   for (Operation *collective : collectives)
     compress(collective);
   if (encoded.empty())
-    return train.emitOpError("sums no gradient over data-parallel ranks that ")
+    return train.emitOpError(
+               "sums, over data-parallel ranks, no gradient that ")
            << scheme.name() << " can compress: it compresses "
            << scheme.needs();
   SmallVector<Attribute> all;

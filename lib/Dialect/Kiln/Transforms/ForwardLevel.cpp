@@ -168,9 +168,9 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
   InputAttr fact = program.getInputFact(index);
   if (!fact)
     return program.emitOpError("input ")
-           << index << " is named '" << name
-           << "' by kiln.name, expected the name tokens, targets, rng or "
-              "loss_scale, or the attribute kiln.input = #kiln.input<data>";
+           << index << " has the kiln.name '" << name
+           << "', expected tokens, targets, rng or loss_scale; declare an "
+              "input with another name by kiln.input = #kiln.input<data>";
   switch (fact.getRole()) {
   case InputRole::Tokens:
     return expect(type.getRank() == 2 && type.getElementType().isInteger(32),
@@ -195,8 +195,8 @@ LogicalResult ForwardVerifier::checkInput(unsigned index) {
     break;
   }
   return program.emitOpError("input ")
-         << index << " is named '" << name
-         << "' by kiln.name, which is reserved for programs that kilnc creates";
+         << index << " has the kiln.name '" << name
+         << "', a name that is reserved for programs that kilnc creates";
 }
 
 /// Checks an input that the model declares. The elements must be real numbers:

@@ -76,7 +76,7 @@ LogicalResult Int8Sums::check() {
   if (ranks <= support::maxInt8Ranks)
     return success();
   return train.emitOpError("sums the gradients of ")
-         << ranks << " ranks, and codes of 8 bits are sums of at most "
+         << ranks << " ranks, but 8-bit codes can be summed over at most "
          << support::maxInt8Ranks << " ranks; use powersgd";
 }
 

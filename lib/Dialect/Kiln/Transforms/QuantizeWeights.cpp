@@ -124,10 +124,9 @@ struct QuantizeWeightsPass
     if (choice.outliers <= type.getDimSize(inputs))
       return QuantizedAttr::get(&getContext(), Quantization::Int8, type, block,
                                 choice.outliers, inputs);
-    emitError(state.getLoc(), "the weight has ")
-        << type.getDimSize(inputs) << " inputs, but " << choice.outliers
-        << " are to be outliers (option 'outliers'): choose at most "
-        << type.getDimSize(inputs);
+    emitError(state.getLoc(), "option 'outliers' is ")
+        << choice.outliers << ", expected at most " << type.getDimSize(inputs)
+        << ", the number of inputs of this weight";
     return QuantizedAttr();
   }
 

@@ -62,8 +62,8 @@ LogicalResult LossSplitter::refuse(Operation *op, StringRef reason) {
   return op->emitOpError(reason)
          << ", so the losses of " << microbatches
          << " micro-batches do not add up to the loss of the batch; use one "
-            "micro-batch, or a loss in which each term either is a sum over "
-            "the sequences multiplied by loss_scale, or depends on no input";
+            "micro-batch, or a loss in which each term is either independent "
+            "of all inputs or loss_scale times a sum over the sequences";
 }
 
 LogicalResult LossSplitter::visitTerm(OpOperand &term) {

@@ -36,7 +36,7 @@ LogicalResult rt::verifyCommand(Operation *command) {
   }
   When when = cast<CommandOpInterface>(command).getWhen();
   if (when != When::Always && !isa<rt::MicrobatchesOp>(command->getParentOp()))
-    return command->emitOpError("is 'when ")
+    return command->emitOpError("has 'when ")
            << stringifyWhen(when) << "', but is not in kilnrt.microbatches";
   return success();
 }
@@ -185,7 +185,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
            << getKernelAttr() << ", which is not a kilnrt.kernel";
   if (kernel.getEpilogue())
     return emitOpError("launches ")
-           << getKernelAttr() << ", which is the epilogue of a gemm";
+           << getKernelAttr()
+           << ", which is an epilogue: only a kilnrt.gemm can use it";
   KernelOpInterface op = kernel.getSingleOp();
   if (getAccumulate() != Accumulation::Overwrite &&
       !(op && op.accumulatesInPlace()))
@@ -273,8 +274,8 @@ static LogicalResult verifyKernel(GemmOp op) {
   if (op.getGemmKernel() != GemmKernel::Avx512 ||
       (!element.isF64() && !op.getLibrary())) // C6
     return success();
-  return op.emitOpError("has the kernel \"avx512\", which multiplies f32, "
-                        "f16 or bf16 and has no library epilogue");
+  return op.emitOpError("has the kernel \"avx512\", which supports only f32, "
+                        "f16 and bf16 operands, and no library epilogue");
 }
 
 static LogicalResult verifyLibrary(GemmOp op) {

@@ -255,7 +255,7 @@ LogicalResult KernelOp::verifyRegions() {
     return emitOpError("of the family '")
            << getKind()
            << "' must have a body that contains one op of this family and "
-              "yields exactly the results of this op";
+              "yields exactly the results of that op";
   return verifyLaunchArguments(body); // C3
 }
 

@@ -65,8 +65,9 @@ static LogicalResult verifyShardSize(Operation *op, StringRef axis,
     return success();
   return op->emitOpError("has a shard of type ")
          << shard.getMemRefType() << " of a view of type "
-         << whole.getMemRefType() << ", expected the same element type and at "
-         << "least 1/" << ranks << " of its elements, but not more than it has";
+         << whole.getMemRefType()
+         << ", expected the same element type and between 1/" << ranks
+         << " and all of the view's elements";
 }
 
 LogicalResult CopyOp::verify() {
@@ -146,11 +147,11 @@ static LogicalResult verifyCollective(BeginOp begin) {
            << stringifyTransferKind(kind) << " that has " << count
            << " reads and " << writes.size() << " writes, expected "
            << (kind == TransferKind::AllReduce
-                   ? "the same places, at least one, to be read and written"
+                   ? "at least one read, and writes to the places that are read"
                : kind == TransferKind::ReduceScatter
-                   ? "the places that are read to be written, at least one, "
-                     "followed by as many shards"
-                   : "as many writes as reads, at least one");
+                   ? "at least one read, and writes to the places that are "
+                     "read and then to as many shards"
+                   : "at least one read, and as many writes");
   SmallVector<ViewOp> all(writes);
   if (!readsWritten)
     llvm::append_range(all, reads);
@@ -174,8 +175,11 @@ static LogicalResult verifyCollective(BeginOp begin) {
         (readsWritten && !isComputedReal(element) && !element.isInteger(8)))
       return begin.emitOpError("accesses a view of type ")
              << view.getMemRefType()
-             << ", expected device memory and one element type"
-             << (readsWritten ? ", a float in which kiln computes or i8" : "");
+             << ", expected device memory and the same element type in all "
+                "views"
+             << (readsWritten
+                     ? ", either i8 or a float type in which kiln computes"
+                     : "");
   for (size_t i = 0; i < count; ++i) {
     ViewOp whole = kind == TransferKind::AllGather ? writes[i] : reads[i];
     ViewOp shard = kind == TransferKind::AllGather       ? reads[i]
@@ -186,10 +190,10 @@ static LogicalResult verifyCollective(BeginOp begin) {
       return failure();
     if (owners && !isOwned(whole, shard, (*owners)[i]))
       return begin.emitOpError("has a shard of type ")
-             << shard.getMemRefType() << " that rank " << (*owners)[i]
-             << " owns, expected the type of the whole tensor, "
+             << shard.getMemRefType() << " and the owner " << (*owners)[i]
+             << ", expected the type of the whole tensor, "
              << whole.getMemRefType() << ", and the index of one of the "
-             << ranks << " ranks";
+             << ranks << " ranks as owner";
   }
   return verifyDisjoint(begin, all);
 }

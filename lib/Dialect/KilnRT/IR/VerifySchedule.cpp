@@ -146,8 +146,9 @@ static LogicalResult checkMicrobatches(rt::ProgramOp program) {
              << "a slot that is live in all micro-batches, from command "
              << begin << " to " << end - 1;
     if (!outside && ringSlots > 1 && first < backward && last >= backward)
-      return reject() << "a ring, because several micro-batches are in flight "
-                         "between the two segments";
+      return reject() << "a ring, because the slot stores values from the "
+                         "forward to the backward segment while several "
+                         "micro-batches are in flight";
   }
   return success();
 }

@@ -42,7 +42,7 @@ LogicalResult SlotOp::verify() {
     return emitOpError("is live from command ")
            << static_cast<int64_t>(getFirst()) << " to "
            << static_cast<int64_t>(getLast())
-           << ", expected numbers of commands, which are not negative";
+           << ", expected command numbers of at least 0";
   if (!getRing())
     return success();
   int64_t stride = getRingStride(), instances = getInstances();

@@ -24,11 +24,11 @@
 // LONE: error: {{.*}}is the only factor of the adapter of @w, expected the factors a and b
 // TRAINED: error: {{.*}}is trainable and has no 'adapter', expected a frozen state, because the module has 'kiln.lora'
 // EMPTY: error: {{.*}}has 'kiln.lora' and no state with 'adapter', expected both
-// OTHER: error: {{.*}}has type 'tensor<3x6xf32>', expected rank r = 2, as in 'kiln.lora' of the module
-// TIED: error: {{.*}}reads the weight of 'table' in another layout, or not as the right operand of a matmul: the layer cannot have an adapter (--lora)
-// SAME: error: --lora: two weights belong to a layer 'down', expected different names
+// OTHER: error: {{.*}}has type 'tensor<3x6xf32>', expected a matrix of adapter rank r = 2, as in 'kiln.lora' of the module
+// TIED: error: {{.*}}reads the weight of 'table' but not as the right operand of a matmul, or not in the layout that another matmul reads: the layer cannot have an adapter (--lora)
+// SAME: error: --lora: two weights belong to layers named 'down', expected different names
 // SHAPE: error: {{.*}}has type 'tensor<2x7xf32>', expected a matrix with 6 columns, one for each input of @w
-// ALONE: error: {{.*}}has an adapter, expected the attribute 'kiln.lora' of the module with the options of its adapters
+// ALONE: error: {{.*}}has 'adapter', but the module does not have the attribute 'kiln.lora', the options of its adapters
 
 //--- model.mlir
 kiln.state @table : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

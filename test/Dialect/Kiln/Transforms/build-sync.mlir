@@ -12,10 +12,10 @@
 // RUN: not kiln-opt %s --kiln-build-sync 2>&1 | FileCheck %s --check-prefix=AXIS
 // RUN: not %{step} --kiln-build-sync=sync-every=1 2>&1 | FileCheck %s --check-prefix=LEAST
 
-// RANKS: error: sync-every averages the states of data-parallel ranks, but the mesh has one; set the mesh to dp=N
+// RANKS: error: sync-every averages the states of data-parallel ranks, but the mesh has one such rank; set the mesh to dp=N
 // NUMBER: error: sync-every is 0, expected a positive number
-// ZERO: error: sync-every averages whole states, which ranks with zero do not have; set one of them only
-// AXIS: error: has no axis 'dp' of several ranks, whose states kiln-build-sync could average
+// ZERO: error: sync-every averages whole states, but zero divides states over ranks; set only one of these options
+// AXIS: error: kiln-build-sync averages the states of data-parallel ranks, but the mesh of the module has no axis 'dp' with several ranks
 // LEAST: error: sync-every is 1, expected at least 2
 
 // CHECK: module attributes {kiln.mesh = {dp = 4 : i64}, kiln.sync_every = 3 : i64}

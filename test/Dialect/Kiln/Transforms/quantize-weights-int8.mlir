@@ -17,7 +17,7 @@
 // CHECK: [[R:%.+]] = kiln.read @rows
 // CHECK: [[V:%.+]] = kiln.dequantize [[R]] {encoding = #kiln.quantized<int8, tensor<4x12xf32>, {{.+}}>} : ({{.+}}) -> tensor<4x12xf32>
 // CHECK: kiln.matmul %{{.+}}, [[V]] :
-// MANY: the weight has 4 inputs, but 5 are to be outliers (option 'outliers'): choose at most 4
+// MANY: option 'outliers' is 5, expected at most 4, the number of inputs of this weight
 // OPTION: option 'encoding' has 'columns=2', expected outliers=N, scales=block or scales=row
 kiln.state @columns : tensor<12x4xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.state @rows : tensor<4x12xf32> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}

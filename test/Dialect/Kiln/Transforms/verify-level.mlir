@@ -60,7 +60,7 @@ kiln.program @again(%tokens: tensor<2x4xi32> {kiln.name = "tokens"}) -> (tensor<
 // -----
 
 kiln.state @w : tensor<16x8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
-// expected-error @below {{input 0 is named 'ids' by kiln.name, expected the name tokens, targets, rng or loss_scale}}
+// expected-error @below {{input 0 has the kiln.name 'ids', expected tokens, targets, rng or loss_scale}}
 kiln.program @forward(%tokens: tensor<2x4xi32> {kiln.name = "ids"}) -> (tensor<f64> {kiln.name = "loss"}) attributes {kind = #kiln.program_kind<forward>} {
   %w = kiln.read @w : tensor<16x8xf32>
   %h = kiln.embedding %tokens, %w : (tensor<2x4xi32>, tensor<16x8xf32>) -> tensor<8x8xf32>

@@ -179,8 +179,8 @@ TEST(TcpTest, TransportsMatchTagsAndSizes) {
     Status status = transport.receive(1, values.data(), 4, 1, request);
     if (status.ok())
       status = finish(request);
-    EXPECT_EQ(status.message(), "the connection to rank 1 has failed: it sent "
-                                "8 bytes, expected 4");
+    EXPECT_EQ(status.message(), "the connection to rank 1 has failed: that "
+                                "rank sent 8 bytes, expected 4");
   });
 }
 
@@ -269,8 +269,8 @@ TEST(TcpTest, NobodyListens) {
             "cannot connect to rank 0 at 127.0.0.1 port " +
                 std::to_string(options.port) +
                 " within 1 s (Connection refused); start all ranks, allow "
-                "connections to this port, or set KILN_PORT to a free port of "
-                "the machine of rank 0, to the same one for all ranks");
+                "connections to this port, or set KILN_PORT on all ranks to "
+                "the same free port of the machine of rank 0");
   options.host = "no-such-machine.invalid";
   std::string message = openWorld(options).status().message();
   EXPECT_EQ(message.rfind("MASTER_ADDR is 'no-such-machine.invalid', which "
@@ -391,10 +391,10 @@ TEST(TcpTest, FramesThatAreDamaged) {
     const char *message;
   };
   for (const Case &damage :
-       {Case{1, 0, "it sent an unknown frame"},
-        Case{0x4b4d5347, -1, "it sent a frame of -1 bytes"},
+       {Case{1, 0, "that rank sent an unknown frame"},
+        Case{0x4b4d5347, -1, "that rank sent a frame of -1 bytes"},
         Case{0x4b4d5347, int64_t(1) << 40,
-             "it sent a frame of 1099511627776"}}) {
+             "that rank sent a frame of 1099511627776"}}) {
     int port = freePort();
     onEach(2, [&](int rank) {
       TcpOptions options = optionsOf(rank, 2, port);

@@ -107,7 +107,8 @@ TEST_P(DamagedSumTest, IsOneClearError) {
 INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedSumTest,
     testing::Values(
-        Damage{"Axis", "axis", "pp", "is 'pp', which is no axis of the mesh"},
+        Damage{"Axis", "axis", "pp",
+               "is 'pp', expected the name of an axis of the mesh"},
         Damage{"Type", "dtype", "i32",
                "is 'i32', expected f64, f32, bf16, f16 or i8"},
         Damage{"NoData", "data", Json::array(),
@@ -163,7 +164,8 @@ TEST(AllReduceTest, AveragesAreThoseOfDataParallelRanks) {
   json["sync_every"] = 4;
   EXPECT_EQ(refusal(json), "");
   json["mesh"] = {{{"name", "tp"}, {"size", 2}}};
-  EXPECT_NE(refusal(json).find("is set, but the mesh has one rank of dp"),
+  EXPECT_NE(refusal(json).find(
+                "is set, but the mesh has only one rank on the axis dp"),
             std::string::npos)
       << refusal(json);
 }

@@ -172,9 +172,9 @@ INSTANTIATE_TEST_SUITE_P(
     Damages, DamagedCollectiveTest,
     testing::Values(
         Damage{"ScatterAxis", scatterIndex, "axis", "pp",
-               "is 'pp', which is no axis of the mesh"},
+               "is 'pp', expected the name of an axis of the mesh"},
         Damage{"GatherAxis", gatherIndex, "axis", "",
-               "is '', which is no axis of the mesh"},
+               "is '', expected the name of an axis of the mesh"},
         Damage{"NoAxis", gatherIndex, "axis", nullptr, "axis"},
         Damage{"ScatterType", scatterIndex, "dtype", "i32",
                "is 'i32', expected f64, f32, bf16, f16 or i8"},
@@ -204,13 +204,13 @@ INSTANTIATE_TEST_SUITE_P(
                scatterIndex,
                "shard_counts",
                {shard - 1},
-               "is 333, expected a shard of 1/3 of 1000, rounded up, or a "
-               "larger part of it"},
+               "is 333, expected at least 1/3 of 1000, rounded up, and at most "
+               "1000"},
         Damage{"LargeShard",
                gatherIndex,
                "shard_counts",
                {whole + 1},
-               "is 1001, expected a shard of 1/3 of 1000"},
+               "is 1001, expected at least 1/3 of 1000"},
         Damage{
             "NoElements", scatterIndex, "shard_counts", {0}, "shard_counts[0]"},
         Damage{"NegativeShard",
@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(
                scatterIndex,
                "counts",
                {whole + 3},
-               "is 334, expected a shard of 1/3 of 1003"},
+               "is 334, expected at least 1/3 of 1003"},
         Damage{"ShardAddress",
                scatterIndex,
                "shards",
@@ -251,17 +251,17 @@ INSTANTIATE_TEST_SUITE_P(
                "shards[0]"},
         Damage{"MovingShard", gatherIndex, "shards", {{0, 4}}, "shards[0]"},
         Damage{"CopyAxis", copyIndex, "axis", "tp",
-               "is 'tp', which is no axis of the mesh"},
+               "is 'tp', expected the name of an axis of the mesh"},
         Damage{"CopyWithoutWhole", copyIndex, "whole_bytes", nullptr,
                "whole_bytes"},
         Damage{"CopyOfNothing", copyIndex, "whole_bytes", 0, "whole_bytes"},
         Damage{"CopyOfHugeTensor", copyIndex, "whole_bytes", huge,
-               "is 1336, expected a shard of 1/3 of 4611686018427387904"},
+               "is 1336, expected at least 1/3 of 4611686018427387904"},
         Damage{"CopyOutsideOfTheArena", copyIndex, "from", {huge, 0}, "from"},
         Damage{"SmallCopy", copyIndex, "bytes", 4 * shard - 4,
-               "is 1332, expected a shard of 1/3 of 4000"},
+               "is 1332, expected at least 1/3 of 4000"},
         Damage{"LargeCopy", copyIndex, "bytes", 4 * whole + 4,
-               "is 4004, expected a shard of 1/3 of 4000"}),
+               "is 4004, expected at least 1/3 of 4000"}),
     [](const auto &info) { return info.param.name; });
 
 TEST(CollectiveTest, TensorsAndShardsDoNotOverlap) {
@@ -308,7 +308,7 @@ TEST(CollectiveTest, TheTensorsOfAGpuAreOnTheDevice) {
       only[list] = {{0, 0, "host"}};
       insertCommand(evaluate, 0, only);
       expectRefusal(json, "is in the host arena, but collectives of ranks with "
-                          "GPUs are in the device arena");
+                          "GPUs access only the device arena");
     }
   }
 }
@@ -319,7 +319,8 @@ TEST(CollectiveTest, OnlyACopyOnOneQueueTakesAShard) {
   copy["op"] = "copy_start";
   copy["token"] = 3;
   copy["queue"] = "dp";
-  expectRefusal(json, "is given, but only a 'copy' takes the shard of a rank");
+  expectRefusal(json,
+                "is given, but only a 'copy' may copy the shard of a rank");
 }
 
 /// Returns a description in which, while all collectives are in flight, a

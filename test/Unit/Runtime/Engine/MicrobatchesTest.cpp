@@ -215,13 +215,12 @@ TEST(CopiesOfMicrobatchesTest, TokensOfRingsAreThoseOfMicrobatches) {
 TEST(CopiesOfMicrobatchesTest, InstancesStayLiveUntilTheWait) {
   Json description = offload(inFlight());
   findSlot(description["programs"]["train"], "hidden")["last"] = 5;
-  EXPECT_NE(
-      refusal(description)
-          .find("(copy_wait 'hidden' for micro-batch 0) waits for copy_start "
-                "'hidden' for micro-batch 0 at commands[3], but no slot that "
-                "is live from the start to the end of this copy contains the "
-                "bytes that it reads"),
-      std::string::npos)
+  EXPECT_NE(refusal(description)
+                .find("(copy_wait 'hidden' for micro-batch 0) waits for "
+                      "copy_start 'hidden' for micro-batch 0 at commands[3], "
+                      "but no slot that is live from the start to the end of "
+                      "this copy contains the bytes that are read"),
+            std::string::npos)
       << refusal(description);
 }
 
@@ -250,13 +249,12 @@ TEST(CopiesOfMicrobatchesTest, OneMicrobatchWaitsForTheCopyOfAnother) {
   Json &hidden = findSlot(train, "hidden");
   ASSERT_EQ(hidden["first"], 5);
   hidden["last"] = 7;
-  EXPECT_NE(
-      refusal(description)
-          .find("(copy_wait 'hidden' for micro-batch 1) waits for copy_start "
-                "'hidden' for micro-batch 0 at commands[7], but no slot that "
-                "is live from the start to the end of this copy contains the "
-                "bytes that it reads"),
-      std::string::npos)
+  EXPECT_NE(refusal(description)
+                .find("(copy_wait 'hidden' for micro-batch 1) waits for "
+                      "copy_start 'hidden' for micro-batch 0 at commands[7], "
+                      "but no slot that is live from the start to the end of "
+                      "this copy contains the bytes that are read"),
+            std::string::npos)
       << refusal(description);
 }
 
@@ -279,8 +277,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NoBackward", "/order/1/backward", "discarded",
                "'programs.train.order[1].backward' is missing"},
         Damage{"NoSuchSegment", "/order/1/forward", "backwards",
-               "'programs.train.order[1].forward' is 'backwards', which is "
-               "none of the segments"},
+               "'programs.train.order[1].forward' is 'backwards', expected the "
+               "name of a segment"},
         Damage{"OneSegment", "/order/1/backward", "forward",
                "'programs.train.order[1].backward' is 'forward', which 'order' "
                "contains several times, but a segment of the micro-batches "
@@ -305,10 +303,10 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"SlotsMissing", "/order/1/slots", "discarded",
                "'programs.train.order[1].slots' is missing"},
         Damage{"FewSlots", "/order/1/slots", 1,
-               "'programs.train.order[1].slots' is 1, expected from 2, the "
-               "maximum number of micro-batches in flight, to 2, the number "
-               "of micro-batches"},
-        Damage{"ManySlots", "/order/1/slots", INT64_MAX, "expected from 2"},
+               "'programs.train.order[1].slots' is 1, expected at least 2, the "
+               "maximum number of micro-batches in flight, and at most 2, the "
+               "number of micro-batches"},
+        Damage{"ManySlots", "/order/1/slots", INT64_MAX, "expected at least 2"},
         Damage{"OrderMissing", "/order/1/order", "discarded",
                "'programs.train.order[1].order' is missing"},
         Damage{"OrderType", "/order/1/order", 1, "must be a string"},
@@ -324,7 +322,7 @@ INSTANTIATE_TEST_SUITE_P(
                "/segments/3/commands/0/args/0",
                {0, 4},
                "'programs.train.segments[3].commands[0].args[0][1]' is 4, "
-               "expected 0 in a segment that is none of the micro-batches"},
+               "expected 0 in a segment outside of the micro-batches"},
         Damage{"RingOutside",
                "/segments/3/commands/0/args/0",
                {0, 0, 4},
@@ -350,7 +348,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ImmediateSum",
                "/segments/1/commands/0/imm/0",
                {INT64_MAX, 1},
-               "has a sum that exceeds 64 bits"},
+               "has a sum value + after_first that exceeds 64 bits"},
         Damage{"WhenOutside", "/segments/3/commands/0/when", "last",
                "'programs.train.segments[3].commands[0].when' is given, but "
                "only a command of the micro-batches may have a 'when'"},

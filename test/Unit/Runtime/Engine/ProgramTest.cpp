@@ -242,9 +242,9 @@ TEST(DamagedProgramTest, FirstBetaNeedsMicrobatches) {
   toy::commandsOf(json["programs"]["evaluate"])[1]["beta"] = "first";
   Result<ProgramFile> file = parseProgramFile(json.dump(), 7);
   ASSERT_FALSE(file.ok());
-  EXPECT_NE(file.status().message().find(
-                "in a segment that is none of the micro-batches"),
-            std::string::npos);
+  EXPECT_NE(
+      file.status().message().find("in a segment outside of the micro-batches"),
+      std::string::npos);
 }
 
 TEST(DamagedProgramTest, TextThatIsNoJson) {

@@ -129,9 +129,9 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ProgramOfNobody", "/programs/train/roles", Json::array(),
                "'programs.train.roles' is empty, expected the name of at least "
                "one role"},
-        Damage{"ProgramOfNoRole", "/programs/train/roles/1", "main",
-               "'programs.train.roles[1]' is 'main', which is none of the "
-               "roles"},
+        Damage{
+            "ProgramOfNoRole", "/programs/train/roles/1", "main",
+            "'programs.train.roles[1]' is 'main', expected the name of a role"},
         Damage{"ProgramOfOneRoleTwice", "/programs/train/roles/1", "first",
                "'programs.train.roles[1]' is 'first', which is named twice"},
         Damage{"StateOfNobody", "/states/0/roles", Json::array(),
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"StateOfNoRole",
                "/states/0/roles",
                {"middle"},
-               "'states[0].roles[0]' is 'middle', which is none of the roles"},
+               "'states[0].roles[0]' is 'middle', expected the name of a role"},
         Damage{"StateOfOneRoleTwice", "/states/1/roles/0", "first",
                "'states[1].roles[1]' is 'first', which is named twice"},
         Damage{"NoGlobalShape", "/states/0/global_shape", "discarded",

@@ -176,8 +176,8 @@ INSTANTIATE_TEST_SUITE_P(
                "'programs.train.order' is empty, but a program runs at least "
                "one segment"},
         Damage{"OrderOfNoSegment", "/order/2", "middle",
-               "'programs.train.order[2]' is 'middle', which is none of the "
-               "segments"},
+               "'programs.train.order[2]' is 'middle', expected the name of a "
+               "segment"},
         Damage{"OrderOfNumbers", "/order/2", 1,
                "'programs.train.order[2]' must be a string"},
         Damage{"SegmentOfNoOrder",

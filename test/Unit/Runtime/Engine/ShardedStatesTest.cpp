@@ -211,12 +211,12 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NoBlocks", "/states/2/over/0/blocks", 0,
                "'states[2].over[0].blocks' is 0, expected at least 1"},
         Damage{"OddBlocks", "/states/2/over/0/blocks", 3,
-               "'states[2].over[0].blocks' is 3, but the division is one of "
-               "8192 elements, which are not as many equal blocks"},
+               "'states[2].over[0].blocks' is 3, expected a divisor of 8192, "
+               "the number of elements to divide"},
         Damage{"UnevenParts", "/states/2/over/0/blocks", 8192,
-               "'states[2].over[0].elements' is 4096, but 2 ranks that divide "
-               "8192 elements in 8192 blocks have at least 8192 and at most "
-               "8192 elements each, a multiple of the number of blocks"},
+               "'states[2].over[0].elements' is 4096, expected a multiple of "
+               "8192 from 8192 to 8192, because 2 ranks divide 8192 elements "
+               "in 8192 blocks"},
         Damage{"ElementsAreMissing", "/states/2/over/0/elements", "discarded",
                "'states[2].over[0].elements' is missing"},
         Damage{"OtherElements", "/states/2/over/0/elements", 4097,
@@ -318,8 +318,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"AxisTwice", "/1/axis", "tp",
                "'states[2].over[1].axis' is 'tp', which is named twice"},
         Damage{"OddBlocks", "/1/blocks", 3,
-               "'states[2].over[1].blocks' is 3, but the division is one of "
-               "8192 elements"},
+               "'states[2].over[1].blocks' is 3, expected a divisor of 8192, "
+               "the number of elements to divide"},
         Damage{"SmallPart", "/0/elements", elements,
                "'states[2].over[0].elements' is 4096, but 2 ranks that divide "
                "16384 elements in 1024 blocks have at least 8192"},

@@ -109,8 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"CopySize", FORWARD "2/bytes", -1, "bytes"},
         Damage{"TokenMissing", FORWARD "2/token", "discarded", "token"},
         Damage{"TokenHigh", FORWARD "2/token", 6,
-               "has token 1, but no transfer has token 0; the tokens are the "
-               "numbers from 0"},
+               "has token 1, but no transfer has token 0; tokens must be "
+               "numbered from 0 without gaps"},
         Damage{"TokenInTransit", END "8/token", 4,
                "(copy_start 'mirror') uses token 4 while copy_start "
                "'moment_E_back' at commands[19], which has the same token, is "
@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"TokenOutside",
                END "0/token",
                {2, 1},
-               "is a token of a ring in a segment that is none of the "
+               "is a token of a ring in a segment outside of the "
                "micro-batches, expected a number"},
         Damage{"TokenHuge",
                FORWARD "2/token",
@@ -421,9 +421,9 @@ TEST_F(TransferOrderTest, CopiesMayBeInFlightFromSegmentToSegment) {
   fromBegin("forward");
   refuses("(copy_wait 'grad_U' for micro-batch 0) waits for copy_start "
           "'grad_U' at commands[1], but no slot that is live from the start to "
-          "the end of this copy contains the bytes that it reads");
+          "the end of this copy contains the bytes that are read");
   slot("moment_E")["first"] = 0;
-  refuses("contains the bytes that it writes");
+  refuses("contains the bytes that are written");
   slot("host_grad_U")["first"] = 0;
   EXPECT_EQ(refusal(), "");
   json_ = whole;

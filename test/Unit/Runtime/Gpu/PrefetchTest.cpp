@@ -209,16 +209,16 @@ TEST(PrefetchTest, SlotsAreLiveFromTheStartToTheWait) {
                     first = "(copy_wait 'first' for micro-batch 0) waits for "
                             "copy_start 'first' at commands[6], ",
                     why = "but no slot that is live from the start to the end "
-                          "of this copy contains the bytes that it ";
+                          "of this copy contains the bytes that are ";
   Json description = prefetch();
   slotOf(description, 1)["last"] = 10;
-  refuses(description, last + why + "writes");
+  refuses(description, last + why + "written");
   description = prefetch();
   slotOf(description, 1)["first"] = 7;
-  refuses(description, first + why + "writes");
+  refuses(description, first + why + "written");
   description = prefetch();
   slotOf(description, 4)["last"] = 10;
-  refuses(description, last + why + "reads");
+  refuses(description, last + why + "read");
 }
 
 TEST(PrefetchTest, MissingWaitsOfQueues) {

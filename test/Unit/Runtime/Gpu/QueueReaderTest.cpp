@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NoQueueOfACpu", false, BEGIN "0/queue", "discarded",
                "'programs.train.segments[0].commands[0].queue' is missing"},
         Damage{"NoSuchQueue", true, FORWARD "1/queue", "compote",
-               "commands[1].queue' is 'compote', which is none of the queues"},
+               "commands[1].queue' is 'compote', expected the name of a queue"},
         Damage{"TransferOnTheDevice", true, FORWARD "2/queue", "compute",
                "commands[2].queue' is 'compute', whose engine is device, "
                "expected a queue of engine link"},
@@ -132,12 +132,12 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"BothDirections", true, BACKWARD "3/queue", "copy_out",
                "commands[3].queue' is 'copy_out', which also executes copies "
                "in the opposite direction: use one queue for each direction"},
-        Damage{"AfterNoQueue",
-               true,
-               FORWARD "2/after",
-               {"compute", "hosts"},
-               "commands[2].after[1]' is 'hosts', which is none of the "
-               "queues"},
+        Damage{
+            "AfterNoQueue",
+            true,
+            FORWARD "2/after",
+            {"compute", "hosts"},
+            "commands[2].after[1]' is 'hosts', expected the name of a queue"},
         Damage{"AfterALink",
                true,
                BACKWARD "3/after",
@@ -169,12 +169,12 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"ManyQueues", true, "/queues",
                Json(Json::array_t(65, Json{{"name", "q"}, {"engine", "link"}})),
                "'queues' has 65 entries, expected at most 64"},
-        Damage{"WaitOfNoQueue",
-               true,
-               BACKWARD "2/queues",
-               {"gpu"},
-               "commands[2].queues[0]' is 'gpu', which is none of the "
-               "queues"}),
+        Damage{
+            "WaitOfNoQueue",
+            true,
+            BACKWARD "2/queues",
+            {"gpu"},
+            "commands[2].queues[0]' is 'gpu', expected the name of a queue"}),
     [](const ::testing::TestParamInfo<Damage> &info) {
       return info.param.name;
     });

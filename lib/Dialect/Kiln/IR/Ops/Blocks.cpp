@@ -51,7 +51,7 @@ static LogicalResult checkScales(Operation *op, Value scales, Value x) {
   auto type = tensorTypeOf(scales);
   if (type.getRank() != 1 || countOf(x) % countOf(scales) != 0)
     return op->emitOpError("has scales of type ")
-           << type << ", expected one dimension with a divisor of "
+           << type << ", expected one dimension whose size divides "
            << countOf(x) << ", the number of elements";
   return checkFull(op, "scales", scales, type.getShape(), x);
 }
@@ -146,9 +146,9 @@ LogicalResult BlockEncodeOp::verify() {
            << " operands, expected one or two tensors and their scales"; // C1
   if (getPart(0).getType() != getPart(parts - 1).getType() ||
       getScales(0).getType() != getScales(parts - 1).getType())
-    return emitOpError("encodes two tensors of different types or with scales "
-                       "of different types");               // C1
-  if (failed(checkScales(*this, getScales(0), getPart(0)))) // C2
+    return emitOpError("encodes two tensors that differ in type or in the type "
+                       "of their scales, expected equal types"); // C1
+  if (failed(checkScales(*this, getScales(0), getPart(0))))      // C2
     return failure();
   if (countOf(getCodes()) != countOf(getPart(0))) // C3
     return emitOpError("has ")

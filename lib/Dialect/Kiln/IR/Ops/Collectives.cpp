@@ -44,8 +44,8 @@ static LogicalResult verifyShard(Operation *op, StringRef axis, Type whole,
     return success();
   return op->emitOpError("has a shard of type ")
          << shard << ", expected the element type of " << whole
-         << " and at least 1/" << meshSizeOf(module, axis)
-         << " of its elements, but not more than it has";
+         << " and between 1/" << meshSizeOf(module, axis)
+         << " and all of its elements";
 }
 
 LogicalResult kiln::checkShard(RankedTensorType whole, RankedTensorType shard,
@@ -68,16 +68,16 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << type.getNumElements() << " elements of " << type
                        << ", got " << blocks;
   if (owner < -1 || (owner >= 0 && blocks != 1))
-    return emitError() << "expected the index of a rank as owner, and one "
-                          "block, got owner "
-                       << owner << " and " << blocks << " blocks";
+    return emitError()
+           << "expected an owner of at least 0 and one block, got owner "
+           << owner << " and " << blocks << " blocks";
   auto outer = dyn_cast_or_null<ShardAttr>(of);
   if (of && !outer)
     return emitError() << "expected #kiln.shard after 'of', got " << of;
   for (; outer; outer = outer.getOuter())
     if (outer.getAxis() == axis)
-      return emitError() << "expected another axis than '" << axis
-                         << "', over which the tensor is already divided";
+      return emitError() << "the tensor is already divided over the axis '"
+                         << axis << "', expected another axis";
   return success();
 }
 
@@ -109,7 +109,7 @@ static LogicalResult verifyOwner(Operation *op, StringRef axis, int64_t owner,
            << meshSizeOf(module, axis) << " ranks";
   if (whole != shard)
     return op->emitOpError("has a shard of type ")
-           << shard << " with an owner, expected that of the whole tensor, "
+           << shard << " with an owner, expected the type of the whole tensor, "
            << whole;
   return success();
 }
@@ -144,7 +144,7 @@ verifyCollective(Operation *op, Collective collective, StringRef axis,
        llvm::enumerate(op->getOperandTypes(), op->getResultTypes())) {
     if (collective != Collective::AllReduce && isCodes(from))
       return op->emitOpError("has codes of type ")
-             << from << ", which can only be summed as a whole (all_reduce)";
+             << from << ", which only an all_reduce supports";
     if (collective == Collective::AllReduce && from != to)
       return op->emitOpError("has an operand of type ")
              << from << " and a result of type " << to
@@ -335,8 +335,9 @@ LogicalResult CollectiveStartOp::verify() {
                      user->getNumOperands() == getNumResults() &&
                      user->getOperand(i) == token && (!wait || wait == user);
     if (!isInOrder)
-      return emitOpError("must have one user, a kiln.collective_wait of all "
-                         "tokens, in order, in the same block");
+      return emitOpError(
+          "must have a single kiln.collective_wait in the same block as the "
+          "only user of its tokens; the wait must have all tokens in order");
     wait = user;
   }
   return success();
@@ -347,8 +348,8 @@ LogicalResult CollectiveWaitOp::verify() {
                    ? CollectiveStartOp()
                    : getOperand(0).getDefiningOp<CollectiveStartOp>();
   if (!start || !llvm::equal(start.getTokens(), getTokens()))
-    return emitOpError(
-        "has tokens that are not all results of one kiln.collective_start");
+    return emitOpError("must have as operands all results of one "
+                       "kiln.collective_start, in order");
   return success();
 }
 

@@ -64,8 +64,8 @@ LogicalResult EncodedUpdateOp::verify() {
   SmallVector<State, 2> states = statesOf(*this);
   unsigned count = getNumUpdated();
   if (llvm::none_of(states, [](const State &s) { return s.isEncoded(); }))
-    return emitOpError("stores no state as codes, expected at least one signed "
-                       "or unsigned entry in 'storage'"); // C3
+    return emitOpError("stores no state as codes, expected at least one entry "
+                       "'signed' or 'unsigned' in 'storage'"); // C3
   if (getNumOperands() <= count)
     return emitOpError("has ")
            << getNumOperands() << " operands, expected a parameter, "
@@ -74,16 +74,16 @@ LogicalResult EncodedUpdateOp::verify() {
   if (results < count || results > count + 1 ||
       getOutputs().take_front(count).getTypes() !=
           getInputs().take_front(count).getTypes())
-    return emitOpError("has other result types than those of the parameter and "
-                       "the optimizer states, its first ")
-           << count << " operands"; // C6
+    return emitOpError("has result types that differ from those of its first ")
+           << count
+           << " operands, the parameter and the optimizer states"; // C6
   RankedTensorType parameter = tensorTypeOf(getInputs().front());
   int64_t elements = parameter.getNumElements();
   if (elements % dynamicBlock != 0 ||
       computeType(elementTypeOf(parameter)) != ElementType::F32)
     return emitOpError("updates a parameter of type ")
            << parameter << ", expected a multiple of " << dynamicBlock
-           << " elements whose arithmetic is f32"; // C5
+           << " elements of a type that is computed in f32"; // C5
   int64_t blocks = elements / dynamicBlock;
   for (const State &state : states) {
     if (!state.isEncoded())
@@ -132,9 +132,9 @@ LogicalResult EncodedUpdateOp::verifyRegions() {
     add(input.getType());
   if (update.getNumUpdated() != getStorage().size() + 1 ||
       block.getArgumentTypes() != TypeRange(expected))
-    return emitOpError("has a body with other arguments than the parameter, "
-                       "one tensor for each entry of 'storage', the gradient "
-                       "and the scalars"); // C2
+    return emitOpError(
+        "must have a body with these arguments: the parameter, one tensor for "
+        "each entry of 'storage', the gradient and the scalars"); // C2
   return success();
 }
 

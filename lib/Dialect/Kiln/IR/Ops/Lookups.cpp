@@ -52,7 +52,7 @@ LogicalResult EmbeddingOp::verify() {
   int64_t padding = int64_t(getPaddingIndex().value_or(0));
   if (padding < 0 || padding > INT32_MAX)
     return emitOpError("padding_index is ")
-           << padding << ", expected a row index of the table of all ranks";
+           << padding << ", expected a number from 0 to 2147483647";
   return checkWide(*this, "table", getTable(), getTable().getType().getShape(),
                    getY());
 }

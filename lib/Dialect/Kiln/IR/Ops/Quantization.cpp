@@ -75,7 +75,8 @@ LogicalResult DequantizeOp::verify() {
     return emitOpError("has a 'table', expected none in int8"); // C2
   }
   if (!getTable())
-    return emitOpError("has no 'table', expected one of type 272xf32"); // C2
+    return emitOpError(
+        "has no 'table', expected a tensor of type 272xf32"); // C2
   auto table = tensorTypeOf(getTable());
   if (table.getShape() != ArrayRef<int64_t>{kNf4TableElements} ||
       !table.getElementType().isF32()) // C2

@@ -244,9 +244,8 @@ LogicalResult ReduceCombineOp::verify() {
   if (to.getNumElements() * from.getDimSize(0) != from.getNumElements())
     return emitOpError("'y' has ")
            << to.getNumElements()
-           << " elements, expected the number of elements of 'x' divided by "
-           << from.getDimSize(0)
-           << ", the extent of dimension 0 of 'x'; 'x' has shape "
+           << " elements, expected as many as one of the " << from.getDimSize(0)
+           << " slices along dimension 0 of 'x', which has shape "
            << toString(from.getShape());
   if (failed(checkWide(*this, "x", getX(), from.getShape(), getY())))
     return failure();

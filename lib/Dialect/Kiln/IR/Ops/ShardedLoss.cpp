@@ -45,8 +45,9 @@ template <typename Op> static LogicalResult checkShardLoss(Op op) {
   int64_t classes = op.getClasses();
   if (classes < columns || classes > INT32_MAX)
     return op.emitOpError("classes is ")
-           << classes << ", expected a number from " << columns
-           << ", the number of columns of the logits, to " << INT32_MAX;
+           << classes << ", expected at least " << columns
+           << ", the number of columns of the logits, and at most "
+           << INT32_MAX;
   return success();
 }
 

@@ -482,8 +482,8 @@ template <typename Op> static LogicalResult checkRankOfLoss(Op op) {
   if (classesOf(op) >= rows && classesOf(op) <= most)
     return success();
   return op.emitOpError("classes is ")
-         << classesOf(op) << ", expected a number from " << rows
-         << ", the number of rows of 'weight', to " << most;
+         << classesOf(op) << ", expected at least " << rows
+         << ", the number of rows of 'weight', and at most " << most;
 }
 
 LogicalResult LinearCrossEntropyOp::verify() {
