@@ -45,9 +45,21 @@ std::string removeTree(const std::string &path) {
   return error ? "cannot remove '" + path + "': " + error.message() : "";
 }
 
+/// Renames `path`/`name`, a checkpoint that another one was about to replace,
+/// back to checkpoint-<step>, and returns true, unless a checkpoint of that
+/// name exists.
+bool restoreReplaced(const std::string &path, const std::string &name) {
+  std::string_view step = name;
+  step.remove_prefix(std::string_view(kReplacedPrefix).size());
+  step = step.substr(0, step.find('.'));
+  std::string target = path + "/checkpoint-" + std::string(step);
+  return ::rename((path + "/" + name).c_str(), target.c_str()) == 0;
+}
+
 /// Removes the staging directories, trash directories and temporary files that
-/// interrupted runs have left. This is safe because the caller holds the lock
-/// of the directory.
+/// interrupted runs have left. Restores a checkpoint whose replacement was
+/// interrupted. This is safe because the caller holds the lock of the
+/// directory.
 Status removeLeftovers(const std::string &path) {
   std::error_code error;
   std::filesystem::directory_iterator it(path, error), end;
@@ -55,14 +67,18 @@ Status removeLeftovers(const std::string &path) {
   for (; !error && it != end; it.increment(error)) {
     std::string name = it->path().filename().string();
     if (startsWith(name, kStagingPrefix) || startsWith(name, kTrashPrefix) ||
-        startsWith(name, ".tmp-latest."))
+        startsWith(name, kReplacedPrefix) || startsWith(name, ".tmp-latest."))
       leftovers.push_back(path + "/" + name);
   }
   if (error)
     return Status::error("cannot list '" + path + "': " + error.message());
-  for (const std::string &leftover : leftovers)
+  for (const std::string &leftover : leftovers) {
+    std::string name(baseName(leftover));
+    if (startsWith(name, kReplacedPrefix) && restoreReplaced(path, name))
+      continue;
     if (std::string fault = removeTree(leftover); !fault.empty())
       return Status::error(fault);
+  }
   return Status();
 }
 
@@ -72,11 +88,13 @@ void noteSequences(const std::vector<ListedCheckpoint> &list, int64_t &last) {
       last = std::max(last, entry.manifest->sequence);
 }
 
-std::string trashName(const std::string &directory, const std::string &name) {
-  // `name` is checkpoint-<step>. The result replaces "checkpoint-" by
-  // kTrashPrefix.
-  return directory + "/" + kTrashPrefix + name.substr(name.rfind('-') + 1) +
-         "." + std::to_string(::getpid());
+/// Returns the path of a directory that is named `prefix` and the step of the
+/// checkpoint `name`.
+std::string hiddenPath(const std::string &directory, const char *prefix,
+                       std::string_view name) {
+  return directory + "/" + prefix +
+         std::string(name.substr(name.rfind('-') + 1)) + "." +
+         std::to_string(::getpid());
 }
 
 } // namespace
@@ -286,12 +304,13 @@ Status CheckpointDir::commit(const std::string &staging,
   if (error == EINVAL || error == ENOSYS) {
     // The system does not support renameat2 with these flags. A rename without
     // flags does not replace a nonempty directory. Therefore move the old
-    // checkpoint away before the rename.
-    std::string trash = trashName(path_, name);
-    bool moved = ::rename(target.c_str(), trash.c_str()) == 0;
+    // checkpoint away before the rename. If the process ends in between, the
+    // next open() restores the old checkpoint.
+    std::string replaced = hiddenPath(path_, kReplacedPrefix, name);
+    bool moved = ::rename(target.c_str(), replaced.c_str()) == 0;
     error = ::rename(staging.c_str(), target.c_str()) == 0 ? 0 : errno;
     if (error != 0 && moved)
-      (void)::rename(trash.c_str(), target.c_str());
+      (void)::rename(replaced.c_str(), target.c_str());
   }
   if (error != 0)
     return Status::error("cannot rename '" + staging + "' to '" + target +
@@ -314,7 +333,7 @@ void CheckpointDir::prune(int keep, std::vector<std::string> &notes) const {
               list->end());
   for (std::size_t i = 0; i + keep < list->size(); ++i) {
     const std::string &path = (*list)[i].path;
-    std::string trash = trashName(path_, std::string(baseName(path)));
+    std::string trash = hiddenPath(path_, kTrashPrefix, baseName(path));
     // Rename the checkpoint before removing it, so that a crash does not leave
     // a partially removed checkpoint under a checkpoint name.
     if (::rename(path.c_str(), trash.c_str()) != 0) {

@@ -255,6 +255,32 @@ TEST(CheckpointDir, RemovesWhatDeadRunsLeft) {
             (std::vector<std::string>{".lock", ".tmp-of-the-user"}));
 }
 
+// A process that replaces a checkpoint ends after it has moved the old one away
+// and before the new one has its name.
+TEST(CheckpointDir, RestoresACheckpointThatWasNotReplaced) {
+  TestDirectory temporary;
+  {
+    CheckpointDir directory = open(temporary.path());
+    expectOk(save(directory, 5));
+    expectOk(save(directory, 7));
+  }
+  auto rename = [&](const char *from, const char *to) {
+    std::filesystem::rename(temporary / from, temporary / to);
+  };
+  rename("checkpoint-7", ".replaced-checkpoint-7.123");
+  temporary.put(".tmp-checkpoint-7.123", "incomplete");
+  { EXPECT_EQ(open(temporary.path()).steps(), (std::vector<int64_t>{5, 7})); }
+  EXPECT_EQ(stepFound(temporary.path()), 7);
+  // If the new checkpoint has its name, the old one is removed.
+  std::filesystem::copy(temporary / "checkpoint-5",
+                        temporary / ".replaced-checkpoint-7.123");
+  CheckpointDir directory = open(temporary.path());
+  EXPECT_EQ(temporary.names(),
+            (std::vector<std::string>{".lock", "checkpoint-5", "checkpoint-7",
+                                      "latest"}));
+  EXPECT_EQ(stepFound(temporary.path()), 7);
+}
+
 TEST(CheckpointDir, RefusesWhereItCannotWrite) {
   TestDirectory temporary;
   temporary.put("file", "");
