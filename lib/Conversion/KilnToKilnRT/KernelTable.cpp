@@ -48,6 +48,37 @@ static void dropMemory(Region &region) {
     setMemory(argument, MemorySpace::Device);
 }
 
+/// Returns the attributes of a kernel except for its name.
+static DictionaryAttr attributesOf(rt::KernelOp kernel) {
+  NamedAttrList attributes(kernel->getAttrDictionary());
+  attributes.erase(kernel.getSymNameAttrName());
+  return attributes.getDictionary(kernel.getContext());
+}
+
+/// Returns a hash that is the same for kernels that differ only in their names
+/// and locations.
+static uint64_t hashOf(rt::KernelOp kernel) {
+  llvm::hash_code hash =
+      llvm::hash_value(attributesOf(kernel).getAsOpaquePointer());
+  Block &body = kernel.getBody().front();
+  for (Type type : body.getArgumentTypes())
+    hash = llvm::hash_combine(hash, type);
+  for (Operation &op : body)
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     &op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  return hash;
+}
+
+/// Returns true if two kernels differ only in their names and locations.
+static bool isSame(rt::KernelOp a, rt::KernelOp b) {
+  return attributesOf(a) == attributesOf(b) &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+}
+
 rt::KernelOp KernelTable::get(DispatchOp dispatch,
                               ArrayRef<int64_t> rowStrides) {
   // The buffer plan may have created the kernel already, to compute its scratch
@@ -78,19 +109,17 @@ rt::KernelOp KernelTable::make(DispatchOp dispatch,
   kernel->walk([](Operation *op) { op->removeAttr(kLayerAttr); });
   removeLaunchArguments(kernel->getBody().front());
 
-  std::string key;
-  llvm::raw_string_ostream stream(key);
-  kernel->print(stream, OpPrintingFlags().printGenericOpForm().useLocalScope());
-  rt::KernelOp &known = kernels[key];
-  if (!known) {
-    kernel->setSymName("k" + std::to_string(kernels.size() - 1) + "_" +
-                       (isEpilogue ? "epilogue" : dispatch.getKind()).str());
-    known = kernel.release();
-    // Insert the kernel before the programs, even if some of them are already
-    // emitted. The symbol table renames the kernel if a state has its name.
-    auto arenas = module.getOps<rt::ArenaOp>();
-    symbols.insert(known, arenas.empty() ? Block::iterator()
+  SmallVector<rt::KernelOp> &alike = kernels[hashOf(*kernel)];
+  auto *known = llvm::find_if(
+      alike, [&](rt::KernelOp other) { return isSame(other, *kernel); });
+  if (known != alike.end())
+    return *known;
+  kernel->setSymName("k" + std::to_string(count++) + "_" +
+                     (isEpilogue ? "epilogue" : dispatch.getKind()).str());
+  // Insert the kernel before the programs, even if some of them are already
+  // emitted. The symbol table renames the kernel if a state has its name.
+  auto arenas = module.getOps<rt::ArenaOp>();
+  symbols.insert(*kernel, arenas.empty() ? Block::iterator()
                                          : Block::iterator(*arenas.begin()));
-  }
-  return known;
+  return alike.emplace_back(kernel.release());
 }

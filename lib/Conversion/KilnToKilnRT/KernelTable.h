@@ -35,7 +35,9 @@ private:
 
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
-  llvm::StringMap<rt::KernelOp> kernels;
+  /// The kernels with each hash, and the number of all kernels.
+  llvm::DenseMap<uint64_t, llvm::SmallVector<rt::KernelOp>> kernels;
+  size_t count = 0;
   /// The row strides and the result of the last lookup of each dispatch.
   llvm::DenseMap<mlir::Operation *,
                  std::pair<llvm::SmallVector<int64_t>, rt::KernelOp>>

@@ -30,8 +30,9 @@ IntegerAttr kiln::ownerAttr(MLIRContext *context, int64_t owner) {
 }
 
 Owners::Owners(ProgramOp program) {
+  SymbolTable symbols(program->getParentOfType<ModuleOp>());
   for (Operation &op : program.getBlock())
-    visit(&op);
+    visit(&op, symbols);
 }
 
 int64_t Owners::join(ValueRange values) const {
@@ -50,10 +51,9 @@ int64_t Owners::ownerOf(Operation *op) const {
   return join(op->getOperands());
 }
 
-void Owners::visit(Operation *op) {
+void Owners::visit(Operation *op, const SymbolTable &symbols) {
   if (auto read = dyn_cast<ReadOp>(op)) {
-    auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(
-        read, read.getStateAttr());
+    auto state = symbols.lookup<StateOp>(read.getState());
     return set(read.getY(), kiln::ownerOf(state));
   }
   auto setEach = [&](std::optional<ArrayRef<int64_t>> given) {
@@ -79,12 +79,12 @@ void Owners::visit(Operation *op) {
   if (auto microbatches = dyn_cast<MicrobatchesOp>(op)) {
     if (microbatches.isDivided())
       for (Operation &inner : microbatches.getForward())
-        visit(&inner);
+        visit(&inner, symbols);
     for (auto [argument, value] : llvm::zip_equal(
              microbatches.getResidualArguments(), microbatches.getResiduals()))
       set(argument, ownerOf(value));
     for (Operation &inner : microbatches.getBackward())
-      visit(&inner);
+      visit(&inner, symbols);
     for (auto [sum, value] :
          llvm::zip_equal(microbatches.getSums(), microbatches.getYieldedSums()))
       set(sum, ownerOf(value));
@@ -99,7 +99,7 @@ void Owners::visit(Operation *op) {
          llvm::zip_equal(body.getArguments(), op->getOperands()))
       set(argument, ownerOf(operand));
     for (Operation &inner : body)
-      visit(&inner);
+      visit(&inner, symbols);
     for (auto [result, value] :
          llvm::zip_equal(op->getResults(), body.getTerminator()->getOperands()))
       set(result, ownerOf(value));

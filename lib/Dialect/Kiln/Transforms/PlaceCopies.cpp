@@ -186,9 +186,9 @@ SmallVector<MarkedValue> kiln::markedValues(Block &block) {
 
 SmallVector<ReadOp> kiln::readsAcross(ProgramOp program) {
   SmallVector<ReadOp> reads;
+  SymbolTable symbols(program->getParentOfType<ModuleOp>());
   for (ReadOp read : program.getBlock().getOps<ReadOp>()) {
-    auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(
-        read, read.getStateAttr());
+    auto state = symbols.lookup<StateOp>(read.getState());
     if (memoryOf(state.getType()) != memoryOf(read.getType()))
       reads.push_back(read);
   }

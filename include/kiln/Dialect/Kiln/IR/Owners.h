@@ -18,6 +18,8 @@
 
 #include "kiln/Dialect/Kiln/IR/Kiln.h"
 
+#include "mlir/IR/SymbolTable.h"
+
 namespace kiln {
 
 /// The result of ownerOf() for everything that all ranks have.
@@ -64,7 +66,7 @@ public:
   mlir::Operation *findConflict() const { return conflict; }
 
 private:
-  void visit(mlir::Operation *op);
+  void visit(mlir::Operation *op, const mlir::SymbolTable &symbols);
   void set(mlir::Value value, int64_t owner) {
     if (owner != kNoOwner)
       owners[value] = owner;
