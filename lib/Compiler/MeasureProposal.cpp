@@ -381,6 +381,14 @@ ArenaGoal MemoryPlanner::goalOf(const Proposal &proposal) const {
              : ArenaGoal::Least;
 }
 
+/// Returns false if the program exceeds the budget even with the solution that
+/// uses the least device memory.
+bool MemoryPlanner::canFit(const OffloadModel &model) const {
+  OffloadProblem problem = model.problem;
+  problem.capacity = -model.stateBytes;
+  return planOffload(problem).excess <= request.budget;
+}
+
 /// Chooses the values to offload so that the proposal fits. If fragmentation
 /// makes the arena exceed the budget, reduces the capacity by the excess and
 /// chooses again. With `estimates`, only estimates the step time.
@@ -411,6 +419,8 @@ Result<Choice> MemoryPlanner::chooseOffload(ModuleOp dispatched,
         proposal.height = request.budget + solution.excess;
       return Choice::Exceeds;
     }
+    if (keepsStates && !solution.fits() && !canFit(*model))
+      return Choice::Exceeds;
     proposal.seconds = solution.seconds;
     if (estimates)
       return Choice::Fits;

@@ -249,6 +249,15 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
     }
     return Status();
   };
+  // If the states take so much memory that neither end of the ladder fits, no
+  // rung between them does, with few exceptions.
+  if (keepsStates) {
+    for (int64_t index : {ladder.rungCount, int64_t(0)})
+      if (Status status = look(index); !status.ok())
+        return status;
+    if (bestSeconds == std::numeric_limits<double>::infinity())
+      return Status();
+  }
   double enough = kOptimalityTolerance * boundOf(ladder);
   int64_t step = ladder.rungCount / 4;
   for (int64_t index = ladder.rungCount; index >= 0; index -= step) {

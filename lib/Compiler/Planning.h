@@ -242,6 +242,7 @@ private:
   Result<Choice> schedule(mlir::ModuleOp dispatched, Proposal &proposal,
                           ArenaGoal goal, LiveCurve *liveCurve = nullptr);
   ArenaGoal goalOf(const Proposal &proposal) const;
+  bool canFit(const OffloadModel &model) const;
   Result<Choice> chooseOffload(mlir::ModuleOp dispatched, Proposal &proposal,
                                bool estimates = false);
   Result<Choice> chooseStates(mlir::ModuleOp dispatched, Proposal &proposal,

@@ -24,6 +24,7 @@
 
 #include "ArenaProblem.h"
 
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -48,6 +49,20 @@ struct Block {
   int32_t first, last;
 };
 
+/// Placed items, sorted by offset. The lifetimes are stored apart from the
+/// offsets, because for most blocks of a list only the lifetime is read.
+struct BlockList {
+  std::vector<int64_t> offsets, tops;
+  std::vector<int32_t> firsts, lasts;
+
+  size_t size() const { return offsets.size(); }
+  void insert(size_t index, const Block &block);
+  /// Calls `visit` with the index of each block that conflicts with the item,
+  /// in order, until `visit` returns false.
+  template <typename Visit>
+  void forEachConflict(const Item &item, Visit visit) const;
+};
+
 /// The placed items, sorted by offset. Most items are short-lived, and only a
 /// small part of the others conflicts with them. So besides the list of all
 /// blocks, there is a list for each of several windows of time. The windows of
@@ -57,17 +72,17 @@ class Blocks {
 public:
   explicit Blocks(int32_t numSections);
   /// Returns a list that contains all blocks that conflict with an item.
-  const std::vector<Block> &near(const Item &item) const;
+  const BlockList &near(const Item &item) const;
   /// Inserts a block. Returns the number of steps.
   uint64_t insert(const Block &block);
 
 private:
   struct Level {
     int32_t distance;
-    std::vector<std::vector<Block>> windows;
+    std::vector<BlockList> windows;
   };
   std::vector<Level> levels; ///< The smallest distance first.
-  std::vector<Block> all;
+  BlockList all;
 };
 } // namespace
 
@@ -80,16 +95,51 @@ static constexpr int32_t kLeastDistance = 4;
 static constexpr uint64_t kInsertionSteps = 20;
 static constexpr int64_t kBlocksMovedPerStep = 4;
 
+void BlockList::insert(size_t index, const Block &block) {
+  auto add = [&](auto &values, auto value) {
+    values.insert(values.begin() + ptrdiff_t(index), value);
+  };
+  add(offsets, block.offset);
+  add(tops, block.top);
+  add(firsts, block.first);
+  add(lasts, block.last);
+}
+
+template <typename Visit>
+void BlockList::forEachConflict(const Item &item, Visit visit) const {
+  // Compare whole chunks without branches, so that the compiler uses vectors.
+  constexpr size_t chunk = 64, word = sizeof(uint64_t);
+  uint8_t conflicts[chunk];
+  for (size_t begin = 0; begin < size(); begin += chunk) {
+    size_t count = std::min(chunk, size() - begin);
+    const int32_t *first = firsts.data() + begin, *last = lasts.data() + begin;
+    for (size_t i = 0; i < count; ++i)
+      conflicts[i] = uint8_t(first[i] < item.last) & (item.first < last[i]);
+    for (size_t i = 0; i < count; ++i) {
+      uint64_t next = 0;
+      if (i % word == 0 && i + word <= count) {
+        std::memcpy(&next, conflicts + i, word);
+        if (next == 0) {
+          i += word - 1;
+          continue;
+        }
+      }
+      if (conflicts[i] && !visit(begin + i))
+        return;
+    }
+  }
+}
+
 Blocks::Blocks(int32_t numSections) {
   for (int32_t count : kWindows) {
     int32_t distance = numSections / count;
     if (distance >= kLeastDistance)
-      levels.push_back({distance, std::vector<std::vector<Block>>(
-                                      numSections / distance + 1)});
+      levels.push_back(
+          {distance, std::vector<BlockList>(numSections / distance + 1)});
   }
 }
 
-const std::vector<Block> &Blocks::near(const Item &item) const {
+const BlockList &Blocks::near(const Item &item) const {
   for (const Level &level : levels)
     if (item.numSections() <= level.distance)
       return level.windows[item.first / level.distance];
@@ -98,12 +148,12 @@ const std::vector<Block> &Blocks::near(const Item &item) const {
 
 uint64_t Blocks::insert(const Block &block) {
   uint64_t steps = 0;
-  auto add = [&](std::vector<Block> &blocks) {
-    auto above = std::upper_bound(
-        blocks.begin(), blocks.end(), block.offset,
-        [](int64_t value, const Block &other) { return value < other.offset; });
-    steps += kInsertionSteps + (blocks.end() - above) / kBlocksMovedPerStep;
-    blocks.insert(above, block);
+  auto add = [&](BlockList &blocks) {
+    auto above = std::upper_bound(blocks.offsets.begin(), blocks.offsets.end(),
+                                  block.offset);
+    steps +=
+        kInsertionSteps + (blocks.offsets.end() - above) / kBlocksMovedPerStep;
+    blocks.insert(size_t(above - blocks.offsets.begin()), block);
   };
   add(all);
   for (Level &level : levels) {
@@ -162,20 +212,19 @@ placeInOrder(const Problem &problem, llvm::ArrayRef<int32_t> order, Fit fit,
     const Item &item = problem.items[index];
     int64_t top = 0, offset = -1;
     int64_t smallestGap = std::numeric_limits<int64_t>::max();
-    const std::vector<Block> &near = blocks.near(item);
-    for (const Block &block : near) {
-      if (block.first >= item.last || item.first >= block.last)
-        continue;
+    const BlockList &near = blocks.near(item);
+    near.forEachConflict(item, [&](size_t i) {
       int64_t start = alignUp(top, item.alignment);
-      int64_t gap = block.offset - start;
+      int64_t gap = near.offsets[i] - start;
       if (gap >= item.size && gap < smallestGap) {
         offset = start;
         smallestGap = gap;
         if (fit == Fit::First)
-          break;
+          return false;
       }
-      top = std::max(top, block.top);
-    }
+      top = std::max(top, near.tops[i]);
+      return true;
+    });
     effort.spend(near.size() + 1);
     if (offset < 0)
       offset = alignUp(top, item.alignment);

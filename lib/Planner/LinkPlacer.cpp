@@ -8,20 +8,25 @@
 #include "LinkPlacer.h"
 
 #include <algorithm>
-#include <deque>
 
 using namespace kiln;
 
-double LinkPlacer::run(std::vector<int64_t> resident,
+/// Removes a copy in progress. Few copies precede it.
+void LinkPlacer::remove(size_t index) {
+  for (; index > first; --index)
+    pending[index] = pending[index - 1];
+  ++first;
+}
+
+double LinkPlacer::run(const std::vector<double> &seconds,
+                       const LinkLimits &link,
+                       const std::vector<int64_t> &resident,
                        std::vector<Transfer> &transfers) {
-  struct Pending {
-    Transfer *transfer;
-    double done;
-  };
-  std::deque<Pending> pending;
   auto count = static_cast<int32_t>(seconds.size());
-  // Change of the bytes on the host at each command.
-  std::vector<int64_t> freed(count + 1, 0);
+  pending.clear();
+  pending.reserve(transfers.size());
+  first = 0;
+  freed.assign(size_t(count) + 1, 0);
   double now = 0, linkFree = 0, waited = 0;
   int64_t away = 0;
   size_t next = 0;
@@ -32,17 +37,17 @@ double LinkPlacer::run(std::vector<int64_t> resident,
       transfer.gone = c;
       away += transfer.bytes;
       freed[transfer.limit] -= transfer.bytes;
-      pending.erase(pending.begin() + static_cast<ptrdiff_t>(index));
+      remove(index);
     };
     // Remove transfers that have completed, that must be waited for, or whose
     // limit is reached.
-    for (size_t i = 0; i < pending.size();) {
+    for (size_t i = first; i < pending.size();) {
       const Transfer &transfer = *pending[i].transfer;
       if (transfer.limit <= c) {
-        pending.erase(pending.begin() + static_cast<ptrdiff_t>(i));
+        remove(i++);
         continue;
       }
-      bool short_ = resident[c] - away > capacity;
+      bool short_ = resident[c] - away > link.capacity;
       // Transfers complete in order. Later transfers whose limit is reached are
       // removed when their turn comes.
       if (!short_ && pending[i].done > now)
@@ -52,15 +57,15 @@ double LinkPlacer::run(std::vector<int64_t> resident,
           waited += pending[i].done - now;
           now = pending[i].done;
         }
-        leave(i);
+        leave(i++);
         continue;
       }
       ++i;
     }
     now += seconds[c];
     for (; next < transfers.size() && transfers[next].ready == c; ++next) {
-      linkFree = std::max(linkFree, now) + latency +
-                 secondsPerByte * double(transfers[next].bytes);
+      linkFree = std::max(linkFree, now) + link.latency +
+                 link.secondsPerByte * double(transfers[next].bytes);
       transfers[next].gone = transfers[next].limit;
       pending.push_back({&transfers[next], linkFree});
     }

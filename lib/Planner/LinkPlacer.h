@@ -34,24 +34,37 @@ struct Transfer {
   int32_t gone = 0;
 };
 
-/// Places the transfers of one direction. `resident[c]` is the number of live
-/// bytes at command c if all values stay on the device.
+/// One direction of a link, and the memory of the device.
+struct LinkLimits {
+  double secondsPerByte = 0;
+  int64_t capacity = 0; ///< Maximum of the live bytes on the device.
+  double latency = 0;   ///< Additional time of every copy, in seconds.
+};
+
+/// Places the transfers of one direction.
 class LinkPlacer {
 public:
-  /// `latency` is the additional time of every copy, in seconds.
-  LinkPlacer(const std::vector<double> &seconds, double secondsPerByte,
-             int64_t capacity, double latency = 0)
-      : seconds(seconds), secondsPerByte(secondsPerByte), latency(latency),
-        capacity(capacity) {}
-
-  /// Places the transfers, which must be ordered by `ready`. Returns the
-  /// seconds spent waiting for the link.
-  double run(std::vector<int64_t> resident, std::vector<Transfer> &transfers);
+  /// Places the transfers, which must be ordered by `ready`. `seconds` has the
+  /// duration of each command. `resident[c]` is the number of live bytes at
+  /// command c if all values stay on the device. Returns the seconds spent
+  /// waiting for the link.
+  double run(const std::vector<double> &seconds, const LinkLimits &link,
+             const std::vector<int64_t> &resident,
+             std::vector<Transfer> &transfers);
 
 private:
-  const std::vector<double> &seconds;
-  double secondsPerByte, latency;
-  int64_t capacity;
+  struct Pending {
+    Transfer *transfer;
+    double done; ///< The time at which the copy is complete.
+  };
+  void remove(size_t index);
+
+  // Scratch.
+  /// The copies in progress, in the order of their starts, from index `first`.
+  std::vector<Pending> pending;
+  size_t first = 0;
+  /// The change of the bytes on the host at each command.
+  std::vector<int64_t> freed;
 };
 
 } // namespace kiln

@@ -34,9 +34,10 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
   std::vector<Transfer> sorted;
   for (size_t i : order)
     sorted.push_back(out[i]);
+  LinkPlacer placer;
   double waits =
-      LinkPlacer(problem.seconds, problem.outSecondsPerByte, problem.capacity)
-          .run(problem.live, sorted);
+      placer.run(problem.seconds, {problem.outSecondsPerByte, problem.capacity},
+                 problem.live, sorted);
   for (size_t i = 0; i < order.size(); ++i)
     out[order[i]] = sorted[i];
 
@@ -60,8 +61,8 @@ OffloadSolution kiln::placeOffload(const OffloadProblem &problem,
     sorted.push_back(in[i]);
   std::vector<double> reversed(problem.seconds.rbegin(),
                                problem.seconds.rend());
-  waits += LinkPlacer(reversed, problem.inSecondsPerByte, problem.capacity)
-               .run(std::move(resident), sorted);
+  waits += placer.run(reversed, {problem.inSecondsPerByte, problem.capacity},
+                      resident, sorted);
   for (size_t i = 0; i < order.size(); ++i)
     in[order[i]] = sorted[i];
 

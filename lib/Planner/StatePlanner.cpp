@@ -7,7 +7,7 @@
 
 #include "kiln/Planner/StatePlanner.h"
 
-#include "StateSimulation.h"
+#include "StateEvaluator.h"
 
 #include "kiln/Support/ShareSelector.h"
 
@@ -99,13 +99,13 @@ private:
     return {outcome.seconds + penalty * double(outcome.excess),
             outcome.copiedBytes};
   }
-  void visit(Point point);
+  void visit(const std::vector<Point> &points);
   void climb(int step);
   std::vector<StateChoice> choicesOf(const StateShares &shares) const;
   StateSolution solutionOf(const Point &point);
 
   const StateProblem &problem;
-  StateSimulation simulation;
+  StateEvaluator evaluator;
   std::vector<StateChoice> largeChoices;
   /// The choices of all groups, of which only those of the large groups are
   /// set; and the other groups and their indices.
@@ -130,7 +130,7 @@ static StateShares sharesOf(const Point &point) {
 
 Search::Search(const StateProblem &problem, const std::vector<size_t> &large,
                std::vector<StateChoice> choices)
-    : problem(problem), simulation(problem), largeChoices(std::move(choices)),
+    : problem(problem), evaluator(problem), largeChoices(std::move(choices)),
       fixed(problem.groups.size()) {
   std::vector<uint8_t> isLarge(problem.groups.size(), 0);
   for (size_t k = 0; k < large.size(); ++k) {
@@ -152,33 +152,42 @@ std::vector<StateChoice> Search::choicesOf(const StateShares &shares) const {
   return choices;
 }
 
-/// Evaluates a point unless it has been evaluated, and makes it `best` if it is
-/// better.
-void Search::visit(Point point) {
+static bool isValid(const Point &point) {
   for (int part : point)
     if (part < 0 || part > kShares)
-      return;
-  if (point[0] + point[1] > kShares || point[0] + point[2] > kShares)
-    return;
-  auto [it, isNew] = outcomes.try_emplace(point);
-  Outcome &outcome = it->second;
-  if (isNew) {
-    StateCost cost =
-        simulation.run(choicesOf(sharesOf(point)), /*recordsLeads=*/false);
-    outcome = {cost.seconds, cost.copiedBytes, excessOf(cost, problem)};
-    least = std::min(least, {outcome.excess, point});
-    if (outcome.excess == 0 && (!fitting || keyOf(outcome) < fitting->first))
-      fitting = {keyOf(outcome), point};
+      return false;
+  return point[0] + point[1] <= kShares && point[0] + point[2] <= kShares;
+}
+
+/// Evaluates the valid points that are not yet evaluated, and moves to the best
+/// valid point if it is better than the current point.
+void Search::visit(const std::vector<Point> &points) {
+  std::vector<std::pair<Point, Outcome *>> added;
+  for (const Point &point : points)
+    if (isValid(point))
+      if (auto [it, isNew] = outcomes.try_emplace(point); isNew)
+        added.emplace_back(point, &it->second);
+  std::vector<StateCost> costs = evaluator.run(added.size(), [&](size_t i) {
+    return choicesOf(sharesOf(added[i].first));
+  });
+  for (size_t i = 0; i < added.size(); ++i) {
+    auto [point, outcome] = added[i];
+    *outcome = {costs[i].seconds, costs[i].copiedBytes,
+                excessOf(costs[i], problem)};
+    least = std::min(least, {outcome->excess, point});
+    if (outcome->excess == 0 && (!fitting || keyOf(*outcome) < fitting->first))
+      fitting = {keyOf(*outcome), point};
   }
-  if (keyOf(outcome) < keyOf(outcomes.at(best)))
-    best = point;
+  for (const Point &point : points)
+    if (isValid(point) && keyOf(outcomes.at(point)) < keyOf(outcomes.at(best)))
+      best = point;
 }
 
 StateSolution Search::solutionOf(const Point &point) {
   StateSolution solution;
   solution.start = {sharesOf(point), largeChoices};
   solution.choices = choicesOf(solution.start.shares);
-  solution.cost = simulation.run(solution.choices, /*recordsLeads=*/true);
+  solution.cost = evaluator.run(solution.choices, /*recordsLeads=*/true);
   solution.fits = fitting.has_value();
   return solution;
 }
@@ -187,6 +196,7 @@ StateSolution Search::solutionOf(const Point &point) {
 void Search::climb(int step) {
   for (Point center = {-1, 0, 0, 0}; center != best;) {
     center = best;
+    std::vector<Point> points;
     // Each digit of `code` to the base 3 is the direction of one share.
     for (int code = 0; code < 81; ++code) {
       Point point = center;
@@ -196,13 +206,14 @@ void Search::climb(int step) {
         moved += rest % 3 != 1;
       }
       if (moved <= 3)
-        visit(point);
+        points.push_back(point);
     }
+    visit(points);
   }
 }
 
 StateSolution Search::run(const std::optional<StateShares> &start) {
-  visit(best);
+  visit({best});
   if (fitting)
     return solutionOf(best);
   // The penalty for bytes that do not fit is finite, so that the search can
@@ -217,18 +228,15 @@ StateSolution Search::run(const std::optional<StateShares> &start) {
   if (start) {
     bases = {{numerator(start->optimizer), numerator(start->moments),
               numerator(start->gradients), numerator(start->parameters)}};
-    visit(bases.front());
+    visit(bases);
   } else {
     for (int optimizer = 0; optimizer <= kShares; optimizer += kCoarse)
       for (int moments = 0; optimizer + moments <= kShares; moments += kCoarse)
         for (int gradients = 0; optimizer + gradients <= kShares;
              gradients += kCoarse)
-          for (int parameters = 0; parameters <= kShares;
-               parameters += kCoarse) {
-            Point point = {optimizer, moments, gradients, parameters};
-            visit(point);
-            bases.push_back(point);
-          }
+          for (int parameters = 0; parameters <= kShares; parameters += kCoarse)
+            bases.push_back({optimizer, moments, gradients, parameters});
+    visit(bases);
     // Different points of the coarse grid lead to different optima, so continue
     // from several good points.
     std::sort(bases.begin(), bases.end(), [&](const Point &a, const Point &b) {
@@ -261,6 +269,22 @@ static int codeOf(const StateChoice &choice) {
          choice.gradientAway;
 }
 
+/// Returns the choices that a group may have.
+static std::vector<StateChoice> choicesFor(const StateGroup &group) {
+  std::vector<StateChoice> choices;
+  for (UpdatePlace update :
+       {UpdatePlace::Device, UpdatePlace::Swapped, UpdatePlace::Host})
+    for (int bits = 0; bits < 4; ++bits) {
+      bool isAway = bits & 2;
+      bool isPossible = group.update < 0
+                            ? update == UpdatePlace::Device && !isAway
+                            : update != UpdatePlace::Host || !isAway;
+      if (isPossible)
+        choices.push_back({update, (bits & 1) != 0, isAway});
+    }
+  return choices;
+}
+
 /// Changes the choices of the largest groups, one at a time.
 static StateSolution refineLargest(const StateProblem &problem,
                                    StateSolution solution, size_t count,
@@ -268,7 +292,7 @@ static StateSolution refineLargest(const StateProblem &problem,
   auto keyOf = [&](const StateCost &cost) {
     return std::tuple(excessOf(cost, problem), cost.seconds, cost.copiedBytes);
   };
-  StateSimulation simulation(problem);
+  StateEvaluator evaluator(problem);
   std::vector<size_t> bySize(problem.groups.size());
   std::iota(bySize.begin(), bySize.end(), 0);
   std::sort(bySize.begin(), bySize.end(), [&](size_t a, size_t b) {
@@ -276,47 +300,61 @@ static StateSolution refineLargest(const StateProblem &problem,
            std::pair(-problem.groups[b].parameterBytes, b);
   });
   bySize.resize(std::min(bySize.size(), count));
-  std::vector<StateChoice> choices;
-  for (UpdatePlace update :
-       {UpdatePlace::Device, UpdatePlace::Swapped, UpdatePlace::Host})
-    for (int bits = 0; bits < 4; ++bits)
-      if (update != UpdatePlace::Host || !(bits & 2))
-        choices.push_back({update, (bits & 1) != 0, (bits & 2) != 0});
   for (int pass = 0; pass < passes; ++pass) {
     bool isBetter = false;
     // The number of successive changes that were not better, for each kind of
     // change and each group size. The layers of a program have similar groups,
     // so after several failures, further changes of this kind are probably not
     // better either.
-    std::map<std::tuple<int64_t, int, size_t>, size_t> failures;
-    for (size_t i : bySize)
+    std::map<std::tuple<int64_t, int, int>, size_t> failures;
+    for (size_t i : bySize) {
+      StateChoice &current = solution.choices[i];
+      std::vector<StateChoice> choices = choicesFor(problem.groups[i]);
+      auto failed = [&](const StateChoice &choice) -> size_t & {
+        return failures[{problem.groups[i].parameterBytes, codeOf(current),
+                         codeOf(choice)}];
+      };
+      auto isPromising = [&](const StateChoice &choice) {
+        return choice != current && failed(choice) <= kMostFailures;
+      };
+      // The costs of the choices do not depend on the current choice, so they
+      // can be computed together.
+      std::vector<size_t> promising;
+      for (size_t k = 0; k < choices.size(); ++k)
+        if (isPromising(choices[k]))
+          promising.push_back(k);
+      std::vector<StateCost> computed =
+          evaluator.run(promising.size(), [&](size_t k) {
+            std::vector<StateChoice> changed = solution.choices;
+            changed[i] = choices[promising[k]];
+            return changed;
+          });
+      std::vector<std::optional<StateCost>> costs(choices.size());
+      for (size_t k = 0; k < promising.size(); ++k)
+        costs[promising[k]] = std::move(computed[k]);
       for (size_t k = 0; k < choices.size(); ++k) {
-        const StateGroup &group = problem.groups[i];
-        StateChoice before = solution.choices[i];
-        bool isFrozen = group.update < 0;
-        if (before == choices[k] ||
-            (isFrozen && (choices[k].update != UpdatePlace::Device ||
-                          choices[k].gradientAway)))
+        if (!isPromising(choices[k]))
           continue;
-        size_t &failed = failures[{group.parameterBytes, codeOf(before), k}];
-        if (failed > kMostFailures)
-          continue;
-        solution.choices[i] = choices[k];
-        StateCost cost =
-            simulation.run(solution.choices, /*recordsLeads=*/false);
-        if (keyOf(cost) < keyOf(solution.cost)) {
-          solution.cost = std::move(cost);
+        size_t &count = failed(choices[k]);
+        if (!costs[k]) {
+          std::vector<StateChoice> changed = solution.choices;
+          changed[i] = choices[k];
+          costs[k] = evaluator.run(changed, /*recordsLeads=*/false);
+        }
+        if (keyOf(*costs[k]) < keyOf(solution.cost)) {
+          solution.cost = std::move(*costs[k]);
+          current = choices[k];
           isBetter = true;
-          failed = 0;
+          count = 0;
         } else {
-          solution.choices[i] = before;
-          ++failed;
+          ++count;
         }
       }
+    }
     if (!isBetter)
       break;
   }
-  solution.cost = simulation.run(solution.choices, /*recordsLeads=*/true);
+  solution.cost = evaluator.run(solution.choices, /*recordsLeads=*/true);
   solution.fits = excessOf(solution.cost, problem) == 0;
   return solution;
 }

@@ -216,14 +216,17 @@ void StateSimulation::addGroup(size_t i) {
 void StateSimulation::placeCopiesIn() {
   auto mirror = [&](int32_t c) { return end - 1 - c; };
   // Place the copies in the reverse order of the commands that need them.
-  keys.clear();
+  starts.assign(static_cast<size_t>(end) + 2, 0);
+  for (const CopyIn &copy : copiesIn)
+    ++starts[mirror(copy.need) + 2];
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  byNeed.resize(copiesIn.size());
   for (size_t i = 0; i < copiesIn.size(); ++i)
-    keys.emplace_back(-copiesIn[i].need, static_cast<int32_t>(i));
-  std::sort(keys.begin(), keys.end());
+    byNeed[starts[mirror(copiesIn[i].need) + 1]++] = static_cast<int32_t>(i);
   // Initially, every copy is on the device as early as possible.
   resident.assign(change.begin(), change.end());
   transfers.clear();
-  for (auto [key, i] : keys) {
+  for (int32_t i : byNeed) {
     const CopyIn &copy = copiesIn[i];
     resident[std::min(copy.earliest, copy.need)] += copy.bytes;
     resident[copy.need] -= copy.bytes;
@@ -237,13 +240,14 @@ void StateSimulation::placeCopiesIn() {
     resident[c] += problem.live[c];
   std::reverse(resident.begin(), resident.end());
   reversed.assign(seconds.rbegin(), seconds.rend());
-  LinkPlacer(reversed, problem.inSecondsPerByte,
-             problem.capacity - cost.peak - problem.fixedBytes,
-             problem.copyLatency)
-      .run(resident, transfers);
+  placer.run(reversed,
+             {problem.inSecondsPerByte,
+              problem.capacity - cost.peak - problem.fixedBytes,
+              problem.copyLatency},
+             resident, transfers);
   // Start copies in program order.
-  for (size_t k = keys.size(); k-- > 0;) {
-    const CopyIn &copy = copiesIn[keys[k].second];
+  for (size_t k = byNeed.size(); k-- > 0;) {
+    const CopyIn &copy = copiesIn[byNeed[k]];
     int32_t begin = std::clamp(mirror(transfers[k].gone) + 1,
                                std::min(copy.earliest, copy.need), copy.need);
     if (copy.leads)

@@ -109,10 +109,11 @@ private:
 
   // Scratch.
   std::vector<std::pair<int64_t, int32_t>> keys;
-  std::vector<int32_t> leaving, late, starts;
+  std::vector<int32_t> leaving, late, starts, byNeed;
   std::vector<int64_t> resident;
   std::vector<Transfer> transfers;
   std::vector<double> updated, reversed;
+  LinkPlacer placer;
 };
 
 /// Returns the number of bytes that exceed the capacities of the device and of

@@ -1,0 +1,46 @@
+//===- StateEvaluator.h - Simulation of many choices of states --*- C++ -*-===//
+//
+// Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Simulates a program with many choices of states, on all processors. The
+// results do not depend on the number of processors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KILN_LIB_PLANNER_STATEEVALUATOR_H
+#define KILN_LIB_PLANNER_STATEEVALUATOR_H
+
+#include "StateSimulation.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace kiln {
+
+class StateEvaluator {
+public:
+  /// `problem` must outlive the evaluator.
+  explicit StateEvaluator(const StateProblem &problem);
+
+  /// Simulates the program with one choice per group.
+  StateCost run(const std::vector<StateChoice> &choices, bool recordsLeads) {
+    return simulations.front().run(choices, recordsLeads);
+  }
+  /// Simulates the program `count` times, the i-th time with the choices that
+  /// `choicesOf(i)` returns, and returns the results without leads. Several
+  /// threads call `choicesOf` at the same time.
+  std::vector<StateCost>
+  run(size_t count,
+      llvm::function_ref<std::vector<StateChoice>(size_t)> choicesOf);
+
+private:
+  /// One simulation for each thread.
+  std::vector<StateSimulation> simulations;
+  size_t commands; ///< Number of commands of the program.
+};
+
+} // namespace kiln
+
+#endif // KILN_LIB_PLANNER_STATEEVALUATOR_H
