@@ -123,8 +123,8 @@ LogicalResult ScheduledProgramBuilder::checkRing(rt::SlotOp slot) {
       last >= microbatches->end)
     return slot.emitOpError("'")
            << slot.getName()
-           << "' has a ring, expected a slot that is live only in the segments "
-              "of micro-batches";
+           << "' has a ring, so it must be live only in the segments of "
+              "micro-batches";
   rt::MicrobatchesOp op = microbatches->op;
   int64_t inFlight = op.getSegmentOrder().slots(op.getCount());
   if (slot.getInstances() < inFlight)

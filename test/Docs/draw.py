@@ -10,7 +10,7 @@ who did not write them (docs/design/text-review.md). The same seed and tree give
 
 Comments are blocks of // lines. Each one is printed with the lines around it, as its readers see
 it. Messages are the string literals of statements that report an error or describe an option,
-with {} for what is inserted between them. Titles are those of the commits after COMMIT."""
+with {code} for what code inserts between them. Titles are those of the commits after COMMIT."""
 
 import argparse
 import pathlib
@@ -40,9 +40,9 @@ def sources(root):
                 yield path.relative_to(root), path.read_text(encoding="utf-8")
 
 
-def with_code(words, lines, first, last):
-    """Returns the text of the comment in lines first to last, between the lines around it: up to
-    LINES_AROUND on each side, up to an empty line."""
+def with_code(lines, first, last):
+    """Returns the comment in lines first to last as it stands in the source, marked with ">", between
+    up to LINES_AROUND lines on each side, up to an empty line."""
 
     def around(numbers):
         shown = []
@@ -54,15 +54,14 @@ def with_code(words, lines, first, last):
                 shown.append("    | " + line)
         return shown
 
+    comment = ["    > " + line for line in lines[first - 1 : last]]
     before = around(range(first - 1, 0, -1))[::-1]
-    after = around(range(last + 1, len(lines) + 1))
-    code = [lines[last - 1]] if not lines[last - 1].lstrip().startswith("//") else []
-    return "\n".join([words, *before, f"    > {code[0] if code else '(the comment)'}", *after])
+    return "\n".join(["", *before, *comment, *around(range(last + 1, len(lines) + 1))])
 
 
 def comments(name, text):
-    """Yields comments as (place, text): adjacent lines that are comments, or one after code, and the
-    code that they describe."""
+    """Yields comments as (place, text): adjacent lines that are comments, or one after code, with the
+    lines around them."""
     block, first = [], 0
     lines = text.splitlines() + [""]
     for number, line in enumerate(lines, 1):
@@ -77,33 +76,36 @@ def comments(name, text):
                 block.append(words)
                 continue
             if len(words.split()) > 2:
-                yield f"{name}:{number}", with_code(words, lines, number, number)
+                yield f"{name}:{number}", with_code(lines, number, number)
         if block and len(" ".join(block).split()) > 2:
-            yield f"{name}:{first}", with_code(" ".join(block), lines, first, number - 1)
+            yield f"{name}:{first}", with_code(lines, first, number - 1)
         block = []
+
+
+def inserted(code):
+    """Returns what stands for the code between two literals of a message."""
+    code = re.sub(r"\s+|<<|\+(?!\+)|^[(,]|\bstd::|\bllvm::", "", code).strip(",?:").lstrip(")")
+    return "{" + code + "}" if re.search(r"\w", code) else ""
 
 
 def messages(name, text):
     if name.parts[0] == "test":
         return
     for found in MESSAGE.finditer(text):
-        words, place = "", found.end()
+        words, code, place = "", "", found.end()
         while place < len(text) and text[place] not in ";{}":
             piece = PIECE.match(text, place)
-            code = piece.group(0)
             if piece.group(1) is not None:
-                words += piece.group(1)
-            elif not code.isspace() and not code.startswith("//"):
-                end = re.search(r"[;{}]", code)
-                code = code[: end.start()] if end else code
-                words += "{}" if re.search(r"\w", code) else " | " if re.search("[,:]", code) else ""
-                place += len(code)
-                if end:
-                    break
-                continue
+                words += inserted(code) or (" | " if re.search("[,:]", code) and words else "")
+                words, code = words + piece.group(1), ""
+            elif end := re.search(r"[;{}]", piece.group(0)):
+                code += piece.group(0)[: end.start()]
+                break
+            elif not piece.group(0).startswith("//"):
+                code += piece.group(0)
             place = piece.end()
-        words = re.sub(r"(\{\})+", "{}", words).removeprefix("{}").strip()
-        if len(words.replace("{}", " ").split()) > 2:
+        words = (words + inserted(code.strip().rstrip(")"))).strip()
+        if len(re.sub(r"\{[^}]*\}", " ", words).split()) > 2:
             yield f"{name}:{text.count(chr(10), 0, found.start()) + 1}", words
 
 

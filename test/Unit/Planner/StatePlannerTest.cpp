@@ -118,7 +118,7 @@ TEST(StatePlanner, UpdateOnTheHost) {
   EXPECT_EQ(cost.hostPeak, 40);
   EXPECT_EQ(cost.copiedBytes, 20);
 
-  // Without a mirror, the forward pass waits for the parameter.
+  // If the parameter has no copy on the device, the forward pass waits for it.
   cost = evaluateStates(makeOneUpdate(), {{UpdatePlace::Host, true, false}});
   EXPECT_DOUBLE_EQ(cost.seconds, 6);
   EXPECT_EQ(cost.peak, 20);

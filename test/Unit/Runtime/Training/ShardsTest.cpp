@@ -215,7 +215,7 @@ TEST(ShardsTest, ARankThatCannotFillMirrorsDoesNotDelayOthers) {
   }
 }
 
-// A check runs a single rank of a program that is for several ranks.
+// --check-memory runs a single rank of a program that is for several ranks.
 TEST(ShardsTest, OneRankFillsItsPartOfMirrors) {
   ShardedEngine part(describeMirrors(2).description());
   ASSERT_TRUE(initialiseStates(part, 0, 7).ok());
