@@ -94,6 +94,10 @@ struct MemoryRates::Partner {
 /// throughput.
 static constexpr int64_t vectorElements = 2048;
 
+/// Number of passes over the memory in the shortest measurement of the
+/// bandwidth.
+static constexpr int64_t passes = 4;
+
 MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
                          Sampler &sampler)
     : sampler_(sampler), partner_(std::make_unique<Partner>()) {
@@ -106,10 +110,11 @@ MemoryRates::MemoryRates(int64_t memoryBytes, ThreadTeam &team,
   for (int64_t size : sizes_) {
     int64_t part = size / 3 / int64_t(sizeof(float));
     // Repeat the passes within one call of the team, to amortize the time to
-    // wake the team. Each thread processes the same range in every pass.
+    // wake the team. Each thread processes the same range in every pass, so
+    // that only the first of them finds the caches cold.
     bandwidth_.push_back(sampler.add([=, &team](int64_t count) {
       team.forEachThread([&](int thread) {
-        for (int64_t pass = 0; pass < count; ++pass)
+        for (int64_t pass = 0; pass < count * passes; ++pass)
           triad(data, data + part, data + 2 * part, part * thread / team.size(),
                 part * (thread + 1) / team.size());
       });
@@ -160,7 +165,8 @@ std::string MemoryRates::json() const {
   std::string sizes, rates;
   double last = 0;
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
-    double rate = double(sizes_[i] / 12 * 12) / sampler_.seconds(bandwidth_[i]);
+    double rate =
+        double(sizes_[i] / 12 * 12 * passes) / sampler_.seconds(bandwidth_[i]);
     // Smooth measurement noise, so that more bytes never take less time.
     if (i > 0)
       rate = std::min(rate, last * double(sizes_[i]) / double(sizes_[i - 1]));

@@ -28,6 +28,13 @@ static constexpr double windowSeconds = 0.1;
 /// the samples of the window are disturbed.
 static constexpr double othersAllowed = 0.1;
 
+/// An item whose sample takes n times this time has a sample in every n-th
+/// round, but at least in every
+/// maxPeriod-th round. The largest GEMMs would
+/// otherwise take nearly all of the time, and leave few samples for the others.
+static constexpr double longSampleSeconds = 5e-3;
+static constexpr int maxPeriod = 8;
+
 double now() {
   using namespace std::chrono;
   return duration<double>(steady_clock::now().time_since_epoch()).count();
@@ -56,7 +63,7 @@ static double usedByOthers() {
 }
 
 std::size_t Sampler::add(std::function<void(int64_t)> work) {
-  subjects_.push_back({std::move(work), 1, {}, {}});
+  subjects_.emplace_back().work = std::move(work);
   return subjects_.size() - 1;
 }
 
@@ -99,10 +106,17 @@ void Sampler::run(double seconds, const std::function<void(double)> &progress) {
         more = false;
         break;
       }
+      // Different items skip different rounds.
+      if (rounds_ > 0 &&
+          (std::size_t(rounds_) + std::size_t(&subject - subjects_.data())) %
+                  std::size_t(subject.period) !=
+              0)
+        continue;
       double sampleStart = now();
       subject.work(subject.count);
       double time = now() - sampleStart;
       window.push_back({&subject, time / double(subject.count)});
+      subject.period = std::clamp(int(time / longSampleSeconds), 1, maxPeriod);
       // The sample is too short: other processes may have slowed the
       // calibration, so that it chose too small a count. Double the count.
       if (time < sampleSeconds / 2 && subject.count < maxCount)
@@ -124,7 +138,7 @@ double Sampler::seconds(std::size_t number) const {
     return *std::min_element(subject.disturbed.begin(),
                              subject.disturbed.end());
   std::vector<double> times = subject.quiet;
-  auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+  auto middle = times.begin() + std::ptrdiff_t((times.size() - 1) / 2);
   std::nth_element(times.begin(), middle, times.end());
   return *middle;
 }

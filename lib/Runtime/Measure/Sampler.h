@@ -48,6 +48,7 @@ private:
   struct Subject {
     std::function<void(int64_t)> work;
     int64_t count = 1;
+    int period = 1; ///< The item has a sample in every `period`-th round.
     std::vector<double> quiet, disturbed;
   };
   void calibrate(Subject &subject);
