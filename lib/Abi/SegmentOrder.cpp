@@ -214,8 +214,9 @@ int64_t SegmentOrder::slots(int64_t count) const {
 
 std::pair<SegmentOrder, int64_t> SegmentOrder::shortened(int64_t count) const {
   SegmentOrder order = *this;
-  // Keep four micro-batches: the first, the last, and two between them. With
-  // more micro-batches, the same pairs of consecutive executions repeat.
+  // Keep four micro-batches: the first, the last, and two between them. More
+  // micro-batches only repeat pairs of consecutive executions that already
+  // occur with four.
   if (kind_ == Kind::Alternate || kind_ == Kind::AllForwardFirst)
     count = std::min<int64_t>(count, 4);
   if (kind_ == Kind::OneForwardOneBackward) {

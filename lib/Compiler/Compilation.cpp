@@ -129,8 +129,8 @@ Status Compilation::checkOptions() {
   auto types = StateTypes::parse(options.states, *optimizer->rule, error);
   if (!types)
     return usage("--states " + error);
-  // Without --precision, a model has fp32 or fp64 states and no casts, so check
-  // the types as for fp32.
+  // Without --precision, the states of a model are fp32 or fp64, and nothing is
+  // cast. The rules are then those for fp32.
   if (error = types->checkPrecision(options.precision.value_or("fp32"));
       !error.empty())
     return usage("--states " + error);
@@ -204,8 +204,8 @@ static std::string zeroFlag(const CompileOptions &options) {
                                     : "--zero=" + std::to_string(options.zero);
 }
 
-/// Checks --sync-every, and that the other options allow data-parallel ranks to
-/// train alone between two averages.
+/// Checks --sync-every, and that the other options allow each data-parallel
+/// rank to take several steps on its own before the ranks average their states.
 Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
   auto usage = [](const std::string &message) {
     return Status(ExitCode::Usage, message);

@@ -66,8 +66,9 @@ public:
   /// then returns true.
   void mustBeat(double seconds) { session.mustBeat = seconds; }
   bool isBeaten() const { return session.isBeaten; }
-  /// Runs the pipeline up to the planned level, but computes only the outlook
-  /// of the model; see PlanningSession::outlookBudget.
+  /// Runs the pipeline up to the planned level, but makes no plan: computes
+  /// only the memory and the step time without recomputation, and a lower bound
+  /// on the step time. See PlanningSession::outlookBudget.
   Result<PlanOutlook>
   outlook(std::function<int64_t(int64_t height)> chooseBudget);
   /// Reads the model and returns the number of its layers.

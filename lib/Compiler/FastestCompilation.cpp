@@ -37,9 +37,9 @@ std::vector<int64_t> FastestCompilation::counts() const {
   return counts;
 }
 
-/// Returns the bucket sizes to try. Small buckets can be sent earlier and need
-/// less memory; with large buckets, a step pays the latency of the network less
-/// often.
+/// Returns the sizes of gradient buckets to try. Small buckets can be sent
+/// earlier and need less memory; with large buckets, a step pays the latency of
+/// the network less often.
 std::vector<int64_t> FastestCompilation::bucketSizes() const {
   if (!request.autoBuckets)
     return {request.bucketBytes};
@@ -91,8 +91,8 @@ FastestCompilation::candidates() const {
         }
       }
   // Of the options in which candidates differ, only the number of micro-batches
-  // affects the forward graph. To write the forward graph for a given number,
-  // one candidate is sufficient.
+  // affects the forward graph. To write the forward graph for a given number of
+  // micro-batches, one candidate is sufficient.
   if (request.stage == EmitStage::Forward && !request.printsPipeline &&
       !request.autoMicrobatches)
     candidates.resize(1);
@@ -246,8 +246,8 @@ Status FastestCompilation::run() {
       return status;
     mayGain = !best || !compares || best->mayGainFromStates();
   }
-  // Report the trials in the order in which candidates() lists them, which
-  // estimate() may have changed.
+  // Report the trials in the order in which candidates() lists them. estimate()
+  // may have changed this order.
   llvm::sort(tried, [](const PlanTrial &a, const PlanTrial &b) {
     return a.number < b.number;
   });

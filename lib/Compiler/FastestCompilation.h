@@ -8,8 +8,8 @@
 // Compiles a model with the options that give the fastest step. If the options
 // leave the number of micro-batches, the bucket size, the offload list or the
 // lossy technique open, each combination is a trial. PlanEstimate.h estimates
-// trials of large models first, so that only trials that may be the fastest are
-// planned.
+// trials of large models first, so that trials that cannot be the fastest need
+// not be planned.
 //
 //===----------------------------------------------------------------------===//
 

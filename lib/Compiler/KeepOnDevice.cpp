@@ -11,9 +11,9 @@
 //
 // The planner first searches for a plan that keeps all parameters, and chooses
 // this plan if it is as fast as without a budget. Otherwise, the planner also
-// searches for plans that keep none, and adds as many parameters to them as fit
-// in the memory that they leave free. It then chooses the fastest of all these
-// plans.
+// searches for plans that keep none. To the best of these, it adds as many kept
+// parameters as fit in the memory that is left free. It then chooses the
+// fastest of all plans.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,9 +76,8 @@ static SmallVector<StateOp> copiedStates(ModuleOp module) {
   return states;
 }
 
-/// If `keep` is true, marks the reads that copy `states` to the device in the
-/// training program, so that the device keeps the copies. Otherwise removes the
-/// marks.
+/// If `keep` is true, marks the training program's reads of `states`, so that
+/// the device keeps the copies of the states. Otherwise removes the marks.
 static void markAll(ModuleOp module, ArrayRef<StateOp> states, bool keep) {
   Proposal marks;
   for (StateOp state : states)
@@ -127,8 +126,8 @@ Status MemoryPlanner::keepSome(ArrayRef<StateOp> states) {
   int64_t total = 0;
   for (StateOp state : states)
     total += bytesOf(state.getType());
-  // Estimate the step time of a proposal after as many states are kept as fit.
-  // The estimate assumes that every kept byte saves the same time.
+  // Estimate the step time of a proposal if it keeps as many states as fit. The
+  // estimate assumes that every kept byte saves the same time.
   double saved =
       std::max(0.0, plain.seconds - reference->seconds) / double(total);
   auto estimate = [&](const Proposal &proposal) {
@@ -205,8 +204,8 @@ Status kiln::planMemory(ModuleOp module, const Machine &machine,
       return Status();
     }
     markAll(module, states, false);
-    // No plan is faster than the plan without a budget that keeps all
-    // parameters.
+    // No plan is faster than the one that keeps all parameters and has no
+    // budget.
     if (keeping.unplanned().seconds >= session.mustBeat)
       return refuseSlow(session);
   }

@@ -33,7 +33,8 @@ using namespace kiln;
 /// made for a smaller capacity.
 static constexpr int kOffloadRounds = 6;
 /// Maximum number of choices of states that are tried for a proposal, including
-/// choices that exceed the limits, and the same number for an estimate.
+/// choices that exceed the limits: if the proposal is measured, and if its step
+/// time is only estimated.
 static constexpr int kStateRounds = 10, kEstimateRounds = 3;
 /// Maximum number of offload plans for activations that are tried for a
 /// proposal with states on the host. If none of the plans fits, other states
@@ -43,7 +44,8 @@ static constexpr int kOffloadRoundsBesideStates = 2;
 /// Maximum number of times that offloadMost() reduces the host memory for
 /// states.
 static constexpr int kHostRounds = 3;
-/// Maximum number of steps of the search for offsets with ArenaGoal::Fit.
+/// Maximum number of steps of the search for buffer offsets if the goal is
+/// ArenaGoal::Fit.
 static constexpr int64_t kTrialEffort = 100'000'000;
 
 /// Returns the end of the highest device slot of a scheduled program, as an
@@ -163,9 +165,10 @@ LogicalResult kiln::moveStates(ModuleOp module, const Proposal &proposal) {
 }
 
 /// Returns a copy of the module with the proposal applied, except for the
-/// offloading of activations, and with the ops in dispatches. Host-device
-/// copies are not placed yet, because the values to offload are not yet chosen.
-/// If `isOffloaded` is true, the ops of the forward pass are numbered.
+/// offloading of activations, and with its ops grouped into dispatches.
+/// Host-device copies are not placed yet, because the values to offload are not
+/// yet chosen. If `isOffloaded` is true, the ops of the forward pass are
+/// numbered.
 Result<OwningOpRef<ModuleOp>> MemoryPlanner::form(const Proposal &proposal,
                                                   bool isOffloaded) {
   OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
@@ -268,8 +271,8 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
   problem.hostCapacity = hostCapacity;
   if (!isAway)
     return problem;
-  // The ops of the forward pass compute the gradients of the loss together with
-  // the loss. Do not treat gradients as activations that are offloaded.
+  // The offloaded activations take no memory. Gradients are not activations,
+  // although the ops of the loss compute some of them in the forward pass.
   llvm::SmallDenseSet<int32_t> gradients;
   for (const StateGroup &group : problem.groups)
     gradients.insert(group.gradient);
@@ -281,8 +284,8 @@ StateProblem StateLimits::problemOf(const OffloadModel &model) const {
 }
 
 /// Stores all states on the host. If the host memory is not sufficient, stores
-/// those states on the host whose removal reduces the device memory most.
-/// Offloads all activations that can be offloaded.
+/// those states on the host that reduce the device memory most. Offloads all
+/// activations that can be offloaded.
 Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
                                           Proposal &proposal) {
   StateProblem problem = model.problem;
@@ -315,10 +318,10 @@ Result<Choice> MemoryPlanner::offloadMost(const StateModel &model,
 }
 
 /// Chooses the states that are stored on the host so that the proposal fits. If
-/// the arena exceeds the budget although the solution does not, reduces the
-/// capacity by the excess and chooses again. If no choice of states fits, also
-/// offloads activations. StateEffort::Estimate only estimates the step time,
-/// which is infinite if no solution fits.
+/// the scheduled arena exceeds the budget although the solver predicted that it
+/// fits, lowers the capacity given to the solver and chooses again. If no
+/// choice of states fits, also offloads activations. StateEffort::Estimate only
+/// estimates the step time, which is infinite if no solution fits.
 Result<Choice> MemoryPlanner::chooseStates(ModuleOp dispatched,
                                            Proposal &proposal,
                                            StateEffort effort) {

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Proposals come from a ladder: a list of chain budgets, called rungs, that
-// depends only on the program. For a small program, every rung is measured and
-// the fastest that fits is chosen, so that a larger budget never gives a slower
-// step. Measuring every rung of a large program would take minutes. The arena
-// height grows almost monotonically with the chain budget, so the planner
-// searches for the highest rung that fits, and then makes one more proposal
-// that uses the rest of the budget.
+// Proposals come from a ladder: a list of memory budgets for the chain of
+// stages, called rungs, that depends only on the program. For a small program,
+// every rung is measured and the fastest that fits is chosen, so that a larger
+// budget never gives a slower step. Measuring every rung of a large program
+// would take minutes. The arena height grows almost monotonically with the
+// chain budget, so the planner searches for the highest rung that fits, and
+// then makes one more proposal that uses the rest of the budget.
 //
 //===----------------------------------------------------------------------===//
 
@@ -232,9 +232,10 @@ Status MemoryPlanner::climb(Ladder &ladder) {
   return Status();
 }
 
-/// Searches the ladder of a large program with offloading. Every rung fits. A
-/// higher rung recomputes less and offloads more than a lower rung, so the step
-/// time, except for noise, first decreases and then increases with the rung.
+/// Searches the ladder of a large program with offloading. Usually every rung
+/// fits, because activations that do not fit are offloaded. A higher rung
+/// recomputes less and offloads more than a lower rung, so the step time,
+/// except for noise, first decreases and then increases with the rung.
 Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
   int64_t best = 0;
   double bestSeconds = std::numeric_limits<double>::infinity();
@@ -372,8 +373,8 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
     earlierLadders.splice(earlierLadders.end(), ladders);
   }
   // Build the ladders from live bytes without states and waiting gradients.
-  // With the states on the device, gradients that wait for their norm determine
-  // the peak and hide the effect of recomputation.
+  // With the states on the device, the peak is at the moment when all gradients
+  // wait for the norm of the gradients, and recomputation has no effect on it.
   chainHeight = heightOf(*stateless);
   if (Status status = addLadders(*stateless); !status.ok())
     return status;
@@ -455,8 +456,9 @@ Status MemoryPlanner::measurePlain(LiveCurve &curve) {
   plain.bound = plain.seconds;
   chainHeight = plain.height;
   if (microbatches > 1 && hasMaterializations(stages)) {
-    // The chain models a program that computes the materializations again in
-    // every micro-batch, so measure such a program.
+    // The chain models a program that computes the materializations (values
+    // computed from states alone) again in every micro-batch, so measure such a
+    // program.
     Proposal chained = plain;
     chained.hoists = false;
     if (Status status = measure(chained, /*keepsAll=*/true, &curve);

@@ -56,7 +56,8 @@ void markNumbered(mlir::ModuleOp module, llvm::ArrayRef<OffloadChoice> choices);
 struct StateMark {
   mlir::StringAttr state;
   Residency residency = Residency::Host;
-  /// The leads of the copies to the device; see kPrefetchAttr.
+  /// The prefetch distances (leads) of the copies to the device; see
+  /// kPrefetchAttr.
   std::vector<int64_t> leads;
 };
 
@@ -98,8 +99,9 @@ public:
 
   OffloadProblem problem;
   /// The states of the program. Set only if build() was asked to describe them
-  /// and the program has no loop over micro-batches. Their problem has the same
-  /// commands as `problem`; the caller sets its capacities, too.
+  /// and the program has no loop over micro-batches. `states->problem` has the
+  /// same commands as `problem`; the caller also sets the capacities of
+  /// `states->problem`.
   std::optional<StateModel> states;
   /// Bytes of the states on the device.
   int64_t stateBytes = 0;

@@ -109,8 +109,9 @@ static void addStepPasses(OpPassManager &passes, const PipelineOptions &all) {
       passes.addPass(createGatherAgain());
     passes.addPass(createRebuildActivations());
   }
-  // Run after RebuildActivations, so that values are recomputed from decoded
-  // residuals, and not stored.
+  // Run after RebuildActivations, so that values which can be recomputed from
+  // residuals are recomputed from the decoded residuals instead of being
+  // stored.
   if (!options.lossy.empty()) {
     QuantizeResidualsOptions quantize;
     quantize.lossy = options.lossy;

@@ -17,7 +17,7 @@ using namespace kiln;
 static constexpr int64_t kFewLayers = 2, kMoreLayers = 4;
 /// Models with at most this number of layers are not estimated.
 static constexpr int64_t kMostLayersOfSmallModels = 4 * kMoreLayers;
-/// Relative error up to which the extrapolated arena is trusted.
+/// Assumed maximum relative error of the extrapolated arena height.
 static constexpr double kArenaError = 0.01;
 
 /// Returns f(`layers`) for the linear function f with the given values for the

@@ -45,8 +45,8 @@ void remarkPlan(ProgramOp train, llvm::ArrayRef<StageChoice> stages,
                 const PlanFacts &facts, const PlanMemoryOptions &request,
                 const Machine &machine);
 
-/// Emits remarks on the states stored on the host, and on the values kept as
-/// encodings.
+/// Emits remarks on the states stored on the host, and on the values that are
+/// kept in encoded form.
 void remarkStates(mlir::ModuleOp module);
 void remarkEncodings(mlir::ModuleOp module);
 

@@ -33,11 +33,12 @@
 
 namespace kiln {
 
-/// Number of intervals between the smallest and the largest useful chain
-/// budget.
+/// Number of intervals into which a ladder divides the range from the smallest
+/// to the largest useful budget of the chain.
 inline constexpr int64_t kRungs = 96;
 
-/// For programs of up to kSmallOps ops, all rungs are measured.
+/// For programs of up to kSmallOps ops, a plan is measured for every rung, that
+/// is, for every chain budget of the ladder.
 inline constexpr int64_t kSmallOps = 1600;
 
 /// A proposal with offloading is abandoned if its estimated step time exceeds
@@ -47,7 +48,8 @@ inline constexpr double kPruneRatio = 1.03;
 /// The memory limits within which chooseStates() chooses the states on the
 /// host. A solution may use all memory within the limits, so that copies to the
 /// device can start early. If offloads() is true, the limits assume that all
-/// activations are offloaded, so that the states can use their memory.
+/// activations are offloaded, so that the states can use the memory of the
+/// activations.
 class StateLimits {
 public:
   StateLimits() = default;
@@ -322,8 +324,8 @@ private:
   int64_t microbatches = 1;
   bool hasMicrobatches = false;
   /// The arena height that corresponds to the largest chain budget: the height
-  /// of a program that recomputes, offloads and hoists nothing. States that may
-  /// be on the host are not counted while the ladders move them.
+  /// of a program that recomputes, offloads and hoists nothing. States are not
+  /// counted while the proposals of the ladders may move them to the host.
   int64_t chainHeight = 0;
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
@@ -347,19 +349,21 @@ private:
   Proposal plain;
   const Proposal *best = nullptr;
   /// If the planner may store states on the host: the states of the program
-  /// that recomputes nothing, and lower bounds for such programs.
+  /// that recomputes nothing, and lower bounds on the time that states on the
+  /// host take.
   std::optional<StateModel> plainStates;
   std::optional<StateBound> stateBound;
-  /// The start of the last search for states that found a solution. Later
-  /// searches begin there, too.
+  /// The starting point of the last search for states that found a solution.
+  /// Later searches start from the same point.
   std::optional<StateStart> lastStart;
   /// Rungs are of two kinds: those that offload activations and those that do
   /// not. If no rung of one kind was measured, `rival` is the best rung of this
   /// kind according to the estimates.
   std::optional<RungEstimate> rival;
-  /// If the planner may store states on the host: the live bytes of the program
-  /// that recomputes nothing, without states and without gradients that wait
-  /// for their updates, and the bytes of the states that stay on the device.
+  /// Set if the planner may store states on the host. `stateless` has the live
+  /// bytes of the program that recomputes nothing, without states and without
+  /// gradients that wait for their updates. `statelessBytes` are the bytes of
+  /// the states that stay on the device.
   std::optional<LiveCurve> stateless;
   int64_t statelessBytes = 0;
   /// The bytes of the states and gradients that are on the device at the same
@@ -386,13 +390,14 @@ outlookOf(mlir::ModuleOp module, const Machine &machine,
           const PlanMemoryOptions &request,
           llvm::function_ref<int64_t(int64_t height)> chooseBudget);
 
-/// Adds attributes for a proposal to the module: to reads of states on the
-/// host, the prefetch distance and the mark of states that the device keeps; to
-/// the training program, the limit for early gathers.
+/// Adds the attributes of a proposal to the module:
+///   - to reads of states on the host, the prefetch distance, or the mark that
+///     the device keeps the copy;
+///   - to the training program, the limit for early gathers.
 void markTransfers(mlir::ModuleOp module, const Proposal &proposal);
 
 /// Moves the states that a proposal stores on the host into host memory, and
-/// marks the reads of these states with the leads of the copies.
+/// marks the reads of these states with the prefetch distances of the copies.
 llvm::LogicalResult moveStates(mlir::ModuleOp module, const Proposal &proposal);
 
 /// Calibrates the workspaces of the chain with the live bytes of the scheduled

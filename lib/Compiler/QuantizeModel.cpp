@@ -288,7 +288,8 @@ Status ModelQuantizer::run() {
 }
 
 Status kiln::quantizeModel(const QuantizeOptions &options) {
-  // Stop between two parts of a tensor, so that nothing is left behind.
+  // On a signal, stop between two parts of a tensor and remove the incomplete
+  // output.
   installStopSignals();
   return ModelQuantizer(options).run();
 }

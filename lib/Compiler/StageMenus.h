@@ -34,8 +34,8 @@ struct StageMenus {
   /// Bytes of the materializations that each option of each stage keeps. They
   /// are included in StageOption::saved.
   std::vector<std::vector<int64_t>> materialized;
-  /// Number of heavy ops in each stage's forward and backward pass. Heavy ops
-  /// of the loss count as backward.
+  /// Number of heavy ops (matmuls and attention) in each stage's forward and
+  /// backward pass. Heavy ops of the loss count as backward.
   std::vector<int64_t> forwardHeavy, backwardHeavy;
 
   /// Returns the chain operations that keep everything.

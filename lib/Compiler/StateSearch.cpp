@@ -30,9 +30,9 @@ static constexpr double kWorthMeasuring = 0.995;
 /// the best step time. Refinement makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
 /// The policy "full" is refined, too, if the step time of the best plan exceeds
-/// this factor times the lower bound. No rung has the schedule of "full",
-/// because "full" keeps the inputs of all stages. But these inputs can be
-/// offloaded, so "full" may be fast.
+/// this factor times the lower bound. No rung has the schedule of "full", which
+/// keeps the inputs of all stages: the chain assumes that they need device
+/// memory. If they are offloaded instead, "full" may be fast.
 static constexpr double kFarFromBound = 1.2;
 
 /// Estimates the step time of the plan of a rung. The estimate is infinite if
@@ -105,9 +105,9 @@ Status MemoryPlanner::searchStates() {
 }
 
 /// Measures the rungs with the best estimates. The estimates are too low,
-/// because arenas are fragmented, and because they ignore that copies of states
-/// delay those of activations. The error is similar for all plans that offload
-/// activations, and for all that do not.
+/// because they ignore fragmentation, and because they ignore that copies of
+/// states delay copies of activations. The error is similar among all plans
+/// that offload activations, and among all plans that do not.
 Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
   double error[2] = {1, 1};
   for (size_t i = 0; i < std::min(estimates.size(), kMeasured); ++i) {
@@ -145,9 +145,10 @@ Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
   return Status();
 }
 
-/// Computes lower bounds on the time that states on the host take. After the
-/// norm of all gradients is known, nothing is recomputed, so that the time of
-/// recomputation comes in addition to StateBound::rest.
+/// Computes lower bounds on the time that states on the host take.
+/// StateBound::rest counts only time after the norm of all gradients is known.
+/// Nothing is recomputed in this time, so the time of recomputation can be
+/// added to it.
 Status MemoryPlanner::boundStates(const LiveCurve &curve) {
   if (!movesStates())
     return Status();
@@ -242,8 +243,8 @@ Status MemoryPlanner::measureExactly() {
   return Status();
 }
 
-/// Refines the best proposal, its rival, and, if the best one is much slower
-/// than the lower bound, the policy "full".
+/// Refines the best proposal and the rung `rival`. If the best proposal is much
+/// slower than the lower bound, also refines the policy "full".
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())
     return Status();

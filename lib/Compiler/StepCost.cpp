@@ -85,7 +85,7 @@ double kiln::opSeconds(Operation *op, const Machine &machine) {
 }
 
 /// Returns the bytes that a kernel accesses. A row kernel that gathers from a
-/// table reads at most one element per row and column of its space.
+/// table reads at most one element per row and column of its iteration space.
 static double bytesTouched(Block &body, Family family,
                            std::optional<ArrayRef<int64_t>> space) {
   double bytes = 0;

@@ -27,8 +27,8 @@ public:
   WeightPacker(const support::ModelWeights &weights,
                std::optional<support::PackedFormat> format, int64_t threads);
 
-  /// Adds a tensor of `weights` to the file. `isMatrix` is true if the tensor
-  /// is to be stored in the format, if there is one.
+  /// Adds a tensor of `weights` to the file. If `isMatrix` is true and there is
+  /// a format, the tensor is stored in this format.
   void add(const support::TensorInfo &tensor, bool isMatrix);
 
   /// Writes the file. Fails if a weight is infinite or not a number, or if it

@@ -54,8 +54,8 @@ private:
   LogicalResult beginCopy(const ScheduledCommand &command);
   LogicalResult beginCollective(const ScheduledCommand &command);
   LogicalResult end(rt::WaitOp wait);
-  /// Calls `body(begin, end)` with the byte range of each row in the arena,
-  /// until `body` returns false.
+  /// Calls `body(begin, end)` with the byte range of each row of `tensor` in
+  /// the arena, until `body` returns false.
   void forRows(const SlotTensor &tensor, const SegmentRun &owner,
                llvm::function_ref<bool(int64_t, int64_t)> body);
   char *bytesOf(const SlotTensor &tensor, const SegmentRun &owner) {
@@ -91,7 +91,7 @@ private:
   std::vector<bool> isPrivate;
   int64_t index = 0;              ///< Index of the running command.
   rt::SegmentExecution execution; ///< The execution of the running command.
-  SegmentRun current;             ///< The run of `execution`.
+  SegmentRun current;             ///< Segment and micro-batch of `execution`.
   DenseSet<int64_t> inFlight;     ///< The micro-batches in flight.
   /// A transfer in progress. `bytes` contains the contents that `from` had when
   /// the transfer began.

@@ -103,8 +103,9 @@ struct Need {
 
 } // namespace
 
-/// Returns the bytes needed in addition to the arena: the maximum over all
-/// commands of the bytes of their operands and values.
+/// Returns the bytes needed in addition to the arena: the maximum, over all
+/// commands, of the bytes of the operands of a command and of the values that
+/// it computes.
 static Need needOfKernels(ModuleOp module) {
   Need need;
   for (rt::KernelOp kernel : module.getOps<rt::KernelOp>()) {

@@ -40,8 +40,9 @@ static double distance(const HostTensor &a, const HostTensor &b) {
   return std::sqrt(sum);
 }
 
-/// Returns the norm of the finite elements. Infinities do not contribute,
-/// because they must be equal in a comparison.
+/// Returns the norm of the finite elements. Infinities are not counted, because
+/// a correct result has the same infinities as the exact one and needs no
+/// tolerance for them.
 static double norm(ArrayRef<double> x) {
   double sum = 0;
   for (double element : x)
@@ -94,8 +95,8 @@ OpComparison::amplification(const ScheduledCommand &command,
       bound = std::max(bound, distance(*result, *expected));
   };
   // An evaluation that rounds the result of every op is correct, too. Unlike
-  // the perturbed evaluations, it covers maxima that several elements share
-  // only because rounding makes these elements equal.
+  // the perturbed evaluations, it covers the case that several elements are the
+  // maximum only because rounding made them equal.
   auto rounded = evaluateCommand(own, command, handlesFor(own, operands));
   if (failed(rounded))
     return failure();

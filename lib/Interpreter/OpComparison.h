@@ -25,7 +25,7 @@ namespace kiln {
 
 /// Difference between a tensor and its expected value.
 struct Deviation {
-  double difference = 0; ///< Euclidean norm.
+  double difference = 0; ///< Euclidean norm of the difference.
   double allowed = 0;
   double unit = 0; ///< eps times the norm of the result.
   /// True if the bound was raised because rounding is amplified.

@@ -72,7 +72,7 @@ private:
             view.getTensorType()};
   }
   SlotTensor tensorAt(Value place) { return tensorAt(rt::viewOf(place)); }
-  /// Returns the bytes of a dense place as a tensor of integers.
+  /// Returns the bytes of a dense view as a tensor of integers.
   SlotTensor bytesAt(rt::ViewOp view);
   LogicalResult checkView(rt::ViewOp view);
   void bindArguments(rt::LaunchOp launch, rt::KernelOp kernel,

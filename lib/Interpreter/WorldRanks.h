@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The ranks of a World, which sum tensors for the interpreter. Tensors of all
-// types are summed in f64, and then rounded by the interpreter. With more than
-// two ranks, the order of the sums differs from that of an executable, because
-// it depends on how the tensors are grouped.
+// Ranks in separate processes, which a runtime::World connects, sum tensors for
+// the interpreter. Tensors of all types are summed in f64, and then rounded by
+// the interpreter. With more than two ranks, terms are added in a different
+// order than in an executable, because the order depends on which tensors are
+// summed together.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Raises the bounds of sleeping items after a change, and checks the sections
-// in which a bound rose or an item was placed. Bounds may be lower than
-// necessary, which costs time but never excludes a solution.
+// Raises the bounds of sleeping items (see ArenaSearch.h) after a change, and
+// checks the sections in which a bound rose or an item was placed. Bounds may
+// be lower than necessary, which costs time but never excludes a solution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ void ArenaSearch::touch(const Item &item) {
 }
 
 /// Raises the bound of an item. The caller must have saved the old bound on the
-/// trail.
+/// undo stack, `trail`.
 void ArenaSearch::raiseBound(int32_t item, int64_t bound) {
   bounds[item] = bound;
   touch(items[item]);

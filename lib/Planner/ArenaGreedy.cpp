@@ -16,9 +16,9 @@
 //
 // Copies of states that arrive one after the other and leave in the same order
 // overlap without being nested. For a program with many of them, the orders
-// above leave gaps. The orders that are tried last first place the long-lived
-// items, whose lifetimes are nested, then the large items, and then all others
-// in the order of time.
+// above leave gaps. The last orders that are tried therefore begin with the
+// long-lived items, whose lifetimes are nested. The large items follow, and
+// then all others in the order of time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,11 +63,11 @@ struct BlockList {
   void forEachConflict(const Item &item, Visit visit) const;
 };
 
-/// The placed items, sorted by offset. Most items are short-lived, and only a
-/// small part of the others conflicts with them. So besides the list of all
-/// blocks, there is a list for each of several windows of time. The windows of
-/// a level have twice the width of the distance between them, so that an item
-/// that is not longer than this distance is inside one of them.
+/// The placed items, sorted by offset. Most items are short-lived and conflict
+/// with few others. So besides the list of all blocks, there are lists for
+/// windows of time. The windows of a level start at equal distances, and each
+/// is twice as long as this distance, so that every item that is not longer
+/// than the distance is inside a window.
 class Blocks {
 public:
   explicit Blocks(int32_t numSections);
@@ -86,12 +86,12 @@ private:
 };
 } // namespace
 
-/// The number of windows of each level, and the smallest distance for which a
-/// level is useful.
+/// The number of windows of each level, and the smallest distance between
+/// windows for which a level is useful.
 static constexpr int32_t kWindows[] = {64, 8};
 static constexpr int32_t kLeastDistance = 4;
-/// Steps to insert a block into a list, and number of blocks that are moved in
-/// a step.
+/// The insertion of a block before n other blocks of a list counts as
+/// kInsertionSteps + n / kBlocksMovedPerStep steps.
 static constexpr uint64_t kInsertionSteps = 20;
 static constexpr int64_t kBlocksMovedPerStep = 4;
 
@@ -195,8 +195,8 @@ static constexpr int kRepairRounds = 200;
 /// size exceeds the peak load divided by kLargePart.
 static constexpr double kLongLived[] = {0.3, 0.5, 0.1, 0.2};
 static constexpr int64_t kLargePart = 20;
-/// The number of orders in time that are improved by squeaky-wheel rounds, and
-/// the number of rounds for each of them.
+/// The number of orders from orderInTime() that are improved by squeaky-wheel
+/// rounds, and the number of rounds for each of them.
 static constexpr size_t kTimeOrders = 2;
 static constexpr int kTimeOrderRounds = 16;
 
@@ -326,7 +326,8 @@ static bool repair(const Problem &problem, Trial trial, int64_t target,
   return isBetter;
 }
 
-/// Tries the orders in time, and repairs the best of them.
+/// Tries the orders from orderInTime(), and improves the best of them by
+/// squeaky-wheel rounds.
 static bool placeInTime(const Problem &problem, int64_t target, Effort &effort,
                         Placement &best) {
   std::vector<Trial> trials; // The lowest placements so far, lowest first.

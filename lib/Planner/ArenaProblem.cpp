@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Maps lifetimes to sections. In time order, a set of live buffers is maximal
-// exactly at a death that follows a birth without another death between them.
-// Section k therefore ends at the k-th such death, and a buffer belongs to the
-// sections that end after its birth and not after its own death.
+// Maps lifetimes to sections. In time order, the set of live buffers is maximal
+// whenever the next event is a death (the end of a lifetime) and the previous
+// event was a birth. Section k therefore ends at the k-th such death, and a
+// buffer belongs to the sections that end after its birth and not after its own
+// death.
 //
 //===----------------------------------------------------------------------===//
 

@@ -17,7 +17,8 @@ using namespace kiln;
 
 Leanest::Leanest(const Chain &chain, const ChainOptions &options) {
   // Set all times to 0, because only memory matters. Most options are then
-  // dominated, so all remaining options can be pending.
+  // dominated by others. So few remain that all of them can be pending options
+  // (see View::setPending()).
   Chain timeless = chain;
   for (Stage &stage : timeless.stages) {
     stage.fastForward = 0;

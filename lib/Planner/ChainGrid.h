@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// m slots represent m * slot + rest bytes. Sizes that are subtracted from m are
-// rounded to whole slots: up for a plan, so that at least m slots are really
-// free, and down for a bound, so that at most m slots are free. The memory
-// needed by an operation is compared with m exactly. If all sizes are multiples
-// of the slot, plan and bound agree. Rounding to nearest yields neither a plan
-// nor a bound, but an estimate with a smaller error. From this estimate, a plan
-// is reconstructed in bytes.
+// m slots represent m * slot + rest bytes, where `slot` and `rest` are members
+// of Grid. Sizes that are subtracted from m are rounded to whole slots: up for
+// a plan, so that at least m slots are really free, and down for a bound, so
+// that at most m slots are free. The memory needed by an operation is compared
+// with m exactly. If all sizes are multiples of the slot, plan and bound agree.
+// Rounding to nearest yields neither a plan nor a bound, but an estimate with a
+// smaller error. From this estimate, a plan is reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,8 +11,9 @@
 // the smaller budgets of the previous table's range. Good schedules have long
 // left segments only for small budgets, so each table limits the length of left
 // segments to a span, which is longer for tables of smaller budgets. The effort
-// that this limit saves is spent on more slots and on pending options. Sizes
-// are rounded to nearest; schedules are reconstructed in bytes.
+// that this limit saves is spent on more slots and on pending options.
+// ChainView.h defines left segments and pending options. Sizes are rounded to
+// nearest; schedules are reconstructed in bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -142,9 +142,9 @@ bool Moves::disturb(Candidate &best) {
           if (tryDisturbed(std::move(ops), best))
             return true;
         }
-        // Make this forward pass store a checkpoint instead of saving, and
-        // insert a forward pass that saves directly before the backward pass of
-        // the stage.
+        // Make this forward pass store a checkpoint instead of saving. Directly
+        // before the backward pass of the stage, insert a forward pass that
+        // saves.
         ChainOp backward{ChainOpKind::Backward, op.stage, -1};
         Ops ops = start;
         ops[t].kind = ChainOpKind::ForwardCheckpoint;

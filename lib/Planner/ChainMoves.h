@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Improves a schedule by moves whose results need not be memory-persistent. The
-// moves change sequences of operations without drops; drops are inserted
-// afterwards. A value is live from the operation that computes it to its last
-// use before it is computed again. Deleting a forward pass that computes a
-// value again therefore extends the lifetime of the earlier copy of the value;
-// inserting such a forward pass shortens this lifetime.
+// Improves a schedule by moves whose results need not be memory-persistent (see
+// ChainTable.h). The moves change sequences of operations without drops; drops
+// are inserted afterwards. A value is live from the operation that computes it
+// to its last use before it is computed again. Deleting a forward pass that
+// computes a value again therefore extends the lifetime of the earlier copy of
+// the value; inserting such a forward pass shortens this lifetime.
 //
 // Moves of a descent:
 //   - delete a forward pass;

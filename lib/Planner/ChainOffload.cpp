@@ -20,8 +20,9 @@
 // after the start, and the end is at least max(c(B+Y) - f, i(Y)) after the
 // turn.
 //
-// Both are minimized over Y. c is the optimum of a linear relaxation, in which
-// each stage uses a convex combination of its options, and is convex.
+// Both bounds are minimized over Y. c(M) is the optimum of a linear relaxation,
+// in which each stage uses a convex combination of its options. Therefore c is
+// convex.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +41,8 @@ static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 namespace {
 
-/// The bytes that a stage stores at the turn, and the seconds of computation of
-/// the stage if it stores them.
+/// The bytes that a stage stores at the turn (the end of the forward pass), and
+/// the seconds of computation of the stage if it stores them.
 struct Point {
   double bytes, seconds;
 };
@@ -57,9 +58,9 @@ public:
   explicit Turn(const Chain &chain);
   /// Returns c(bytes).
   double computation(double bytes) const;
-  /// Returns the minimum over f of the time of a schedule that computes
-  /// c(bytes) seconds and copies for `out` seconds to the host and `in` seconds
-  /// back.
+  /// Returns the minimum, over the time f before the turn, of the time of a
+  /// schedule that computes c(bytes) seconds and copies for `out` seconds to
+  /// the host and `in` seconds back.
   double seconds(double bytes, double out, double in) const;
   double mostBytes() const { return most; }
 
@@ -90,7 +91,8 @@ Turn::Turn(const Chain &chain) {
             });
 }
 
-/// Adds the edges of the lower convex hull of the options of a stage.
+/// Adds a release for each edge of the lower convex hull of a stage's options,
+/// which are points of bytes and seconds.
 void Turn::addReleases(const Stage &stage) {
   double leastRun = stage.fastForward, mostRun = stage.fastForward;
   Point dropped = {0, infinity};

@@ -11,11 +11,15 @@
 // al., a stage may save and drop its input (choice C). Recomputing the input is
 // cheap if the previous stage has to run once more anyway.
 //
-// Steps without effect are skipped: values of m below the minimum of a segment;
-// values of m above the one at which every stage can save with its fastest
-// option; and, for each choice, blocks of consecutive values of m in which the
-// choice improves no time. This is the case if the time of the choice with the
-// largest m of the block is not below the best time so far with the smallest m.
+// Steps without effect are skipped:
+//
+//   - values of m below the minimum of a segment;
+//   - values of m above the smallest one with which every stage can save with
+//     its fastest option;
+//   - for each choice, blocks of consecutive values of m for which the choice
+//     is not faster. This is the case if the time of the choice with the
+//     largest m of the block is not below the best time so far with the
+//     smallest m of the block.
 //
 //===----------------------------------------------------------------------===//
 

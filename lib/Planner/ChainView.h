@@ -11,11 +11,15 @@
 // layers costs little more than one layer.
 //
 // Reversing a segment [first, end) computes delta_first from a_first and the
-// gradient after its tail. The tail is either empty (tail 0: delta_end is
-// present) or stage `end`, whose forward pass has already saved and dropped its
-// input (tail u: abar_{end+1} of pending option u - 1 and delta_{end+1} are
-// present). Reversing an empty segment with tail u is the backward pass of its
-// tail.
+// gradient after its tail:
+//
+//   - Tail 0 is empty; delta_end is present.
+//   - Tail u > 0 is stage `end`. Its forward pass has already saved with
+//     pending option u - 1 and dropped its input; abar_{end+1} of this option
+//     and delta_{end+1} are present.
+//
+// Reversing an empty segment with a tail u > 0 is the backward pass of stage
+// `end`.
 //
 // The memory needed by a segment includes its tail but not a_first, which is
 // present before and after.

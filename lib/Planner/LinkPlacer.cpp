@@ -11,7 +11,7 @@
 
 using namespace kiln;
 
-/// Removes a copy in progress. Few copies precede it.
+/// Removes a copy in progress. Shifts the copies before it, which are few.
 void LinkPlacer::remove(size_t index) {
   for (; index > first; --index)
     pending[index] = pending[index - 1];

@@ -61,7 +61,7 @@ public:
   /// Reads a nonempty array of ascending integers in [1, highest].
   std::vector<int64_t> axis(const char *key, int64_t highest);
   std::vector<double> reals(const char *key, std::size_t count, Range range);
-  /// Reads table[a][b][c] in row-major order.
+  /// Reads a table with the extents [a][b][c] as a list in row-major order.
   std::vector<double> cube(const char *key, std::size_t a, std::size_t b,
                            std::size_t c, Range range);
   Section section(const char *key);

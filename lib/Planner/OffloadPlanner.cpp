@@ -126,8 +126,9 @@ static OffloadSolution improve(const OffloadProblem &problem,
         better = true;
         continue;
       }
-      // Moving only value i to the other set is not faster. In exchange, try to
-      // move a value j of the other set to the former set of value i.
+      // Adding or removing only value i is not faster. Try an exchange: if
+      // value i was added, also remove a value j; if it was removed, also add a
+      // value j.
       bool exchanged = false;
       for (size_t j = 0; j < chosen.size() && !exchanged; ++j) {
         if (j == i || chosen[j] != chosen[i] || steps > kImprovementSteps)

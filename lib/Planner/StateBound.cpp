@@ -34,8 +34,9 @@ static double boundOfRest(const StateProblem &problem, int32_t command) {
     if (group.gradient <= command)
       bytes += double(group.gradientBytes);
     excess += bytes;
-    // After the join, or at any time if there is no join, the host may already
-    // have updated a group whose gradient is complete.
+    // The join is the last command whose result all updates read. After the
+    // join, or at any time if there is none, the host may already have updated
+    // a group whose gradient is complete.
     bool mayBeDone = group.gradient <= command && command > problem.join;
     parts.push_back({bytes, mayBeDone ? 0 : group.hostSeconds});
     hostSeconds += parts.back().hostSeconds;
@@ -148,8 +149,8 @@ StateBound kiln::boundStates(const StateProblem &problem) {
   ReadBound reads(problem, after);
   if (!after.empty())
     bound.seconds = reads.until(static_cast<int32_t>(after.size()) - 1);
-  // The other commands after the join overlap with the copies and updates, so
-  // subtract their time.
+  // The copies and updates after the join overlap with the other commands after
+  // the join, so subtract the time of these commands.
   if (problem.join >= 0)
     bound.rest = std::max(0.0, boundOfRest(problem, problem.join) -
                                    (after.back() - after[problem.join]));

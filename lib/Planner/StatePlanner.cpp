@@ -107,8 +107,9 @@ private:
   const StateProblem &problem;
   StateEvaluator evaluator;
   std::vector<StateChoice> largeChoices;
-  /// The choices of all groups, of which only those of the large groups are
-  /// set; and the other groups and their indices.
+  /// `fixed` has an element for each group, but only the choices of the large
+  /// groups are set. `others` are the other groups, and `indices` are their
+  /// indices.
   std::vector<StateChoice> fixed;
   std::vector<StateGroup> others;
   std::vector<size_t> indices;

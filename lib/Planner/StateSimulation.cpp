@@ -61,9 +61,11 @@ StateSimulation::leadsOf(size_t i, std::vector<int64_t> StateLeads::*member) {
   return recordsLeads ? &(cost.leads[i].*member) : nullptr;
 }
 
-/// Orders the updates as kiln-offload-states does. Updates on the host whose
-/// gradients are copied last come after the other updates. Updates on the
-/// device whose results are sent to the host come last, the largest first.
+/// Orders the updates as kiln-offload-states does:
+///   1. all updates that are not listed below;
+///   2. the updates on the host whose gradients are copied last;
+///   3. the updates on the device whose results are sent to the host, largest
+///      first.
 void StateSimulation::orderUpdates() {
   order.clear();
   keys.clear();
@@ -105,9 +107,9 @@ void StateSimulation::orderUpdates() {
 /// Adds the copies of gradients to the host, for updates on the host and for
 /// gradients that are stored on the host until the device updates the
 /// parameter. A command waits for a copy when `gradientsUnderWay` further
-/// copies have started, and no later than the update. As in
-/// kiln-offload-states, only further copies for updates on the host count if
-/// the copy itself is for an update on the host.
+/// copies have started, and no later than the update. If a copy is for an
+/// update on the host, only further copies for updates on the host count, as in
+/// kiln-offload-states.
 void StateSimulation::addGradients() {
   leaving.clear();
   for (int32_t i : byGradient)

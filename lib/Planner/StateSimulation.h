@@ -28,8 +28,9 @@ public:
   /// `problem` must outlive the simulation.
   explicit StateSimulation(const StateProblem &problem);
 
-  /// Simulates the program with one choice per group. Stores the leads of the
-  /// copies in the result only if `recordsLeads` is true.
+  /// Simulates the program with one choice per group. Stores the leads
+  /// (prefetch distances) of the copies in the result only if `recordsLeads` is
+  /// true.
   StateCost run(const std::vector<StateChoice> &choices, bool recordsLeads);
 
 private:

@@ -107,9 +107,9 @@ struct PlanFigures {
   explicit PlanFigures(const llvm::json::Object &plan);
 
   int64_t arena = 0, states = 0, microbatches = 1;
-  /// The executions of the segments of micro-batches, which are empty without
-  /// micro-batches; the name or the list of their order; and the number of ring
-  /// slots.
+  /// The executions of the segments of micro-batches, or none without
+  /// micro-batches; the order of the segments, as a name or a list; and the
+  /// number of ring slots.
   std::vector<abi::SegmentRun> segmentRuns;
   std::string order;
   int64_t ringSlots = 1;
@@ -120,10 +120,10 @@ struct PlanFigures {
   /// Both are zero if the plan has no budget.
   int64_t budget = 0, unplannedPeak = 0;
   double stepMs = 0, boundMs = 0, unplannedMs = 0;
-  /// The bytes of the whole tensors that ranks sum, sum into shards, and gather
-  /// from shards in a step, and of the states that ranks average every
-  /// `syncEvery` steps. `mesh` is the text of the mesh, such as "dp=2", and is
-  /// empty for one rank.
+  /// The bytes of the whole tensors that a step all-reduces, reduce-scatters
+  /// and all-gathers, and of the states that ranks average every `syncEvery`
+  /// steps. `mesh` is the text of the mesh, such as "dp=2", and is empty for
+  /// one rank.
   struct {
     int64_t reduced = 0, scattered = 0, gathered = 0, averaged = 0;
   } rankBytes;

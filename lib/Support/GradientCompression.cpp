@@ -26,9 +26,9 @@ struct SchemeInfo {
 
 static constexpr std::string_view int8Sums = "int8";
 
-// Low-rank matrices of a higher rank cost more time than they save. Sketches
-// with more elements of the matrix per element say too little about each
-// element of the matrix.
+// Low-rank matrices of a rank above 64 cost more time than they save. A sketch
+// that is more than 256 times smaller than its matrix does not show which
+// elements of the matrix are large.
 static constexpr SchemeInfo schemes[] = {
     {CompressionScheme::PowerSgd, "powersgd", 1, 64},
     {CompressionScheme::GradZip, "gradzip", 1, 64},

@@ -19,14 +19,14 @@ namespace {
 constexpr int64_t n = KashinCode::blockElements;
 using Block = std::array<float, n>;
 
-/// The number of alternating projections, and of alternations between the codes
-/// of u and v, for one start.
+/// The numbers of repetitions in steps 1 and 2 of the encoder (see
+/// KashinCode.h), for each element of `starts`.
 constexpr int projections = 6, alternations = 10;
 
 /// The parameters of a search: `peak` is the bound on the coefficients relative
 /// to the root mean square of the block, and `ratio` is the ratio of the
-/// initial scale of v to that of u. The error of a block depends on the start,
-/// and no start is best for all blocks.
+/// initial scale of v to that of u. The error of a block depends on these
+/// parameters, and no choice is best for all blocks.
 struct Start {
   float peak;
   float ratio;
@@ -90,8 +90,8 @@ static void quantize(const Block &x, float scale, int bits, Block &levels) {
 static Block kashinCoefficients(const Block &x, float peak) {
   Block u = {}, v = {};
   for (int i = 0; i < projections; ++i) {
-    // Project (u, v) onto the pairs that represent x exactly: add half of the
-    // difference in each of the two bases.
+    // Project (u, v) onto the pairs with u + H v / sqrt(n) = x: add half of the
+    // error x - u - H v / sqrt(n) to u and, times H / sqrt(n), to v.
     Block rest = v;
     rotate(rest);
     for (int64_t j = 0; j < n; ++j)

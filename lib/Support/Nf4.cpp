@@ -67,8 +67,9 @@ constexpr int lastScaleIndex = 65535;
 /// Returns the index, among 65536 equidistant values in [-1, 1], of the value
 /// nearest to `value`.
 int scaleIndexOf(float value) {
-  // If all differences are zero or small denormals, the inverse of the nested
-  // scale is infinite, and its product with zero is not a number.
+  // `value` is a difference times the inverse of the largest difference in its
+  // group. If the largest difference is zero or a small denormal, the inverse
+  // is infinite, and its product with zero is NaN.
   if (std::isnan(value))
     return 0;
   float share = (std::clamp(value, -1.0f, 1.0f) + 1.0f) * 0.5f;
@@ -181,9 +182,9 @@ void Nf4Encoder::encodeBlock(const float *values, int64_t count) {
     std::fill_n(block, blockElements, 0.0f);
     magnitude = 0;
   }
-  // bitsandbytes multiplies the elements of a complete block by an inverse, and
-  // divides the elements of an incomplete block. It raises the magnitude of
-  // only an incomplete block to leastMagnitude.
+  // As in bitsandbytes, the elements of a complete block are multiplied by an
+  // inverse, and those of an incomplete block are divided. The magnitude that
+  // is stored is at least leastMagnitude only for an incomplete block.
   if (count == blockElements) {
     float inverse = 1.0f / std::max(magnitude, leastMagnitude);
     for (float &value : block)

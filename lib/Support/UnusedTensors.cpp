@@ -23,7 +23,9 @@ struct Copy {
 
 struct Unused {
   std::vector<Copy> copies;
-  std::vector<std::string> others; ///< Names that rules.known lacks, sorted.
+  /// Names of the other unused tensors, without those that match a pattern of
+  /// UnusedTensorRules::known.
+  std::vector<std::string> others;
 };
 
 bool contains(const std::vector<std::string> &names, std::string_view name) {

@@ -152,7 +152,8 @@ static bool wantsDriver(const CommandLine &line) {
   return false;
 }
 
-/// Parses the flags that both running once and training accept.
+/// Parses `line.rest` for a run of one program. Fails for flags that only
+/// training accepts.
 static Status parseOnceFlags(CommandLine &line) {
   for (StringRef flag : line.rest) {
     auto [name, value] = flag.split('=');

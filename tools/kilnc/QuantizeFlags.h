@@ -23,8 +23,8 @@ bool isQuantizing();
 /// or if a flag that needs --quantize is given without it.
 Status checkQuantizeFlags();
 
-/// Quantizes the model of `options` to the directory `options.output`.
-/// `options` are also those of the executable that evaluates the loss.
+/// Quantizes the model of `options` to the directory `options.output`. The
+/// executable that evaluates the loss is compiled with `options`, too.
 Status runQuantization(const CompileOptions &options);
 
 } // namespace kiln

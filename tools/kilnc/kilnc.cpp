@@ -419,7 +419,8 @@ static Status readTargetFlags(mlir::MLIRContext &context,
 /// Sets `text` to the order that --order names or, if the value of --order is
 /// not the name of an order, to the order in the file with this name.
 static Status readOrder(std::string &text) {
-  // At most two entries such as F1048575 per micro-batch.
+  // The two entries of a micro-batch, such as F1048575 and B1048575, have at
+  // most 20 bytes with separators.
   constexpr uint64_t maxOrderBytes = 20 * abi::maxMicrobatches;
   text = order;
   auto named = abi::SegmentOrder::parse(text);

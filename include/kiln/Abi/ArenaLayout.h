@@ -12,8 +12,9 @@
 
 namespace kiln::abi {
 
-/// Alignment in bytes of slots, scratch memory and workspaces: the size of a
-/// cache line, which is also the size of the widest vector register.
+/// Alignment in bytes of tensors, scratch memory and workspaces in an arena:
+/// the size of a cache line, which is also the size of the widest vector
+/// register.
 inline constexpr int64_t slotAlignment = 64;
 
 } // namespace kiln::abi

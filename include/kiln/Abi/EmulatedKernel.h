@@ -32,10 +32,10 @@ typedef void (*EmuKernel)(char *const *args, const int64_t *immediates,
 /// block in the first dimension of the grid.
 int64_t kiln_emu_thread_id(void);
 int64_t kiln_emu_block_id(void);
-/// Returns the index of the block in the second dimension of the grid, which is
-/// the index of the launch-group member that the block computes (see
-/// MemberTable.h). The `args` of the kernel contain the arguments of all
-/// members.
+/// Returns the index of the block in the second dimension of the grid. If
+/// several launches run as one (see MemberTable.h), this is the index of the
+/// launch to which the block belongs. The `args` of the kernel contain the
+/// arguments of all these launches.
 int64_t kiln_emu_member_id(void);
 
 /// Waits for all threads of the block, and orders their memory accesses.
@@ -64,16 +64,18 @@ void kiln_emu_shared_access(const void *address, int64_t bytes,
 // the low half of the word.
 
 /// Loads `count` (1, 2 or 4) matrices of 8 x 8 elements from shared memory.
-/// Lane 8 m + r passes the address of the 16 bytes of row r of matrix m. If M
-/// is matrix m, each lane receives words[m] = {M[g][2t], M[g][2t + 1]}, or, if
-/// `isTransposed` is not 0, words[m] = {M[2t][g], M[2t + 1][g]}.
+/// Lane 8 m + r passes the address of the 16 bytes of row r of matrix m. For
+/// g = l / 4 and t = l % 4, lane l receives from each matrix M = matrix m:
+///   words[m] = {M[g][2t], M[g][2t + 1]} if `isTransposed` is 0,
+///   words[m] = {M[2t][g], M[2t + 1][g]} otherwise.
 /// (ldmatrix.m8n8.b16)
 void kiln_emu_load_matrices(const void *row, int32_t count,
                             int32_t isTransposed, uint32_t *words);
 
 /// Computes sums += A B, where A is 16 x 16, B is 16 x 8, and sums is 16 x 8
 /// f32. A and B are f16 if `isHalf` is not 0, and otherwise bf16.
-/// (mma.m16n8k16.row.col.f32.TYPE.TYPE.f32) The fragments of a lane are:
+/// (mma.m16n8k16.row.col.f32.TYPE.TYPE.f32) The fragments of lane l are, for
+/// g = l / 4 and t = l % 4:
 ///
 ///   words[0] = {A[g][2t],         A[g][2t + 1]}
 ///   words[1] = {A[g + 8][2t],     A[g + 8][2t + 1]}

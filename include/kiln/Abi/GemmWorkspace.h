@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The results of the functions below depend only on a GEMM's shape, so that the
+// The sizes of the memory that a GEMM needs in addition to its operands. They
+// depend only on the GEMM's shape, kernel and element types, so that the
 // compiler plans exactly the memory that the runtime uses.
 //
 // With GemmKernel::Blas, a GEMM c = a b of bf16 or f16 is computed by f32

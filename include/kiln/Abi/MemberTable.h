@@ -24,9 +24,10 @@ namespace kiln::abi {
 /// and GPUs support.
 inline constexpr int64_t kernelParameterBytes = 4096;
 
-/// Returns the maximum number of members of a group such that the table fits
-/// into the kernel parameters together with the immediates and the number of
-/// work units. Each member has `args` arguments.
+/// Returns the maximum number of launches that can run as one launch: the
+/// addresses of their arguments, `args` for each launch, must fit into the
+/// kernel parameters together with `immediates` integers and the number of work
+/// units.
 inline int64_t maxTableMembers(int64_t args, int64_t immediates) {
   int64_t words = kernelParameterBytes / 8 - immediates - 1;
   return args > 0 && words > 0 ? words / args : 0;

@@ -55,7 +55,7 @@ public:
   enum class Kind : uint8_t {
     Alternate,             ///< F0 B0 F1 B1 ...
     AllForwardFirst,       ///< F0 F1 ... B0 B1 ...
-    OneForwardOneBackward, ///< inFlight forward segments, then B0 F B1 F ...
+    OneForwardOneBackward, ///< K = 2 micro-batches in flight: F0 F1 B0 F2 ...
     Listed
   };
 
@@ -64,8 +64,9 @@ public:
 
   /// Parses "alternate", "all-forward-first", "one-forward-one-backward:K" with
   /// positive K, or a list such as "F0 F1 B0 B1", whose entries are separated
-  /// by spaces, commas, tabs or line ends. Does not check that a list is an
-  /// order, because this requires the number of micro-batches (see check()).
+  /// by spaces, commas, tabs or line ends. Does not check that a list has each
+  /// segment once, because this requires the number of micro-batches (see
+  /// check()).
   static support::Result<SegmentOrder> parse(std::string_view text);
 
   Kind kind() const { return kind_; }
@@ -87,9 +88,11 @@ public:
   /// Returns a shorter order and its number of micro-batches, at most 9, so
   /// that checks of consecutive segments take less time. For each pair of
   /// consecutive segments in this order, the shorter order has an equivalent
-  /// pair. Equivalent pairs have the same kinds of segments with the same
-  /// `isFirst` and `isLast`, and the two segments have the same ring slot in
-  /// both pairs or in neither. A list is returned unchanged.
+  /// pair. Two pairs are equivalent if
+  ///   - their segments have the same kinds, `isFirst` and `isLast`, and
+  ///   - either both pairs or neither pair has two segments that use the same
+  ///     ring slot.
+  /// A list is returned unchanged.
   std::pair<SegmentOrder, int64_t> shortened(int64_t count) const;
   /// Returns true if the backward segments are executed in ascending order of
   /// micro-batches. All orders with this property add the contributions of

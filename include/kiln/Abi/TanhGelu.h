@@ -23,8 +23,8 @@ inline double tanhGeluSigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 /// sqrt(2 / pi).
 inline constexpr double tanhGeluFactor = 0.79788456080286535588;
 
-/// Returns x sigmoid(2u) = 0.5 x (1 + tanh(u)) for u = sqrt(2/pi) (x + 0.044715
-/// x^3).
+/// Returns x sigmoid(2u) = 0.5 x (1 + tanh(u)), where
+/// u = sqrt(2/pi) (x + 0.044715 x^3).
 inline double tanhGelu(double x) {
   return x * tanhGeluSigmoid(2 * tanhGeluFactor * (x + 0.044715 * x * x * x));
 }

@@ -52,8 +52,8 @@ struct TrainingInfo {
   /// Nonzero dropout probabilities, sorted, without duplicates.
   std::vector<double> dropout;          ///< Dropout of activations.
   std::vector<double> attentionDropout; ///< Dropout of attention weights.
-  /// For each encoding that changes gradients, the number of residuals stored
-  /// in it.
+  /// For each lossy encoding, the number of residuals (values that the forward
+  /// pass stores for the backward pass) that are stored in this encoding.
   std::map<std::string, int64_t> lossy;
 };
 

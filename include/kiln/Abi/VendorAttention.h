@@ -38,8 +38,8 @@ struct VendorAttention {
   std::array<int64_t, 8> strides = {};
 
   std::size_t arguments() const { return isGradient ? 9 : 5; }
-  /// Returns the number of matrices, whose leading dimensions are the first
-  /// elements of `strides`.
+  /// Returns the number of arguments that are matrices. Their leading
+  /// dimensions are the first elements of `strides`.
   std::size_t matrices() const { return isGradient ? 8 : 4; }
   /// Returns the number of columns of the matrix whose leading dimension is
   /// strides[matrix].
@@ -49,7 +49,8 @@ struct VendorAttention {
   }
 };
 
-/// Returns the scale whose f64 bits are the second immediate of the launch.
+/// Returns the scale of the attention scores from its f64 bits, which are the
+/// second integer argument of the launch.
 inline double scaleOfBits(int64_t bits) {
   double scale = 0;
   std::memcpy(&scale, &bits, sizeof(scale));
@@ -87,9 +88,9 @@ inline int64_t rowSumBytes(const VendorAttention &attention) {
 }
 
 /// Returns the workspace bytes of a launch, a multiple of 256: 1 MiB, and for
-/// gradients also the sizes that the two functions above return. If several
-/// query heads share a key head, the workspace of a gradient launch also stores
-/// a dk and a dv per query head.
+/// gradients also queryGradBytes() and rowSumBytes(). If several query heads
+/// share a key head, the workspace of a gradient launch also stores a dk and a
+/// dv per query head.
 inline int64_t attentionWorkspaceBytes(const VendorAttention &attention) {
   int64_t bytes = int64_t(1) << 20;
   if (!attention.isGradient)

@@ -75,8 +75,8 @@ struct CompileOptions {
   /// Bytes per second of a simulated network between ranks; 0: no simulation.
   double simulatedNetwork = 0;
   std::string optimizer = "adamw";
-  /// Types of gradients and moments, as in StateTypes::parse(). Empty: the
-  /// types of the parameters in full precision.
+  /// Types of parameters, gradients and moments, as in StateTypes::parse().
+  /// Empty: the default types.
   std::string states;
   /// Options of low-rank adapters, as in support::parseLoraOptions(). Empty: no
   /// adapters.
@@ -141,8 +141,8 @@ struct CompileOptions {
   /// Prints the passes from the forward graph to the schedule instead of
   /// compiling the model.
   bool printsPipeline = false;
-  /// The number of layers of a model directory that are compiled; 0: all. The
-  /// cost of a plan is estimated by compiling a model with few layers.
+  /// Compiles only the first `layers` layers of a model directory; 0: all. Used
+  /// to estimate the cost of a plan from a model with few layers.
   int64_t layers = 0;
   /// Directory of libKilnRuntime.a and the other runtime archives.
   std::string libraryDirectory;

@@ -25,8 +25,8 @@ namespace kiln {
 /// Returns the states that weight files contain, in the order of the module.
 std::vector<StateOp> weightStates(mlir::ModuleOp module);
 
-/// Returns the names and the shape of the tensor that has the value of a state
-/// in weight files.
+/// Returns the names that the tensor of a state may have in weight files, and
+/// its shape.
 support::ExpectedTensor expectedTensor(StateOp state);
 
 /// Returns patterns of the names of tensors that files of this kind of model

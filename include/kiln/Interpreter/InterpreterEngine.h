@@ -61,8 +61,8 @@ public:
   virtual TensorHandle stateTensor(size_t state) = 0;
 
 protected:
-  /// Calls `body`. Collectives that `body` evaluates use the ranks of the World
-  /// that was passed to join().
+  /// Calls `body`. Collectives that `body` evaluates communicate with the ranks
+  /// of the `world` that was passed to join().
   Status withRanks(llvm::function_ref<Status()> body);
 
 private:

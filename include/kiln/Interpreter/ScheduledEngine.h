@@ -34,14 +34,15 @@ namespace kiln {
 /// arena.
 struct InterpretedArena {
   std::vector<char> bytes;
-  /// The number of bytes per element of `writers`: the minimum of
+  /// Size in bytes of the units whose last write is recorded: the minimum of
   /// ScheduledProgram::unit over all programs.
   int64_t unit = 2;
   /// The last write of a unit.
   struct Writer {
-    /// 1 + the index of the slot of the running program through which the unit
-    /// was written, 0 if it was not written, or -1 if a copy to it is in
-    /// progress.
+    /// The slot of the running program through which the unit was written:
+    ///   i + 1   the slot with the index i
+    ///   0       the unit was not written
+    ///   -1      a copy to the unit is in progress
     int32_t slot = 0;
     /// The micro-batch that wrote the unit if the lifetime of the slot is
     /// within a micro-batch, otherwise -1.

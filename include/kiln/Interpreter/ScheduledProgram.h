@@ -32,7 +32,8 @@ namespace kiln {
 /// matrices of a batch.
 struct SlotTensor {
   unsigned slot = 0; ///< Index in ScheduledProgram::slots.
-  /// The offset in the slot, or in its instance for the micro-batch, in bytes.
+  /// Bytes from the start of the slot. If a slot has one instance for each
+  /// micro-batch in flight, bytes from the start of the instance.
   int64_t offset = 0;
   /// Bytes that are added to the offset per micro-batch.
   int64_t microbatchStride = 0;
@@ -133,11 +134,13 @@ private:
   std::vector<std::unique_ptr<mlir::Region>> bodies;
 };
 
-/// Returns the run of a segment. Commands outside of micro-batches are executed
-/// once, so their run is both the first and the last one.
+/// Returns the run that `execution` describes. Commands outside of
+/// micro-batches are executed once, so that `isFirst` and `isLast` of their run
+/// are set.
 abi::SegmentRun runOf(const rt::SegmentExecution &execution);
 
-/// Returns true if the command reads operand `accumulated` in this run.
+/// Returns true if the command adds a result to one of its operands (see
+/// ScheduledCommand::accumulated), and reads this operand in this run.
 bool readsAccumulated(const ScheduledCommand &command,
                       const abi::SegmentRun &run);
 

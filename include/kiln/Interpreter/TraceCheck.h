@@ -34,9 +34,10 @@
 
 namespace kiln {
 
-/// Prints a table with one row per kind of command. The row shows, of all
-/// commands of this kind, the command with the largest quotient
-/// |y - x| / bound. Returns an error if any |y - x| exceeds its bound.
+/// Checks the trace in the file `path`. Prints a table with one row per kind of
+/// command. The row shows the command of this kind for which the quotient of
+/// the numerical error and the permitted error is largest. Returns an error if
+/// the numerical error of any command exceeds the permitted error.
 Status checkTrace(mlir::ModuleOp module, const std::string &path,
                   llvm::raw_ostream &out);
 

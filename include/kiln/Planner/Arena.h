@@ -50,8 +50,8 @@ struct ArenaBuffer {
 };
 
 struct ArenaOptions {
-  /// The search stops as soon as the height is at most `capacity`. If it is -1,
-  /// the search minimizes the height.
+  /// The search stops as soon as the height is at most `capacity`. If
+  /// `capacity` is -1, the search minimizes the height.
   int64_t capacity = -1;
   /// Upper limit on the number of elementary steps of the search. A step takes
   /// about a nanosecond. With 0, only the greedy orders are tried.

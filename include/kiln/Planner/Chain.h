@@ -28,9 +28,10 @@
 //                                                                  a_i by
 //                                                                  itself
 //
-// a_i is present by itself or as a part of abar_i. It can be dropped only if it
-// is present by itself, and a dropped a_i must be recomputed before its next
-// use. a_0 and delta_n are present at the start, and a_0 is kept until the end.
+// The value a_i is present by itself or as a part of abar_i. It can be dropped
+// only if it is present by itself, and a dropped a_i must be recomputed before
+// its next use. The input a_0 of the chain and the gradient delta_n of its
+// output are present at the start, and a_0 is kept until the end.
 //
 // The memory of an operation is the sum of the sizes of all values that are
 // present when the operation starts, of its result and of its workspace. A
@@ -76,8 +77,8 @@ struct StageOption {
 };
 
 struct Stage {
-  /// For stage i, the bytes of a_i and of delta_i. The two sizes may differ,
-  /// for example because token ids have no gradient.
+  /// Bytes of the input of the stage and of the gradient of this input. The two
+  /// sizes may differ, for example because token ids have no gradient.
   int64_t input = 0;
   int64_t inputGradient = 0;
   /// Seconds of a forward pass that saves nothing.
@@ -91,13 +92,13 @@ struct Stage {
 
 struct Chain {
   std::vector<Stage> stages;
-  /// Bytes of a_n and of delta_n.
+  /// Bytes of the output of the last stage and of the gradient of this output.
   int64_t output = 0;
   int64_t outputGradient = 0;
 
   int32_t size() const { return static_cast<int32_t>(stages.size()); }
-  /// Return the bytes of a_i and of delta_i, respectively. i is in
-  /// [0, size()].
+  /// Return the bytes of a_i, which is the input of stage i or, for i = size(),
+  /// the output of the last stage, and the bytes of the gradient of a_i.
   int64_t value(int32_t i) const {
     return i < size() ? stages[i].input : output;
   }
@@ -138,8 +139,9 @@ struct ChainCost {
   bool ok() const { return error.empty(); }
 };
 
-/// Simulates the sequence with the memory model above. Shares no code with the
-/// planner, so that the simulation can verify the planner's schedules.
+/// Simulates the sequence with the memory model that the comment at the top of
+/// this file describes. Shares no code with the planner, so that the simulation
+/// can verify the planner's schedules.
 ChainCost simulate(const Chain &chain, llvm::ArrayRef<ChainOp> ops);
 
 } // namespace kiln

@@ -69,8 +69,8 @@ struct ChainPlan {
   double persistentBound = 0;
   /// Lower bound on the time of all schedules within the budget.
   double bound = 0;
-  /// Number of slots of the table from which the plan was built; 0 if it was
-  /// built without a table.
+  /// Number of slots into which the dynamic program that found the plan divided
+  /// the memory; 0 if the plan was found without the dynamic program.
   int32_t slots = 0;
 };
 
@@ -80,9 +80,9 @@ struct ChainPlan {
 std::optional<ChainPlan> solveChain(const Chain &chain, int64_t budget,
                                     const ChainOptions &options = {});
 
-/// The smallest peak of all persistent schedules, exact to the byte, and the
-/// forward or backward pass of a stage during which a schedule with the
-/// smallest peak reaches its peak.
+/// The smallest peak of all persistent schedules, exact to the byte. A schedule
+/// with this peak reaches it during the forward pass of `stage` or, if
+/// `backward` is set, during the backward pass of `stage`.
 struct ChainFloor {
   int64_t bytes = 0;
   int32_t stage = 0;
@@ -98,8 +98,8 @@ ChainFloor smallestFeasibleBudget(const Chain &chain,
 class ChainLadder {
 public:
   /// Prepares plans for budgets of up to `largest` bytes, and for all larger
-  /// budgets that suffice if every stage saves with its fastest option. Copies
-  /// the chain, which must pass verifyChain().
+  /// budgets that are large enough for every stage to use its fastest option.
+  /// Copies the chain, which must pass verifyChain().
   ChainLadder(const Chain &chain, int64_t largest,
               const ChainOptions &options = {});
   ~ChainLadder();

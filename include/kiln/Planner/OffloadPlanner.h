@@ -37,7 +37,8 @@
 
 namespace kiln {
 
-/// A value that may be offloaded. Positions are indices of commands.
+/// A value that may be offloaded during its gap, a range of commands that do
+/// not use the value. Positions are indices of commands.
 struct OffloadItem {
   int64_t bytes = 0; ///< Bytes that the value adds to OffloadProblem::live.
   int32_t made = 0;  ///< Command that computes the value.
@@ -57,7 +58,7 @@ struct OffloadProblem {
 
 /// A value that is offloaded. The program waits for its copy to the host before
 /// command `wait`, and starts its copy to the device before command `begin`.
-/// The order is left < wait <= begin <= back.
+/// The order is OffloadItem::left < wait <= begin <= OffloadItem::back.
 struct OffloadedItem {
   int32_t item = 0;
   int32_t wait = 0;
@@ -78,7 +79,8 @@ struct OffloadSolution {
 /// Chooses the values to offload. The result is a pure function of the problem.
 OffloadSolution planOffload(const OffloadProblem &problem);
 
-/// Places the copies of the given items, which must be in ascending order.
+/// Places the copies of the items with the given indices, which must be in
+/// ascending order.
 OffloadSolution placeOffload(const OffloadProblem &problem,
                              const std::vector<int32_t> &items);
 

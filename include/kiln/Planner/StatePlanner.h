@@ -105,10 +105,10 @@ struct StateChoice {
   bool operator!=(const StateChoice &other) const { return !(*this == other); }
 };
 
-/// The shares, from 0 to 1, of the bytes of all parameters that have each
-/// choice: UpdatePlace::Host (`optimizer`), UpdatePlace::Swapped (`moments`),
-/// StateChoice::gradientAway (`gradients`) and StateChoice::parameterOnHost
-/// (`parameters`).
+/// For each kind of choice, the share of the bytes of all parameters to which
+/// it applies, from 0 to 1. The kinds are UpdatePlace::Host (`optimizer`),
+/// UpdatePlace::Swapped (`moments`), StateChoice::gradientAway (`gradients`)
+/// and StateChoice::parameterOnHost (`parameters`).
 struct StateShares {
   double optimizer = 0, moments = 0, gradients = 0, parameters = 0;
 };
@@ -144,19 +144,21 @@ struct StateStart {
 
 struct StateSolution {
   /// The start for the search of a similar problem. Describes `choices` as they
-  /// were before single groups were changed.
+  /// were before the search changed the choices of groups one at a time.
   StateStart start;
   std::vector<StateChoice> choices; ///< Indexed by group.
   StateCost cost;
   bool fits = false;
 };
 
-/// Makes each choice for its share of the parameter bytes, spread evenly over
-/// the groups. Among the first n groups, for any n, the bytes with a choice
-/// differ from its share of the bytes by at most half of a parameter. The
-/// difference is larger only if a choice is impossible for a group: moments are
-/// not swapped if the host updates the parameter, and a frozen parameter has no
-/// update.
+/// Applies each kind of choice to its share of the parameter bytes, spread
+/// evenly over the groups. For any n, if the first n groups have b parameter
+/// bytes, a choice with the share s applies to s * b of these bytes, up to a
+/// difference of half of a parameter. The difference is larger only if a choice
+/// is impossible for a group:
+///   - A frozen parameter has no update.
+///   - If the host updates a parameter, its moments are not swapped, and its
+///     gradient is not stored on the host for later.
 std::vector<StateChoice> spreadShares(const std::vector<StateGroup> &groups,
                                       const StateShares &shares);
 

@@ -111,7 +111,8 @@ struct ElementTypeInfo {
   double spacingAtOne;
   /// Binary format; valid only if the kind is Float.
   FloatFormat format;
-  /// True for a floating-point type that only states, casts and updates accept.
+  /// True for a floating-point type that only states, casts and optimizer
+  /// updates may use.
   bool storageOnly;
   /// Name of the precision on command lines and in machine files, such as
   /// "fp32"; empty if there is no such precision.

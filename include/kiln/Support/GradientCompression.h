@@ -18,7 +18,7 @@ namespace kiln::support {
 enum class CompressionScheme {
   None,
   Int8,     ///< Ranks sum codes of 8 bits.
-  PowerSgd, ///< Ranks sum both factors of a low-rank matrix.
+  PowerSgd, ///< Ranks sum both factors of a low-rank approximation.
   GradZip,  ///< Ranks sum one of two factors, alternating per step.
   /// Ranks sum sketches of matrices, then the elements that are large according
   /// to the summed sketches.
@@ -50,13 +50,13 @@ struct GradientCompression {
 /// rank has not sent yet. PowerSGD has `basis`, the basis of columns from the
 /// previous step. GradZIP has `basis`, `row_basis`, which is the basis of rows,
 /// and `turn`, which is 0 or 1 and selects the factor that is summed. A count
-/// sketch has `signs`, numbers whose signs are the signs of the matrix rows in
-/// its tables.
+/// sketch has `signs`: for each of its tables, a number per row of the matrix,
+/// by whose sign the row is multiplied.
 inline constexpr std::string_view errorSlot = "error", basisSlot = "basis",
                                   rowBasisSlot = "row_basis", turnSlot = "turn",
                                   signsSlot = "signs";
 
-/// Returns true for a slot of the states above.
+/// Returns true if `slot` is one of the names above.
 bool isCompressionSlot(std::string_view slot);
 
 /// The largest number of ranks that sum 8-bit codes. With more ranks, the codes

@@ -132,7 +132,8 @@ private:
   int64_t surveyed_ = 0, appended_ = 0;
   /// The largest magnitude of each input; empty without outliers.
   std::vector<float> magnitudes_;
-  /// For each input, the index of the outlier that it is, or -1.
+  /// For each input, its index among the outliers, or -1 if it is not an
+  /// outlier.
   std::vector<int32_t> slots_;
   std::vector<float> values_; ///< The elements of the current block.
   std::optional<int64_t> firstNonFinite_;

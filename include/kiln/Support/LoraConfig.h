@@ -54,7 +54,8 @@ struct LoraConfig {
 
 /// Parses a list such as "r=8,alpha=16,targets=c_attn:c_proj,dropout=0.05".
 /// `rslora=on` selects rsLoRA. Every item is optional, and "default" is the
-/// list without items. Errors have the exit code Usage and begin with the item.
+/// list without items. Errors have the exit code Usage, and messages that
+/// follow a prefix such as "--lora: ".
 Result<LoraConfig> parseLoraOptions(std::string_view text);
 
 /// Returns the options as text that parseLoraOptions() accepts.

@@ -21,8 +21,8 @@
 
 namespace kiln::support {
 
-/// Returns `text` without quotes, with every byte outside printable ASCII as
-/// \xNN, truncated to `limit` bytes.
+/// Returns the first `limit` bytes of `text`, with every byte outside printable
+/// ASCII as \xNN, and followed by "..." if `text` is longer.
 std::string printable(std::string_view text, std::size_t limit = 120);
 
 /// Returns printable(text) in single quotes.

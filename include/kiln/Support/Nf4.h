@@ -135,9 +135,9 @@ private:
 };
 
 /// Decodes the elements [first, first + count) of the weight in `bytes` to
-/// `to`. Every operation of value(i) above is rounded to f32. Requires that
-/// the range is inside the weight. `bytes` may be unaligned. Any bytes can be
-/// decoded.
+/// `to`. Every operation in the formula of an element (see the start of this
+/// file) is rounded to f32. Requires that the range is inside the weight.
+/// `bytes` may be unaligned. Any bytes can be decoded.
 void decodeNf4(const char *bytes, const Nf4Layout &layout, int64_t first,
                int64_t count, float *to);
 

@@ -12,10 +12,10 @@
 
 namespace kiln::support {
 
-/// Selects a share of the bytes of a sequence of items, spread evenly over the
-/// sequence. If all items are selectable, then after each item the selected
-/// bytes differ from the share of all bytes so far by at most half of the bytes
-/// of an item.
+/// Selects some items of a sequence, spread evenly, so that they have about the
+/// fraction `share` of all bytes. Let S be the selected bytes and B all bytes
+/// up to an item. If all items are selectable, S differs from `share` times B
+/// by at most half of the size of the largest item.
 class ShareSelector {
 public:
   explicit ShareSelector(double share) : share(share) {}

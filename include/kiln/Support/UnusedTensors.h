@@ -28,8 +28,8 @@ struct UnusedTensorRules {
 };
 
 /// Succeeds if `weights` contains no unused tensors except those that `rules`
-/// permits. `found` are the tensors that were matched with `expected`. Compares
-/// the stored values of tied tensors.
+/// permits. `found` has the tensor of the file for each element of `expected`;
+/// see ModelWeights::match(). Compares the stored values of tied tensors.
 Status checkUnusedTensors(const ModelWeights &weights,
                           const std::vector<ExpectedTensor> &expected,
                           const std::vector<const TensorInfo *> &found,

@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // kiln-place-copies starts each all-gather of a parameter when the readers of
-// the previous one begin, which needs the least memory. Most of a step needs
-// less memory than its peak. Where the need is below the peak, gathers can
-// start earlier at no cost. This hides the transfer of a large parameter, such
-// as the embedding, and the transfers of gathers that would otherwise wait for
-// sums of gradients on the same queue.
+// the previously gathered parameter begin, which needs the least memory. Most
+// of a step needs less memory than its peak. Where the need is below the peak,
+// gathers can start earlier at no cost. This hides the transfer of a large
+// parameter, such as the embedding, and the transfers of gathers that would
+// otherwise wait for sums of gradients on the same queue.
 //
 // A gather moves together with the casts that compute its operands. The first
 // and the last command of the program and of each segment stay in place, so
@@ -41,7 +41,7 @@ static int64_t alignedBytesOf(const Buffer &buffer,
 }
 
 /// Returns the live bytes during each command. Counts device buffers, except
-/// states and buffers with an owner.
+/// states and buffers with an owner (buffers that only one rank has).
 static std::vector<int64_t> liveBytesOf(const ProgramPlan &plan,
                                         const TargetBackend &target) {
   std::vector<int64_t> live(plan.commands.size() + 1);
@@ -101,7 +101,7 @@ private:
 } // namespace
 
 /// Finds the command that computes an operand of a gather. A launch that
-/// computes it from states alone moves together with the gather.
+/// computes the operand from states alone moves together with the gather.
 void GatherAdvancer::findSource(Gather &gather, int64_t begin,
                                 int32_t buffer) const {
   int64_t source = gather.start - 1;

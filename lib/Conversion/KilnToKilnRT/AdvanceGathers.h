@@ -17,15 +17,15 @@ namespace kiln {
 bool hasGathers(const ProgramPlan &plan);
 
 /// Returns the largest number of bytes of device buffers that are live during a
-/// command of a plan. Neither states nor buffers with an owner are counted.
+/// command of a plan. Neither states nor buffers that only one rank has are
+/// counted.
 int64_t peakBytesOf(const ProgramPlan &plan, const TargetBackend &target);
 
 /// Moves the start of each all-gather that reads only states, or casts of
-/// states, to an earlier command: to the earliest one from which the gathered
-/// tensors can be in memory without more than `limit` live bytes, as
-/// peakBytesOf() counts them, during any command. The transfers then have more
-/// time before the commands that wait for them. The gathers keep their order,
-/// and stay in their segment. Returns true if a start was moved.
+/// states, to the earliest command such that at most `limit` bytes, counted as
+/// by peakBytesOf(), are live during every command. The transfers then have
+/// more time before the commands that wait for them. The gathers keep their
+/// order, and stay in their segment. Returns true if a start was moved.
 bool advanceGathers(ProgramPlan &plan, const TargetBackend &target,
                     int64_t limit);
 

@@ -12,12 +12,14 @@
 using namespace mlir;
 using namespace kiln;
 
-/// If a buffer is accessed both in and outside of micro-batches, extends its
-/// lifetime to both segments, unless the lifetime begins in the last execution
-/// of the backward segment. If several micro-batches may be in flight, gives
-/// each buffer that is accessed in both segments, and nowhere else, one
-/// instance per ring slot. Reports an error if a residual needs several
-/// instances, but is also accessed outside of micro-batches.
+/// Adjusts the buffers that commands of micro-batches access:
+///   - A buffer that is also accessed outside of micro-batches lives throughout
+///     both segments. A buffer whose lifetime begins in the last execution of
+///     the backward segment stays unchanged.
+///   - If several micro-batches may be in flight, a buffer that is accessed in
+///     both segments, and nowhere else, gets one instance per ring slot.
+///   - A residual that needs several instances, but is also accessed outside of
+///     micro-batches, is an error.
 LogicalResult PlanBuilder::spanMicrobatches() {
   MicrobatchesOp op = plan.microbatches.op;
   auto [unused, begin, backward, end] = plan.microbatches;
@@ -36,8 +38,8 @@ LogicalResult PlanBuilder::spanMicrobatches() {
   shared = outputs;
   for (Value sum : op.getSums())
     shared.insert(places.lookup(sum).buffer);
-  // The buffers that commands of the backward segment access, and those that
-  // they do not access only in the last execution of the segment.
+  // The buffers that the backward segment accesses, and those of them that it
+  // accesses in other executions than the last.
   llvm::DenseSet<int32_t> inBackward, inSeveral;
   for (const Command &command :
        ArrayRef(plan.commands).slice(backward, end - backward))

@@ -93,8 +93,8 @@ bool PlanBuilder::coversBuffer(const Place &place, Type type) {
   return buffer.bytes == bytesOf(type) && place.rowStride == columns;
 }
 
-/// Returns the location of a reshape or slice, or std::nullopt if the elements
-/// of the result are not rows with one row pitch.
+/// Returns the location of the result of a reshape or slice, or std::nullopt if
+/// the rows of the result do not have a constant distance in memory.
 std::optional<Place> PlanBuilder::viewPlace(Operation *view) {
   auto from = tensorTypeOf(view->getOperand(0)),
        to = tensorTypeOf(view->getResult(0));
@@ -134,8 +134,9 @@ void PlanBuilder::preplace(Value value, Place place) {
   if (!result)
     return;
   // Follow only operands of the same block. A residual must not be stored at
-  // the location of a value of the backward segment, because only the residual
-  // has a ring if several micro-batches are in flight.
+  // the location of a value of the backward segment, because, if several
+  // micro-batches are in flight, only the residual has an instance for each of
+  // them.
   Value tied = getTiedOperand(result);
   if (tied && tied.getDefiningOp() && !isa<ReadOp>(tied.getDefiningOp()) &&
       tied.getParentBlock() == value.getParentBlock() && tied.hasOneUse() &&
@@ -181,8 +182,8 @@ void PlanBuilder::placeConcats(Block &block) {
   }
 }
 
-/// Assigns one location to each sum over micro-batches, to the block argument
-/// of the sum, and to the value that the backward segment yields for the sum.
+/// Assigns the same location to a sum over micro-batches, to its block
+/// argument, and to the value that the backward segment yields for it.
 void PlanBuilder::placeSums(MicrobatchesOp op) {
   for (auto [sum, argument, yielded] : llvm::zip_equal(
            op.getSums(), op.getSumArguments(), op.getYieldedSums())) {
@@ -302,7 +303,7 @@ void PlanBuilder::placeResults(Operation *op) {
     if (tied) {
       Place from = places.lookup(tied);
       // Only the new value of a state may be stored at the location of the
-      // state, and only if no later op reads the entry value.
+      // state, and only if no later op reads the old value.
       auto read = tied.getDefiningOp<ReadOp>();
       bool update =
           read && llvm::any_of(result.getUsers(), [&](Operation *user) {

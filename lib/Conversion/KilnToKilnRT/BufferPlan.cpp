@@ -31,7 +31,8 @@ std::string kiln::describeOp(Operation *op) {
 }
 
 SmallVector<rt::SlotClass> kiln::slotClassesOf(ArrayRef<StateOp> states) {
-  // The types of mirrors, keyed by the names of their parameters.
+  // The types of mirrors, which are copies of parameters. Keyed by the names of
+  // the parameters.
   llvm::DenseMap<StringRef, RankedTensorType> mirrors;
   for (StateOp state : states)
     if (state.getRole() == Role::Mirror)
@@ -248,7 +249,8 @@ LogicalResult PlanBuilder::visitWork(Operation *op) {
   command.op = op;
   auto microbatches = dyn_cast<MicrobatchesOp>(op->getParentOp());
   // A command that accumulates onto a sum over micro-batches has beta 2: its
-  // first execution overwrites the sum, and the others add to the sum.
+  // first execution overwrites the sum, and its later executions add to the
+  // sum.
   auto betaFor = [&](Value accumulate) -> int64_t {
     if (!accumulate)
       return 0;
@@ -358,8 +360,8 @@ void PlanBuilder::visitWrite(WriteOp write) {
 }
 
 /// If the result of a wait is only used as the new value of a state, and no op
-/// after `start`, where the transfer begins, reads the entry value, returns the
-/// location of the state.
+/// after `start`, which starts the transfer, reads the old value of the state,
+/// returns the location of the state.
 std::optional<Place> PlanBuilder::statePlace(OpResult result,
                                              Operation *start) {
   auto write =
@@ -370,7 +372,8 @@ std::optional<Place> PlanBuilder::statePlace(OpResult result,
                     result.getType());
 }
 
-/// Returns true if an op after `op` reads the entry value of a state.
+/// Returns true if an op after `op` reads the value that a state has at the
+/// start of the program.
 bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
   return llvm::any_of(readsOf.lookup(state), [&](ReadOp read) {
     return lastUse(read.getResult()) > order.lookup(op);
@@ -378,8 +381,8 @@ bool PlanBuilder::isReadAfter(StringAttr state, Operation *op) {
 }
 
 /// Schedules the start of a copy. If the copy is only used as the new value of
-/// a state, and no later op reads the entry value, the destination of the copy
-/// is the buffer of the state.
+/// a state, and no later op reads the old value, the destination of the copy is
+/// the buffer of the state.
 LogicalResult PlanBuilder::visitCopy(Operation *copy) {
   Value source = copy->getOperand(0), token = copy->getResult(0);
   Place from = places.lookup(source);
@@ -417,8 +420,9 @@ void PlanBuilder::visitWait(CopyWaitOp wait) {
   plan.commands.push_back(std::move(command));
 }
 
-/// Copies each entry value that the program returns into a separate buffer if a
-/// copy at the end of the program overwrites the state.
+/// If the program returns the old value of a state, and a copy at the end of
+/// the program overwrites the state, first copies the old value into a separate
+/// buffer.
 void PlanBuilder::keepReturnedStates() {
   for (Value value : plan.program.getReturn().getValues()) {
     Place place = places.lookup(value);

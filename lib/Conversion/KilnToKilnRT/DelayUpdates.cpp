@@ -23,7 +23,7 @@ static void collectReaders(Value value, SmallVectorImpl<Operation *> &readers) {
 }
 
 /// Moves each update, with the writes of its results, after all other readers
-/// of the entry value of its state. The update can then overwrite the state.
+/// of the old value of the state. The update can then overwrite the state.
 void PlanBuilder::delayUpdates(Block &block) {
   SmallVector<DispatchOp> updates;
   for (auto dispatch : block.getOps<DispatchOp>())
@@ -32,8 +32,9 @@ void PlanBuilder::delayUpdates(Block &block) {
       updates.push_back(dispatch);
   // Moving an op invalidates the order of the ops of a block, and numbering all
   // ops again takes linear time. Therefore, an update that moves after an
-  // unmoved op gets the same first number as this op. Of several updates that
-  // moved after the same op, the one that moved last comes first.
+  // unmoved op gets the first number of this op, and a second number that
+  // orders the updates that moved after the same op: the one that moved last
+  // comes first.
   using Position = std::pair<int64_t, int64_t>;
   static constexpr int64_t kUnmoved = std::numeric_limits<int64_t>::min();
   llvm::DenseMap<Operation *, Position> positions;
@@ -52,8 +53,8 @@ void PlanBuilder::delayUpdates(Block &block) {
     for (Value input : update.getInputs())
       if (auto read = input.getDefiningOp<ReadOp>())
         collectReadersOf(read.getStateAttr().getAttr());
-    // An update writes the mirror of its parameter, but does not read it, so
-    // collect the readers of the mirror, too.
+    // An update also writes the mirror (a copy of the parameter) without
+    // reading it, so collect the readers of the mirror, too.
     for (Operation *user : update->getUsers())
       if (auto write = dyn_cast<WriteOp>(user);
           write && mirrors.contains(write.getStateAttr().getAttr()))

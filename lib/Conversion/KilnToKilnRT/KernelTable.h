@@ -35,7 +35,7 @@ private:
 
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
-  /// The kernels with each hash, and the number of all kernels.
+  /// The kernels, grouped by their hashes, and the number of all kernels.
   llvm::DenseMap<uint64_t, llvm::SmallVector<rt::KernelOp>> kernels;
   size_t count = 0;
   /// The row strides and the result of the last lookup of each dispatch.

@@ -22,12 +22,15 @@
 //   copy %g to the host       end
 //
 // Transfers then overlap with the commands of the first and of the last
-// micro-batch. A command after the micro-batches moves if it starts a transfer
-// or accesses the host, or if such a command depends on it, and if other
-// commands of the backward segment remain after it. Moved commands keep their
-// order. At least one command stays outside of the micro-batches, so that a
-// buffer that is live in all of them can have a lifetime that is not within
-// them.
+// micro-batch. A command after the micro-batches moves if both conditions hold:
+//
+//   - it starts a transfer or accesses the host, or a command that does so
+//     depends on it;
+//   - commands of the backward segment remain after its new position.
+//
+// Moved commands keep their order. At least one command stays outside of the
+// micro-batches, so that a buffer that is live in all micro-batches can have a
+// lifetime that extends beyond the segments.
 //
 // Two commands depend on each other if both access a buffer and one of them
 // writes it. A copy accesses its source and its destination at its start and
@@ -110,9 +113,9 @@ private:
 
 } // namespace
 
-/// Returns the index of the first command that depends on the command `wait`
-/// and follows it, if the micro-batches contain that command. Otherwise returns
-/// -1.
+/// Returns the index of the first command after the command `wait` that depends
+/// on it. Returns -1 if there is none, or if it is outside of the
+/// micro-batches.
 int64_t MicrobatchMover::firstUse(int64_t wait) const {
   LastAccesses own;
   own.add(commands[wait], 0);

@@ -38,16 +38,17 @@ public:
   const BytesOfMemory &getStateBytes() const { return stateBytes; }
 
 private:
-  /// Assigns offsets to the states. The states that all ranks have come first.
-  /// The states with owners follow; those of different owners share bytes.
+  /// Assigns offsets to the states. States that every rank stores have the
+  /// lowest offsets. Above them are the states that only one rank, their owner,
+  /// stores; states of different owners share bytes.
   void placeStates();
   /// Returns the size and the lifetime of a buffer for the search for offsets.
   ArenaBuffer requestOf(const ProgramPlan &plan, Buffer &buffer);
   /// Assigns offsets to all buffers of a program in one memory. Returns the
   /// height of the arena in bytes. The search for offsets stops as soon as the
   /// height is at most `capacity` bytes, unless `capacity` is negative. All
-  /// buffers with owners are in one region, in which buffers of different
-  /// owners share bytes.
+  /// buffers that only one rank, their owner, has are in one region, in which
+  /// buffers of different owners share bytes.
   int64_t assignArena(ProgramPlan &plan, MemorySpace memory, int64_t capacity);
   /// Assigns offsets to all buffers of a program on the device. Returns the
   /// height of the arena in bytes. Starts gathers of states earlier if the

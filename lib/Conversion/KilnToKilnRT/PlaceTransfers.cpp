@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns true if rows of a tensor at a place are contiguous.
+/// Returns true if the rows of a tensor are contiguous in memory.
 static bool isDense(const Place &place, RankedTensorType type) {
   return place.rowStride == getColumnCount(type) || getRowCount(type) == 1;
 }
@@ -22,7 +22,7 @@ static bool contains(int32_t buffer, ArrayRef<Place> operands) {
 }
 
 /// If the only user of `result` is an all-reduce whose sum is the new value of
-/// a state, and only `dispatch` still reads the entry value of the state,
+/// a state, and no op after `dispatch` reads the old value of the state,
 /// returns the location of the state, so that the sum is computed there.
 /// Otherwise returns std::nullopt.
 std::optional<Place> PlanBuilder::summedStatePlace(DispatchOp dispatch,

@@ -67,8 +67,8 @@ private:
 
 } // namespace
 
-/// Returns the byte range of the slot of an access, with all instances of a
-/// slot with a ring.
+/// Returns the byte range of the slot of an access, including all instances if
+/// the slot has a ring.
 static ByteRange rangeOf(const rt::MemoryAccess &access) {
   rt::SlotOp slot = rt::slotOf(access.slot);
   auto begin = static_cast<int64_t>(slot.getOffset());
@@ -140,9 +140,9 @@ void WaitPlacer::orderTransfer(rt::BeginOp begin) {
   known = hostAccesses.size();
 }
 
-/// Makes every transfer start after the commands of the device, and every wait
-/// block the device, and also the host if commands of the host conflict with
-/// the transfer.
+/// Makes every transfer start after the commands of the device. Makes every
+/// wait for a transfer block the device and, if commands of the host conflict
+/// with the transfer, also the host.
 void WaitPlacer::placeTransferWaits(ArrayRef<Operation *> commands) {
   ArrayAttr executing = queues.getExecuting();
   SmallVector<HostAccess> accesses;

@@ -95,7 +95,7 @@ private:
   /// Operands of all-reduces that are stored at the location of the state whose
   /// new value is the sum.
   llvm::DenseSet<mlir::Value> summedInStates;
-  /// The reads of the entry value of each state.
+  /// The reads of the value that each state has at the start of the program.
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<ReadOp, 2>> readsOf;
   llvm::DenseMap<mlir::Operation *, int64_t> order;
   /// Position in program order of the end of each kiln.microbatches.

@@ -57,8 +57,9 @@ public:
   /// Must be called after each poll.
   void after(bool advanced) {
     int64_t time = now();
-    // If this process was stopped, the time that it lost does not count as time
-    // for which a peer did not answer.
+    // If more than `longestPoll` passes between two polls, assume that this
+    // process was stopped. Do not count this time as time for which a peer did
+    // not answer.
     constexpr int64_t longestPoll = 1'000'000'000;
     if (time - last_ > longestPoll)
       advanced_ += time - last_;
@@ -68,9 +69,10 @@ public:
       advanced_ = time;
       return;
     }
-    // Every poll takes time of a processor that computes, so poll less often
-    // the longer nothing arrives. A message is thus noticed late by at most 20
-    // microseconds or a quarter of the time waited for it, whichever is longer.
+    // Polls take processor time from the threads that compute, so poll less
+    // often the longer nothing has arrived. The delay before a message is
+    // noticed is at most 20 microseconds, or a quarter of the time waited for
+    // the message if that is longer.
     constexpr int64_t second = 1'000'000'000;
     if (idle() < 20'000)
       _mm_pause();
@@ -104,7 +106,7 @@ CommThread::CommThread(const Open &open, const WorldOptions &options)
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!thread_.joinable())
     return;
-  // The thread may set `status_` until it is ready.
+  // The thread sets `status_` before it sets `ready_`.
   std::unique_lock<std::mutex> lock(mutex_);
   carriedOut_.wait(lock, [&] { return ready_; });
 }
@@ -121,8 +123,8 @@ CommThread::~CommThread() {
 }
 
 void CommThread::reserve(int64_t jobs, char *scratch) {
-  // One more job, because an agreement may begin before the collectives are
-  // awaited.
+  // Allocate one more job than the collectives need, because a gather may begin
+  // while they are in progress.
   std::vector<CommJob> resized(std::size_t(jobs) + 1);
   std::lock_guard<std::mutex> lock(mutex_);
   jobs_ = std::move(resized);
@@ -163,8 +165,9 @@ void CommThread::wait(uint64_t job) {
   int64_t polled = polled_.load(std::memory_order_relaxed);
   std::unique_lock<std::mutex> lock(mutex_);
   while (!carriedOut_.wait_for(lock, std::chrono::seconds(1), isDone)) {
-    // The communication thread itself fails a job whose peer does not answer,
-    // unless a function of the MPI library does not return. Time for which this
+    // If a peer does not answer, the communication thread itself fails the job.
+    // It cannot do so while it is inside a function of the MPI library that
+    // does not return, so check here that it still polls. Time for which this
     // process was stopped does not count, because the communication thread
     // could not poll during it.
     constexpr int64_t longestSlice = 2'000'000'000;
@@ -324,7 +327,8 @@ Status CommThread::carryOutGather(const CommJob &job, int tag) {
   return Status();
 }
 
-/// Sends the bytes to rank 0, or receives them there, one message at a time.
+/// On rank 0, receives the bytes; on the other rank, sends them to rank 0. Only
+/// one message is in progress at a time.
 Status CommThread::carryOutFetch(const CommJob &job, int tag) {
   const int64_t largest =
       std::min(options_.fetchMessageBytes, Transport::maxMessageBytes);
@@ -352,8 +356,9 @@ Status CommThread::carryOutFetch(const CommJob &job, int tag) {
 
 /// Returns the tag of the messages of a job. It consists of the kind of the job
 /// and the lowest bits of `number`. A message is thus never received by a job
-/// of another kind, and two jobs with the same tag are too far apart to be
-/// confused.
+/// of another kind. Between two jobs of one kind with the same tag, `number`
+/// increases by a multiple of 4096, so they are never in progress at the same
+/// time.
 static int tagOf(const CommJob &job, uint64_t number) {
   constexpr int numberBits = 12;
   int kind = 0;

@@ -41,7 +41,7 @@ struct CommJob {
   const char *from = nullptr; ///< Used by the sender.
   char *to = nullptr;         ///< Used by rank 0.
   int peer = 0;
-  uint64_t number = 0; ///< The number of earlier fetches of the world.
+  uint64_t number = 0; ///< The number of earlier World::fetch() calls.
   // Members of gathers and of fetches.
   int64_t bytes = 0;
   const char *what = "";

@@ -50,7 +50,8 @@ bool isLaunchedByTorchrun(const Environment &environment);
 /// Returns the number of processes that a launcher without MPI, such as
 /// torchrun, has started; 1 if none did.
 int launchedWithoutMpi(const Environment &environment);
-/// Returns the rank that such a launcher gave this process, or 0.
+/// Returns the rank that a launcher without MPI gave this process, or 0 if none
+/// did.
 int rankWithoutMpi(const Environment &environment);
 
 } // namespace kiln::runtime

@@ -24,11 +24,11 @@ namespace kiln::runtime {
 namespace {
 
 constexpr int mpiSuccess = 0;
-/// MPI_THREAD_FUNNELED, which has this value in both families: only the thread
-/// that initialized MPI calls its functions.
+/// MPI_THREAD_FUNNELED: only the thread that initialized MPI calls its
+/// functions. The value is the same in Open MPI and in MPICH.
 constexpr int mpiThreadFunneled = 1;
-/// The larger of the values of MPI_MAX_LIBRARY_VERSION_STRING in the two
-/// families.
+/// MPI_MAX_LIBRARY_VERSION_STRING, the larger of its values in Open MPI and in
+/// MPICH.
 constexpr std::size_t maxVersionText = 8192;
 
 /// Memory for an MPI_Status, which has 24 bytes in Open MPI and 20 in MPICH.
@@ -36,7 +36,7 @@ struct MpiStatus {
   alignas(16) char bytes[64];
 };
 
-/// What kiln must know about a family besides the names of functions.
+/// How to find and recognize the library of an MPI implementation.
 struct FamilyInfo {
   const char *name;
   std::vector<const char *> libraries; ///< In the order of preference.
@@ -279,8 +279,8 @@ Result<std::unique_ptr<Transport>> openMpi(const Launch &launch) {
   void *library = nullptr;
   std::string name = info.libraries.front();
   for (const char *candidate : info.libraries) {
-    // RTLD_GLOBAL, because the plugins that the library loads use its symbols
-    // without being linked to it.
+    // Use RTLD_GLOBAL, because the plugins that the MPI library loads use its
+    // symbols without being linked to it.
     library = ::dlopen(candidate, RTLD_NOW | RTLD_GLOBAL);
     if (library) {
       name = candidate;

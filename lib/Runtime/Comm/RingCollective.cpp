@@ -22,13 +22,15 @@ RingPart ringPart(int64_t count, int ranks, int part) {
           size + (part < larger ? 1 : 0)};
 }
 
-/// Returns the number of elements of all whole tensors, or of all shards of one
-/// rank.
+/// For an all-reduce, returns the number of elements of all whole tensors. For
+/// the other collectives, returns the number of elements of all shards of one
+/// rank, including padding.
 static int64_t numberedElements(const CollectiveJob &job) {
   return job.spanCount == 0 ? 0 : job.spans[job.spanCount - 1].end;
 }
 
-/// Returns the elements of part `part`, modulo `ranks`, without padding.
+/// Returns the number of elements, without padding, of the part with the index
+/// `part` % `ranks`.
 static int64_t elementsOfPart(const CollectiveJob &job, int ranks, int part) {
   part %= ranks;
   if (job.collective == Collective::AllReduce)
@@ -61,7 +63,8 @@ int64_t ringSentBytes(const CollectiveJob &job, int ranks, int rank) {
   return sent * bytesOf(job.type);
 }
 
-/// Returns the scratch bytes of one fragment of a sum of `bytes` bytes.
+/// Returns the scratch bytes that one fragment needs in a sum of tensors with
+/// `bytes` bytes in total.
 static int64_t scratchPitch(int64_t bytes, int ranks) {
   constexpr int64_t line = 64, largestElement = 8;
   int64_t part = bytes / ranks + largestElement;
@@ -215,8 +218,8 @@ Status RingCollective::finishReceives(Transport &transport, bool &advanced) {
 
 Status RingCollective::postSends(Transport &transport, bool &advanced) {
   while (sending_.round < rounds_ && sending_.index - sent_.index < window) {
-    // In all rounds except the first, the fragment is the one that was received
-    // in the previous round.
+    // In all rounds except the first, this rank sends the fragment that it
+    // received in the previous round. That receive must have completed.
     Cursor source = {sending_.round - 1, sending_.element};
     if (sending_.round > 0 && !source.isBefore(done_))
       break;

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Carries out the collectives of Collective.h over the n ranks of a group.
-// Ranks are numbered by their indexes in the group. The tensors are
-// divided into n parts, each of which is sent as a whole:
+// Ranks are numbered by their indexes in the group. The tensors are divided
+// into n parts:
 //
 //   all_reduce                   The concatenation of all tensors is divided
 //                                evenly: the first `count % n` parts have one
@@ -16,10 +16,10 @@
 //                                rank p, without padding.
 //
 // In every round, each rank sends one part to the next rank and receives
-// another part from the previous rank. In round t, rank r sends part r - t, or
-// part r - t - 1 in a reduce-scatter, and receives the part with the next lower
-// number, all modulo n. An all-reduce has 2 (n - 1) rounds, and the other
-// collectives have n - 1 rounds:
+// another part from the previous rank. In round t, rank r sends part s and
+// receives part s - 1, both modulo n, where s is r - t - 1 in a reduce-scatter
+// and r - t in the other collectives. An all-reduce has 2 (n - 1) rounds, and
+// the other collectives have n - 1 rounds:
 //
 //   all_reduce      In rounds 0, ..., n - 2, the rank adds the received part to
 //                   its own. Rank r then has the complete sum of part r + 1. In
@@ -42,12 +42,12 @@
 // Order of sums. Part p of the result is
 //   all_reduce      ((x[p] + x[p+1]) + x[p+2]) + ... + x[p-1]
 //   reduce_scatter  ((x[p+1] + x[p+2]) + x[p+3]) + ... + x[p]
-// where x[r] is the part p of rank r, and indexes are modulo n. Only the rank
-// of the last summand computes the last sum. In an all-reduce, all other ranks
-// receive this sum, so the result has the same bits on all ranks. In all runs
-// with the same inputs and n, a result has the same bits. Each sum of bf16 and
-// f16 elements is rounded to the type before the next rank adds to it, n - 1
-// times in total (see addElements()).
+// where x[r] is the part p of rank r, and indexes are modulo n. In an
+// all-reduce, only rank p - 1 computes the last sum, and all other ranks
+// receive it, so the result has the same bits on all ranks. In all runs with
+// the same inputs and n, a result has the same bits. Each sum of bf16 and f16
+// elements is rounded to the type before the next rank adds to it, n - 1 times
+// in total (see addElements()).
 //
 // Bytes. With b[p] bytes in part p, without padding, and b bytes in all parts,
 // rank r sends
@@ -101,7 +101,8 @@ int64_t ringSentBytes(const CollectiveJob &job, int ranks, int rank);
 /// A collective in progress. No function allocates memory.
 class RingCollective {
 public:
-  /// The number of fragments that may be on the way to or from a rank.
+  /// The maximum number of fragments that a rank may be sending at the same
+  /// time; the same limit applies to receiving.
   static constexpr int window = 4;
   /// The largest size of a fragment.
   static constexpr int64_t fragmentBytes = 512 * 1024;
@@ -155,7 +156,8 @@ private:
 
   bool isSharded() const { return job_.collective != Collective::AllReduce; }
   bool isReduction() const { return job_.collective != Collective::AllGather; }
-  /// Returns true if the fragments received in the round of `cursor` are added.
+  /// Returns true if the fragments received in the round of `cursor` are added
+  /// to those of this rank, and false if they overwrite them.
   bool isAdded(const Cursor &cursor) const {
     return isReduction() && cursor.round < size_ - 1;
   }
@@ -184,19 +186,20 @@ private:
 
   CollectiveJob job_;
   char *scratch_ = nullptr;
-  /// The number of elements of all whole tensors in an all-reduce, and
-  /// otherwise of all shards of one rank.
+  /// In an all-reduce, the number of elements of all whole tensors. Otherwise,
+  /// the number of elements of all shards of one rank, including padding.
   int64_t count_ = 0;
   int64_t elementBytes_ = 0, fragmentElements_ = 0;
   int64_t scratchPitch_ = 0;
   /// The index of this rank in the group, and the size of the group.
   int rank_ = 0, size_ = 1;
-  /// The numbers in the world of the previous and the next rank of the group.
+  /// The previous and the next rank of the group, as numbers among all ranks of
+  /// the run.
   int previous_ = 0, next_ = 0;
   int rounds_ = 0, tag_ = 0;
-  /// The first fragments whose receive has not been posted (posted_), whose
+  /// The first fragment whose receive has not been posted (posted_), whose
   /// receive has not completed (done_), whose send has not been posted
-  /// (sending_), and whose send has not completed (sent_).
+  /// (sending_), or whose send has not completed (sent_).
   Cursor posted_, done_, sending_, sent_;
   std::array<MessageRequest, window> receives_, sends_;
 };

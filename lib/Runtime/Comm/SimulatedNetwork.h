@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A transport whose messages take as long as over a network of a given rate.
-// The messages that a rank sends occupy its connection one after another: a
-// message of n bytes for n / rate seconds, and only then another transport
-// delivers it. Receiving takes no additional time, so two ranks can send to
-// each other at the full rate at the same time.
+// A transport whose messages take as long as over a network of a given rate. A
+// rank has one connection, and sends its messages one after another. A message
+// of n bytes occupies the connection for n / rate seconds. Then another
+// transport delivers the message. Receiving takes no additional time, so two
+// ranks can send to each other at the full rate at the same time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,8 +24,8 @@ using namespace kiln::support;
 namespace kiln::runtime {
 
 static constexpr uint64_t magic = 0x4b494c4e54435031; // "KILNTCP1"
-// A socket that connects to itself receives its own greeting, so the answer
-// begins with another number.
+// A TCP socket may connect to itself and then receives its own greeting. The
+// answer therefore begins with a number other than `magic`.
 static constexpr uint64_t answerMagic = 0x4b494c4e414e5331; // "KILNANS1"
 
 /// The number of connections that may be open without a greeting, in addition
@@ -86,8 +86,9 @@ private:
   };
 
   void waitForGuests(const std::list<Guest> &guests) const;
-  /// Receives bytes of the greeting of a guest. Returns true if it is no longer
-  /// a guest: it has become the connection of a rank, or must be closed.
+  /// Receives bytes of the greeting of a guest. Returns true if the caller must
+  /// remove the guest from its list, because the guest has become the
+  /// connection of a rank or must be closed.
   Result<bool> serve(Guest &guest);
   std::string missing() const;
   TcpSocket &socketOf(int rank) { return sockets_[std::size_t(rank)]; }
@@ -157,7 +158,7 @@ Result<bool> Rendezvous::serve(Guest &guest) {
   if (!bytes.ok())
     return isStranger();
   guest.received += *bytes;
-  // Close the connection of a stranger before it has sent a whole greeting.
+  // If the first bytes are wrong, do not wait for the rest of the greeting.
   if (guest.received >= sizeof magic && guest.greeting.magic != magic)
     return isStranger();
   if (guest.received < sizeof(Greeting))
@@ -180,7 +181,8 @@ Result<bool> Rendezvous::serve(Guest &guest) {
     return Status::error("two processes were started as rank " +
                          std::to_string(rank) +
                          ": give each process its own RANK");
-  // A rank that has closed the connection connects again.
+  // If the answer cannot be sent, the other rank has closed the connection. It
+  // connects again.
   if (!sent.ok())
     return true;
   TableEntry &entry = table_[std::size_t(rank)];
@@ -371,8 +373,9 @@ Result<TcpOptions> readTcpOptions(const Environment &environment) {
   };
   options.size = read("WORLD_SIZE", 1, mostRanks);
   options.rank = read("RANK", 0, std::max(options.size - 1, 0));
-  // Usage errors are printed by rank 0 only. Other ranks may not have this
-  // error, so return it as an error of another kind, which this process prints.
+  // Only rank 0 prints usage errors, but this error may occur on another rank
+  // only. Therefore return an error that is not a usage error, so that this
+  // process prints it.
   if (!status.ok())
     return Status::error(status.message());
   options.port = environment("KILN_PORT")

@@ -41,7 +41,8 @@ TcpSocket TcpSocket::listen(int port) {
         family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
     if (!socket)
       continue;
-    // A run may begin while connections of the previous one are still closing.
+    // Listening must succeed even if connections of a previous run to this port
+    // are still closing.
     setFlag(socket.file_, SOL_SOCKET, SO_REUSEADDR, 1);
     sockaddr_in6 six = {};
     sockaddr_in four = {};

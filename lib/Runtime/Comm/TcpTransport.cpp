@@ -41,14 +41,15 @@ public:
   void receive(void *data, int64_t bytes, int tag, uint64_t request);
   /// Sends and receives what is possible without waiting.
   Status advance();
-  /// Returns true if a message has been sent or received. Forgets it.
+  /// Returns true if the message of `request` has been sent or received. In
+  /// that case, forgets the request.
   bool take(uint64_t request) { return done_.erase(request) > 0; }
   /// Sends an abort frame, unless another frame has been sent only in part.
   void abort(int exitCode);
 
   bool hasSentAll() const { return outgoing_.empty(); }
   bool hasLeft() const { return saidGoodbye_; }
-  /// Returns the exit code of an abort of the other rank.
+  /// If the other rank has aborted the run, returns the exit code that it sent.
   std::optional<int> aborted() const { return aborted_; }
 
 private:
@@ -152,9 +153,9 @@ void TcpPeer::receive(void *data, int64_t bytes, int tag, uint64_t request) {
   auto found =
       std::find_if(stashed_.begin(), stashed_.end(),
                    [&](const Stashed &frame) { return frame.tag == tag; });
-  // If no stored frame has the tag, the receive stays posted. Otherwise it is
-  // the only one with the tag, because an earlier one would have taken the
-  // frame.
+  // If no stored frame has the tag, the receive stays posted. Otherwise no
+  // earlier receive with this tag is posted, because that receive would have
+  // taken the frame.
   if (found == stashed_.end())
     return;
   if (int64_t(found->data.size()) != bytes) {

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Sends messages over TCP connections between all pairs of ranks, for launchers
-// without MPI such as torchrun. It carries the agreements of ranks, and parts
-// of states. NCCL carries the collectives of ranks with GPUs.
+// without MPI such as torchrun. It transfers the data of World::agree(),
+// World::gather() and World::fetch(). The collectives of ranks with GPUs use
+// NCCL instead.
 //
 // A message is a frame: a header with its tag and its size, and the data. The
 // transport receives the data directly into the memory of the first posted

@@ -169,8 +169,8 @@ Status BlasLt::describe(const Command &command, Choice &choice) {
   return status;
 }
 
-/// Sets the addresses of the epilogue operands, which differ between the
-/// matmuls that share a choice.
+/// Sets the addresses of the bias and aux operands. Matmuls with the same
+/// `choice` may have these operands at different addresses.
 Status BlasLt::setPlaces(const Choice &choice,
                          const MatmulPlaces &places) const {
   Status status;

@@ -57,8 +57,9 @@ public:
                              AlgorithmSearch *search, StreamHandle stream);
   /// Returns the algorithms of all choices, in the order of choose().
   std::vector<Algorithm> algorithms() const;
-  /// Replaces the algorithms of all choices by those of another process that
-  /// has made the same choices on the same kind of GPU.
+  /// Replaces the algorithms of all choices by `algorithms`, the result of
+  /// algorithms() in another process. That process must have called choose()
+  /// for the same problems, in the same order, on the same kind of GPU.
   void setAlgorithms(const std::vector<Algorithm> &algorithms);
   Status run(std::size_t choice, const MatmulPlaces &places, bool accumulate,
              StreamHandle stream) const {

@@ -77,9 +77,9 @@ void CudaProgram::layOutStaging() {
     stagingBytes_ = std::max(stagingBytes_, end);
 }
 
-/// Returns the input that contains `range` if no action before `index` writes
-/// to `range`, so that a host kernel can read the host copy of the input
-/// instead of the device data.
+/// Returns the input that contains `range`, or std::nullopt if there is none or
+/// if an action before `index` writes to `range`. A host kernel can read the
+/// host copy of the returned input instead of the device data.
 std::optional<std::size_t> CudaProgram::inputAt(std::size_t index,
                                                 const ByteRange &range) const {
   for (std::size_t i = 0; i < index; ++i)

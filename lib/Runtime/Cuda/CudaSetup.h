@@ -43,9 +43,9 @@ public:
   /// Sets the path of the algorithm file. Must be called before start().
   void keepAlgorithms(const std::string &path) { algorithmFile_ = path; }
 
-  /// Sets the number of this rank, its index among the ranks on the same
-  /// machine (which selects the GPU), and the maximum default number of
-  /// threads. Must be called before start().
+  /// Sets the number of this rank and its index among the ranks on the same
+  /// machine, which selects the GPU. `threads` limits the number of threads
+  /// that start() uses by default. Must be called before start().
   void setRank(int rank, int localRank, int threads) {
     resources_.rank = rank;
     localRank_ = localRank;

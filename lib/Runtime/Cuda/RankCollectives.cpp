@@ -32,7 +32,8 @@ struct Tensor {
   int64_t beginOf(int64_t index) const {
     return owner < 0 ? index * shardCount : 0;
   }
-  /// Returns the number of elements of the same shard, without padding.
+  /// Returns the number of elements of the shard of rank `index`, without
+  /// padding.
   int64_t elementsOf(int64_t index) const {
     if (owner >= 0)
       return index == owner ? count : 0;

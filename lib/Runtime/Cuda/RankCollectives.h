@@ -29,8 +29,8 @@
 
 namespace kiln::runtime::cuda {
 
-/// Queues the collective of a command. Without RankGroups, this rank acts as
-/// rank 0 of a group whose other ranks have zeros.
+/// Queues the collective of a command. If `resources.groups` is null, this rank
+/// acts as rank 0 of a group in which all elements of the other ranks are zero.
 Status queueCollective(const CudaResources &resources, const Command &command,
                        const abi::SegmentRun &run, StreamHandle stream);
 

@@ -34,7 +34,8 @@ struct RankCard {
 
 } // namespace
 
-/// Returns the first error of the cards, with the number of the rank.
+/// Returns the error of the first rank whose start has failed. If this is
+/// neither rank 0 nor this rank, the message contains the number of the rank.
 static Status firstError(const std::vector<RankCard> &cards, int ownRank) {
   for (std::size_t rank = 0; rank < cards.size(); ++rank)
     if (cards[rank].code != 0)
@@ -127,8 +128,8 @@ RankGroups::connect(const Status &own, const Mesh &mesh, World &world,
     status = firstError(cards, rank);
   if (status.ok())
     status = compare(cards);
-  // A failure from here on cannot be told to the other ranks, which may be
-  // waiting in NCCL, so it ends the processes of all ranks.
+  // From here on, other ranks may be waiting in NCCL and cannot receive an
+  // error from this rank. Therefore a failure ends the processes of all ranks.
   for (std::size_t axis = 0; axis < mesh.axes.size() && status.ok(); ++axis) {
     RankGroup &group = result->groups_[axis];
     if (group.ranks.size == 1)

@@ -49,8 +49,8 @@ public:
   /// on any rank, returns an error on all ranks. `gpu` is null only if `own` is
   /// an error. `device` describes the GPU and the libraries that determine
   /// results. Fails if two ranks have the same GPU, different values of
-  /// `device`, or different versions of NCCL. `world` must outlive all calls
-  /// except the destructor.
+  /// `device`, or different versions of NCCL. All functions of the result
+  /// except its destructor may use `world`.
   static Result<std::unique_ptr<RankGroups>>
   connect(const Status &own, const support::Mesh &mesh, World &world,
           const Gpu *gpu, const std::string &device,

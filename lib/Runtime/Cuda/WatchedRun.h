@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Synchronizes after every action, and copies the slots that the action wrote
-// from the device arena and the host arena to separate host memory. A
-// CommandObserver reads this copy, which has the same layout as the arenas of a
-// CPU engine. Bytes of the copy outside these slots are not updated.
+// Synchronizes after every action, and copies the slots (the planned buffers)
+// that the action wrote from the device arena and the host arena to separate
+// host memory. A CommandObserver reads this copy, which has the same layout as
+// the arenas of a CPU engine. Bytes of the copy outside these slots are not
+// updated.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The results of A and B after a step are compared by hashes. If the hashes
-// differ, the step is reported. The report requires data that an executable no
-// longer has after the step: the states before the step (to compute the
-// rounding bound) and the results of the step's ops. With --tolerance=exact,
-// both executables are therefore restarted and run again up to and including
-// that step. With --tolerance=rounding, executable A copies its states before
-// every step, and the results of ops are recorded in every step until the first
-// difference.
+// kiln-diff runs two executables, A and B, and compares hashes of their results
+// after each step. If the hashes differ, the step is reported. The report
+// requires data that an executable no longer has after the step: the states
+// before the step (to compute the rounding bound) and the results of the step's
+// ops. With --tolerance=exact, both executables are therefore restarted and run
+// again up to and including that step. With --tolerance=rounding, executable A
+// copies its states before every step, and the results of ops are recorded in
+// every step until the first difference.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,7 +14,8 @@ namespace kiln::runtime {
 
 namespace {
 
-/// The distinct values under one key, in the order in which they were computed.
+/// The distinct results with one key (a buffer name and a size), in the order
+/// in which they were computed.
 struct Values {
   std::vector<std::string> hashes;
   /// For each element of `hashes`, the index of the first op that computed the

@@ -16,8 +16,8 @@ using namespace kiln::runtime;
 using namespace kiln;
 
 static constexpr int64_t warpLanes = EmuDevice::warpLanes;
-/// The alignment of shared memory in bytes. Copies of tiles by the hardware of
-/// a GPU require at most this alignment.
+/// The alignment of shared memory in bytes. GPU instructions that copy whole
+/// tiles require at most this alignment.
 static constexpr int64_t sharedAlignment = 128;
 
 thread_local BlockRunner *BlockRunner::current = nullptr;
@@ -250,8 +250,9 @@ bool BlockRunner::openBarrier() {
   return true;
 }
 
-/// If a canary is damaged, replaces the recorded fault by a stack overflow,
-/// because the recorded fault may be a consequence of the overflow.
+/// If the canary at the end of a stack has been overwritten, replaces the
+/// recorded fault by a stack overflow, because the recorded fault may be a
+/// consequence of the overflow.
 void BlockRunner::checkStacks() {
   for (int64_t i = 0; i < launch_->threads; ++i) {
     if (fibers_.isIntact(i))

@@ -45,7 +45,7 @@ public:
   Status prepare();
 
   /// Starts a launch. Before the call, bounds() must be set to the memory that
-  /// each member may access.
+  /// each member of the launch group may access.
   void begin(const EmuLaunch &launch, Random random);
   std::vector<Bounds> &bounds() { return bounds_; }
   /// Runs a block. The blocks of all members are numbered consecutively: those

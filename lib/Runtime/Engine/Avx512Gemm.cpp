@@ -10,8 +10,8 @@
 // bytes. A unit is one f32, one f16 converted to f32, or two bf16 that are
 // adjacent along k, as VDPBF16PS requires.
 //
-// For each index of a unit along k, a packed panel stores the units of 14 rows
-// of a (or of 32 columns of b) contiguously.
+// A packed panel contains 14 rows of a or 32 columns of b. Units of different
+// rows (or columns) with the same index along k are contiguous in the panel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -180,10 +180,10 @@ KILN_AVX512 inline __m512i readUnits(const char *from, int64_t elements) {
         static_cast<__mmask32>((uint64_t(1) << elements) - 1), from);
 }
 
-/// Packs a panel from a matrix whose rows extend along k. `rows` rows of the
-/// matrix, with a pitch of `pitch` bytes, become columns of the panel; `width`
-/// is the number of columns of a panel. If the `depth` elements of a row end
-/// inside a unit, fills the unit with zeros.
+/// Packs `rows` rows of a matrix, each of which has `depth` elements along k,
+/// into a panel. The rows are `pitch` bytes apart. Row i of the matrix becomes
+/// column i of the panel, which has `width` columns. If the last unit of a row
+/// is incomplete, the rest of the unit is zero.
 template <ElementType Type>
 KILN_AVX512 void packRows(const char *from, int64_t pitch, int64_t rows,
                           int64_t depth, uint32_t *to, int64_t width) {
@@ -209,9 +209,9 @@ KILN_AVX512 void packRows(const char *from, int64_t pitch, int64_t rows,
   }
 }
 
-/// Packs a panel from a matrix whose columns extend along k. The matrix has
-/// `depth` rows with a pitch of `pitch` bytes, and the first `columns` elements
-/// of each row are packed.
+/// Packs the first `columns` columns of a matrix, each of which has `depth`
+/// elements along k, into a panel. The rows of the matrix are `pitch` bytes
+/// apart.
 template <ElementType Type>
 KILN_AVX512 void packColumns(const char *from, int64_t pitch, int64_t columns,
                              int64_t depth, uint32_t *to, int64_t width) {

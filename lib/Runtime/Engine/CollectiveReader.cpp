@@ -133,9 +133,9 @@ void CommandReader::readTensors(const Node &node, Command &command) {
   }
 }
 
-/// Checks that no two tensors or shards of a collective overlap on rank `owner`
-/// of data parallelism, which stores the shards with this owner and the shards
-/// without an owner.
+/// Checks that no two tensors or shards of a collective overlap on the
+/// data-parallel rank `owner`. This rank stores the shards that it owns and the
+/// shards without an owner.
 static void checkDisjoint(const Node &data, const Command &command,
                           int64_t owner) {
   std::vector<CollectiveElements> sorted;

@@ -44,9 +44,8 @@ Status kiln::runtime::joinWorld(ProgramFile &file, World &world) {
   return Status();
 }
 
-/// Returns the size for which World::reserve() must provide scratch memory to
-/// execute a collective over `ranks` ranks. Only collectives that sum need
-/// scratch memory.
+/// Returns the argument `bytes` of World::reserve() for a collective over
+/// `ranks` ranks. Only collectives that sum need scratch memory.
 static int64_t scratchedBytes(const Command &command, int64_t ranks) {
   if (command.collective == Collective::AllGather)
     return 0;

@@ -17,9 +17,9 @@
 
 namespace kiln::runtime {
 
-/// Prepares a world of several ranks for an executable, and selects the
-/// commands of this rank. Fails if `world` does not have as many ranks as the
-/// executable requires.
+/// Prepares `world`, the connections to the other ranks, for an executable, and
+/// selects the commands of this rank. Fails if `world` does not have as many
+/// ranks as the executable requires.
 Status joinWorld(ProgramFile &file, World &world);
 
 /// Selects the commands that a rank executes, and the states and slots that it

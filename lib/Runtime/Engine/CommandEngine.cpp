@@ -145,8 +145,9 @@ private:
   double microseconds(int64_t time) const {
     return double(time - start_) * 1e-3;
   }
-  /// Returns true if the memory of a slot is in use at a command. All instances
-  /// of a slot in a ring count as in use during all micro-batches.
+  /// Returns true if the memory of a slot is in use at a command. If the slot
+  /// is a ring of several instances, all of them count as in use during all
+  /// micro-batches.
   bool isOccupied(const Slot &slot, size_t command) const {
     return slot.ring > 0 ? program_.microbatches.contains(int64_t(command))
                          : program_.lifetimeOf(slot).contains(int64_t(command));

@@ -22,10 +22,11 @@
 
 namespace kiln::runtime {
 
-/// Receives a call at the start of a run, and before and after each execution
-/// of a command. `run` is the execution of the command's segment. With
-/// --target=cuda, only commands that are stream actions are reported; a
-/// copy_wait is not a stream action.
+/// An observer is called at the start of a run of a program, and before and
+/// after each execution of a command. The argument `run` identifies the
+/// execution of the segment that contains the command. With --target=cuda, the
+/// observer is called only for commands that are actions on a stream, which a
+/// copy_wait is not.
 class CommandObserver {
 public:
   virtual ~CommandObserver() = default;

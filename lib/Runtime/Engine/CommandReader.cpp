@@ -278,9 +278,10 @@ void CommandReader::readWorkspace(const Node &node, Command &command) {
   }
   if (node.failed())
     return;
-  // The required workspace: none for a GPU, because cuBLASLt can compute a bf16
-  // GEMM without one; tileScratchBytes() for the emulated GPU; and
-  // tileScratchBytes() per thread for a CPU.
+  // The required size of the workspace:
+  //  * GPU: 0, because cuBLASLt can compute a bf16 GEMM without a workspace
+  //  * emulated GPU: tileScratchBytes()
+  //  * CPU: tileScratchBytes() per thread
   int64_t threads = file_.description.build.maxThreads;
   if (file_.description.target.kind == TargetKind::Cuda)
     threads = 0;
@@ -498,8 +499,8 @@ Command CommandReader::read(const Node &node) {
     command.name = kind;
   if (std::optional<Node> flops = node.find("flops"))
     command.flops = flops->integer(0);
-  // In a fill or a copy, "bytes" is both the size of the command and its memory
-  // traffic.
+  // "bytes" is the memory traffic of the command. In a fill or a copy, it is
+  // also the number of bytes that are filled or copied.
   if (std::optional<Node> bytes = node.find("bytes"))
     command.bytes = bytes->integer(0);
   if (std::optional<Node> when = node.find("when"))

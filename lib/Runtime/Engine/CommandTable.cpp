@@ -113,8 +113,8 @@ void CommandTable::startTransfer(std::size_t index, const abi::SegmentRun &run,
     job.from = at(command.from, run);
     job.to = at(command.to, run);
   } else {
-    // At most one transfer of a collective is in flight at a time. Therefore
-    // the spans of the command can be overwritten.
+    // A collective command has at most one transfer in flight. Therefore a new
+    // transfer of the command may overwrite the spans of the previous one.
     CollectiveSpan *spans = spans_.data() + steps_[index].firstSpan;
     for (const CollectiveTensor &tensor : command.tensors) {
       spans->whole = at(tensor.whole.ref, run);

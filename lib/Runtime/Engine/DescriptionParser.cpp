@@ -387,7 +387,7 @@ static AdapterPart readAdapter(const Node &node) {
 }
 
 /// Reads the weight that a state encodes, and checks that the state is a frozen
-/// parameter with the bytes of the encoding.
+/// parameter of the size that the encoding requires.
 static QuantizedWeight readQuantized(const Node &node, const Node &parent,
                                      const StateInfo &state) {
   QuantizedWeight weight;

@@ -66,9 +66,9 @@ struct Range {
 
 } // namespace
 
-/// Returns the smallest range that contains the bytes that `ref` refers to in
-/// all micro-batches, all of them in ring slot 0. The sums do not overflow,
-/// because they are within the arena.
+/// Returns the smallest range that contains the bytes of `ref` in every
+/// micro-batch, computed as if every micro-batch used ring slot 0. The sums do
+/// not overflow, because they are offsets in the arena.
 static Range rangeOf(const Ref &ref, int64_t bytes,
                      const Microbatches &executions) {
   int64_t last =
@@ -76,8 +76,9 @@ static Range rangeOf(const Ref &ref, int64_t bytes,
   return {std::min(ref.offset, last), std::max(ref.offset, last) + bytes};
 }
 
-/// Returns true if rangeOf(a) in some ring slot overlaps rangeOf(b) in some
-/// ring slot.
+/// Returns true if rangeOf(a), moved to any ring slot, may overlap rangeOf(b),
+/// moved to any ring slot. The result is exact if the ring slots of `a` and `b`
+/// are equally far apart.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     const Microbatches &executions) {
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)

@@ -20,7 +20,7 @@
 namespace kiln::runtime {
 
 /// Computes a tile. The operands must have type bf16 or f16, and `resultType`,
-/// the type of c, must be that type or f32. `scratch` must have
+/// the type of c, must be the type of the operands or f32. `scratch` must have
 /// narrowGemmBytes() bytes for a GEMM of the size of the tile. If c is narrower
 /// than f32, applies `epilogue` to the f32 accumulators before they are
 /// rounded.

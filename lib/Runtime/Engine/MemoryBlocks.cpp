@@ -37,9 +37,10 @@ MemoryBlocks::Candidates MemoryBlocks::candidates(std::size_t command,
   int64_t advance = ref.stride * std::max<int64_t>(microbatches_.count - 1, 0);
   Candidates found;
   for (const Block &block : blocks_) {
-    // The distance from the block's instance to the reference in the same
-    // execution is linear in the micro-batch and in the ring slot. Therefore it
-    // has its extremes at the first or last micro-batch and ring slot.
+    // Within one execution, the distance from the instance of the block to the
+    // reference is a linear function of the micro-batch and of the ring slot.
+    // Therefore its minimum and maximum occur at the first or last micro-batch
+    // and at the first or last ring slot.
     int64_t shift = (ref.ring - block.ring) * (microbatches_.slots - 1);
     int64_t lowest = ref.offset + std::min<int64_t>(advance, 0) +
                      std::min<int64_t>(shift, 0),

@@ -43,15 +43,15 @@ public:
   /// Indexes in blocks_.
   using Candidates = std::vector<std::size_t>;
 
-  /// Returns the blocks that are live at the command, and that may contain the
-  /// first byte of its reference `ref` in some execution. If `owner` is not
-  /// negative, only rank `owner` uses the reference, and blocks of other owners
-  /// are omitted.
+  /// Returns the blocks that are live at `command` and may contain the first
+  /// byte of `ref`, a reference of the command, in some execution. If `owner`
+  /// is not negative, only rank `owner` uses the reference, and blocks of other
+  /// owners are omitted.
   Candidates candidates(std::size_t command, const Ref &ref,
                         int64_t owner) const;
   /// Returns those of `candidates` that contain the first byte of `ref` in the
-  /// execution `run`. If a slot is in a ring, only the instance of that
-  /// execution is considered.
+  /// execution `run`. Of a slot in a ring, only the instance that `run` uses is
+  /// considered.
   std::vector<Block> around(const Candidates &candidates, const Ref &ref,
                             const abi::SegmentRun &run) const;
 

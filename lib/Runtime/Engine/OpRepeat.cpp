@@ -23,13 +23,13 @@ using namespace kiln::support;
 namespace kiln::runtime {
 
 /// Maximum number of results per program that are reported in a line of their
-/// own because their difference exceeds the bound.
+/// own because they differ from the trace by more than rounding can explain.
 static constexpr int64_t namedResults = 20;
 
 namespace {
 
-/// Reads the numbers and bytes of a trace from start to end. The program
-/// determines the sizes; a trace with other sizes is rejected.
+/// Reads a trace file from start to end. The sizes of its parts are known from
+/// the program; a trace with other sizes is rejected.
 class TraceReader {
 public:
   explicit TraceReader(InputFile file) : file_(std::move(file)) {}

@@ -38,7 +38,7 @@ inline constexpr uint64_t opTraceEnd = UINT64_MAX;
 std::vector<size_t> writtenSlots(const Program &program, size_t command);
 
 /// Returns the offset of the host arena in a trace: the size of the device
-/// arena, which is rounded up to 64 bytes if the program has a host arena.
+/// arena, rounded up to a multiple of 64 bytes if the program has a host arena.
 int64_t traceHostBegin(const ProgramFile &file);
 
 /// Writes a trace of every program of `file` to `path`. `prepare(p)` must

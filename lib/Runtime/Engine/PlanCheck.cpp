@@ -231,10 +231,11 @@ Poisoner::Poisoner(const ProgramFile &file, size_t index, const Arenas &arenas)
   end_ = ends_.size();
 }
 
-/// Returns the last command of the slot's lifetime. If a slot that is live
-/// during all micro-batches is not used after them, this is the last command in
-/// the last execution of the backward segment. If that execution has no
-/// commands, returns INT64_MAX, so that the slot is not filled.
+/// Returns the index of the last command of the slot's lifetime. For a slot
+/// that is live during all micro-batches and not after them, this is the last
+/// command that the last execution of the backward segment executes. If that
+/// execution executes no command, returns INT64_MAX, and the slot is not
+/// filled.
 int64_t Poisoner::endOf(const Slot &slot) const {
   int64_t end = program_.lifetimeOf(slot).last;
   if (program_.livesPerMicrobatch(slot) || !program_.microbatches.contains(end))
@@ -296,9 +297,8 @@ void Poisoner::after(size_t command, const abi::SegmentRun &run) {
   for (auto it = first; it != ends_.end() && it->command == int64_t(command);
        ++it) {
     auto i = size_t(it - ends_.begin());
-    // A slot without a lifetime for each micro-batch is filled in the last
-    // execution of the command. In the micro-batches, the last execution is one
-    // of the backward segment.
+    // A slot with a lifetime for each micro-batch is filled in every execution
+    // of the command, and any other slot only in the last execution.
     if (begin_ <= i && i < end_ &&
         (run.isLast || program_.livesPerMicrobatch(*it->slot)))
       poison(*it, run);

@@ -29,8 +29,8 @@ public:
   /// Must be called when the thread starts, and when it continues after a
   /// sleep.
   void begin();
-  /// Returns true if the thread should call giveUp() before it executes more
-  /// pieces.
+  /// Returns true if the thread should call giveUp() before it executes the
+  /// next piece of a loop.
   bool isSpent();
   /// Yields the processor to other processes.
   void giveUp();
@@ -41,9 +41,9 @@ private:
   int64_t begun_ = 0;
   int64_t checked_ = 0; ///< Time of the last check.
   int64_t used_ = 0;    ///< CPU time of the thread at the last check.
-  /// The number of further consecutive short sleeps in giveUp() after which the
-  /// processor is no longer assumed to be shared with another process, or 0 if
-  /// it is not assumed to be shared.
+  /// If 0, the worker assumes that no other process uses its processor.
+  /// Otherwise it assumes that another process does, until giveUp() has slept
+  /// for only a short time in this number of further consecutive calls.
   int doubts_ = 0;
 };
 

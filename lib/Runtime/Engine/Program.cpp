@@ -122,9 +122,9 @@ static Program readProgram(const Node &node, ProgramFile &file,
   return program;
 }
 
-/// Returns true if the mirror has all divisions of its parameter except the
-/// last one, so that it stores the elements of all ranks on the axis of the
-/// last division.
+/// Returns true if `mirror`, a copy of `parameter`, is divided over the same
+/// mesh axes as the parameter, except the last one. Such a mirror contains the
+/// elements of all ranks on that last axis.
 static bool gathersLast(const StateInfo &parameter, const StateInfo &mirror) {
   const std::vector<Division> &divided = parameter.divisions;
   return divided.size() == mirror.divisions.size() + 1 &&
@@ -133,9 +133,9 @@ static bool gathersLast(const StateInfo &parameter, const StateInfo &mirror) {
          divided.back().blocks == 1 && (mirror.isSharded() || mirror.isWhole());
 }
 
-/// Checks that a mirror has the shape and shard of its parameter, or that
-/// gathersLast() is true for the mirror. Checks that mirror and parameter
-/// differ in type, arena or division.
+/// Checks a mirror, which is a copy of a parameter. The mirror must have the
+/// shape and shard of the parameter, unless gathersLast() is true. The mirror
+/// must differ from the parameter in type, arena or division.
 static void checkMirror(const Node &node, const ProgramFile &file,
                         const std::map<std::string, std::size_t> &indexes,
                         std::size_t index) {
@@ -164,8 +164,9 @@ static void checkMirror(const Node &node, const ProgramFile &file,
             "mirror, expected a different dtype or arena");
 }
 
-/// Checks that the adapter factor in a state belongs to a matrix, and that it
-/// has the shape that the matrix and the rank of the adapters require.
+/// Checks a state that stores a factor of an adapter: the adapted weight must
+/// be a matrix, and the factor must have the shape that follows from the shape
+/// of the matrix and the rank of the adapters.
 static void checkAdapter(const Node &node, const ProgramFile &file,
                          const std::map<std::string, std::size_t> &indexes,
                          std::size_t index) {

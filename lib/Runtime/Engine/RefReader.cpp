@@ -110,7 +110,8 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
   return ref;
 }
 
-/// Reads the token of a copy: a number, or [number, 1] for a token of a ring.
+/// Reads the token of a transfer: a number n, or [n, 1] if the token is n plus
+/// the ring slot of the micro-batch.
 Token CommandReader::readToken(const Node &node) const {
   Token token;
   if (!node.json().is_array()) {

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the roles of a program description, and the references to roles in
-// programs and states. The format supports any number of roles and ranks. All
-// ranks of an engine execute the same role; engines call requireKnownAxes() to
-// reject all other descriptions.
+// A role is a group of ranks that execute the same programs. This file reads
+// the roles of a program description, and the references to roles in programs
+// and states. The format supports any number of roles and ranks. All ranks of
+// an engine execute the same role; engines call requireKnownAxes() to reject
+// all other descriptions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -70,7 +70,7 @@ void SegmentReader::addPlace(const Node &name, const SegmentContext &context) {
   places_.push_back({found->second, 0});
 }
 
-/// Reads the micro-batches, which are an entry of the order.
+/// Reads the entry of the order that contains the micro-batches.
 void SegmentReader::readMicrobatches(const Node &node) {
   if (microbatchOrder_)
     return node.fail("is the second entry with micro-batches, expected at most "
@@ -220,8 +220,8 @@ Node SegmentReader::command(std::size_t index) const {
 }
 
 void SegmentReader::fail(std::size_t index, const std::string &problem) const {
-  // The rest of the message uses the index of the command in the program. The
-  // path to the command in the description does not contain this index.
+  // Messages refer to commands by their index in the program. The path to the
+  // command in the description does not contain this index, so append it.
   std::string place =
       " (this is commands[" + std::to_string(index) + "] of the program)";
   command(index).fail(places_.size() == 1 ? problem : problem + place);

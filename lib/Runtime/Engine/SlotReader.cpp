@@ -115,9 +115,10 @@ static void checkLifetime(const Node &node, const Program &program,
               " micro-batches may be in flight");
 }
 
-/// Computes Slot::isOutside. A slot of class Input or Output is compared with
-/// the offsets of inputs or outputs, because it may also hold a copy of an
-/// input or output at another offset.
+/// Returns true if the slot holds a state, an input or an output of the
+/// program. The offset of a slot of class Input or Output is compared with
+/// those of the inputs or outputs, because a copy of an input or output may
+/// have the same class.
 static bool isOutside(const Slot &slot, const ProgramFile &file,
                       const Program &program) {
   auto isAmong = [&](const std::vector<int64_t> &offsets) {

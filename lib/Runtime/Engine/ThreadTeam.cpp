@@ -211,8 +211,9 @@ void ThreadTeam::leave() {
   wakeSleepers(finished_);
 }
 
-/// Takes half of the remaining blocks of the part of thread `owner`, from its
-/// front or from its back. Returns false if no blocks remain.
+/// Takes half of the remaining blocks of loop indexes from the part of thread
+/// `owner`, from the front or from the back of the part. Returns false if no
+/// blocks remain.
 bool ThreadTeam::take(int owner, bool fromFront, uint32_t epoch, Piece &piece) {
   int64_t blocks = (loop_.count + loop_.block - 1) / loop_.block;
   int64_t first = blocks * owner / size_;

@@ -90,11 +90,11 @@ public:
   }
 
 private:
-  /// Counts the blocks (of Loop::block indexes) that have been taken from the
-  /// part of one thread. The counts are those of one loop, which the epoch
-  /// identifies. The counters are reset when a thread first takes blocks from
-  /// the part in a new epoch, and not when the loop starts. Therefore the
-  /// caller writes to no cache line of another thread when it starts a loop.
+  /// Counts the blocks of loop indexes that have been taken from the part of
+  /// one thread in one loop, which the epoch identifies. The counters are reset
+  /// when the first blocks of a new epoch are taken from the part, and not when
+  /// the loop starts. Therefore the thread that starts a loop writes to no
+  /// cache line of another thread.
   struct alignas(64) Part {
     /// Bits 63 to 32: the epoch. Bits 31 to 16: the number of blocks taken from
     /// the front. Bits 15 to 0: the number of blocks taken from the back.

@@ -38,9 +38,9 @@ namespace kiln::runtime {
 
 class TransferEngine final : public Transfers {
 public:
-  /// `tokens` is the maximum number of tokens of any program. The threads for
-  /// copies are started only if `hasCopies`. `world` may be null, see
-  /// executeNow().
+  /// `tokens` is the maximum number of transfer tokens of any program. The
+  /// threads for copies are started only if `hasCopies`. `world` may be null,
+  /// see executeNow().
   TransferEngine(const LinkInfo &link, int64_t tokens, bool hasCopies = true,
                  World *world = nullptr);
   ~TransferEngine() override;
@@ -83,8 +83,8 @@ private:
     int64_t linkFree = 0;
     std::thread thread;
   };
-  /// Identifies the last transfer that was started with a token: a copy in
-  /// `channel`, or a job of the world if `channel` is null.
+  /// Identifies the last transfer that was started with a token: copy `number`
+  /// of `channel` or, if `channel` is null, job `number` of `world_`.
   struct Ticket {
     Channel *channel;
     uint64_t number;

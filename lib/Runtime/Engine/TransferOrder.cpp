@@ -37,7 +37,7 @@ struct TransferEnd {
   Bytes bytes;
   bool isWritten;
   int64_t owner; ///< See MemoryAccess.
-  /// The blocks that contain the first byte of `bytes`.
+  /// The slots and states that contain the first byte of `bytes`.
   std::vector<MemoryBlocks::Block> blocks;
 };
 
@@ -56,8 +56,9 @@ constexpr int64_t maxComparisons = int64_t(1) << 34;
 /// An access of a command.
 struct KnownAccess {
   MemoryAccess access;
-  /// The blocks that may contain the first byte of the access. Empty unless the
-  /// size of the access is unknown or a transfer makes the access.
+  /// The slots and states that may contain the first byte of the access. Set
+  /// only if the size of the access is unknown or the command starts a
+  /// transfer.
   MemoryBlocks::Candidates candidates;
 };
 
@@ -155,11 +156,11 @@ const std::vector<KnownAccess> &TransferOrder::accessesAt(std::size_t command) {
   return *accesses;
 }
 
-/// Returns the bytes of an access, for the comparison with the source or the
-/// destination of a transfer. If the size of the access is unknown, `around`
-/// contains the blocks that contain the first byte of the access. `ofTransfer`
-/// contains the blocks that contain the first byte of the source or
-/// destination.
+/// Returns the bytes of an access to compare with the source or the destination
+/// of a transfer. `around` lists the slots and states that contain the first
+/// byte of the access; it is used only if the size of the access is unknown.
+/// `ofTransfer` lists the slots and states that contain the first byte of the
+/// source or destination.
 Bytes TransferOrder::bytesOf(
     std::size_t command, const abi::SegmentRun &run, const MemoryAccess &access,
     const std::vector<MemoryBlocks::Block> &around,
@@ -265,17 +266,18 @@ bool TransferOrder::staysLive(const Transfer &transfer,
     if (program_.microbatches.contains(int64_t(wait)) &&
         run.microbatch == transfer.run.microbatch)
       return block.life.contains(int64_t(wait));
-    // The wait belongs to no micro-batch or to another one. The block is live
-    // if its lifetime extends into the backward segment of the transfer's
-    // micro-batch, and this segment has not been executed yet.
+    // The wait belongs to no micro-batch, or to another micro-batch than the
+    // start. The block is live if its lifetime extends into the backward
+    // segment of the transfer's micro-batch, and this segment has not been
+    // executed yet.
     return block.life.last >= int64_t(program_.microbatches.backward) &&
            !isBackwardDone_[std::size_t(transfer.run.microbatch)];
   };
   return std::any_of(blocks.begin(), blocks.end(), isLive);
 }
 
-/// Checks a transfer whose start and wait are in different executions of
-/// segments.
+/// Checks that the memory of a transfer is live from the start to the wait,
+/// which are in different executions of segments.
 void TransferOrder::checkLives(const Transfer &transfer, std::size_t wait,
                                const abi::SegmentRun &run) const {
   for (const TransferEnd &end : transfer.ends)

@@ -45,9 +45,10 @@ std::string removeTree(const std::string &path) {
   return error ? "cannot remove '" + path + "': " + error.message() : "";
 }
 
-/// Renames `path`/`name`, a checkpoint that another one was about to replace,
-/// back to checkpoint-<step>, and returns true, unless a checkpoint of that
-/// name exists.
+/// Restores the checkpoint `path`/`name`, whose replacement by another
+/// checkpoint was interrupted: renames it to checkpoint-<step> and returns
+/// true. Returns false if this fails, because a checkpoint of that name exists
+/// or for another reason.
 bool restoreReplaced(const std::string &path, const std::string &name) {
   std::string_view step = name;
   step.remove_prefix(std::string_view(kReplacedPrefix).size());
@@ -88,8 +89,8 @@ void noteSequences(const std::vector<ListedCheckpoint> &list, int64_t &last) {
       last = std::max(last, entry.manifest->sequence);
 }
 
-/// Returns the path of a directory that is named `prefix` and the step of the
-/// checkpoint `name`.
+/// Returns the path of a directory whose name consists of `prefix`, the step of
+/// the checkpoint `name`, and the id of this process.
 std::string hiddenPath(const std::string &directory, const char *prefix,
                        std::string_view name) {
   return directory + "/" + prefix +
@@ -265,7 +266,7 @@ Status CheckpointDir::save(int64_t step,
 
   lastSequence_ = manifest.sequence;
 
-  // The rename has succeeded, so that the new checkpoint stays even if a later
+  // The rename has succeeded, so the new checkpoint stays even if a later
   // operation fails. Do not remove older checkpoints before the new checkpoint
   // has been synced to disk.
   if (int error = syncDirectory(path_)) {

@@ -21,8 +21,9 @@ namespace kiln::runtime {
 inline constexpr const char *kManifestName = "kiln_manifest.json";
 inline constexpr const char *kStagingPrefix = ".tmp-checkpoint-";
 inline constexpr const char *kTrashPrefix = ".trash-checkpoint-";
-/// The prefix of a checkpoint while another one of the same step replaces it,
-/// if the system cannot exchange two directories atomically.
+/// The prefix of the name of an old checkpoint while a new checkpoint of the
+/// same step replaces it. It is used only if the system cannot exchange two
+/// directories atomically.
 inline constexpr const char *kReplacedPrefix = ".replaced-checkpoint-";
 
 std::string checkpointName(int64_t step);

@@ -23,7 +23,8 @@ class BufferNames {
 public:
   BufferNames(const ProgramFile &file, const Program &program);
 
-  /// Returns the indices of the slots that are live at the command.
+  /// Returns the indices of the slots (the planned buffers) that are live at
+  /// the command.
   const std::vector<std::size_t> &living(std::size_t command) const {
     return living_[command];
   }

@@ -106,7 +106,7 @@ private:
   std::optional<ThreadTeam> team_;
   std::optional<EmuDevice> device_;
   std::optional<EmuExecutor> executor_;
-  // These are indexed like Description::programs.
+  // The following vectors are indexed like Description::programs.
   std::vector<EmuProgram> programs_;
   /// The memory traffic of the last run of each program.
   std::vector<std::optional<SectorCounts>> sectors_;
@@ -198,7 +198,8 @@ Status OrderedRun::finishTransfer(int64_t token) {
       });
   if (awaited == pending_.end())
     return Status();
-  // Before the awaited transfer, execute all earlier ones of its stream.
+  // Before the awaited transfer, execute all earlier transfers of the same
+  // stream.
   std::vector<std::size_t> rest;
   for (auto it = pending_.begin(); it != pending_.end(); ++it) {
     if (it > awaited || actions[*it].stream != actions[*awaited].stream) {

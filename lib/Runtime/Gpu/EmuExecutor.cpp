@@ -214,11 +214,12 @@ static Status forEachRow(const Command &command, const GemmOperand &operand,
   return Status();
 }
 
-/// Splits the tiles of a matmul into groups that are computed concurrently.
-/// Each group needs tileScratchBytes() bytes. With GemmKernel::Blas, these
-/// bytes are in the command's workspace, which is large enough for at least one
-/// group. With other kernels, they are in scratch_, outside of the arena,
-/// because a GPU does not need them.
+/// Splits the tiles of a matmul into groups. Different groups may be computed
+/// concurrently; the tiles of one group are computed one after another. Each
+/// group needs tileScratchBytes() bytes. With GemmKernel::Blas, these bytes are
+/// in the command's workspace, which is large enough for at least one group.
+/// With other kernels, they are in scratch_, outside of the arena, because a
+/// GPU does not need them.
 void EmuExecutor::multiply(const Work &work, const GemmPlaces &places,
                            bool accumulate) {
   const Command &command = work.command;

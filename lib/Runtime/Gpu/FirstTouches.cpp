@@ -34,7 +34,8 @@ private:
   std::map<int64_t, int64_t> spans_;
 };
 
-/// The current lifetime of an instance of a slot.
+/// The current lifetime of an instance of a slot. Some slots have several
+/// instances, which micro-batches use in turn.
 struct Life {
   int64_t microbatch = 0;
   SpanSet touched; ///< The bytes accessed so far in the current lifetime.
@@ -99,8 +100,8 @@ FirstTouches::FirstTouches(const ProgramFile &file, const Program &program,
 }
 
 /// Returns the bytes that have been accessed in the current lifetime of a slot.
-/// `run` selects the instance of the slot and, if each micro-batch has its own
-/// lifetime, the lifetime.
+/// All bytes of inputs and states count as accessed. `run` selects the instance
+/// of the slot and, if each micro-batch has its own lifetime, the lifetime.
 SpanSet &FirstTouches::touchedBy(std::size_t index,
                                  const abi::SegmentRun &run) {
   const Slot &slot = program_.slots[index];

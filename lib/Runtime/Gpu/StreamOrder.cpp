@@ -80,7 +80,7 @@ private:
   const BufferNames &names_;
   /// For each event, the action that records it.
   std::vector<int64_t> recorders_;
-  // Both are indexed by action.
+  // `clocks_` and `numbers_` are indexed by action.
   std::vector<StreamNumbers> clocks_; ///< The clock when the action begins.
   /// The number of the action on its stream, starting at 1.
   std::vector<int64_t> numbers_;

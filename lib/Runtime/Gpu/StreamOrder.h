@@ -12,12 +12,12 @@
 //
 // The check uses vector clocks and therefore covers every interleaving of the
 // streams. The clock of an action contains, for each stream, the number of
-// actions of that stream that have completed when the action begins. For each
-// byte and stream, it is sufficient to consider the last reader and the last
-// writer: when an action of a stream completes, all earlier actions of that
-// stream have completed. The clocks are computed only from the events of the
-// actions. Therefore the check also detects errors in buildStreamProgram(),
-// which chooses the events.
+// actions of that stream that are certain to have completed when the action
+// begins. For each byte and stream, it is sufficient to consider the last
+// reader and the last writer: when an action of a stream completes, all earlier
+// actions of that stream have completed. The clocks are computed only from the
+// events of the actions. Therefore the check also detects errors in
+// buildStreamProgram(), which chooses the events.
 //
 //===----------------------------------------------------------------------===//
 

@@ -167,8 +167,9 @@ void Builder::addWaits(StreamAction &action) {
   }
 }
 
-/// Makes the next action of `stream` wait for all actions that `other` has
-/// received, and for everything that the next action of `other` must wait for.
+/// Makes the next action of `stream` wait for all actions that have been added
+/// to `other` so far, and for everything that the next action of `other` must
+/// wait for.
 void Builder::requireAll(Stream stream, Stream other) {
   require(stream, {other, issued(other)});
   for (std::size_t i = 0; i < streamCount; ++i)
@@ -181,7 +182,7 @@ void Builder::issue(std::size_t index, const abi::SegmentRun &run) {
   action.command = index;
   action.run = run;
   // A link queue without transfers has no stream. A queue that executes a
-  // command always has one.
+  // command always has a stream.
   action.stream = *streamOfQueue(command.queue);
   action.accesses = bytesOf(command, run);
   // Only the first launch of a group can have an `after` list, because it may

@@ -25,8 +25,8 @@ namespace kiln::runtime {
 static constexpr const char *modelFile = "model.safetensors";
 static constexpr const char *optimizerFile = "optimizer.safetensors";
 
-/// The suffix of the name of the state that stores the codes of an encoded
-/// moment.
+/// Suffix of the name of a state that stores the 8-bit codes of an encoded
+/// optimizer moment.
 static constexpr std::string_view codesSuffix = ".codes";
 
 /// Returns the name of an optimizer state in the checkpoint: the name of the
@@ -388,10 +388,11 @@ static Status checkEncodings(const ModelWeights &weights,
   return Status();
 }
 
-/// Removes from `indexes` the states of compressed gradients that a file lacks,
-/// for example because the compression or the number of ranks has changed.
-/// These states keep their initial values. `weights` is null if there is no
-/// file.
+/// Removes from `indexes` the states of the gradient compression that the
+/// checkpoint lacks or has with another shape, for example because the
+/// compression or the number of ranks has changed. These states keep their
+/// initial values. `weights` is the file of the checkpoint, or null if the
+/// checkpoint has no such file.
 static void dropCompression(const ModelWeights *weights,
                             const Description &description,
                             std::vector<size_t> &indexes,

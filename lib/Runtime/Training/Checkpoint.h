@@ -73,7 +73,8 @@ struct Progress {
   }
 };
 
-/// The trajectory record in the manifest of a checkpoint.
+/// The part of the manifest of a checkpoint that records the Trajectory of the
+/// run, the properties that determine its losses.
 struct TrajectoryRecord {
   /// False for a checkpoint of an earlier format, which contains no record.
   bool isKnown = true;

@@ -57,9 +57,9 @@ std::string meshText(const Description &description) {
   return text + ")";
 }
 
-/// Returns a line with the number of sharded states for each number of ranks
-/// over which states are divided, and for each owner, or an empty string if no
-/// state is sharded.
+/// Returns a line that counts the sharded states, or an empty string if there
+/// are none. States that are divided over several ranks are counted by the
+/// number of these ranks. States that a single rank owns are counted by rank.
 static std::string shardedStates(const Description &description) {
   std::map<int64_t, int64_t> states, ofOwners;
   for (const StateInfo &state : description.states)

@@ -140,8 +140,8 @@ static Status openTokens(const std::string &path, const std::string &mask,
 }
 
 /// Opens the checkpoint from which the run resumes, and sets progress_ to the
-/// progress of the checkpoint. If the run continues training, also calls
-/// adoptChoices().
+/// progress of the checkpoint. If the run continues training, also takes
+/// options that are not given from the checkpoint (adoptChoices()).
 Status Driver::openResumed() {
   Result<ResumePoint> opened = openCheckpoint(options_.resume, engine_, notes_);
   if (!opened.ok())
@@ -190,9 +190,10 @@ Status Driver::checkNothingIsReplaced() const {
                     "step is done; choose another directory");
 }
 
-/// Determines the options and the properties of the data (see Trajectory) that
-/// the checkpoints of this run record. If the run resumes from a checkpoint,
-/// checks that they agree with those that the checkpoint records.
+/// Determines the Trajectory that the checkpoints of this run record: the
+/// options, and properties of the executable and of the data. If the run
+/// resumes from a checkpoint, checks that this Trajectory agrees with the one
+/// in the checkpoint.
 Status Driver::settleTrajectory() {
   if (trains()) {
     Result<DataIdentity> data = files_.data->identity();

@@ -23,7 +23,7 @@
 namespace kiln::runtime {
 
 /// Executes commands until stdin ends. Before the call, the states must have
-/// their initial values and `run` must be bound.
+/// their initial values, and run.bind() must have been called.
 Status serveLockstep(Engine &engine, TrainingRun &run, const Options &options);
 
 } // namespace kiln::runtime

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A mirror with the same divisions as its parameter is filled locally. A mirror
-// without the last division of its parameter needs the elements of all ranks of
-// one axis. These ranks exchange their parts in chunks. All ranks exchange the
-// same chunks in the same order. A rank that cannot access a state takes part
-// with zeros, so that no rank waits for it.
+// A mirror is a copy of a parameter. If both are divided over the same mesh
+// axes, each rank fills its part of the mirror from its part of the parameter.
+// If only the parameter is divided over the last axis, the mirror needs the
+// elements of all ranks of that axis. These ranks exchange their parts in
+// chunks. All ranks exchange the same chunks in the same order. A rank that
+// cannot access a state takes part with zeros, so that no rank waits for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +27,9 @@ namespace kiln::runtime {
 /// Approximate number of bytes that each rank contributes to a chunk.
 static constexpr int64_t chunkBytes = 1 << 20;
 
-/// Fills a mirror from the parts of all ranks of a group. `part` is the part of
-/// this rank, and `whole` the mirror. If they are null, takes part in the
-/// exchange without effect on this rank.
+/// Fills a mirror from the parts of the parameter on all ranks of a group.
+/// `part` is the part of the parameter on this rank, and `whole` is the mirror.
+/// If both are null, takes part in the exchange without effect on this rank.
 static Status gatherMirror(World &world, const support::MeshGroup &group,
                            const StateInfo &parameter, const StateInfo &mirror,
                            const char *part, char *whole) {
@@ -83,8 +84,8 @@ static Status copyMirror(Engine &engine, World *world, size_t parameterIndex,
   const std::vector<StateInfo> &states = engine.description().states;
   const StateInfo &parameter = states[parameterIndex];
   const StateInfo &mirror = states[mirrorIndex];
-  // If the mirror has an owner, so has its parameter, and only the owner
-  // copies.
+  // If only one data-parallel rank, the owner, stores the mirror, that rank
+  // also owns the parameter. All other ranks copy nothing.
   if (!mirror.isHere)
     return Status();
   bool isDivided = parameter.divisions.size() > mirror.divisions.size();

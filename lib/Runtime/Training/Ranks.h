@@ -35,11 +35,12 @@
 
 namespace kiln::runtime {
 
-/// The contribution of a rank to a vote, and the combination of all ranks.
+/// The values that one rank contributes to a vote, or the combined values of
+/// all ranks.
 struct Ballot {
   bool stop = false; ///< Combined: true if any rank was asked to stop.
-  /// Combined: sums in the order of the ranks. For each index on the axis of
-  /// data parallelism, only the first rank counts.
+  /// Combined: sums over the ranks, in rank order. Of several ranks with the
+  /// same sequences, only the first counts.
   int64_t targets = 0;
   double loss = 0;
 };
@@ -67,7 +68,7 @@ public:
   /// launcher without MPI.
   static Result<Ranks> connect(bool haveGpus);
 
-  /// Arranges the ranks in `mesh`, which must have as many ranks. Before this
+  /// Arranges the ranks in `mesh`, which must have size() ranks. Before this
   /// call, all ranks are on the axis of data parallelism.
   void useMesh(const support::Mesh &mesh);
 
@@ -79,7 +80,8 @@ public:
   int dataSize() const;
   /// Returns true on the rank that prints messages and writes files.
   bool isFirst() const { return rank() == 0; }
-  /// Returns the world, or null if there is only one rank.
+  /// Returns the connections to the other ranks, or null if there is only one
+  /// rank.
   World *world() const { return world_; }
 
   /// Fails unless there are as many ranks as the executable requires. `command`
@@ -100,8 +102,8 @@ public:
   /// vote.
   Status compare(const std::vector<RankFact> &facts);
 
-  /// Returns the texts of all ranks, in their order, on the first rank, and an
-  /// empty list on the others. `what` names the exchange in messages.
+  /// On the first rank, returns the texts of all ranks in rank order. On all
+  /// other ranks, returns an empty list. `what` names the exchange in messages.
   Result<std::vector<std::string>> collect(const char *what,
                                            const std::string &text);
 

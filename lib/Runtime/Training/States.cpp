@@ -54,8 +54,8 @@ static StateLayout layoutOf(const Engine &engine, const StateInfo &state,
   return StateLayout(state, engine.description().mesh, rank);
 }
 
-/// Sets the state to zero if it may have padding. The runs of a layout do not
-/// include the padding.
+/// Sets the state to zero if it may have padding. The code that later fills the
+/// state writes only the elements of the shard.
 static void clearPadding(const StateInfo &state, char *data) {
   if (state.isSharded())
     std::fill_n(data, state.bytes(), 0);
@@ -150,8 +150,8 @@ Result<uint64_t> hashStates(Engine &engine,
 }
 
 /// Reads the elements of a tensor that are both in `range` and in `layout`, as
-/// elements of `type`. `data` is the address of element `origin` of the
-/// elements in `layout`. If `hash` is not null, reads all elements of the
+/// elements of `type`. `data` is the address for element `origin` of the part
+/// that `layout` describes. If `hash` is not null, reads all elements of the
 /// range, and adds their bytes in the file to `hash`.
 static Status readPart(const ModelWeights &weights, const TensorInfo &tensor,
                        ElementType type, const StateLayout &layout,

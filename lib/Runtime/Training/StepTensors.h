@@ -8,9 +8,9 @@
 // A list of named tensors, which can be hashed, saved, loaded, copied and
 // perturbed: the states of an engine, and the gradients that its training
 // program outputs. Two engines of one model have the same list, whatever their
-// plans. Mirrors of parameters are not listed; they are updated with their
-// parameters. The gradients are those of the last run of the training program;
-// running another program overwrites them.
+// plans. Mirrors, which are copies of parameters, are not listed; they are
+// updated with their parameters. The gradients are those of the last run of the
+// training program; running another program overwrites them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -39,16 +39,16 @@ private:
     int rank;
     StateLayout layout;
   };
-  /// The number of elements and of runs that an owner has in a chunk, and the
-  /// first of these runs.
+  /// The elements of an owner in a chunk: their number, the number of
+  /// contiguous runs that they form, and the first of these runs.
   struct Part {
     int64_t elements = 0, runs = 0;
     ElementRun first;
   };
 
   Status collect(const Owner &owner, const ElementRange &range);
-  /// Copies the elements of a run of this rank, and returns the end of the
-  /// copy.
+  /// Copies `run`, contiguous elements of this rank, to `to`. Returns the end
+  /// of the copy.
   char *copyRun(const ElementRun &run, char *to) const;
   int64_t bytes(int64_t elements) const {
     return bytesOf(WholeStates::typeOf(state_), elements);

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Let m be the number of mantissa bits and b the bias of the 8-bit type, and u
-// the bits of an f32 without its sign. If the result is a normal number, the
-// code of the number rounded to nearest even is
+// the bits of an f32 without its sign. If the result is a normal number, its
+// code, rounded to nearest even, is
 //
 //   ((u + 2^(22-m) - 1 + bit 23-m of u) >> (23-m)) - ((127-b) << m)
 //

@@ -78,9 +78,9 @@ static std::pair<int64_t, int64_t> costOf(rt::KernelOp kernel) {
   return {flops, bytes};
 }
 
-/// Returns the element type of the views of a slot or, if a state's slot has no
-/// views, of the state. Returns a null type if the views have different element
-/// types.
+/// Returns the element type of the views of a slot, or a null type if they have
+/// different element types. If the slot of a state has no views, returns the
+/// element type of the state.
 static Type elementOf(rt::SlotOp slot) {
   Type element;
   for (Operation *user : slot->getUsers()) {
@@ -317,8 +317,8 @@ Object CommandWriter::writeWait(rt::WaitOp wait) {
 }
 
 /// Returns the number of a token. A token with a ring has one number per ring
-/// slot, and is written as its first number and the difference between two
-/// numbers.
+/// slot, and is written as its first number and the difference between
+/// consecutive numbers.
 JsonValue CommandWriter::tokenNumber(mlir::Value token) {
   bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
   auto [found, isNew] = tokens.try_emplace(token, nextToken);

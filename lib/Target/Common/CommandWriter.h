@@ -33,7 +33,7 @@ inline llvm::json::Array shapeOf(mlir::RankedTensorType type) {
   return shape;
 }
 
-/// Returns the member "programs" of the description.
+/// Returns the value of the member "programs" of the program file.
 llvm::json::Object writePrograms(mlir::ModuleOp module,
                                  const TargetBackend &target,
                                  const KernelIndex &kernels);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A run is a sequence of launches in which no launch writes bytes that another
-// launch accesses, and in which different slots do not overlap in memory. The
-// launches of a run compute the same results in any order, so launches are
-// reordered only within runs.
+// A run is a sequence of launches that compute the same results in any order:
+// no launch writes bytes that another launch of the run accesses, and different
+// slots that the run accesses do not overlap in memory. Launches are reordered
+// only within runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,9 +122,9 @@ void Grouping::moveLives(ArrayRef<rt::LaunchOp> launches, int64_t first) {
     bool isInput = boundary([](Operation *op) { return isa<rt::InputOp>(op); });
     bool isOutput =
         boundary([](Operation *op) { return isa<rt::OutputOp>(op); });
-    // A slot that is used both inside and outside of the micro-batches keeps
-    // its lifetime, unless the lifetime begins in the last execution of the
-    // micro-batch segments.
+    // A slot that is used both inside and outside of the micro-batches is live
+    // during all of them, so its lifetime stays. The exception is a slot whose
+    // lifetime begins in the last execution of the backward segment.
     bool spans =
         microbatches && first >= microbatches->forward &&
         first < microbatches->end &&

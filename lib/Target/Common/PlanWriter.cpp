@@ -130,8 +130,9 @@ static std::string meshText(DictionaryAttr mesh) {
 
 namespace {
 
-/// Bytes of the copies between device and host, and of the whole tensors of
-/// collectives.
+/// Bytes that copies transfer between device and host, and bytes of the tensors
+/// of collectives. The tensor of a reduce-scatter or an all-gather counts as a
+/// whole.
 struct TransferredBytes {
   int64_t out = 0, in = 0, reduced = 0, scattered = 0, gathered = 0;
 
@@ -168,9 +169,10 @@ static TransferredBytes countTransfers(rt::ProgramOp program) {
 /// and the bytes of all its slots.
 using ClassBytes = llvm::MapVector<StringRef, std::pair<int64_t, int64_t>>;
 
-/// Returns the bytes of the classes on the device of a rank. `at` is the index
-/// of the command at the peak. If slots have owners, the rank is the one that
-/// needs most memory at this command.
+/// Returns the bytes of each memory class on one device. `at` is the index of
+/// the command at which the program needs most memory. If some slots exist
+/// on one rank only, the device is that of the rank that needs most memory at
+/// this command.
 static ClassBytes
 classBytesOf(rt::ProgramOp program,
              const std::optional<rt::MicrobatchCommands> &microbatches,
@@ -204,9 +206,9 @@ classBytesOf(rt::ProgramOp program,
   return most;
 }
 
-/// Returns true if tensor-parallel ranks divide the rows of the values between
-/// the layers. Only then does the module reduce-scatter tensors over the tensor
-/// axis.
+/// Returns true if each tensor-parallel rank has only some rows of the values
+/// that a layer passes to the next layer. Only then does the module
+/// reduce-scatter tensors over the tensor axis.
 static bool dividesRows(ModuleOp module) {
   StringRef axis(support::tensorAxis.data(), support::tensorAxis.size());
   WalkResult walk = module->walk([&](rt::BeginOp begin) {

@@ -59,7 +59,8 @@ struct PrintRowProgramsPass
   }
 
   /// Prints the row programs of dispatches. The number of a dispatch is its
-  /// index among the dispatches of all families in program order.
+  /// index among all dispatches of the program, including those that have no
+  /// row program.
   LogicalResult printDispatches(raw_ostream &os, ProgramOp program) {
     int64_t number = 0;
     WalkResult walk = program.walk([&](DispatchOp dispatch) {

@@ -129,8 +129,8 @@ static Array writeStates(ModuleOp module) {
         {"offset", offsets.lookup(state.getSymName())},
         {"bytes", bytesOf(type)},
         {"trainable", state.isTrainable()}};
-    // The runtime initializes a mirror from its parameter, so a mirror has no
-    // "init".
+    // A mirror is a copy of a parameter. The runtime initializes it from the
+    // parameter, so it has no "init".
     if (state.getRole() != Role::Mirror)
       object["init"] = writeInit(state.getInit());
     if (state.getOf())

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each node kind maps to one operation or elementary function. Every node
-// rounds to its own type, so its bits do not depend on adjacent nodes.
+// Each node kind maps to one operation or elementary function. The value of a
+// node is rounded to the type of the node, so its bits do not depend on how
+// other nodes use it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,10 +60,11 @@ Value emitCast(ArithBuilder &k, Value x, row::Type to) {
   return arith::ExtSIOp::create(k.b, type, x);
 }
 
-/// Rounds an f64 value to f32 with round-to-odd: returns the exact value, or
-/// the adjacent f32 whose last bit is set. Rounding the result to a narrower
-/// type is then the same as rounding `x` once. Any other intermediate rounding
-/// could move `x` to or across a halfway point.
+/// Rounds an f64 value to f32 with round-to-odd: returns `x` if it is an f32
+/// number, otherwise the one of the two adjacent f32 numbers whose last bit is
+/// set. Rounding the result to a narrower type is then the same as rounding `x`
+/// once. Any other intermediate rounding could move `x` to or across a halfway
+/// point.
 Value roundToOdd(ArithBuilder &k, Value x) {
   Value nearest = emitCast(k, x, row::Type::F32);
   Value size = k.abs(x), rounded = k.abs(emitCast(k, nearest, row::Type::F64));

@@ -329,7 +329,8 @@ void AttentionGradEmitter::startSums(Value sum, int64_t rows) {
 /// in the results, or with zero.
 void AttentionGradEmitter::startTile(Value member, Value first,
                                      Value firstKey) {
-  // If roundsSums but not keepsSums, there are no earlier panels.
+  // This function is called only if keepsSums is false. If roundsSums is true,
+  // there are then no earlier panels.
   if (roundsSums) {
     startSums(dk, shape.kvTile);
     startSums(dv, shape.kvTile);

@@ -14,13 +14,13 @@
 //   l = l alpha + sum p  m = m'
 //   o = o alpha + p v    after dropout of p
 //
-// and finally o / l and lse = m + log l. m, l and alpha of a strip of R rows
-// are one vector each, with row r in the 16/R lanes that start at lane r*16/R,
-// so their arithmetic takes one operation per strip.
+// and finally o / l and lse = m + log l. For a strip of R rows, m, l and alpha
+// are one vector of 16 lanes each, in which row r has the 16/R lanes from
+// r*16/R on. A vector operation thus computes the values of all rows of a
+// strip.
 //
-// The result of a query depends only on the key tiles. It does not depend on
-// the number of queries per unit, which only determines how often keys are
-// packed.
+// The bits of a result depend on the size of the key tiles but not on the
+// number of queries per unit, which only determines how often keys are packed.
 //
 // m starts at -1e30 instead of -inf, so m - m' is NaN only if a score is NaN. A
 // NaN score still propagates to p, l and o.

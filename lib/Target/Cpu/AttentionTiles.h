@@ -145,7 +145,8 @@ public:
   /// have the same value.
   Value reduceRows(llvm::ArrayRef<Value> rows,
                    llvm::function_ref<Value(Value, Value)> combine);
-  /// Returns the value of one row of a result of reduceRows in all lanes.
+  /// Returns a vector with the value of row `row` in all lanes, where `reduced`
+  /// is the result of reduceRows() for `rows` rows.
   Value rowValue(Value reduced, int64_t row, int64_t rows);
 
   /// Loads the key of the random numbers; called once, before forDropped().

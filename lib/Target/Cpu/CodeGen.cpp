@@ -8,8 +8,8 @@
 // Emitters determine the loops, vectors and rounding of kernels. LLVM only
 // schedules instructions and allocates registers: its vectorizers and unroller,
 // the recognition of library functions and the contraction of operations are
-// disabled. All state is local to a call, so modules in separate contexts
-// compile in parallel.
+// disabled. All state is local to a call, so modules in separate contexts can
+// be compiled in parallel.
 //
 //===----------------------------------------------------------------------===//
 

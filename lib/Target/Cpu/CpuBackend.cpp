@@ -55,8 +55,9 @@ GemmKernel CpuBackend::getGemmKernel(ElementType type,
   return hostGemmKernel(type, features);
 }
 
-/// Each thread packs blocks of the operands in its workspace or, since the BLAS
-/// does not support narrow floats, widens blocks of narrow operands there.
+/// Each thread needs memory for blocks of the operands: GemmKernel::Avx512
+/// packs the blocks, and for a BLAS, which does not support narrow floats, the
+/// blocks of narrow operands are widened.
 int64_t CpuBackend::getGemmWorkspaceBytes(const GemmShape &shape, Type operand,
                                           Type result,
                                           int64_t maxThreads) const {

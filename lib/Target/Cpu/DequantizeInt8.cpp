@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is a row of the matrix. The thread that decodes the codes of a
-// row then overwrites the elements of the row that belong to outliers:
+// A unit of work is a row of the weight matrix of a layer. Some inputs of the
+// layer are outliers, whose weights are stored in bf16. The thread that decodes
+// the codes of a row then overwrites the elements that belong to outliers:
 //
 //   for row in [begin, end):
 //     for block that overlaps the row:
@@ -73,8 +74,8 @@ private:
     return k.element(part(layout.outlierValuesAt), k.b.getBF16Type(), place);
   }
 
-  /// Decodes those of the 16 elements from `first` on that `mask` selects. All
-  /// of them have the scale `scale`.
+  /// Decodes 16 elements starting at `first`, or those that `mask` selects.
+  /// They share the scale `scale`.
   void decode(Value first, Value scale, Value mask = {}) {
     Type byte = k.b.getI8Type();
     Value code = k.loadVector(k.element(codes, byte, first), byte, mask);

@@ -59,8 +59,8 @@ struct Dim {
   int64_t size, src, dst;
 };
 
-/// Merges each dimension with the next inner one if source and destination are
-/// contiguous across both.
+/// Merges each dimension with the next inner one if the two are contiguous in
+/// both source and destination.
 SmallVector<Dim> merge(ArrayRef<Dim> dims) {
   SmallVector<Dim> merged;
   for (const Dim &dim : dims) {

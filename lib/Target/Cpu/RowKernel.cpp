@@ -23,8 +23,8 @@
 // A block of 64 columns is emitted one vector at a time, which limits live
 // registers. Columns after the last full block are masked with constant masks.
 // Each of the four vectors of a block has its own partial result of every
-// reduction. At each column position, all loads precede all stores, as
-// mayShareSlot requires.
+// reduction. At each column position, all loads precede all stores, since a
+// result may be stored in the memory of an operand (mayShareSlot).
 //
 // Codes that a row loads are decoded before its first sweep, one element after
 // another, into the stack. This takes about one cycle per element; the sweeps

@@ -109,8 +109,8 @@ public:
   /// Stores the scores as the tile in shared memory.
   void setTile(const Values &scores);
 
-  /// Returns sums with the value 0, indexed by chunk, row and column of a
-  /// thread.
+  /// Returns zeros as the initial sums. Sums are indexed by chunk, then by row
+  /// and column of the thread.
   Values noSums(int64_t rows) const;
   /// Returns sums + tile * b for rowsPerThread() rows.
   Values addMatmul(const HeadRows &b, Value firstB, Values sums);

@@ -68,14 +68,15 @@ public:
       : k(kernels, name, numArgs, /*numImmediates=*/0, kThreads), shape(shape),
         bits(bits), alignments(alignments) {}
 
-  /// The eight elements of a thread, and the group whose codes it accesses.
+  /// The eight elements of a thread, and the group whose codes the thread
+  /// accesses.
   struct Place {
     Value first;            ///< Index of the first element.
     Value group;            ///< Index of the group.
     int64_t count = kGroup; ///< Number of elements.
-    /// The index of the thread's element 4 minus the index of its element 0 if
-    /// the two halves of the elements are apart. 0 if all elements are
-    /// contiguous.
+    /// 0 if the eight elements are contiguous. Otherwise, the first four and
+    /// the last four are each contiguous, and this is the distance between the
+    /// starts of the two halves, in elements.
     int64_t apart = 0;
     /// Index of the first group of the warp if the warp accesses its codes as
     /// words, otherwise null.
@@ -135,7 +136,8 @@ private:
   /// Returns `word` of lane `from` (i64).
   Value fetch(Value word, Value from);
   Value wordAddress(unsigned arg, const Place &place);
-  /// Map group `group` of a warp to its lane, and a lane to its group.
+  /// laneOf() returns the lane that accesses the codes of group `group` of the
+  /// warp. groupOf() returns the group whose codes `lane` accesses.
   Value laneOf(Value group, const Place &place);
   Value groupOf(Value lane, const Place &place);
   Value loadShared(unsigned arg, const Place &place);

@@ -243,8 +243,8 @@ void RowEmitter::finishKept(ArrayRef<Value> partials) {
 }
 
 /// Combines the tiles of a sweep with `partials`. If `inRegisters` is true,
-/// combines only the tiles in registers.
-/// Each of the 64 threads of a reduction holds one partial.
+/// combines only the tiles in registers. Each of the 64 threads of a reduction
+/// holds one partial.
 SmallVector<Value> RowEmitter::combineInOrder(ArrayRef<Value> partials,
                                               bool inRegisters) {
   int64_t columns = tileColumns();

@@ -433,8 +433,8 @@ private:
   TensorCoreEmulation tensorCore;
 };
 
-/// Copies the constant tables that `into` does not have yet. The host has only
-/// one address space.
+/// Copies the constant tables that `into` does not have yet. The copies are in
+/// address space 0, the only one of the host.
 void copyTables(mlir::gpu::GPUModuleOp kernels, ModuleOp into) {
   OpBuilder b = OpBuilder::atBlockBegin(into.getBody());
   for (auto global : kernels.getOps<LLVM::GlobalOp>())

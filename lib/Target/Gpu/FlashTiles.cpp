@@ -39,8 +39,8 @@ FlashTiles::FlashTiles(GpuBuilder &k, const AttentionShape &shape,
   setNumbers(k.thread());
   // loadMatrices() loads 16 rows by 16 columns as four matrices of 8 by 8. If
   // the rows of the tile are the columns of the MMA's operand B, the first two
-  // matrices are the first 8 rows. If they are the rows of B, the first two
-  // matrices are the first 8 columns.
+  // matrices cover the first 8 rows. If the rows of the tile are the rows of B,
+  // the first two matrices cover the first 8 columns.
   Value row = lowBits(lane, 3);
   Value odd = times(lowBits(k.shiftRight(lane, 3), 1), kColumns);
   Value upper = times(k.shiftRight(lane, 4), kColumns);

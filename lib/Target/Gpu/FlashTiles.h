@@ -10,9 +10,10 @@
 // Each warp owns 16 rows, or two groups of 16, and keeps them in registers as
 // `a` fragments of MMAs (TensorCore.h):
 //
-//   scores      own b^T, where b is a tile: a column of the result per tile row
-//   addMatmul   sums + w b, where b is a tile, and w is in registers and has a
-//               row per own row and a column per tile row
+//   scores      own b^T, where b is a tile. The result has one row per own row
+//               and one column per row of the tile.
+//   addMatmul   sums + w b, where b is a tile. w is in registers and has one
+//               row per own row and one column per row of the tile.
 //
 // A tile is row-major with 8 elements of padding per row. The elements of eight
 // rows at one column are then in different banks, and all addresses of a thread
@@ -155,13 +156,12 @@ public:
     Value masked, end;
   };
   TileRange seenKeys(Value firstQuery, int64_t queries, int64_t keys) const;
-  /// Returns the number of keys among the `keys` keys starting at `firstKey`
-  /// that some query of this warp attends to.
+  /// Returns how many of the `keys` keys starting at `firstKey` some query of
+  /// this warp attends to.
   Value seenByWarp(Value firstQuery, int64_t groups, Value firstKey,
                    int64_t keys) const;
-  /// Returns the number of queries among the `queries` queries starting at
-  /// `firstQuery` that precede the first query that attends to a key of this
-  /// warp.
+  /// Returns how many of the `queries` queries starting at `firstQuery` attend
+  /// to no key of this warp. They precede the queries that attend to a key.
   Value blindToWarp(Value firstKey, int64_t groups, Value firstQuery,
                     int64_t queries) const;
   /// Returns, for each of the lane's columns in `tiles` tiles of scores, an i1

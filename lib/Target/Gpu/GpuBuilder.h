@@ -10,13 +10,14 @@
 //
 //   gpu.func @name(%arg0: !llvm.ptr<1>, ..., %imm0: i64, ..., %units: i64)
 //
-// Grid and block are one-dimensional; each block processes `unitsPerBlock` work
-// units. Control flow uses scf, arithmetic uses arith on scalars and small
-// vectors, and memory accesses are llvm loads and stores: address space 1 is
-// the arena, address space 3 the shared memory of a block. Matrix instructions
-// and asynchronous copies use nvvm ops, which TensorCore.h emits. The memory
-// plan may place arguments at overlapping addresses, so arguments carry no
-// noalias attributes.
+// Grid and block are one-dimensional (MemberTable.h adds a second grid
+// dimension); each block processes `unitsPerBlock` work units. Control flow
+// uses scf, arithmetic uses arith on scalars and small vectors, and memory
+// accesses are llvm loads and stores. Address space 1 is global memory, and
+// address space 3 is the shared memory of a block. Matrix instructions and
+// asynchronous copies use nvvm ops, which TensorCore.h emits. The memory plan
+// may place arguments at overlapping addresses, so arguments carry no noalias
+// attributes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The kernel ABI consists of the gpu operations handled below and the nvvm
-// operations of TensorCore.h. All other gpu and nvvm operations are rejected by
-// name. Kernels with such operations must not be compiled to PTX either: the
-// emulated device cannot run them, so they would not have been tested.
+// operations of TensorCore.h. All other gpu and nvvm operations are errors,
+// even if PTX could express them: the emulated device cannot run a kernel with
+// such operations, so the kernel would not have been tested.
 //
 //===----------------------------------------------------------------------===//
 

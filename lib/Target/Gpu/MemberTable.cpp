@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each thread loads the addresses of its member once, at kernel entry, from the
+// A member is one of the launches that a grouped launch replaces. Each thread
+// loads the argument addresses of its member once, at kernel entry, from the
 // parameter memory of the launch. A GPU reads the parameter memory through the
 // constant cache, which is fast here because all threads of a block read the
 // same addresses.

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Emitters write kernels for a single launch. For a group of launches, the
-// finished kernel reads its arguments from a member table instead:
+// Emitters write kernels for a single launch. If one launch replaces a group of
+// launches, its members, the finished kernel reads its arguments from a table
+// with the arguments of all members:
 //
 //   gpu.func @name(%table: !llvm.ptr {llvm.byval = array<members x
 //                      array<args x ptr<1>>>}, %imm0: i64, ..., %units: i64)

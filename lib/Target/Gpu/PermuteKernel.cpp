@@ -89,9 +89,9 @@ public:
   FailureOr<KernelLaunch> emit();
 
 private:
-  /// Returns true if the kernel uses tiles. In this case, moves the dimensions
-  /// that are contiguous in the source and in the destination to the end of
-  /// `dims`.
+  /// Returns true if the kernel uses tiles. In this case, moves two dimensions
+  /// to the end of `dims`: the dimension that is contiguous in the source, then
+  /// the dimension that is contiguous in the destination.
   bool findTiles();
   /// Returns the elements per access of a tiled kernel.
   int64_t tileWidth() const;
@@ -248,9 +248,8 @@ int64_t PermuteEmitter::emitTiles(int64_t width) {
     column = k.mul(column, number(width));
   Value tile = k.shared(type, side * pitch);
 
-  // A thread makes one access in every eighth row, or in every eighth group of
-  // `together` rows, both when it copies into the tile and when it copies out
-  // of the tile.
+  // Copies into and out of the tile both use this loop. A thread makes one
+  // access in every eighth row, or in every eighth group of `together` rows.
   auto forRows = [&](int64_t together, const Dim &rows, Value firstRow,
                      const Dim &columns, Value firstColumn,
                      function_ref<void(Value i, Value r, Value c)> body) {

@@ -16,7 +16,8 @@
 //     }
 //
 // Launch: one unit per thread, 256 threads per block, no shared memory; units =
-// period * shares * headDim / 2 / width.
+// period * shares * headDim / 2 / width. The heads at a position are divided
+// into `shares` shares, and a thread processes the heads of one share.
 // Bytes: x is read once and y is written once. cos and sin are read once per
 // share. `shares` is chosen such that the bytes of cos and sin are a small
 // fraction of all bytes.

@@ -49,7 +49,8 @@ private:
     Value column;
     Mask mask;
     /// The index of the column block, or -1 if the index is not a constant. In
-    /// a split kernel, the index of this position among those of the thread.
+    /// a split kernel, the index of this position among the positions of the
+    /// thread.
     int64_t block = -1;
   };
   /// Address of the first element of a row; `aligned` is true if vector
@@ -186,9 +187,9 @@ private:
   llvm::SmallVector<Value> splats;
   /// Indexed by node: per-column values in shared memory, or null.
   llvm::SmallVector<Value> stagedColumns;
-  /// Addresses of the rows that are read, indexed by node and set for each
-  /// sweep, and of the rows that are written, indexed by store and set for each
-  /// row.
+  /// `bases` is indexed by node and has the addresses of the rows that a sweep
+  /// reads. `targets` is indexed by store and has the addresses of the rows
+  /// that are written; they are set for each row.
   llvm::SmallVector<Base> bases, targets;
   /// Indexed by node: true if `cache` holds the vectors of the node for the
   /// current row. `cache` is keyed by node and column block.
@@ -246,8 +247,9 @@ private:
   /// Number of columns of the first block that precede the row. Null if column
   /// blocks are not shifted.
   Value blockShift;
-  /// Thread index that hiddenThread() returned, or index of the thread among
-  /// the threads of a cached row, or null.
+  /// If rows are cached in shared memory, the index of the thread among the
+  /// threads of its row. In other kernels, the result of hiddenThread(), or
+  /// null for k.thread().
   Value rowThread;
   Mask active; ///< Selects all columns if the row exists, else none.
   int32_t sweep = 0;

@@ -202,8 +202,8 @@ void RowEmitter::emitChunk(const RowPlan &plan, Value chunk, Value column) {
   }
 }
 
-/// Emits `count` rows; all loads precede all stores. A thread stores only to
-/// elements that it alone has loaded.
+/// Emits `count` rows; all loads precede all stores. No thread stores to
+/// elements that another thread loads.
 void RowEmitter::emitRowsFrom(Value first, int64_t count,
                               ArrayRef<Position> positions) {
   struct Loaded {

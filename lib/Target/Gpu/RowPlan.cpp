@@ -54,8 +54,9 @@ constexpr int64_t kMostRows = 24;
 /// each thread processes only one or two elements, and blocks have kSmallBlock
 /// threads.
 constexpr int64_t kFewThreads = 1 << 15, kSmallBlock = 64;
-/// RowPlan::rowsPerGroup * RowPlan::spread of a split kernel that has narrow
-/// rows and shares per-column values but has no column sums.
+/// RowPlan::rowsPerGroup * RowPlan::spread of a split kernel that shares
+/// per-column values and has no column sums, for rows with elements narrower
+/// than f32.
 constexpr int64_t kNarrowRows = 4;
 /// Random words per counter. The words of a counter belong to columns c, c +
 /// 16, c + 32 and c + 48.

@@ -58,7 +58,7 @@ struct RowPlan {
   /// Rows: each random counter is evaluated by only one of the threads that
   /// need its words, and these threads exchange the words.
   bool sharesRandom = false;
-  /// Rows: alignment of column blocks in elements. The first column block
+  /// Rows, Kept: alignment of column blocks in elements. The first column block
   /// starts at the last multiple of this value that does not exceed the index
   /// of the row's first element in memory. If 1, the first column block starts
   /// with the row.

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The rows of a chunk are added in order, by one of two schemes.
+// Emits the column sums of a chunk of rows. The rows are added in order, by one
+// of two schemes.
 //
 // Shared chunk: the groups of a thread block process consecutive rows of one
 // chunk. All groups write the terms of a few column blocks, a *tile*, to shared

@@ -7,14 +7,14 @@
 //
 // Emits bf16 and f16 MMAs with f32 accumulators on tensor cores of sm_80 and
 // newer, and the loads and copies that feed them. All lanes of a warp execute
-// these operations together. A word is an i32 that holds two adjacent elements
-// of a row, the lower one first. Lane l has g = l / 4 and t = l % 4, and the
-// fragments are:
+// these operations together. A word is an i32 that holds two elements, the
+// first one in its low bits: (r, c) and (r, c + 1) of the operand a, or (r, c)
+// and (r + 1, c) of the operand b, where r is a row and c a column. Lane l has
+// g = l / 4 and t = l % 4. The fragments of a lane, given by the first elements
+// of their words, are:
 //
-//   a, 16 x 16    4 words: rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8,
-//                 2t + 8, each with the next column
-//   b, 16 x 8     2 words: column g at rows 2t and 2t + 8, each with the next
-//                 row
+//   a, 16 x 16    4 words: (g, 2t), (g + 8, 2t), (g, 2t + 8), (g + 8, 2t + 8)
+//   b, 16 x 8     2 words: (2t, g), (2t + 8, g)
 //   sums, 16 x 8  4 f32 values: (g, 2t), (g, 2t + 1), (g + 8, 2t),
 //                 (g + 8, 2t + 1)
 //
@@ -41,9 +41,9 @@ FourValues multiplyAdd(GpuBuilder &k, mlir::Type element,
                        llvm::ArrayRef<mlir::Value> b, const FourValues &sums);
 
 /// Loads four matrices of 8 x 8 elements from shared memory. In lane l, `row`
-/// is the address of row l % 8 of matrix l / 8, and a multiple of 16, the size
-/// of a row in bytes. Word m of the result is {M[g][2t], M[g][2t + 1]}, where M
-/// is matrix m or, if `isTransposed`, its transpose.
+/// is the address of row l % 8 of matrix l / 8. The address must be a multiple
+/// of 16, the size of a row in bytes. Word m of the result is {M[g][2t],
+/// M[g][2t + 1]}, where M is matrix m or, if `isTransposed`, its transpose.
 FourValues loadMatrices(GpuBuilder &k, mlir::Value row, bool isTransposed);
 
 /// Starts an asynchronous copy of `bytes` (4, 8 or 16) bytes from global to

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Helpers of the tests of the --target=cuda engine that need no compiled model.
-// The tests run on a real GPU with its driver and libraries (KilnDeviceTests,
-// part of the GPU suite), or on the fake driver of the unit tests
-// (KilnStandInTests), so that they also run on machines without a GPU. The
-// linked file, Real.cpp or StandIn.cpp, selects the device.
+// Helpers for tests of the --target=cuda engine. The tests need no compiled
+// model. There are two executables with the same tests:
+// - KilnDeviceTests, a part of the GPU suite, is linked with Real.cpp and uses
+//   a real GPU with its driver and libraries.
+// - KilnStandInTests is linked with StandIn.cpp and uses the fake driver of the
+//   unit tests, so it needs no GPU.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,8 +28,8 @@ using namespace kiln;
 
 namespace {
 
-/// The number of elements of a shard, and the number of elements by which the
-/// last shard of a padded tensor is shorter.
+/// The number of elements of a shard, and the number of elements that the last
+/// shard of a padded tensor lacks.
 constexpr int64_t shard = 100, missing = 3;
 /// The number of bytes from one buffer to the next.
 constexpr int64_t step = 4096;
@@ -37,8 +37,8 @@ constexpr int64_t step = 4096;
 enum Buffer : int64_t {
   Sum,       ///< All-reduced in place.
   Whole,     ///< Reduce-scattered into Scattered.
-  Padded,    ///< Reduced into PaddedShard; `missing` elements shorter.
-  Scattered, ///< The sum of this rank's shard of Whole.
+  Padded,    ///< Reduced into PaddedShard; Whole has `missing` more elements.
+  Scattered, ///< This rank's shard of the sum of Whole over all ranks.
   PaddedShard,
   Gathered, ///< The Scattered shards of all ranks.
   PaddedGathered,
@@ -245,7 +245,7 @@ Status RankOfTest::run(const NcclId &id) {
   return status;
 }
 
-/// Opens everything and runs the test on a rank.
+/// Opens the driver, a GPU and NCCL, and runs the test on one rank.
 Status runOnRank(int ranks, int rank,
                  const std::function<NcclId(const Nccl &)> &id) {
   Result<Driver> driver = Driver::open(devicetest::libraries().driver);

@@ -7,7 +7,7 @@
 //
 // The kernels of kernels.ptx in C++, and a listener that resets the fake driver
 // before every test and checks after every test that all resources were
-// released and no rule was violated.
+// released and no rule of the driver's API was violated.
 //
 //===----------------------------------------------------------------------===//
 

@@ -112,7 +112,7 @@ Status Measurements::open() {
     if (!products.ok())
       return products.status();
     blasLt_.emplace(std::move(*products));
-    // Use the default algorithm file of the executables that kilnc compiles.
+    // Use the algorithm file that executables compiled by kilnc use by default.
     Result<AlgorithmFile> file = AlgorithmFile::open(
         defaultAlgorithmFile(),
         gpu_->name() + ", CUDA " + driver_->version() + ", " + blasLt_->name());

@@ -13,13 +13,15 @@
 // The kernels are those of --target=cuda-emu and run on the emulated device
 // with all of its checks except those of bounds and of uninitialised bytes. The
 // kernels are loaded from the shared library EXECUTABLE.kernels.so in the
-// directory of the executable. The library is linked from the output of
+// directory of the executable. This shared library must be linked from the
+// output of
 //
 //     kilnc MODEL [the same flags] --target=cuda-emu --emit=obj
 //
 // The number of parameters of a kernel is read from the executable's PTX.
-// Environment variables set the properties of the machine: see isReady.
-// Denormals are preserved, as on a GPU.
+// Environment variables set the number of GPUs and other properties of the
+// machine; the initializer of isReady, below, reads them. Denormals are
+// preserved, as on a GPU.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,7 +24,8 @@ SegmentOrder parsed(const std::string &text) {
   return order.ok() ? *order : SegmentOrder();
 }
 
-/// Returns the executions as text, such as "F0 B0".
+/// Returns the order in which the segments are executed, such as "F0 B0": the
+/// forward and the backward segment of micro-batch 0.
 std::string executions(const SegmentOrder &order, int64_t count) {
   std::string text;
   for (const SegmentRun &run : order.runs(count))
@@ -32,7 +33,8 @@ std::string executions(const SegmentOrder &order, int64_t count) {
   return text;
 }
 
-/// Returns the ring slots of the executions.
+/// Returns, for each execution of a segment, the slot of its micro-batch in the
+/// ring buffers.
 std::vector<int64_t> ringSlots(const SegmentOrder &order, int64_t count) {
   std::vector<int64_t> slots;
   for (const SegmentRun &run : order.runs(count))
@@ -61,7 +63,8 @@ TEST(SegmentOrderTest, TextIsParsedToTheSameOrder) {
   EXPECT_TRUE(parsed("F0 F1 B1 B0") != parsed("F0 F1 B0 B1"));
   EXPECT_TRUE(parsed("one-forward-one-backward:2") !=
               parsed("one-forward-one-backward:3"));
-  // A list differs from a named order with the same executions.
+  // An order given as a list differs from a named order, even if both have the
+  // same executions.
   EXPECT_TRUE(parsed("F0 B0") != SegmentOrder());
   EXPECT_EQ(parsed("alternate").kind(), SegmentOrder::Kind::Alternate);
   EXPECT_EQ(parsed("F0 B0").kind(), SegmentOrder::Kind::Listed);
@@ -240,8 +243,8 @@ TEST(SegmentOrderTest, AscendingBackwardSegments) {
 // Shortened orders
 //===----------------------------------------------------------------------===//
 
-/// The segment of an execution, and whether the execution is the first and
-/// whether it is the last one of the segment.
+/// An execution of a segment: the segment, whether this is its first execution,
+/// and whether this is its last execution.
 using Execution = std::tuple<Segment, bool, bool>;
 /// An execution, the next execution, how the indices of their micro-batches
 /// compare (-1, 0 or 1), and whether both executions use the same slot.

@@ -63,7 +63,8 @@ TEST(ArenaSearch, DecidesEveryCapacityAroundTheOptimum) {
       EXPECT_EQ(verifyArena(buffers, plan), std::nullopt);
     }
   }
-  // Some capacities are infeasible although the live bytes fit.
+  // At some capacities, no plan exists although the bytes that are live at the
+  // same time never exceed the capacity.
   EXPECT_GT(refutedAtLoad, 20);
 }
 

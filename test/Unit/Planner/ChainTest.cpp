@@ -56,10 +56,10 @@ static Chain randomOddChain(std::mt19937 &random, int stages, int options) {
   return chain;
 }
 
-/// Returns the number of forward steps that Revolve needs for l steps with s
-/// snapshots, one of which is the initial state. With beta(s, r) = C(s + r, s),
-/// and r the smallest number such that beta(s, r) >= l, this number is
-/// r * l - beta(s + 1, r - 1).
+/// Returns the number of forward steps that the checkpointing algorithm Revolve
+/// (Griewank and Walther) needs for l steps with s snapshots, one of which is
+/// the initial state. With beta(s, r) = C(s + r, s), and r the smallest number
+/// such that beta(s, r) >= l, this number is r * l - beta(s + 1, r - 1).
 static int64_t revolve(int64_t l, int64_t s) {
   auto beta = [](int64_t s, int64_t r) { // Returns C(s + r, s).
     int64_t product = 1;
@@ -204,7 +204,7 @@ TEST(ChainLadder, PlansAreThoseOfFullEffort) {
     options.tableEffort = 200'000'000;
     options.moveEffort = 3'000'000;
     ChainLadder ladder(chain, high, options);
-    // The budgets may be in any order.
+    // The budgets need not be in increasing order.
     for (int i : {8, 1, 12, 4, 2}) {
       int64_t budget = low + (high - low) * i / 17;
       auto alone = planAndCheck(chain, budget, options);

@@ -31,9 +31,10 @@ Chain transformerChain(int layers, int options);
 /// each stage's fastest option.
 ChainCost saveAll(const Chain &chain);
 
-/// Returns the time of the fastest schedule within the budget, persistent or
-/// not, or std::nullopt if no schedule fits. Uses Dijkstra's algorithm on the
-/// sets of values in memory, for chains of up to 8 stages with up to 3 options.
+/// Returns the time of the fastest schedule within the budget, or std::nullopt
+/// if no schedule fits. A schedule may drop a saved value before its use in the
+/// backward pass and compute it again. Uses Dijkstra's algorithm on the sets of
+/// values in memory, for chains of up to 8 stages with up to 3 options.
 std::optional<double> exhaustiveTime(const Chain &chain, int64_t budget);
 
 } // namespace kiln

@@ -100,7 +100,8 @@ TEST(MachineFile, HostOfAGpu) {
                     "1e+16"));
   file.erase("host");
   EXPECT_NE(complaint(file).find("'host'"), std::string::npos);
-  // On a CPU, the host is the CPU.
+  // A machine without the member `host` is a CPU, whose kernels all run on the
+  // host.
   Machine cpu = smallMachine();
   EXPECT_EQ(cpu.hostKernelSeconds(1e6, 1e6), cpu.kernelSeconds(1e6, 1e6));
 }

@@ -176,7 +176,7 @@ TEST(Machine, CollectivesUseTheNetwork) {
   Machine machine = load(defaultMachine);
   machine.link = {/*toHost=*/2e9, /*toDevice=*/1e9, /*latency=*/1e-5, true};
   EXPECT_EQ(machine.ringSeconds(4e9, 1), 0);
-  // A ring of 4 ranks sends 3 messages of 1e9 bytes.
+  // In a ring of 4 ranks, each rank sends 3 messages of 1e9 bytes.
   EXPECT_DOUBLE_EQ(machine.ringSeconds(4e9, 4), 3 * (1e-5 + 1));
   machine.network = MachineNetwork{/*bytesPerSecond=*/5e9, /*latency=*/2e-5};
   EXPECT_DOUBLE_EQ(machine.ringSeconds(4e9, 4), 3 * (2e-5 + 0.2));

@@ -109,8 +109,8 @@ TEST(StatePlanner, EverythingOnTheDevice) {
 }
 
 TEST(StatePlanner, UpdateOnTheHost) {
-  // The gradient arrives after 2 s, the update ends after 5 s, and the mirror
-  // is complete after 6 s.
+  // The gradient arrives after 2 s, the update ends after 5 s, and the updated
+  // parameter is on the device after 6 s.
   StateCost cost =
       evaluateStates(makeOneUpdate(), {{UpdatePlace::Host, false, false}});
   EXPECT_DOUBLE_EQ(cost.seconds, 6);
@@ -118,14 +118,16 @@ TEST(StatePlanner, UpdateOnTheHost) {
   EXPECT_EQ(cost.hostPeak, 40);
   EXPECT_EQ(cost.copiedBytes, 20);
 
-  // If the parameter has no copy on the device, the forward pass waits for it.
+  // If the device does not keep a copy of the parameter, the forward pass waits
+  // until the parameter has been copied to the device.
   cost = evaluateStates(makeOneUpdate(), {{UpdatePlace::Host, true, false}});
   EXPECT_DOUBLE_EQ(cost.seconds, 6);
   EXPECT_EQ(cost.peak, 20);
   ASSERT_EQ(cost.leads.size(), 1u);
   EXPECT_EQ(cost.leads[0].parameter, std::vector<int64_t>{0});
 
-  // If the host runs on the device's queue, nothing overlaps.
+  // If the update on the host runs on the device's queue, it does not overlap
+  // with work of the device.
   StateProblem problem = makeOneUpdate();
   problem.seconds[2] = 0.5;
   problem.hostOverlaps = false;
@@ -330,10 +332,11 @@ TEST(StatePlanner, GradientsForTheHostDoNotWaitForOthers) {
   problem.hostCapacity = 1000;
   StateChoice host = {UpdatePlace::Host, false, false};
   StateChoice away = {UpdatePlace::Device, false, true};
-  // A copied gradient leaves the device when two more copies have started, or
-  // at its update. For an update on the host, only copies for such updates
-  // count. The second case has only two such copies, so both gradients stay
-  // until their updates.
+  // Both choices copy the gradient to the host. The device can free the
+  // gradient when the copies of two later gradients have started, and no later
+  // than at the update. For the choice `host`, only later gradients with the
+  // choice `host` count. In the second case, there are fewer than two of them,
+  // so the gradients of the first two parameters stay until the updates.
   auto peak = [&](std::vector<StateChoice> choices) {
     return evaluateStates(problem, choices).peak;
   };

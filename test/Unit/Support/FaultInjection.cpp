@@ -56,8 +56,8 @@ bool failsNow() {
   return true;
 }
 
-/// Does the same as failsNow() for a write that stores half of its bytes before
-/// it fails or the process exits.
+/// Does the same as failsNow() for a write. If the write must fail or end the
+/// process, stores half of its bytes first.
 template <typename Store> bool writeFailsNow(Store storeHalf) {
   if (state.armed && state.countdown == 1)
     storeHalf();

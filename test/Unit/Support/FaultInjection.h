@@ -32,9 +32,9 @@ public:
 /// Injects one fault during its lifetime.
 class Fault {
 public:
-  /// Lets call number `call` (counted from 1) fail with errno `error`; a
-  /// failing write first stores half of its bytes. If `kill` is true, the
-  /// process exits instead.
+  /// Makes one system call fail with errno `error`: the one with number `call`,
+  /// counted from 1. A failing write first stores half of its bytes. If `kill`
+  /// is true, the process exits instead of failing the call.
   Fault(int call, int error, bool kill = false);
   ~Fault();
   bool fired() const;

@@ -239,10 +239,10 @@ double matmulError(const Floats &x, const Floats &w, int64_t inputs,
   return std::sqrt(error / norm);
 }
 
-/// Inputs that are 60 times as large as others in the weight spoil the scales
-/// of all blocks that they are in, unless they are stored as outliers. Inputs
-/// that are 60 times as large in the activations multiply the error of their
-/// weights.
+/// If the weights of an input are 60 times as large as other weights, they
+/// spoil the scales of all blocks that contain them, unless the input is stored
+/// as an outlier. If the activations of an input are 60 times as large, they
+/// multiply the error of its weights.
 TEST(Int8, OutliersKeepTheErrorOfAMatmulBelowOnePercent) {
   constexpr int64_t inputs = 256, outputs = 128, rows = 32;
   constexpr int64_t largeWeights[] = {5, 77, 130, 201};

@@ -249,9 +249,9 @@ TEST(KashinCode, FactorsAreFlat) {
 }
 
 TEST(KashinCode, DecodesByItsDefinition) {
-  // A block with 3 bits per weight: u has 1 bit and v has 2 bits. All codes of
-  // u are 0 except that of element 5. The levels of v, 1 and -1, are row 6 of
-  // the Hadamard matrix.
+  // A block with 3 bits per weight is stored as two factors: u has 1 bit per
+  // weight, and v has 2 bits per weight. All codes of u are 0 except that of
+  // element 5. The levels of v, 1 and -1, are row 6 of the Hadamard matrix.
   KashinCode code(3);
   std::vector<uint8_t> codes(size_t(code.blockBytes()), 0);
   ASSERT_EQ(codes.size(), 48u);

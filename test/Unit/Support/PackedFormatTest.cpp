@@ -78,8 +78,8 @@ TEST(PackedFormat, Sizes) {
   EXPECT_EQ(kashin.codeShape({3, 43}), (Shape{2, 48}));
   EXPECT_EQ(kashin.scaleShape({3, 43}), (Shape{2, 2}));
   EXPECT_EQ(kashin.bytes(129), 2 * 48 + 2 * 2 * 4);
-  // Formats with the same number of bits have the same size, if their blocks
-  // are whole.
+  // Formats with the same number of bits per weight have the same size if all
+  // of their blocks are complete.
   EXPECT_EQ(PackedFormat::named("kashin:4")->bytes(4096), int4.bytes(4096));
 }
 

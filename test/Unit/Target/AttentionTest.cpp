@@ -29,8 +29,8 @@ struct Case {
   double dropout = 0;
   int64_t kvTile = 64;
   bool takesRng = false;
-  /// The index of the rank that computes these heads, or -1 if they are all
-  /// heads.
+  /// The index of the rank that computes these heads, or -1 if the heads are
+  /// not divided over ranks.
   int64_t rank = -1;
 };
 

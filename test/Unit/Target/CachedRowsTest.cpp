@@ -73,9 +73,9 @@ TEST_F(CachedRows, LongClassifier) {
   runner.add(classifierCase(50257), {{2, 50257}});
 }
 
-/// Some rows have the maximum 0 and contain both 0 and -0. The result has the
-/// sign of the zero with the lowest index in the first partial maximum that is
-/// a zero.
+/// Some rows have the maximum 0 and contain both 0 and -0. The sign of the
+/// result depends on the order in which the elements are compared, so this
+/// order must be the defined one.
 TEST_F(CachedRows, Maxima) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%s = kiln.reduce sum %x dims [1] : tensor<$Rx$Cx$T> to "

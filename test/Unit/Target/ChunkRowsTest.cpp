@@ -92,8 +92,8 @@ TEST_F(ChunkRows, SumsOfTwoSweeps) {
   runner.add(rowCase, {{70, 72}, {70, 330}});
 }
 
-/// Rows after the last one must not change a sum of -0 to 0, nor a sum of 0 to
-/// -0.
+/// The last chunk has fewer than 64 rows. The missing rows must not change a
+/// column sum of -0 to 0, nor a column sum of 0 to -0.
 TEST_F(ChunkRows, SignsOfZeros) {
   RowCase rowCase = layerNormBackwardCase(67);
   rowCase.fill = [](unsigned argument, HostTensor &tensor) {

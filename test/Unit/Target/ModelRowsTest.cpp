@@ -74,9 +74,8 @@ TEST_F(ModelRows, Dropout) {
 }
 
 /// Computes the maxima of rows with any alignment. Threads exchange partial
-/// maxima. If a row has the maximum 0 but includes both 0 and -0, the result
-/// has the sign of the first partial maximum that is a zero. Some rows contain
-/// NaN.
+/// maxima. If a row has the maximum 0 but includes both 0 and -0, the sign of
+/// the result depends on the order of the comparisons. Some rows contain NaN.
 TEST_F(ModelRows, MaximaOfLongRows) {
   RowCase rowCase = {"%x: tensor<$Rx$Cx$T>",
                      "%y = kiln.reduce max %x dims [1] : tensor<$Rx$Cx$T> to "

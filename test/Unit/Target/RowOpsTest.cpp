@@ -229,7 +229,7 @@ TEST_F(RowOps, Softmax) {
              kFewSizes);
 }
 
-/// Fills targets with classes, some of which are ignored.
+/// Fills targets with classes. Every third target is ignored.
 void fillTargets(HostTensor &tensor, int64_t classes) {
   for (auto [i, x] : llvm::enumerate(tensor.integers))
     x = i % 3 == 1 ? kIgnoreIndex : (i * 7919 + classes - 1) % classes;

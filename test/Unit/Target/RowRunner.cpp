@@ -395,8 +395,8 @@ void RowRunner::runOnGpu(const Compiled &compiled, ArrayRef<HostTensor> inputs,
   });
 }
 
-/// Describes the arguments of a case. A matrix with as many columns as the
-/// program may have padded rows. All other tensors are contiguous, and the
+/// Describes the arguments of a case. A matrix may have padded rows if it has
+/// as many columns as the program. All other tensors are contiguous, and the
 /// kernel may access them as rows of the program, whatever their shapes.
 RowRunner::Compiled RowRunner::describe(const RowCase &rowCase,
                                         RowInstance instance) {

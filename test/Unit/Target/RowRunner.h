@@ -58,9 +58,9 @@ struct RowCase {
   std::string arguments; ///< "%x: tensor<$Rx$Cx$T>, ..."
   std::string body;      ///< Ops.
   std::string results;   ///< "%y : tensor<$Rx$Cx$T>, ..."
-  /// Bounds of |got - want| / max(1, largest |want|). Integers are codes: one
-  /// of 256 may differ by 1 from the code of the reference, which rounds less
-  /// often.
+  /// Bounds of |got - want| / max(1, largest |want|). Integers are codes: at
+  /// most one of 256 codes may differ by 1 from the expected code, because the
+  /// reference rounds less often.
   double tolerance32 = 2e-6, tolerance64 = 1e-12;
   /// Overwrites the default inputs, which are normally distributed numbers and
   /// integers in [0, rows).

@@ -27,7 +27,7 @@ protected:
 
 const std::vector<std::pair<int64_t, int64_t>> kSizes = {{3, 7}, {5, 200}};
 
-/// Fills targets with classes of all ranks, some of which are ignored.
+/// Fills targets with classes of all ranks. Every fourth target is ignored.
 void fillTargets(HostTensor &tensor, int64_t classes) {
   for (auto [i, x] : llvm::enumerate(tensor.integers))
     x = i % 4 == 1 ? kIgnoreIndex : (i * 7919 + classes - 1) % classes;

@@ -47,15 +47,15 @@ struct Buffer {
   std::string why;
   rt::SlotClass slotClass = rt::SlotClass::Activation;
   int64_t bytes = 0;
-  /// First and last command of the lifetime. A buffer that is used both in and
-  /// outside of micro-batches is live in both segments of micro-batches, unless
-  /// micro-batches use the buffer only in the last execution of the backward
-  /// segment.
+  /// First and last command of the lifetime. If commands of micro-batches and
+  /// commands outside of micro-batches use the buffer, the lifetime includes
+  /// both segments of micro-batches. Exception: micro-batches use the buffer
+  /// only in the last execution of the backward segment.
   int64_t first = INT64_MAX, last = -1;
-  /// The number of instances, and the bytes from one instance to the next.
-  /// There is one instance per ring slot if several micro-batches may be in
-  /// flight, and the buffer is live in both segments of a micro-batch but not
-  /// outside of micro-batches. Otherwise there is one instance.
+  /// The number of instances, and the bytes from one instance to the next. A
+  /// buffer that is live in both segments of a micro-batch, but not outside of
+  /// micro-batches, has one instance for each micro-batch that may be in
+  /// flight. Every other buffer has one instance.
   int64_t instances = 1, ringStride = 0;
   StateOp state; ///< The state that the buffer stores, or null.
   /// The only data-parallel rank that has the buffer, or kNoOwner if all ranks
@@ -186,7 +186,7 @@ llvm::FailureOr<std::vector<ProgramPlan>> planPrograms(mlir::ModuleOp module,
                                                        int64_t maxThreads);
 
 /// Returns the slot classes of the states of a module. The class Optimizer
-/// includes master copies, which are parameters that have a mirror in a
+/// includes master copies: parameters of which programs read a copy in a
 /// narrower type.
 llvm::SmallVector<rt::SlotClass>
 slotClassesOf(llvm::ArrayRef<StateOp> states);

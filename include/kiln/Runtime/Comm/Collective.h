@@ -26,10 +26,10 @@
 // contiguous in memory, but the tensors need not be adjacent:
 //
 //   all_reduce      sums the whole tensors of all ranks, in place
-//   reduce_scatter  sums the whole tensors of all ranks; the result on each
-//                   rank is its shards of the sums
-//   all_gather      sets the whole tensors of all ranks to the elements of the
-//                   shards of all ranks
+//   reduce_scatter  sums the whole tensors of all ranks; each rank receives its
+//                   shards of the sums
+//   all_gather      copies the shards of all ranks to the whole tensors of
+//                   every rank
 //
 // lib/Runtime/Comm/RingCollective.h defines the order of the sums and the
 // numbers of bytes.
@@ -64,9 +64,9 @@ struct CollectiveSpan {
   /// and an all-gather reads it. Null for an all-reduce.
   char *shard = nullptr;
   int64_t shardCount = 0; ///< Elements of a shard; 0 for an all-reduce.
-  /// The number of elements of this span and of all spans before it. For an
-  /// all-reduce, these are the elements of whole tensors; otherwise, those of
-  /// shards with padding. See setEnds().
+  /// The total number of elements of this span and of all spans before it. A
+  /// span counts as `count` elements in an all-reduce, and as `shardCount`
+  /// elements in other collectives. See setEnds().
   int64_t end = 0;
   int64_t owner = -1; ///< The rank that owns the tensor, or -1.
 };
@@ -99,9 +99,9 @@ struct CollectiveJob {
   /// If not null, the start and end of the transfer are stored here before the
   /// job is done.
   TransferTiming *timing = nullptr;
-  /// The group of this rank; nullopt: all ranks. The ranks of the other groups
-  /// of the same axis begin the same collective, each group with its own
-  /// tensors.
+  /// The group of ranks that carries out the collective; nullopt: all ranks. If
+  /// the mesh axis of the group has several groups, all of them begin this
+  /// collective, each with its own tensors.
   std::optional<support::MeshGroup> group = std::nullopt;
 };
 
@@ -115,7 +115,8 @@ inline support::MeshGroup groupOf(const CollectiveJob &job, int size) {
 void clearPadding(const CollectiveJob &job, int rank);
 
 /// Carries out a collective without other ranks, on the calling thread. This
-/// rank acts as rank 0 of a group whose other ranks have zeros.
+/// rank acts as rank 0 of a group. The tensors of the other ranks count as
+/// zeros.
 void carryOutAlone(const CollectiveJob &job);
 
 } // namespace kiln::runtime

@@ -19,7 +19,7 @@ enum class TrafficKind : uint8_t {
   Sum,      ///< A part of an all-reduce or a reduce-scatter.
   Gather,   ///< A part of an all-gather.
   State,    ///< A part of a copy to rank 0 by World::fetch().
-  Agreement ///< A vote, or facts that the ranks compare.
+  Agreement ///< A message of World::gather() or World::agree().
 };
 inline constexpr std::size_t trafficKinds = 4;
 

@@ -47,14 +47,15 @@ struct WorldOptions {
   /// If false, a failure does not end the process: all later jobs fail, and
   /// World::failure() returns the message. For tests.
   bool endsProcess = true;
-  /// If true, ranks that a launcher without MPI has started connect by TCP.
-  /// Otherwise such a launcher is an error.
+  /// Determines what connect() does if a launcher without MPI has started the
+  /// ranks. True: it connects them by TCP. False: it returns an error.
   bool usesSockets = false;
-  /// The largest message of World::fetch(). Tests set a small one.
+  /// The maximum size of a message of World::fetch(). Tests set a small size.
   int64_t fetchMessageBytes = int64_t(1) << 30;
 };
 
-/// How agree() combines the values of the ranks, in the order of the ranks.
+/// How World::agree() combines the values of the ranks. Sum adds the values in
+/// the order of the ranks.
 enum class AgreeBy {
   Min,
   Max,
@@ -65,12 +66,13 @@ enum class AgreeBy {
 /// How long an agreement waits for the other ranks.
 enum class Patience {
   Limited,  ///< WorldOptions::peerTimeout.
-  Unlimited ///< A rank may be busy for any time, such as with a checkpoint.
+  Unlimited ///< No limit, because a rank may be writing a checkpoint.
 };
 
 class World {
 public:
-  /// Returns true if a launcher of several processes started this one.
+  /// Returns true if a launcher such as mpirun started this process as one of
+  /// several ranks.
   static bool isLaunched();
   /// Returns the rank that the launcher gave this process, or 0.
   static int launchedRank();
@@ -100,12 +102,14 @@ public:
   int rank() const { return rank_; } ///< In [0, size()).
   int size() const { return size_; } ///< At least 1.
 
-  /// Allocates the memory for collectives, so that later jobs allocate none. At
-  /// any time, at most `jobs` jobs may be begun and not yet waited for, and
-  /// each sum over a group of `ranks` ranks (0: all ranks) may have at most
-  /// `bytes` bytes. The bytes of a reduce-scatter are those of the shards of
-  /// all ranks of the group, including padding. Must be called before the first
-  /// collective, once for each size of a group that computes sums.
+  /// Allocates the memory for collectives, so that later jobs allocate none.
+  /// Must be called before the first collective, once for each size of a group
+  /// that computes sums.
+  /// - `jobs`: the maximum number of jobs that are begun and not yet waited for
+  /// - `ranks`: the number of ranks of a group; 0: all ranks
+  /// - `bytes`: the maximum size of a sum over such a group. The size of a
+  ///   reduce-scatter is the size of the shards of all ranks, including
+  ///   padding.
   void reserve(int64_t jobs, int64_t bytes, int64_t ranks = 0);
   /// Returns the scratch bytes that reserve() allocated. They belong to the
   /// transport and are not part of an arena.

@@ -53,8 +53,9 @@ struct Place {
   ArenaKind arena = ArenaKind::Device;
 };
 
-/// A byte offset in an arena, plus `stride` bytes per micro-batch and `ring`
-/// bytes per ring slot.
+/// The address of a byte in an arena: `offset`, plus `stride` bytes per
+/// micro-batch and `ring` bytes per ring slot. Ring slots are instances of a
+/// buffer that the micro-batches use in turn.
 struct Ref {
   int64_t offset = 0;
   int64_t stride = 0;
@@ -171,7 +172,7 @@ struct Command {
   /// The index of the only data-parallel rank that executes the command; -1:
   /// all ranks execute it.
   int64_t owner = -1;
-  /// False if another rank executes the command.
+  /// False if only another rank executes the command.
   bool isHere = true;
 
   // Members of all kinds except CopyWait. Queues are indexes into
@@ -192,8 +193,8 @@ struct Command {
   /// If set, the vendor library may compute the attention that these parameters
   /// describe, instead of the kernel. The library then uses `workspace`.
   std::optional<abi::VendorAttention> attention;
-  /// The capacity of the kernel's argument table, in launches; 0: the kernel
-  /// has no table.
+  /// The maximum number of launches whose arguments fit in the kernel's
+  /// argument table; 0: the kernel has no table.
   int64_t tableMembers = 0;
   /// Number of launches in the group that begins with this launch: the engine
   /// may merge this launch and the next `group` - 1 launches into one launch.
@@ -362,8 +363,8 @@ inline bool isExecuted(const Command &command, const abi::SegmentRun &run) {
 }
 
 /// Return true if the command starts an asynchronous transfer, and if it waits
-/// for one, respectively. A command waits for the transfer of the most recently
-/// executed start whose token has the same number.
+/// for one, respectively. A CopyWait waits for the transfer that was started
+/// last with the same token number.
 bool startsTransfer(const Command &command);
 bool waitsForTransfer(const Command &command);
 

@@ -81,8 +81,8 @@ struct AdapterPart {
   bool isTransposed = false;
 };
 
-/// The weight whose encoding a state holds. For a sharded state, it is the part
-/// of a weight.
+/// The weight whose encoding a state holds. For a sharded state, this is the
+/// part of the weight that this rank has.
 struct QuantizedWeight {
   ElementType type = ElementType::F32; ///< Type of the decoded weight.
   std::vector<int64_t> shape;          ///< The two extents, both positive.
@@ -100,8 +100,8 @@ struct ElementRange {
 /// One division of a tensor over the n ranks of a mesh axis. The row-major
 /// tensor consists of `blocks` blocks of L elements each, and each block is
 /// divided: with K = elements / blocks, the part of the rank with index r has
-/// the elements [r K, (r + 1) K) of each block, as far as they exist, followed
-/// by zeros. K <= L <= n K. If `owner` is not -1, the rank with index `owner`
+/// the elements [r K, min((r + 1) K, L)) of each block, followed by zeros up to
+/// K elements. K <= L <= n K. If `owner` is not -1, the rank with index `owner`
 /// has the whole tensor, and the other ranks have nothing.
 struct Division {
   std::string axis;
@@ -140,13 +140,13 @@ struct StateInfo : ValueInfo {
   std::vector<int64_t> globalShape;
   /// The divisions of the tensor, each over another axis; empty if all ranks
   /// hold the whole tensor. The first division divides the tensor. Each later
-  /// one divides the part, including its padding, that results from the
-  /// previous one. Ranks with the same indexes on all of these axes hold the
-  /// same elements.
+  /// division divides the part, including its padding, that a rank has after
+  /// the previous division. Ranks with the same indexes on all of these axes
+  /// hold the same elements.
   std::vector<Division> divisions;
   /// Offset of the shard in the tensor, per dimension.
   std::vector<int64_t> shard;
-  /// Indexes of the roles that hold the shard.
+  /// The roles whose ranks hold the shard, as indexes into Description::roles.
   std::vector<std::size_t> roles;
   /// Name of the tensor in the files of the source model.
   std::string sourceName;
@@ -228,7 +228,7 @@ struct ProgramInfo {
   std::vector<std::size_t> roles;
   std::vector<InputInfo> inputs;
   std::vector<ValueInfo> outputs;
-  /// True if the program has collectives of the ranks of the mesh.
+  /// True if the program has collectives over ranks of the mesh.
   bool communicates = false;
 };
 

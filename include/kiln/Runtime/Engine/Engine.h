@@ -65,7 +65,7 @@ struct SumCounts {
   /// Time that the run waited for sums, if the engine measures it.
   std::optional<double> waitSeconds = std::nullopt;
   /// True if `sentBytes` was not counted, but computed as the bytes that a ring
-  /// sends for sums of these sizes.
+  /// algorithm sends to compute these sums.
   bool isComputed = false;
 };
 
@@ -160,10 +160,10 @@ public:
   /// implementation is for engines without a compiled program and fails.
   virtual Status stressCopies(uint64_t seed);
 
-  /// Makes `seed` determine, in all later runs on an emulated device, the
-  /// execution order wherever a program leaves it undefined. Must be called
-  /// before start(). The default implementation is for engines without an
-  /// emulated device and fails.
+  /// Makes `seed` determine the execution order of all later runs on an
+  /// emulated device, wherever the program does not define this order. Must be
+  /// called before start(). The default implementation is for engines without
+  /// an emulated device and fails.
   virtual Status shuffle(uint64_t seed);
 
   /// Makes all later runs sum over the ranks of `world`, which must outlive the
@@ -310,12 +310,13 @@ public:
                            std::vector<MemoryCheckLine> &lines);
 };
 
-/// Copies the values of each parameter to its mirror, rounded to the mirror's
-/// type. Must be called whenever parameters were written by anything other than
-/// a program of the engine. If a parameter is sharded and its mirror is whole,
-/// the ranks of `world` exchange their shards, so all ranks must call this
-/// function. If `world` is null or has one rank, this rank acts as rank 0, and
-/// the elements of other ranks become zero.
+/// Copies the values of each parameter to its mirror, a state that has a copy
+/// of the parameter in another type or in another arena. Rounds the values to
+/// the type of the mirror. Must be called whenever parameters were written by
+/// anything other than a program of the engine. If a parameter is sharded and
+/// its mirror is whole, the ranks of `world` exchange their shards, so all
+/// ranks must call this function. If `world` is null or has one rank, this rank
+/// acts as rank 0, and the elements of other ranks become zero.
 Status copyMirrors(Engine &engine, World *world = nullptr);
 
 } // namespace kiln::runtime

@@ -50,12 +50,15 @@ const char *slotClassName(SlotClass slotClass);
 
 /// A planned buffer, which is live over the commands [first, last].
 ///
-/// A slot whose commands `first` and `last` are both in segments of
-/// micro-batches has one lifetime for each micro-batch, unless isOutside. A
-/// slot from a command of the backward segment to a command after the
-/// micro-batches is live from the last execution of the backward segment,
-/// unless isOutside. All other slots with `first` or `last` in these segments
-/// are live during all executions of the segments.
+/// The forward and the backward segment are executed once for each micro-batch.
+/// If `first` or `last` is in one of them, the first case that applies defines
+/// the lifetime:
+/// - isOutside is true: all executions of both segments
+/// - both `first` and `last` are in these segments: one lifetime for each
+///   micro-batch
+/// - `first` is in the backward segment and `last` after it: from the last
+///   execution of the backward segment to `last`
+/// - otherwise: all executions of both segments
 struct Slot {
   std::string name;
   int64_t owner = -1; ///< The only data-parallel rank with the slot; -1: all.
@@ -71,8 +74,9 @@ struct Slot {
   /// For a matrix with padded rows, the bytes of a row and the pitch in bytes;
   /// the padding has no value. Otherwise 0.
   int64_t rowBytes = 0, rowPitch = 0;
-  /// If not 0, the buffer has several instances, one for each ring slot, and
-  /// `ring` is the distance of consecutive instances in bytes.
+  /// If not 0, the buffer has several instances, which the micro-batches use in
+  /// turn (Microbatches::slots), and `ring` is the distance in bytes from one
+  /// instance to the next.
   int64_t ring = 0;
   /// True if the slot holds an input, an output or a state, which the caller
   /// accesses before the first and after the last command.
@@ -119,7 +123,8 @@ struct ProgramRun {
 /// The micro-batches of a program.
 struct Microbatches {
   int64_t count = 0; ///< 0: the program has no micro-batches.
-  int64_t slots = 1; ///< The number of slots of every ring.
+  /// The number of instances of every buffer with Slot::ring > 0.
+  int64_t slots = 1;
   /// The forward segment is commands [forward, backward), and the backward
   /// segment is commands [backward, end).
   std::size_t forward = 0, backward = 0, end = 0;
@@ -164,8 +169,9 @@ struct Program {
            microbatches.contains(slot.last);
   }
   /// Returns the lifetime of a slot. If the slot is live during all executions
-  /// of the segments of micro-batches, `first` or `last` is moved from inside
-  /// these segments to their first or last command, respectively.
+  /// of the forward and backward segments, the first command of these segments
+  /// replaces a `first` inside them, and their last command replaces a `last`
+  /// inside them.
   Lifetime lifetimeOf(const Slot &slot) const;
   /// Returns " for micro-batch 3", or an empty string if the command is in no
   /// segment of the micro-batches.

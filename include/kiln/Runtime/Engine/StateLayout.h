@@ -84,9 +84,9 @@ public:
     return elements;
   }
 
-  /// Returns the smallest range of the whole tensor that contains all elements
-  /// in the range `part` of the part of this rank, or an empty range if these
-  /// elements are all padding.
+  /// `part` is a range of the elements that this rank holds. Returns the
+  /// smallest range of the whole tensor that contains these elements, or an
+  /// empty range if all of them are padding.
   ElementRange wholeOf(const ElementRange &part) const {
     ElementRange found = {wholeElements_, 0};
     forEachRun(whole(), [&](const ElementRun &run) {
@@ -112,15 +112,16 @@ public:
   }
 
 private:
-  /// One division. On this rank, each block of `length` elements has a part of
-  /// `part` elements. The part consists of the elements [begin, begin + held)
-  /// of the block, followed by padding.
+  /// One division. Of each block of `length` elements, this rank has `part`
+  /// elements: the elements [begin, begin + held) of the block, followed by
+  /// padding.
   struct Level {
     int64_t length = 0, part = 0, begin = 0, held = 0;
   };
 
-  /// Enumerates the runs in a range of the elements that level `depth` divides.
-  /// The element with index i among these elements is element i + `shift` of
+  /// Enumerates the runs in `range`, a range of the elements that
+  /// levels_[depth] divides or, after the last level, of the elements of this
+  /// rank. The element with index i in these elements is element i + `shift` of
   /// the whole tensor.
   template <typename Body>
   void walk(std::size_t depth, const ElementRange &range, int64_t shift,

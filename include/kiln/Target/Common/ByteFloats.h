@@ -20,7 +20,8 @@
 
 namespace kiln {
 
-/// Returns true for an 8-bit floating-point type and for a vector of one.
+/// Returns true for an 8-bit floating-point type and for a vector of such
+/// elements.
 bool isByteFloat(mlir::Type type);
 
 /// Returns the integer type of the same width as a floating-point type. Returns

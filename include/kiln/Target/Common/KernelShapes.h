@@ -38,9 +38,9 @@ struct Layout {
 /// before them.
 struct RowShape {
   row::RowProgram program;
-  /// Layouts of the operands, then of the results. Only loads with Identity or
-  /// RowElement access and Full stores use the layouts. Tables with Gathered or
-  /// Modulo access have contiguous rows. The program, not the shapes of the
+  /// Layouts of the operands, then of the results. Only Full stores, and loads
+  /// with Identity or RowElement access, use the layouts. Tables with Gathered
+  /// or Modulo access have contiguous rows. The program, not the shapes of the
   /// tensors, defines the number of columns.
   llvm::SmallVector<Layout> layouts;
   /// True if the kernel is the epilogue of a GEMM and works on one tile.
@@ -52,7 +52,7 @@ struct RowShape {
 };
 
 /// args: q, k, v, [rng if takesRng], o, lse. imm: RNG key, bits of the f64
-/// scale. lse has fullPrecision() of the element type.
+/// scale. The type of lse is fullPrecision(elementType).
 struct AttentionShape {
   int64_t sequences = 0, length = 0, heads = 0, kvHeads = 0, headDim = 0;
   bool causal = false;
@@ -76,7 +76,7 @@ struct AttentionGradShape : AttentionShape {
 };
 
 /// args: x, cos, sin, y. x and y may be the same memory. `period` is the number
-/// of rows per sequence. cos and sin have fullPrecision() of the element type.
+/// of rows per sequence. The type of cos and sin is fullPrecision(elementType).
 struct RopeShape {
   int64_t rows = 0, heads = 0, headDim = 0, period = 0;
   bool inverse = false;
@@ -156,8 +156,8 @@ struct SingleOp {
 llvm::SmallVector<unsigned> argumentOrder(rt::KernelOp kernel);
 
 /// An integer argument of a kernel, or the bits of a floating-point argument.
-/// In the first execution of its segment, the value is `value`; in the others,
-/// it is greater by `afterFirst`.
+/// The argument is `value` in the first execution of the segment that contains
+/// the launch, and `value` + `afterFirst` in all others.
 struct LaunchImmediate {
   int64_t value = 0, afterFirst = 0;
 };

@@ -67,8 +67,8 @@ struct RandomSource {
   mlir::Value key, step, firstSequence;
   mlir::Value rowInSequence, sequence;
 
-  /// Sets the counter words of row `number`, counted from the first sequence.
-  /// A sequence has `rowsPerSequence` rows.
+  /// Sets the counter words of row `number`. Rows are counted from the start of
+  /// `firstSequence`, and continue over sequences of `rowsPerSequence` rows.
   void startRow(ArithBuilder &k, mlir::Value number, int64_t rowsPerSequence);
 };
 

@@ -44,12 +44,11 @@ struct KernelEmitter {
 };
 using KernelEmitters = EmitterTable<KernelEmitter>;
 
-/// If the program is flat and RowShape::isDense() is true, a work unit is one
+/// If RowProgram::flat and RowShape::isDense() are true, a work unit is one
 /// element and the grain is a multiple of 64. Otherwise a work unit is a row,
-/// or a chunk of rows if the program has ColumnPartial stores. A kernel whose
-/// work unit is one element does not depend on the tensor sizes unless the
-/// program has SumOfSlices loads, so launches of all sizes can share the
-/// kernel.
+/// or a chunk of rows if the program has ColumnPartial stores. If the work unit
+/// is one element and the program has no SumOfSlices loads, the kernel does not
+/// depend on the tensor sizes, and launches of all sizes can share it.
 KernelLaunch emitRowKernel(mlir::ModuleOp module, llvm::StringRef name,
                            const RowShape &shape);
 

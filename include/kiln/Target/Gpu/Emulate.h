@@ -28,8 +28,9 @@
 //                                      .._wait(..)
 //   llvm.nvvm.ex2.approx.ftz.f32     f32 kiln_emu_exp2(f32)
 //
-// If the kernel has a member table (llvm.byval), `args` is that table: the
-// arguments of the members one after another.
+// If the kernel can run a group of launches (its parameter is then a table with
+// llvm.byval), `args` has the arguments of all launches of the group, one
+// launch after another.
 //
 // Each call of kiln_emu_global_access or kiln_emu_shared_access describes one
 // memory instruction of a GPU. The size of an access is at most 16 bytes and at

@@ -18,8 +18,8 @@ mlir::gpu::GPUModuleOp getKernelModule(mlir::ModuleOp module);
 
 /// Appends the function of a kernel to `kernels`, under the kernel's name. The
 /// code may assume the argument alignments that hold in all launches of the
-/// kernel in its module. The function has a member table if some of the
-/// launches form a group.
+/// kernel in its module. If some of the launches form groups, the parameter of
+/// the function is a table with the arguments of all launches of a group.
 llvm::FailureOr<KernelLaunch> emitKernel(mlir::gpu::GPUModuleOp kernels,
                                          rt::KernelOp kernel);
 

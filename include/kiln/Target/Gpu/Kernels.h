@@ -31,7 +31,7 @@ struct KernelLaunch {
   int64_t unitsPerBlock = 1; ///< Work units per thread block.
   int64_t threads = 1;       ///< Threads per block.
   int64_t sharedBytes = 0;   ///< Shared memory per block.
-  int64_t tableMembers = 0;  ///< Capacity of the member table; 0 if none.
+  int64_t tableMembers = 0;  ///< Largest group of launches; 0: no groups.
 };
 
 /// The alignments in bytes of the operands, then of the results, that hold in
@@ -44,7 +44,7 @@ using KernelEmitter = llvm::FailureOr<KernelLaunch> (*)(
     mlir::gpu::GPUModuleOp kernels, rt::KernelOp kernel, Alignments alignments);
 using KernelEmitters = EmitterTable<KernelEmitter>;
 
-/// If the program is flat and RowShape::isDense() is true, a work unit is one
+/// If RowProgram::flat and RowShape::isDense() are true, a work unit is one
 /// element, and the kernel does not depend on the tensor sizes unless the
 /// program has SumOfSlices loads. Otherwise a work unit is a row, a chunk of
 /// rows, or 64 columns of a row or chunk; see RowKernel.cpp.

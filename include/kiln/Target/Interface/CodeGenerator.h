@@ -34,7 +34,7 @@ struct LaunchGeometry {
   int64_t scratchBytes = 0; ///< Scratch memory per host thread.
   int64_t threads = 0;      ///< Threads per GPU block; 0 for a host function.
   int64_t sharedBytes = 0;  ///< Shared memory per GPU block.
-  int64_t tableMembers = 0; ///< Capacity of the member table; 0 if none.
+  int64_t tableMembers = 0; ///< Largest group of launches; 0: no groups.
 };
 
 /// The modules that kernels are emitted to. Both members are the same module if

@@ -83,10 +83,10 @@ public:
   /// Returns true if the ops that form `program` may be fused into one kernel.
   virtual bool mayFuse(const row::RowProgram &program) const { return true; }
 
-  /// Returns the minimum number of logits per chunk on a device with
-  /// `deviceBytes` bytes of memory. The number does not depend on the memory
-  /// budget, because the chunks determine the order of sums and thus the
-  /// results.
+  /// The loss is computed in chunks of rows of logits. Returns the minimum
+  /// number of logits per chunk on a device with `deviceBytes` bytes of memory.
+  /// The number does not depend on the memory budget, because the chunks
+  /// determine the order of sums and thus the results.
   virtual int64_t getLogitsPerChunk(int64_t deviceBytes) const { return 0; }
 
   /// Returns the kernel that computes the tiles of GEMMs with operands of

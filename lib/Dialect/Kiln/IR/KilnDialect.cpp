@@ -164,10 +164,10 @@ static LogicalResult verifyTarget(Operation *op, Attribute value,
          << ", and only a module may have this attribute";
 }
 
-/// Checks that an op is a state that may have the residency `value`.
-/// Parameters, buffers and optimizer states may have the residency `host`. Only
-/// trainable parameters may have the other residencies, with which the host
-/// updates the state.
+/// Checks that an op is a state, and that the state may have the residency
+/// `value`. With `host`, which parameters, buffers and optimizer states may
+/// have, the host stores the state. With the other residencies, which only
+/// trainable parameters may have, the host also updates the state.
 static LogicalResult verifyResidency(Operation *op, Attribute value) {
   auto state = dyn_cast<StateOp>(op);
   auto residency = dyn_cast<ResidencyAttr>(value);
@@ -199,8 +199,9 @@ static LogicalResult verifyResidency(Operation *op, Attribute value) {
 ///             `kiln.target`, `kiln.library_epilogues` (enables vendor
 ///             epilogues) and `kiln.attention` (vendor library for attention)
 ///   program   `kiln.name` (name of a program whose symbol was renamed),
-///             `kiln.microbatches` (count for which the loss was split) and
-///             `kiln.gather_height` (limit for kiln-schedule)
+///             `kiln.microbatches` (micro-batches for which the loss was split)
+///             and `kiln.gather_height` (largest arena, in bytes, with which
+///             kiln-schedule starts all-gathers early)
 ///   op        `kiln.offload` and, on reads, `kiln.prefetch` (positions of the
 ///             copies that kiln-place-copies inserts), `kiln.layer` and, on
 ///             reads, `kiln.keep` (keeps a copy on the device)

@@ -160,8 +160,8 @@ static bool isSameDivision(ShardAttr a, ShardAttr b) {
   return a.withElementType(b.getType().getElementType()) == b;
 }
 
-/// Returns true if `mirror` has the same part of the tensor as `parameter`, or
-/// the larger part of which the part of `parameter` is a shard.
+/// Returns true if `mirror` has the shape and the division over ranks of
+/// `parameter` or, if `parameter` is a shard, those of the divided tensor.
 static bool mirrorsPart(StateOp mirror, StateOp parameter) {
   ArrayRef<int64_t> shape = mirror.getTensorType().getShape();
   ShardAttr shard = parameter.getShardAttr();

@@ -312,9 +312,12 @@ LogicalResult DispatchOp::verifyRegions() {
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// Returns true if `a` and `b` are the same value in two segments of a
-/// micro-batch: one is the residual argument for the other, both are arguments
-/// for the same slice, or both are equal views of such values.
+/// Returns true if `a` and `b` are the same value, possibly in the forward and
+/// the backward segment of micro-batches:
+/// - they are equal, or the forward segment yields one of them as a residual,
+///   and the other is the argument of the backward segment for this residual;
+/// - they are the arguments of the two segments for the same sliced input; or
+/// - they are equal views of two values that are the same value.
 static bool isSameInSegments(Value a, Value b) {
   a = yieldedResidual(a);
   b = yieldedResidual(b);

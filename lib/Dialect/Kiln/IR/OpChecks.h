@@ -50,8 +50,8 @@ mlir::LogicalResult checkIncreasing(mlir::Operation *op,
 /// Checks that `rows` is a multiple of `sequences`, which must be positive.
 mlir::LogicalResult checkSequences(mlir::Operation *op, int64_t rows,
                                    int64_t sequences);
-/// Checks that `rng` has the shape [1, 3] of {seed, step, first sequence}, or
-/// the shape [1, 4] with the index of the rank on the axis tp in addition.
+/// Checks that `rng` has the shape [1, 3], for {seed, step, first sequence}, or
+/// [1, 4], for {seed, step, first sequence, index of the rank on the axis tp}.
 mlir::LogicalResult checkRng(mlir::Operation *op, mlir::Value rng);
 mlir::LogicalResult checkProbability(mlir::Operation *op, double p);
 /// Checks that `keys`, the number of keys in a tile of attention, is a positive

@@ -29,9 +29,9 @@ using namespace kiln::support;
 
 namespace kiln::row {
 
-/// Maximum number of lines. The limit bounds the time to plan sweeps, which
-/// grows faster than linearly with the number of lines. The programs of real
-/// dispatches have far fewer lines.
+/// Maximum number of lines. The limit bounds the time to plan sweeps, the loops
+/// over the columns of a row. This time grows faster than linearly with the
+/// number of lines. The programs of real dispatches have far fewer lines.
 static constexpr size_t kMostLines = 2048;
 
 namespace {

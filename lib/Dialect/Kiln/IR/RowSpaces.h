@@ -54,16 +54,16 @@ inline RowBuilder::NodeId scalarLike(RowBuilder &rows, mlir::Value value,
   return node < 0 ? node : rows.cast(node, rows.typeOf(like));
 }
 
-/// The row of the shard of this rank that a row index of the whole matrix
-/// denotes.
+/// The position, in this rank's shard, of a row of a matrix whose rows are
+/// divided over ranks.
 struct ShardRow {
   RowBuilder::NodeId index;  ///< Out of bounds unless `isMine` is true.
   RowBuilder::NodeId isMine; ///< True if this rank has the row.
 };
 
-/// Emits the row of the shard of rank `rank` that the row index `index` of the
-/// whole matrix denotes. The shard has `count` rows. `index` and `rank` are
-/// nodes of type I32.
+/// Emits index - rank * count, the position of row `index` of a whole matrix in
+/// the shard of rank `rank`. Each shard has `count` rows. `index` and `rank`
+/// are nodes of type I32.
 inline ShardRow shardRow(RowBuilder &rows, RowBuilder::NodeId index,
                          RowBuilder::NodeId rank, int64_t count) {
   RowBuilder::NodeId size = rows.constantLike(count, rank);

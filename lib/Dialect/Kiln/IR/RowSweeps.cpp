@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements planSweeps() and the functions that depend on the order of the
-// planned sweeps. mayShareSlot() relies on two rules that emitters follow.
-// First, loads of the space Row and of the level L (SweepPlan::level) are
-// executed before sweep L. Second, within a sweep, all loads at a column
-// position are executed before all stores at this position.
+// planned sweeps. mayShareSlot() relies on two rules that code generators
+// follow. First, a load of one value per row is executed before sweep L, where
+// L is the level of the load (SweepPlan::level). Second, within a sweep, all
+// loads at a column are executed before all stores at this column.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +38,8 @@ void mark(const RowProgram &program, const SweepPlan &plan, int32_t s,
   }
 }
 
-/// Returns, for each node, true if plan.nodesOf() contains the node. Ignores
-/// the store `exceptStore`.
+/// Returns one bool per node: true if sweep `s` evaluates the node per element.
+/// Ignores the store `exceptStore`.
 SmallVector<bool> neededIn(const RowProgram &program, const SweepPlan &plan,
                            int32_t s, int32_t exceptStore = -1) {
   SmallVector<bool> needed(program.nodes.size(), false);
@@ -85,12 +85,13 @@ void placeStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
   }
 }
 
-/// Moves Full store `i` to a later sweep if its own sweep evaluates the stored
-/// value only for stores. Chooses the last sweep that evaluates the value, or
-/// all inputs of the value if none of them is a load, or that loads an operand
-/// from which the value is computed and that has the element type of the store.
-/// Such an operand may share the slot of the result, so the store should not
-/// precede the last load of the operand.
+/// Moves Full store `i` to a later sweep, unless its own sweep also evaluates
+/// the stored value for a reduction. Chooses the last sweep that
+/// - evaluates the value,
+/// - evaluates all inputs of the value, none of which is a load, or
+/// - loads an operand that has the element type of the store, and from which
+///   the value is computed. Such an operand may share the slot of the result,
+///   so the store should not precede the last load of the operand.
 void delayStore(const RowProgram &program, SweepPlan &plan, int32_t i) {
   const Store &store = program.stores[i];
   int32_t first = plan.storeSweep[i];

@@ -53,10 +53,9 @@ uint64_t dividedDims(mlir::RankedTensorType type, int64_t batch);
 SequenceFact inferRows(mlir::Operation *op, Facts operands,
                        size_t firstPerColumn);
 
-/// Maps a dimension of the operand to a dimension of the result. If both
-/// dimensions are divided into one part per sequence, part i of the latter has
-/// the elements of part i of the former, for every i. Returns std::nullopt if
-/// the result has no such dimension.
+/// Maps a dimension of the operand to the dimension of the result that has the
+/// same elements in each part, if both are divided into one part per sequence.
+/// Returns std::nullopt if the result has no such dimension.
 using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
 
 /// Returns the fact of an op that moves the elements of `x` without changing

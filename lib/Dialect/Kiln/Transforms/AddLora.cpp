@@ -58,9 +58,8 @@ struct Linear {
   /// True if the weight is stored as [inputs, outputs].
   bool isTransposed = false;
   SmallVector<MatmulOp, 1> matmuls;
-  /// An op that reads the weight in another layout, or in another way than as
-  /// the right operand of a matmul, so that an adapter would not apply to the
-  /// op. Null if there is none.
+  /// An op that prevents an adapter, or null. It reads the weight in another
+  /// layout than the other matmuls, or not as the right operand of a matmul.
   Operation *conflict = nullptr;
 
   StringRef layer() { return layerOf(sourceOf(weight)); }

@@ -103,9 +103,9 @@ private:
           replaceRead(read, copy, op);
   }
 
-  /// Makes all users of `read`, except `update`, read `copy`. If the parameter
-  /// is a shard, makes the users of the tensors that are gathered from `read`
-  /// read the copy.
+  /// Makes all users of `read`, except `update`, read `copy`. Replaces each
+  /// all-gather of `read` by an all-gather of the copy, or by the copy itself
+  /// if data parallelism does not divide the copy.
   void replaceRead(ReadOp read, StateOp copy, Operation *update) {
     OpBuilder builder(read);
     builder.setInsertionPointAfter(read);

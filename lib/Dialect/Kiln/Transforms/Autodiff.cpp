@@ -223,9 +223,9 @@ LogicalResult Differentiator::differentiate(Operation *op) {
 }
 
 /// If each contribution to the gradient of a state is the result of an
-/// all_reduce over the axis tp, replaces each of them by the operand of the
-/// all_reduce and returns true: their sum over the ranks is then computed once
-/// per step. Otherwise returns false.
+/// all_reduce over the axis tp, replaces each contribution by the operand of
+/// its all_reduce and returns true. The total of the contributions is then
+/// summed over the ranks once per step. Otherwise returns false.
 bool Differentiator::leavePartial(MutableArrayRef<Value> parts) {
   auto sumOf = [](Value value) {
     auto sum = value.getDefiningOp<AllReduceOp>();

@@ -113,8 +113,8 @@ private:
   int64_t microbatches;
   OpBuilder builder;
   Value loss, norm, lr, step;
-  /// The value is 0 if the step is skipped, because a gradient is not finite.
-  /// Null if no step is skipped.
+  /// A scalar that is 0 if the step is skipped because a gradient is not
+  /// finite. Null if the program never skips a step.
   Value apply;
   SmallVector<Gradient> gradients;
   /// The rank that updates each parameter, if parameters have owners.
@@ -182,8 +182,8 @@ void StepBuilder::reduceOverRanks() {
                   dataAxis());
 }
 
-/// Sums over the ranks of tensor parallelism the gradients of which each of
-/// these ranks has only a summand.
+/// Sums the partial gradients (Gradient::isPartial) over the ranks of tensor
+/// parallelism.
 void StepBuilder::sumParts() {
   SmallVector<SummedGradient> summed;
   for (Gradient &gradient : gradients)
@@ -217,12 +217,12 @@ Value StepBuilder::wholeGradient(const Gradient &gradient) {
       ownerOf(state));
 }
 
-/// Computes the clip factor from the sums of squares of all rows of the
-/// gradients. The sums of a gradient are computed as soon as the gradient can
-/// be read. They are concatenated in the order of the states. For states that
-/// tensor parallelism divides, the total over its ranks is the first element of
-/// the concatenation instead. `gradientScale` is null if the gradients are not
-/// scaled.
+/// Computes the clip factor from the sums of squares of the rows of all
+/// gradients. The sums of squares of a gradient are computed as soon as the
+/// gradient can be read. They are concatenated in the order of the states. The
+/// gradients of states that tensor parallelism divides contribute only one
+/// number, their total over all ranks, which is the first element.
+/// `gradientScale` is null if the gradients are not scaled.
 Value StepBuilder::clipFactor(Value gradientScale) {
   SmallVector<Value> squares, divided;
   SmallVector<int64_t> ownersOfSquares, ownersOfDivided;

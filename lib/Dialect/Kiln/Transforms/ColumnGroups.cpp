@@ -270,10 +270,9 @@ bool ColumnGroups::canDivide(ArrayRef<int32_t> set) {
   return hasSource && hasSink && haveSameHeads;
 }
 
-/// Divides sets of linked groups where possible. Sets whose blocks have more
-/// columns come first, and of sets with equally many columns the set with the
-/// earliest source. The left operand and the result of a matmul are not both
-/// divided.
+/// Divides each set of linked groups that canDivide() accepts. Visits sets with
+/// wider blocks first, and sets with equally wide blocks in the order of their
+/// first sources.
 void ColumnGroups::divide() {
   llvm::EquivalenceClasses<int32_t> linked;
   for (size_t i = 0; i < groups.size(); ++i)

@@ -12,7 +12,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Writes each average of a parameter to the mirror of the parameter as well.
+/// Also writes each average of a parameter to the mirror of the parameter, its
+/// copy on the device.
 static void writeMirrors(ModuleOp module, ArrayRef<WriteOp> writes) {
   llvm::DenseSet<StringAttr> written;
   for (WriteOp write : writes)
@@ -30,9 +31,9 @@ static void writeMirrors(ModuleOp module, ArrayRef<WriteOp> writes) {
     }
 }
 
-/// Copies an average to the host. The write waits for the copy before the next
-/// op that is not a copy, cast or write, such as a read of a state that a later
-/// collective averages.
+/// Copies an average to the host. The wait for the copy and the write are
+/// placed before the next op that is not a copy, cast or write, such as a read
+/// of a state that a later collective averages.
 static void copyOut(WriteOp write) {
   OpBuilder builder(write);
   Value value = write.getValue();

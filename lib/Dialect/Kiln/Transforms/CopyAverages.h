@@ -13,12 +13,11 @@
 namespace kiln {
 
 /// Changes the programs that average states over ranks: they also write the
-/// averages of parameters to the mirrors of the parameters, and copy the
-/// averages of the states in `statesOnHost` to host memory. To limit the number
-/// of states on the device at a time, a state is copied to the device only when
-/// it is read, and the copies of the averages that a collective computes are
-/// waited for before the states that the second collective after it averages
-/// are read.
+/// averages of parameters to the mirrors of the parameters (their copies on the
+/// device), and copy the averages of the states in `statesOnHost` to host
+/// memory. To limit the number of states on the device at a time, a state is
+/// copied to the device only when it is read, and the averages of collective i
+/// are on the host before the states for collective i + 2 are read.
 void copyAverages(mlir::ModuleOp module,
                   const llvm::DenseSet<mlir::StringAttr> &statesOnHost);
 

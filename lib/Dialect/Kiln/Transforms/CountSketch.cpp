@@ -9,8 +9,8 @@
 // Frequent Items in Data Streams", 2002) of matrices, which tell all ranks
 // where the largest elements of the sum are, and then sum these elements: N.
 // Ivkin et al., "Communication-efficient Distributed SGD with Sketching"
-// (NeurIPS 2019, arXiv:1903.04488). A rank adds the other elements to its next
-// gradient.
+// (NeurIPS 2019, arXiv:1903.04488). Each rank adds the elements that were not
+// summed to its next gradient.
 //
 // A sketch has three tables. Row t of the matrix, times a random sign, is added
 // to row t mod k of a table with k rows. The numbers of rows of the tables are

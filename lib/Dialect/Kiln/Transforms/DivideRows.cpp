@@ -53,7 +53,7 @@ private:
   LayerListener layer;
   OpBuilder builder;
   /// The ops that compute the rows of one rank, in program order, and how they
-  /// depend on rows. The entries of roots are empty.
+  /// depend on rows. The entries of sums over ranks (see isRoot()) are empty.
   llvm::MapVector<Operation *, RowDependence> divided;
   DenseMap<Value, Value> shards; ///< This rank's rows of a value.
   DenseMap<Value, Value> shares; ///< The results of shareOf().

@@ -75,8 +75,8 @@ struct Expansion {
   ShardCrossEntropyOp shardedRowLosses(Value logits, Value targets, Value scale,
                                        Value rank, int64_t classes,
                                        bool gradient);
-  /// Transposes numbers that were gathered from all ranks from [ranks, rows] to
-  /// [rows, ranks].
+  /// Transposes a tensor [ranks, rows] of numbers that were gathered from all
+  /// ranks.
   Value gathered(Value all) {
     auto type = tensorTypeOf(all);
     return TransposeOp::create(

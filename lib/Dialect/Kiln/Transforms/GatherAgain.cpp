@@ -59,9 +59,9 @@ bool Gatherer::isKept(Value value, Operation *except) const {
          });
 }
 
-/// Returns the op before which a value that `reader` reads is gathered: the
-/// first op of the backward pass with much arithmetic that reads a cotangent
-/// that `reader` reads, too. The transfer overlaps with this op.
+/// Returns the op before which an operand of `reader` is gathered, so that the
+/// transfer overlaps with this op: the first matmul or attention op that has a
+/// cotangent as an operand in common with `reader`, or `reader` itself.
 Operation *Gatherer::positionFor(Operation *reader) const {
   Operation *position = reader;
   for (Value operand : reader->getOperands()) {

@@ -38,7 +38,8 @@ struct Alternating : CompressedGradient {
   /// if this step sums Q. Otherwise they are 0.
   Value sumsP, sumsQ;
   Value fixedP, fixedQ; ///< The orthonormal factors of the previous steps.
-  Value ownP, ownQ;     ///< The best factors of this rank for the fixed ones.
+  /// The best P for `fixedQ`, and the best Q for `fixedP`, on this rank.
+  Value ownP, ownQ;
 };
 
 class GradZip final : public GradientScheme {

@@ -72,8 +72,9 @@ public:
   /// std::nullopt if gradients of a type are not compressed.
   virtual std::optional<int64_t>
   bytesOf(mlir::RankedTensorType gradient) const = 0;
-  /// Reports an error if a step cannot use the scheme: by default, if it has
-  /// states, which a skipped step must not change, and steps may be skipped.
+  /// Reports an error if the program cannot use the scheme. By default, rejects
+  /// a scheme with states if steps may be skipped, because a skipped step must
+  /// not change states.
   virtual llvm::LogicalResult check();
   /// Builds the first part for the gradients of a bucket, before `position`.
   virtual void begin(llvm::ArrayRef<CompressedGradient> gradients,
@@ -88,13 +89,13 @@ protected:
   llvm::SmallVector<mlir::Value> sum(llvm::ArrayRef<mlir::Value> values);
 
   /// Adds a state for a gradient. All data-parallel ranks have the same state.
-  /// If tensor parallelism divides the parameter, each of its ranks has a state
-  /// of its own.
+  /// If tensor parallelism divides the parameter, each rank of tensor
+  /// parallelism has a state of its own.
   StateOp addState(StateOp parameter, llvm::StringRef slot,
                    mlir::RankedTensorType type, mlir::Attribute init);
-  /// Adds the state with the error of each rank, that is, with the part of its
-  /// gradients that the rank has not sent. The error has the shape of
-  /// `gradient`.
+  /// Adds a state for the error, which is different on each rank: the part of
+  /// the rank's gradients that the rank has not sent yet. The error has the
+  /// shape of `gradient`.
   StateOp addError(StateOp parameter, mlir::RankedTensorType gradient);
   /// Returns the value of a state at the beginning of the step.
   mlir::Value read(StateOp state);

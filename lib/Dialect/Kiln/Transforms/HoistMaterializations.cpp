@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A materialization (see StageChain) has the same value in all micro-batches,
-// because states do not change during a step. If the forward pass of a
-// micro-batch keeps a materialization for the backward pass, this rewrite
-// computes it once, before the micro-batches.
+// A materialization (see StageChain), a value that is computed from states and
+// constants alone, is the same in all micro-batches, because states do not
+// change during a step. If the forward pass of a micro-batch keeps a
+// materialization for the backward pass, this rewrite computes it once, before
+// the micro-batches.
 //
 //===----------------------------------------------------------------------===//
 

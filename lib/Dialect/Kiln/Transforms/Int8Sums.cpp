@@ -110,8 +110,8 @@ void Int8Sums::begin(ArrayRef<CompressedGradient> gradients,
                                         builder.getI64IntegerAttr(8));
     // On each rank, the scale of a block is m / 127, where m is the largest
     // magnitude in the block. Noise and rounding change a code by at most 1 on
-    // each rank. Enlarge the scales, so that the codes of all ranks add up to
-    // at most 127 - ranks without these changes, and to at most 127 with them.
+    // each rank, and the sum of the codes by at most `ranks`. Enlarge the
+    // scales, so that the sum is at most 127 - ranks before these changes.
     scales.push_back(
         o.scale(own, double(kLargestCode) / double(kLargestCode - ranks)));
     bucket.push_back({part, {}, {}});

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The pass is exact if the weights come from files whose element type is the
-// entry `storage` of kiln.model: a frozen state holds values of this type in
-// any case, and every reader converts them as before.
+// The pass does not change results if the weights come from files with the
+// element type `storage` of kiln.model: this type represents all values of a
+// frozen state exactly, and every reader converts them as before.
 //
 //===----------------------------------------------------------------------===//
 

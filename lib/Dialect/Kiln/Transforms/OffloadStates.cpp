@@ -15,11 +15,12 @@
 //                                write @w.device, %d
 //   other reads of @w        --> read @w.device
 //
-// The last two changes are made for `mirrored` parameters only. A read that an
-// op on the device uses keeps its type; kiln-place-copies inserts the copies
-// later. With ZeRO 1 and 2, an update reads the shard of a parameter, and its
-// result is gathered on the device. If the host updates the shard, the
-// parameter stays on the device:
+// The last two changes are made only for parameters with the residency
+// `mirrored`, which have a copy on the device, @w.device. A read that an op on
+// the device uses keeps its type; kiln-place-copies inserts the copies later.
+// With ZeRO 1 and 2, an update reads the shard of a parameter, and its result
+// is gathered on the device. If the host updates the shard, the parameter stays
+// on the device:
 //
 //   %s = take_shard %p           --> %s = take_shard %p
 //                                    %f = copy_out %s  ...  %h = copy_wait %f
@@ -84,7 +85,8 @@ private:
   /// Updates that run on the host, and updates on the device of states that are
   /// stored on the host, both in program order.
   std::vector<StateUpdate> updates, deviceUpdates;
-  /// Parameters that the host updates and that have a mirror on the device.
+  /// Parameters that the host updates and that have a mirror, that is, a copy
+  /// on the device.
   llvm::DenseSet<StringAttr> mirrored;
   llvm::DenseSet<StringAttr> movedStates;
   llvm::SmallPtrSet<Operation *, 16> updatesOnHost;
@@ -289,14 +291,17 @@ void StateOffloader::takeShards() {
     }
 }
 
-/// Moves the updates to the host. The copy of a gradient is waited for only
-/// after the next kGradientsUnderWay copies of gradients have started, so that
-/// copies overlap with the backward pass. The update follows this wait, unless
-/// it also depends on later gradients, as with the norm of all gradients. In
-/// this case, its gradient waits in host memory, not in device memory. All
-/// copies of sums over micro-batches could start at once; unless an update
-/// depends on several sums, a copy starts only after the updates of earlier
-/// gradients, so that few gradients are on the host at a time.
+/// Moves the updates to the host. The wait for copy i of a gradient, and the
+/// update that reads the copy, directly precede the start of copy
+/// i + kGradientsUnderWay, so that copies overlap with the backward pass. If
+/// the update also depends on later gradients, as with the norm of all
+/// gradients, only the wait is moved: the gradient then occupies host memory
+/// until the update, instead of device memory.
+///
+/// If the gradients are sums over micro-batches, all copies could start at
+/// once. If no update depends on several sums, a copy starts only after the
+/// updates of earlier gradients, so that few gradients are on the host at a
+/// time.
 void StateOffloader::moveUpdates() {
   ReturnOp end = train.getReturn();
   struct Gradient {
@@ -377,11 +382,11 @@ void StateOffloader::moveUpdates() {
   }
 }
 
-/// If all updates follow all other ops of the program, as they do if they need
-/// the norm of all gradients, moves the device's updates of states in host
-/// memory after the other updates. The copies of these states then use memory
-/// that the other updates have freed. The updates with the most bytes to copy
-/// come first, because nothing overlaps with the last copies.
+/// If the updates are the last ops of the program, as with the norm of all
+/// gradients, moves the updates on the device of states in host memory after
+/// the other updates. The copies of these states then use memory that the other
+/// updates have freed. The updates with the most bytes to copy come first,
+/// because nothing overlaps with the last copies.
 void StateOffloader::orderDeviceUpdates() {
   if (!updatesComeLast(train, findUpdates(module, train)))
     return;
@@ -418,9 +423,9 @@ CopyWaitOp StateOffloader::sendBack(WriteOp write) {
   return there.getDefiningOp<CopyWaitOp>();
 }
 
-/// Copies the results of updates on the device to the host. The copies of an
-/// update are waited for after the kUpdatesUnderWay updates that follow it, so
-/// that results can share slots.
+/// Copies the results of updates on the device to the host. The waits for the
+/// copies of an update follow the next kUpdatesUnderWay updates, so that the
+/// results of later updates can use the same memory.
 void StateOffloader::sendBack() {
   std::deque<SmallVector<CopyWaitOp>> underWay;
   for (StateUpdate &update : deviceUpdates) {
@@ -439,9 +444,9 @@ void StateOffloader::sendBack() {
   }
 }
 
-/// Copies to the host the new values of states that are gathered on the device.
-/// The copies of an all-gather are waited for before the kUpdatesUnderWay-th
-/// such all-gather after it.
+/// Copies the new values of states that are gathered on the device to the host.
+/// The waits for the copies of the results of all-gather i of such states
+/// precede all-gather i + kUpdatesUnderWay.
 void StateOffloader::sendGathered() {
   std::deque<SmallVector<CopyWaitOp>> underWay;
   SmallVector<AllGatherOp> gathers(train.getBlock().getOps<AllGatherOp>());
@@ -514,9 +519,9 @@ void StateOffloader::run() {
   sendBack();
   sendGathered();
   // Copies in one direction are executed in order. Copies of mirrors wait for
-  // updates on the host. If the device updates states on the host, place the
-  // copies of mirrors at the end, so that they do not delay the copies for
-  // these updates.
+  // updates on the host. If the device updates states that are stored on the
+  // host, place the copies of mirrors at the end, so that they do not delay the
+  // copies of these states.
   addMirrors(train, updates, mirrored, /*atEnd=*/!deviceUpdates.empty());
   copyAverages(module, movedStates);
   assignReads();

@@ -8,8 +8,7 @@
 // Tensor parallelism (Shoeybi et al., 2019, arXiv:1909.08053): the ranks of the
 // axis tp compute with the same sequences, and divide the matrices of layers.
 // The pass rewrites the forward program before it is differentiated, so that
-// the collectives of the backward pass follow from the derivatives of those of
-// the forward pass.
+// differentiation creates the collectives of the backward pass.
 //
 //===----------------------------------------------------------------------===//
 

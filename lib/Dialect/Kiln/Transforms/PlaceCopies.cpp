@@ -17,6 +17,8 @@
 //                                            %y = copy_wait %g, %h
 //   dispatch (%x)                            dispatch (%y)
 //
+// `lag` and `lead` are numbers in the attribute (see kOffloadAttr).
+//
 // A state on the host that has a read with `kiln.keep` is copied to the device
 // once, and any other state on the host once per group of readers.
 //
@@ -263,10 +265,10 @@ void CopyPlacer::copyOut(const MarkedValue &marked) {
   if (!gap)
     return;
   int64_t left = std::max(gap->left, gap->made + marked.lag) + 1;
-  // A copy to the host must not be in progress during micro-batches that do not
-  // start it. If a kiln.microbatches is between the definition of the value and
-  // the start of the gap, do not insert the copy. If it is in the gap, wait for
-  // the copy before it.
+  // A copy to the host must not be in progress while a kiln.microbatches after
+  // the definition of the value is executed. If this op precedes the gap (the
+  // commands that do not read the value), do not insert the copy. If it is in
+  // the gap, wait for the copy before it.
   for (int64_t between = gap->made + 1; between < std::min(left, gap->back);
        ++between)
     if (isa<MicrobatchesOp>(order[between])) {
@@ -419,8 +421,9 @@ struct PlaceCopiesPass : kiln::impl::PlaceCopiesBase<PlaceCopiesPass> {
     bool changed = false;
     for (ProgramOp program : getOperation().getOps<ProgramOp>()) {
       changed |= startCollectives(program);
-      // Insert the reads of host tensors at the beginning of the program. A
-      // copy of such a tensor to the device may start before the original read.
+      // Insert the reads of host tensors at the beginning of the program,
+      // because a copy of such a tensor to the device may start before the
+      // original read.
       auto builder = OpBuilder::atBlockBegin(&program.getBlock());
       SmallVector<ReadAcross> all, kept, across;
       for (ReadOp read : readsAcross(program)) {

@@ -7,7 +7,8 @@
 //
 // PowerSGD with error feedback and warm start: T. Vogels, S. P. Karimireddy and
 // M. Jaggi, "PowerSGD: Practical Low-Rank Gradient Compression for Distributed
-// Optimization" (NeurIPS 2019, arXiv:1905.13727). Bases are stored as rows.
+// Optimization" (NeurIPS 2019, arXiv:1905.13727). The vectors of a basis are
+// the rows of a matrix.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,8 @@ std::optional<int64_t> PowerSgd::bytesOf(RankedTensorType gradient) const {
   return bytes;
 }
 
-/// Corrects a gradient by the error, and projects it onto the basis.
+/// Adds the error of the previous step to a gradient, and projects the sum onto
+/// the basis.
 void PowerSgd::project(LowRank &gradient) {
   RowOps o(builder, gradient.part);
   Type element = gradient.error.getTensorType().getElementType();

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The forward pass encodes a residual directly after its definition. The
-// backward pass decodes it before the first op that reads it, and again before
-// an op that is not close to this op, so that no decoded value is kept for
-// long. Views of the residual become views of the decoded value.
+// backward pass decodes it before its first reader, and again before each later
+// reader that is more than kNearby ops after the last decoding, so that no
+// decoded value is kept for long. Views of the residual become views of the
+// decoded value.
 //
 //===----------------------------------------------------------------------===//
 

@@ -184,8 +184,8 @@ void Replayer::repeat(Operation *before, ArrayRef<Value> wanted,
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     Operation *op = value.getDefiningOp();
-    // Recompute fixed values, too. Values that are not recomputed would be live
-    // from the forward pass until `before`.
+    // Also recompute fixed values, which depend only on states and constants.
+    // Otherwise they would be live from the forward pass until `before`.
     if (!op || versions.contains(value) ||
         (chain.stageOf(op) < 0 && !chain.isFixed(op)) || !ops.insert(op))
       continue;
@@ -330,8 +330,9 @@ static bool isGathered(Value value, const StageChain &chain) {
 }
 
 /// Makes the runs of the forward pass release gathered parameters, so that the
-/// backward pass gathers them again: each rank stores shards because whole
-/// parameters need too much memory. Returns true if a run releases a parameter.
+/// backward pass gathers them again. Keeping the whole parameters would use as
+/// much memory as if they were not divided. Returns true if a run releases a
+/// parameter.
 static bool releaseGathered(const StageChain &chain,
                             RecomputeSchedule &schedule) {
   bool changed = false;

@@ -54,12 +54,12 @@ mlir::Value averageOverRanks(mlir::Value scalar, int64_t ranks);
 /// the sum. Either all gradients have shards, or none, and either all have
 /// owners, or none.
 ///
-/// A bucket is a kiln.all_reduce, or a kiln.reduce_scatter, of gradients with
-/// one element type that are complete one after another. Together they have at
-/// least `bucketBytes` bytes, unless there are no more gradients. It follows
-/// the definition of the last of its gradients. The readers of its sums follow
-/// the next bucket: the transfer of a bucket overlaps with the ops that compute
-/// the gradients of the next one.
+/// Gradients are summed in buckets. A bucket has gradients of one element type
+/// that are complete one after another, and has at least `bucketBytes` bytes,
+/// except for the last bucket of each type. The collective of a bucket, a
+/// kiln.all_reduce or a kiln.reduce_scatter, follows the definition of its last
+/// gradient. The readers of the sums follow the collective of the next bucket,
+/// so that transfers overlap with the ops that compute gradients.
 void reduceGradients(mlir::Block &block,
                      llvm::ArrayRef<SummedGradient> gradients,
                      int64_t bucketBytes, llvm::StringRef axis);

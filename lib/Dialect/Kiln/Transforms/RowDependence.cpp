@@ -106,8 +106,8 @@ Sign FiniteAnalysis::signOf(const Node &node) const {
   }
 }
 
-/// Returns true if the node, or its derivative, may not be finite although its
-/// inputs are. Overflow is not considered.
+/// Returns true if the node or its derivative may be infinite or NaN although
+/// the inputs of the node are finite. Overflow is not considered.
 bool FiniteAnalysis::hasPole(const Node &node) const {
   switch (node.kind) {
   case Kind::Log:

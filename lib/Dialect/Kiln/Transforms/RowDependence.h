@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op can compute some rows of its results alone if each row depends only on
-// the same row of some operands, and on the other operands as a whole. The row
-// program of the op, from which kernels are generated, tells whether this is
-// the case.
+// An op can compute some rows of its results without the others if each row
+// depends only on the same row of some operands, and possibly on all rows of
+// the other operands. The row program of the op, from which kernels are
+// generated, tells whether this is the case.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ bool hasRows(mlir::Value value, int64_t rows);
 
 /// Returns how the results of an op, all of which must have `rows` rows, depend
 /// on rows of its operands. Returns std::nullopt if the op cannot compute some
-/// rows of its results alone.
+/// rows of its results without the others.
 std::optional<RowDependence> findRowDependence(mlir::Operation *op,
                                                int64_t rows);
 

@@ -40,8 +40,8 @@ static Block *blockOfUsers(Value value) {
   return block;
 }
 
-/// Assigns each op of a block a number, which increases by 1 at each op that
-/// belongs to another layer than the last op with a layer before it.
+/// Assigns a number to each op of a block. The number increases by 1 where the
+/// layer changes. An op without a layer has the number of the op before it.
 static DenseMap<Operation *, int64_t> numberPassages(Block &block) {
   DenseMap<Operation *, int64_t> passages;
   LayerAttr last;
@@ -74,8 +74,8 @@ static SmallVector<Readers> groupReaders(Value whole, Block &block) {
   for (Operation *user : users) {
     bool isBackward = phase && phase->isBeforeInBlock(user);
     int64_t passage = passages.lookup(user);
-    // Of several groups, such as those without a layer, the last one is the
-    // nearest to the backward pass.
+    // If several groups match, choose the last one, which is the nearest to
+    // the backward pass.
     auto found = llvm::find_if(llvm::reverse(groups), [&](Readers &readers) {
       return isBackward ? readers.layer == getLayer(user)
                         : readers.passage == passage;
@@ -192,7 +192,8 @@ struct ShardParametersPass
   }
 
 private:
-  /// Divides the states that are written with the results of an all-gather.
+  /// Makes each rank store only its shard of the states that are written with
+  /// the results of an all-gather.
   void shardWritten(AllGatherOp gather, SymbolTable &symbols) {
     bool divides = llvm::all_of(gather.getOutputs(), [](Value output) {
       return output.hasOneUse() && isa<WriteOp>(*output.user_begin());

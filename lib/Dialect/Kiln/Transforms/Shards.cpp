@@ -91,8 +91,8 @@ void kiln::gatherFromOwners(OpBuilder &builder, MutableArrayRef<Value> tensors,
   llvm::copy(gather.getOutputs(), tensors.begin());
 }
 
-/// Joins the shards of a bucket after the last of them. Writes the states at
-/// the end of the program, which waits for the transfer.
+/// Joins the shards of a bucket after the definition of the last one. Writes
+/// the states at the end of the program, where the transfer is waited for.
 static void gatherBucket(MutableArrayRef<UpdatedShard> shards) {
   Value last = shards.back().value;
   OpBuilder builder(last.getContext());

@@ -155,8 +155,9 @@ void StageChain::numberStages() {
     stageOfInput[chain.back().output] = size();
 }
 
-/// Returns the stage of which a fixed op becomes a materialization, or -1. The
-/// stages of the fixed ops that read its results must have been found.
+/// Returns the stage to which a fixed op, one that depends only on states and
+/// constants, is added, or -1 if there is none. The stages of the fixed ops
+/// that read the results of `op` must have been found.
 int64_t StageChain::findStageOfFixed(Operation *op) const {
   int64_t found = -1;
   bool isRead = false;

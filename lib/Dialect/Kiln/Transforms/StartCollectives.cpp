@@ -68,8 +68,8 @@ static SmallVector<AllGatherOp> findGathers(Block &block) {
   return gathers;
 }
 
-/// Starts the all-gathers of states in micro-batches. Each segment starts the
-/// all-gathers whose results it reads first.
+/// Starts the all-gathers of states in micro-batches. Each all-gather starts in
+/// the segment that contains its first reader.
 static void startGathers(MicrobatchesOp microbatches) {
   Operation *begin = findBackwardSegment(microbatches);
   SmallVector<AllGatherOp> forward, backward;

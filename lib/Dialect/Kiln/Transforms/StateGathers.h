@@ -21,15 +21,14 @@ bool isFromState(mlir::Value value);
 /// start at any time before its readers.
 bool gathersStates(mlir::Operation *op);
 
-/// Moves the ops from which `values` are computed, down to the reads of states,
-/// before the op `position`. Ops that are in another block, or already before
+/// Moves the ops that compute `values`, including the reads of states, before
+/// the op `position`. Ops that are in another block, or already before
 /// `position`, stay.
 void moveSourcesBefore(mlir::ValueRange values, mlir::Operation *position);
 
-/// Joins small all-gathers of states that follow one another in a layer, and on
-/// the same side of the phase marker of the block. Must be called after
-/// recomputed ops were moved to the block, and before the layers of ops are
-/// removed.
+/// Joins small all-gathers of states that follow one another in a layer and in
+/// the same pass, forward or backward. Must be called after recomputed ops were
+/// moved to the block, and before the layers of ops are removed.
 void joinGathers(mlir::Block &block);
 
 /// Returns the first op of the backward segment of micro-batches that are not

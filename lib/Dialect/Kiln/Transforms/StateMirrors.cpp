@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Returns the last op of the train program that reads the entry value of a
-/// state.
+/// Returns the last op of the train program that reads the value that a state
+/// has when the program begins.
 static Operation *lastReader(ProgramOp train, StringAttr state) {
   Operation *last = nullptr;
   SmallVector<Value> values;

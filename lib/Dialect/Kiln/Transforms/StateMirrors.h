@@ -13,11 +13,11 @@
 namespace kiln {
 
 /// Makes all programs read the parameters in `mirrored`, which the host
-/// updates, from mirrors on the device. The mirror of a parameter is its
-/// working copy, if there is one. Otherwise adds a state on the device as the
-/// mirror, and replaces the reads of the parameter by reads of this state. The
-/// new value of a mirror is copied to the device when its last reader is done,
-/// or, if `atEnd`, at the end of `train`.
+/// updates, from mirrors, their copies on the device. The mirror of a parameter
+/// is its working copy, if there is one. Otherwise adds a state on the device
+/// as the mirror, and replaces the reads of the parameter by reads of this
+/// state. The new value of a mirror is copied to the device when its last
+/// reader is done, or, if `atEnd`, at the end of `train`.
 void addMirrors(ProgramOp train, llvm::ArrayRef<StateUpdate> updates,
                 const llvm::DenseSet<mlir::StringAttr> &mirrored, bool atEnd);
 

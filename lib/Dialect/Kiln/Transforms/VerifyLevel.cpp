@@ -52,8 +52,8 @@ private:
 } // namespace
 
 /// Checks a program at the level 'step': the program writes each state at most
-/// once, writes a parameter and its mirror together, and, if it is a train
-/// program, writes every trainable state.
+/// once, writes a parameter and its mirror (its copy on the device) together,
+/// and, if it is a train program, writes every trainable state.
 LogicalResult LevelVerifier::checkWrites(ProgramOp program) {
   DenseMap<StringAttr, WriteOp> writes;
   LogicalResult result = success();

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Moves the casts from bf16 to f32 through which a program returns its
-// gradients towards the ops that accumulate them. A cast moves past an op only
-// if it is the only reader of the op's result, so nothing is computed twice.
-// Casts of the forward pass do not change. Every step removes a cast or moves
-// it up, so the pass is linear in the size of the program.
+// A program in mixed precision casts its gradients from a narrow type, such as
+// bf16, to f32 before it returns them. This pass moves these casts towards the
+// ops that compute the gradients. A cast moves past an op only if it is the
+// only reader of the op's result, so nothing is computed twice. Casts of the
+// forward pass do not change. Every step removes a cast or moves it up, so the
+// pass is linear in the size of the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,7 @@ private:
   bool raise(CastOp op);
 
   ProgramOp program;
-  /// Casts of bf16 to f32 that are still to be moved.
+  /// Casts of narrow types to f32 that are still to be moved.
   SmallVector<CastOp> casts;
 };
 
@@ -55,8 +56,8 @@ static bool addsOrMoves(Operation *op) {
   return isa_and_nonnull<AddOp>(op) || movesElements(op);
 }
 
-/// Finds the casts from bf16 to f32 from which a result of the program is
-/// computed by ops that only move or add elements.
+/// Finds the casts from a narrow type to f32 from which a result of the program
+/// is computed by ops that only move or add elements.
 void Widener::findCasts() {
   SmallVector<Value> work(program.getReturn().getValues());
   DenseSet<Value> seen(work.begin(), work.end());

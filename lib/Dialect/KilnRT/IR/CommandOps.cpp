@@ -122,8 +122,8 @@ static LogicalResult verifyNumbers(Operation *command, ArrayAttr args) {
 
 LogicalResult LaunchOp::verify() { return verifyNumbers(*this, getArgsAttr()); }
 
-/// Verifies that the places of a command have the types of the kernel's
-/// parameters, starting at parameter `first`.
+/// Verifies that the places (memory operands) of a command have the types of
+/// the kernel's parameters, starting at parameter `first`.
 static LogicalResult verifyPlaces(Operation *command, KernelOp kernel,
                                   ValueRange reads, ValueRange writes,
                                   unsigned first) {
@@ -206,7 +206,8 @@ ViewOp GemmOp::getMatrix(unsigned i) {
   return viewOf(i == 0 ? getA() : i == 1 ? getB() : getC());
 }
 
-/// Returns the extent of the dimension rank - fromLast of a matrix.
+/// Returns the extent of dimension rank - fromLast of a matrix; fromLast is 1
+/// for the last dimension.
 static int64_t extent(ViewOp matrix, unsigned fromLast) {
   ArrayRef<int64_t> shape = matrix.getMemRefType().getShape();
   return shape[shape.size() - fromLast];

@@ -11,9 +11,11 @@
 // queues access the same bytes and at least one of them writes, the clock of
 // the second command's queue must include the first command.
 //
-// Every access counts as an access to the whole slot, or to the whole instance
-// of a slot with a ring. A named order of micro-batches is shortened, because a
-// few micro-batches have all the conflicts of a larger number.
+// Every access counts as an access to the whole slot or, if the slot has a ring
+// of instances that micro-batches use in turn, to the whole instance. An order
+// of micro-batches that is given by name, not as a list, is replaced by an
+// order of at most 9 micro-batches (SegmentOrder::shortened()), because more
+// micro-batches have no other conflicts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -47,9 +47,9 @@ static LogicalResult verifySizes(Operation *op, ViewOp from, ViewOp to) {
          << " bytes to a destination whose size in bytes is " << to.getExtent();
 }
 
-/// Verifies that a shard has the element type of the whole tensor, at least 1/n
-/// of its elements, where n is the number of ranks on `axis`, and not more
-/// elements than the whole tensor.
+/// Verifies that a shard has the element type of the whole tensor, and between
+/// N / n and N elements, where N is the number of elements of the whole tensor
+/// and n is the number of ranks on `axis`.
 static LogicalResult verifyShardSize(Operation *op, StringRef axis,
                                      ViewOp whole, ViewOp shard) {
   auto module = op->getParentOfType<ModuleOp>();

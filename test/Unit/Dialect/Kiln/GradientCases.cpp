@@ -101,8 +101,8 @@ std::vector<GradientCase> elementwiseGradientCases() {
 // Norms, losses, lookups and random ops.
 //===----------------------------------------------------------------------===//
 
-/// Shape of a tensor of rows; `rows` has one or two extents, such as "3" or
-/// "2x3".
+/// The shape of a tensor: first the extents `rows`, such as "3" or "2x3", and
+/// then the extent `columns`.
 struct RowShape {
   std::string rows;
   int columns;

@@ -108,8 +108,9 @@ TEST(GradientCoverage, EveryDifferentiableOpIsChecked) {
   EXPECT_EQ(checked, differentiable);
 }
 
-/// Verifies that the checker detects a wrong derivative: that of relu at zero,
-/// where finite differences give the mean of both one-sided derivatives.
+/// Verifies that the checker detects a wrong derivative. At zero, the
+/// derivative of relu differs from the finite difference, which is the mean of
+/// the two one-sided derivatives.
 TEST(GradientCheck, SeesWrongDerivatives) {
   TestModule module(programOf("kiln.relu", "", {"2xf32"}, {"2xf32"}));
   ASSERT_TRUE(module.valid()) << module.diagnostics();

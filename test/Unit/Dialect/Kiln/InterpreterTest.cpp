@@ -16,7 +16,7 @@ using namespace kiln::test;
 
 using Doubles = std::vector<double>;
 
-/// Runs program `name` on one list of elements per argument.
+/// Runs `program` on one list of elements per argument.
 static std::vector<Doubles> run(Interpreter &interpreter, ProgramOp program,
                                 const std::vector<Doubles> &arguments) {
   llvm::SmallVector<TensorHandle> inputs;

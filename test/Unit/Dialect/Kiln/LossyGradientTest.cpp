@@ -273,7 +273,8 @@ TEST(LossyGradient, CodesOfBlocksAreWithinRounding) {
     EXPECT_EQ(coarse[bits]["loss"], exact["loss"]);
     // The rounding error of a code is uniform in [-1/2, 1/2], so its mean
     // square is 1/12. The largest element of a block is the largest code times
-    // the scale, and a typical element of the block is about a third of it.
+    // the scale, and a typical element of the block is about a third of the
+    // largest element.
     double expected = 3.0 / ((1 << (bits - 1)) - 1) / std::sqrt(12.0);
     for (const char *name : {"w1", "w2", "b1", "table"}) {
       double error = distance(coarse[bits][name], exact[name]);

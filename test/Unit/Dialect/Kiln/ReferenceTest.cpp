@@ -271,8 +271,8 @@ TEST(Reference, DropoutDependsOnWhatItIsKeyedBy) {
   EXPECT_NE(mask, dropout(2, 1, 0));
   EXPECT_NE(mask, dropout(1, 2, 0));
   EXPECT_NE(mask, dropout(1, 1, 0, 4));
-  // The second sequence of the first batch is the first sequence of `later`, so
-  // their masks are equal.
+  // The second sequence of `mask` is the first sequence of `later`, so it has
+  // the same mask in both.
   Doubles later = dropout(1, 1, 1);
   EXPECT_EQ(Doubles(mask.begin() + 400, mask.end()),
             Doubles(later.begin(), later.begin() + 400));
@@ -354,12 +354,13 @@ TEST(Reference, AdamFirstStepMovesByTheRate) {
                     {"1xf32", "1xf32", "1xf32"},
                     {{2}, {0}, {0}, {8}, {0.5}, {0.1}, {1}});
   };
-  // Here g' = 4, and the decay multiplies p by 1 - 0.1 * 0.5.
+  // The scaled gradient g' is 0.5 * 8 = 4, and the decay multiplies the
+  // parameter by 1 - 0.1 * 0.5.
   auto adamw = step(", decoupled");
   expectNear(adamw[0], {2 * 0.95 - 0.1});
   expectNear(adamw[1], {0.4});
   expectNear(adamw[2], {0.16});
-  // Here g' = 4 + 0.5 * 2.
+  // Without `decoupled`, the decay is added to the gradient: g' = 4 + 0.5 * 2.
   auto adam = step("");
   expectNear(adam[0], {2 - 0.1});
   expectNear(adam[1], {0.5});
@@ -384,8 +385,8 @@ TEST(Reference, LionMovesByTheSign) {
                     {"1xf32", "1xf32", "1xf32", "f64", "f64"},
                     {"1xf32", "1xf32"}, {{2}, {4}, {gradient}, {0.5}, {0.1}});
   };
-  // The update has the sign of 0.75 * 4 + 0.25 * g', which is 5, -1 and 0 for
-  // g' = 8, -16 and -12.
+  // The update has the sign of 0.75 * 4 + 0.25 * g', where g' is half the
+  // gradient. For the gradients 16, -32 and -24, this sum is 5, -1 and 0.
   expectNear(step(16)[0], {2 * 0.95 - 0.1});
   expectNear(step(16)[1], {6});
   expectNear(step(-32)[0], {2 * 0.95 + 0.1});

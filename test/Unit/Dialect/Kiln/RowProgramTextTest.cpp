@@ -70,7 +70,7 @@ const char *const kPrograms[] = {
   store %16, %res0[r, c] : f64                          in sweep 0
 }
 )",
-    // Every function op, and constants that need all digits of their type.
+    // Most elementwise ops, and constants that need all digits of their type.
     R"(row_program space [1, 4096] flat sweeps 1 {
   %0 = load %arg0[r, c] : f32 -> full<f32>              in sweep 0
   %1 = constant 0.1 : scalar<f32>
@@ -107,7 +107,8 @@ const char *const kPrograms[] = {
   store %31, %res0[r, c] : bf16                         in sweep 0
 }
 )",
-    // No operands, only indices. The row index is stored to a full row.
+    // A program without operands, which stores row and column indices. One
+    // result has the row index in all columns of the row.
     R"(row_program space [4, 3] sweeps 1 {
   %0 = row_index : row<i32>
   %1 = column_index : column<i32>                       in sweep 0

@@ -22,8 +22,8 @@ using namespace kiln;
 
 namespace {
 
-/// The number of elements of a tensor: several fragments, and not a multiple of
-/// the size of any group.
+/// The number of elements of a tensor. A ring sends it in several fragments,
+/// and no group divides it into parts of equal size.
 constexpr int64_t count = RingCollective::fragmentBytes / 4 * 3 + 5;
 
 int64_t shardCountOf(const MeshGroup &group) {
@@ -36,8 +36,8 @@ std::vector<Bytes> inputsOf(const MeshGroup &group, int64_t seed) {
                 seed + 100 * group.first + 10'000 * group.stride);
 }
 
-/// Returns the sum of the arrays of a group in the order of a reduce-scatter,
-/// or of an all-reduce.
+/// Returns the sum of the arrays of a group. The order of the additions is that
+/// of `collective`, a reduce-scatter or an all-reduce.
 Bytes sumOf(const std::vector<Bytes> &all, Collective collective) {
   int ranks = int(all.size());
   Bytes result;
@@ -141,7 +141,8 @@ INSTANTIATE_TEST_SUITE_P(Meshes, GroupTest,
                            return name;
                          });
 
-// Worlds reserve scratch memory for their smallest group, which needs the most.
+// A World reserves enough scratch memory for its smallest group, because a
+// smaller group needs more scratch memory.
 TEST(GroupsTest, SmallGroupsNeedMoreScratchMemory) {
   ThreadWorlds worlds(4);
   worlds[0].reserve(1, 4000);

@@ -287,7 +287,7 @@ TEST(ShardTest, AllKindsOfCollectivesCompleteInOrder) {
                 expectedSum({count, shardCount}, ElementType::F32, equal));
 }
 
-/// Checks carryOutAlone() and worlds of one rank.
+/// Checks collectives of a single rank, which `carryOut` executes.
 template <typename CarryOut> void checkAlone(CarryOut carryOut) {
   Bucket bucket = {{5, 5}, {5, 2}, {2, 4}};
   Tensors tensors(bucket, ElementType::U8);

@@ -105,7 +105,7 @@ TEST(TcpTest, WorldsExchangeAllKindsOfMessages) {
       if (rank == 0)
         EXPECT_EQ(there, std::vector<char>(bytes, char(from + round)));
     }
-    // Run an all-gather, by which ranks exchange shards at the start.
+    // Run an all-gather. Training uses it to exchange shards at the start.
     std::vector<float> whole(10), shard = {float(rank), float(rank), -1};
     shard.resize(3);
     CollectiveSpan span = {reinterpret_cast<char *>(whole.data()), 10,
@@ -225,8 +225,8 @@ TEST(TcpTest, TheOldestOfManySilentConnectionsAreClosed) {
     std::vector<TcpSocket> silent;
     for (int i = 0; rank == 1 && i < 100; ++i)
       silent.push_back(connectRaw(port));
-    // Rank 0 closes the first connection, although the 10 s in which it may
-    // send a greeting are not over.
+    // Every connection has 10 s to send a greeting. Rank 0 closes the first
+    // connection earlier.
     char byte = 0;
     TcpClock::time_point begin = TcpClock::now();
     if (rank == 1)
@@ -287,7 +287,8 @@ TEST(TcpTest, ThePortIsInUse) {
             "cannot listen on port " + std::to_string(other.port()) +
                 " for the other ranks: Address already in use; set KILN_PORT "
                 "to a free port, to the same one for all ranks");
-  // On this port, a program answers, but not as rank 0 would.
+  // The program that listens on this port is not rank 0 and answers with other
+  // bytes.
   std::thread answers([&] {
     TcpClock::time_point end = TcpClock::now() + milliseconds(1500);
     std::vector<char> text(64, 'x');
@@ -331,8 +332,9 @@ TEST(TcpTest, TwoProcessesOfOneRank) {
   EXPECT_EQ(refused, 2);
 }
 
-/// Returns the failure of a vote or, if `inVote` is false, waits until the
-/// world fails without a job, and returns that failure.
+/// If `inVote` is true, returns the error of World::agree(). Otherwise waits,
+/// without exchanging messages, until World::failure() is an error, and returns
+/// that error.
 Status awaitFailure(World &world, bool inVote) {
   if (inVote)
     return world.agree("a vote", int64_t(0), AgreeBy::Sum).status();

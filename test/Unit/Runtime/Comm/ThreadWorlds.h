@@ -18,7 +18,7 @@
 
 namespace kiln::runtime {
 
-/// The worlds of `size` ranks that are connected by threads.
+/// The World objects of `size` ranks that are threads of this process.
 class ThreadWorlds {
 public:
   explicit ThreadWorlds(int size, int64_t peerTimeout = 60)

@@ -74,7 +74,7 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
 
 TEST(WorldTest, ASimulatedNetworkLimitsTheRate) {
   // Each rank sends half of its 4 MB, and then the sum of the other half. At 10
-  // MB/s, these 4 MB take 0.4 s. The agreement is short.
+  // MB/s, these 4 MB take 0.4 s. The call of agree() sends only a few bytes.
   ThreadWorlds worlds(2);
   worlds.onEach([](World &world) {
     world.simulateNetwork(10e6);
@@ -142,7 +142,8 @@ TEST(WorldTest, AnAgreementTimesOutUnlessItIsPatient) {
             "exchanges messages with rank 2 and rank 1");
 }
 
-/// Fetches the bytes of each rank twice, between sums and votes.
+/// Twice starts an all-reduce, lets rank 0 fetch the bytes of every rank, and
+/// calls agree().
 void fetchAll(World &world, int64_t bytes) {
   int size = world.size();
   auto valueOf = [](int rank, int64_t i) {
@@ -199,7 +200,8 @@ TEST(WorldTest, AFetchIsPatientAndOtherRanksDoNotWaitForIt) {
 }
 
 TEST(WorldTest, AVoteIsNoPartOfASum) {
-  // The messages of the vote and of the sum both have 8 bytes.
+  // Rank 0 starts a sum while rank 1 calls agree(). The messages of both have 8
+  // bytes, but they must not be confused.
   ThreadWorlds worlds(2, /*peerTimeout=*/1);
   std::thread other([&] {
     EXPECT_FALSE(worlds[1].agree("the vote", int64_t(5), AgreeBy::Sum).ok());

@@ -247,8 +247,9 @@ TEST(BlasLtTest, WithEpilogues) {
           }
 }
 
-/// The choice of an algorithm applies to one epilogue and is shared by biases
-/// at different addresses.
+/// Runs a GEMM without an epilogue and with biases at two addresses. The two
+/// GEMMs with a bias share the choice of an algorithm, and the GEMM without a
+/// bias has its own.
 TEST(BlasLtTest, WithSeveralBiases) {
   Case test = {
       ElementType::F32, ElementType::F32, false, false, 1, false, 4096};

@@ -339,7 +339,8 @@ TEST(CudaRanksTest, EveryCallOfNcclMayFail) {
   for (const auto &entry : where) {
     const std::string &function = entry.first, &place = entry.second;
     int64_t failures = 0;
-    // The calls of ncclCommGetAsyncError depend on the time.
+    // The number of calls of ncclCommGetAsyncError differs between runs, so
+    // only the first call fails.
     int64_t most = function == "ncclCommGetAsyncError" ? 1 : 100;
     for (int64_t call = 0; call < most; ++call) {
       SCOPED_TRACE(function + ", call " + std::to_string(call));

@@ -28,8 +28,8 @@ static constexpr std::array<const char *, std::size_t(kernelCount)> names = {
     "gather", "cross_entropy", "sum_loss", "scatter",
     "norm",   "update",        "take_row"};
 
-/// Runs a kernel. Its parameters are the arguments, the immediates of
-/// EmuToy.cpp, and the units.
+/// Runs a kernel. The parameters of the launch are the arguments, the
+/// immediates that EmuToy.cpp describes, and the number of work units.
 static void runKernel(std::size_t index, const fakecuda::Launch &launch) {
   DenormalsFlushed flushed;
   std::vector<char *> args;

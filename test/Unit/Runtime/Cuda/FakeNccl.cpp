@@ -87,8 +87,8 @@ static int queueGroup() {
 }
 
 /// Checks a call, and queues it or adds it to the group. Counts are numbers of
-/// elements. `inPlace` is the address of the receive buffer for which NCCL may
-/// work in place.
+/// elements. The buffers may overlap only if the receive buffer begins at the
+/// address `inPlace`.
 static int addCall(const NcclCall &call, uint64_t send, uint64_t sendCount,
                    uint64_t receive, uint64_t receiveCount, uint64_t inPlace,
                    void *comm, void *stream) {

@@ -71,7 +71,8 @@ static void addAll(const std::vector<const char *> &from, char *to,
   }
 }
 
-/// Does the same for bf16, rounding each sum to the nearest even number.
+/// Adds the bf16 elements of all ranks in the order of the ranks. Rounds each
+/// sum to bf16, ties to even.
 static void addAllBf16(const std::vector<const char *> &from, char *to,
                        uint64_t count) {
   auto widen = [](uint16_t half) {

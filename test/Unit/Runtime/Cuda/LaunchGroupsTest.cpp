@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t tableWords = 2 * tableMembers;
 
-/// The number of members of each launch.
+/// For each launch on the GPU, the number of launches of the program (its
+/// members) that it executes.
 std::vector<unsigned> launches;
 
 void add(const fakecuda::Launch &launch) {

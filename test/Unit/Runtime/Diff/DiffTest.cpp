@@ -93,7 +93,8 @@ TEST_F(DiffTest, OtherInitialValuesAreNamed) {
 
 TEST_F(DiffTest, AHostArenaChangesNothing) {
   // With --tolerance=rounding, kiln-diff perturbs parameters and repeats steps.
-  // It must update the mirrors of the parameters that it perturbs.
+  // If it perturbs a parameter, it must also update the mirror, the copy of the
+  // parameter on the device.
   for (const char *mode : {"exact", "rounding"}) {
     Outcome outcome =
         diff(KILN_TOY, KILN_OFFLOADED_TOY,
@@ -126,7 +127,8 @@ TEST_F(DiffTest, AnOrderOfMicrobatchesChangesNothing) {
 
 TEST_F(DiffTest, AHostArenaIsLoadedIntoAndPerturbed) {
   // A and B train with different schedules. Only the offloaded toy, which is B
-  // in the first pair and A in the second, has a mirror.
+  // in the first pair and A in the second pair, has a mirror (a copy of a
+  // parameter on the device).
   for (const char *pair :
        {KILN_TOY " " KILN_OFFLOADED_TOY, KILN_OFFLOADED_TOY " " KILN_TOY}) {
     std::string both = pair;

@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t args = 2, size = 70, stride = 256;
 
-/// Computes y = x + immediate with the arguments (x, y) of the block's member.
+/// Computes y = x + immediate. A block executes one member of a group of
+/// launches, and each member has its own arguments (x, y) in `table`.
 void add(char *const *table, const int64_t *immediates, int64_t units) {
   char *const *own = table + args * kiln_emu_member_id();
   int64_t i = blockId() * 32 + threadId();
@@ -25,7 +26,7 @@ void add(char *const *table, const int64_t *immediates, int64_t units) {
     store(own[1], i, load<float>(own[0], i) + float(immediates[0]));
 }
 
-/// Ignores the member and uses the arguments of the first member.
+/// Uses the first member's arguments in the blocks of all members.
 void addToFirst(char *const *table, const int64_t *, int64_t units) {
   int64_t i = blockId() * 32 + threadId();
   if (i < units)

@@ -20,7 +20,8 @@ struct Past {
   bool isWrite;
 };
 
-/// Returns true if two accesses to a byte race, by the definition of a race.
+/// Returns true if two accesses to the same byte are a data race. This is the
+/// definition with which the test compares MemoryShadow.
 bool races(const Past &a, const Past &b) {
   if (!a.isWrite && !b.isWrite)
     return false;

@@ -54,9 +54,9 @@ void numberShared() {
   kiln_emu_barrier();
 }
 
-/// Returns the index of row `row` of matrix `matrix`. Matrices and their rows
-/// are stored in reverse order, so that row addresses do not increase with the
-/// lane.
+/// Returns the index of the first element of row `row` of matrix `matrix`.
+/// Matrices and their rows are stored in reverse order, so that row addresses
+/// do not increase with the lane.
 int64_t rowOf(int64_t matrix, int64_t row) {
   return (3 - matrix) * 64 + (7 - row) * 8;
 }

@@ -30,13 +30,14 @@ namespace {
 constexpr int ranks = 3;
 constexpr int64_t whole = 1000, shard = 334;
 
-/// The index of the first element of each tensor: in the first table, and then
-/// in the second table.
+/// The offsets of the tensors in elements. `scattered` and `gathered` are in
+/// the first table, and all others are in the second table.
 constexpr int64_t scattered = 0, gathered = 1024;
 constexpr int64_t reduced = 0, sumShard = 1024, shardToGather = 2048,
                   copiedShard = 3072;
 
-/// Indexes of commands in "evaluate": the starts are followed by their waits.
+/// Indexes of commands in "evaluate": three commands start the collectives, and
+/// the next three commands wait for them.
 constexpr std::size_t reduceIndex = 0, scatterIndex = 1, gatherIndex = 2,
                       firstWait = 3, copyIndex = 6;
 

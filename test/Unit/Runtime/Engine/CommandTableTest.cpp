@@ -96,8 +96,9 @@ TEST_F(CommandTableTest, MicrobatchesMoveReferencesAndImmediates) {
   EXPECT_EQ(as<int64_t>(arena_)[100], 1011);
 }
 
-/// The forward segment stores the index of the micro-batch in a slot of the
-/// ring, and the backward segment copies it to the place of the micro-batch.
+/// The forward segment increments a counter and copies it to the ring slot of
+/// the micro-batch. The backward segment copies this number to the
+/// micro-batch's element of the result.
 TEST_F(CommandTableTest, RingsKeepTheValuesOfMicrobatchesInFlight) {
   Command make = launch(1, {{{0, 0}}, {}, {0}, 1}, 1), keep, store;
   keep.kind = store.kind = Command::Kind::Copy;
@@ -137,8 +138,8 @@ TEST_F(CommandTableTest, CommandsOfTheFirstAndTheLastExecution) {
 }
 
 /// A tensor of five elements is divided into shards of two elements: the shard
-/// of rank 2 has the last element, followed by a zero, and that of rank 3 has
-/// only zeros.
+/// of rank 2 has the last element, followed by a zero, and the shard of rank 3
+/// has only zeros.
 TEST_F(CommandTableTest, ACopyOfAShardDependsOnTheRank) {
   const std::vector<int64_t> expected[] = {
       {10, 11, -1}, {12, 13, -1}, {14, 0, -1}, {0, 0, -1}};
@@ -205,7 +206,8 @@ TEST_F(CommandTableTest, TableRunsAgainFromTheFirstMicrobatch) {
 TEST_F(CommandTableTest, LaunchesOfAllSizes) {
   for (int threads : {1, 2, 3}) {
     std::memset(arena_, 0, arenaBytes);
-    // Unit counts near multiples of the grain of 4, and zero.
+    // Numbers of units: zero, and numbers below, equal to and above the grain,
+    // which is 4.
     int64_t sizes[] = {0, 10, 0, 4, 1, 0, 23, 0};
     std::vector<Command> commands;
     for (int64_t i = 0; i < 8; ++i)

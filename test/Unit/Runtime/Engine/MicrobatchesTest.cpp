@@ -20,7 +20,8 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Returns the toy with both micro-batches in flight.
+/// Returns a description of the toy in which both micro-batches are in flight
+/// at the same time.
 Json inFlight(const std::string &order = "all-forward-first") {
   toy::Options options;
   options.order = order;
@@ -122,8 +123,8 @@ TEST_F(OrderTest, AResidualThatAnotherMicrobatchOverwritesIsFound) {
         std::string::npos)
         << outcome.out;
   }
-  // For one micro-batch, the command also writes bytes of the other
-  // micro-batch's instance of the slot.
+  // For micro-batch 0, 'gather' also writes bytes of the slot 'hidden' of
+  // micro-batch 1.
   Json description = inFlight();
   commandAt(description["programs"]["train"], 1)["units"] =
       batch * length / microbatches + 1;
@@ -168,7 +169,8 @@ TEST_F(OrderTest, TracesOpsOfEveryMicrobatch) {
     EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
     EXPECT_NE(outcome.out.find("ok    train: launch, "), std::string::npos);
   }
-  // The trace of another order has other records.
+  // A trace must be rejected by a program that executes the micro-batches in
+  // another order.
   Outcome outcome = runToy(describe(), {data(), "--check-ops=" + path("ops")});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   toy::Options options;
@@ -198,8 +200,8 @@ TEST(CopiesOfMicrobatchesTest, TokensOfRingsAreThoseOfMicrobatches) {
   EXPECT_NE(refusal(description).find("but no transfer has token 1"),
             std::string::npos)
       << refusal(description);
-  // Give token 1 to another copy, so that only the copies of 'hidden' are
-  // invalid.
+  // Give token 1 to another copy, so that all tokens are used and only the
+  // copies of 'hidden' are invalid.
   commandAt(train, 13)["token"] = commandAt(train, 16)["token"] = 1;
   commandAt(train, 19)["token"] = commandAt(train, 21)["token"] = 4;
   commandAt(train, 20)["token"] = commandAt(train, 22)["token"] = 5;
@@ -402,7 +404,7 @@ TEST(DamagedMicrobatchesTest, ShortDescriptionsOfLongPrograms) {
 }
 
 TEST(DamagedMicrobatchesTest, ShortDescriptionsOfManyTokens) {
-  // Copies that are started once, each with a token for every ring slot.
+  // Each copy is started only once, but needs a token for every ring slot.
   Json json = describeOffloaded();
   Json &evaluate = json["programs"]["evaluate"];
   Json commands = Json::array();

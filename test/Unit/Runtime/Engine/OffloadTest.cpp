@@ -72,7 +72,8 @@ TEST_F(OffloadTest, ResumesFromACheckpointOfAnotherPlan) {
   losses.erase(losses.begin(), losses.begin() + 3);
   EXPECT_EQ(lossTexts(path("on-host.jsonl")), losses);
   EXPECT_EQ(lossTexts(path("on-device.jsonl")), losses);
-  // --init loads the weights, but no optimizer states, and updates the mirror.
+  // --init loads the weights, but no optimizer states, and updates the mirror,
+  // the copy of a parameter on the device.
   std::string init = "--init=" + path("host/checkpoint-3/model.safetensors");
   run(offloaded_, {"--steps=2", init, "--log=" + path("init-host.jsonl")});
   run(describe(), {"--steps=2", init, "--log=" + path("init.jsonl")});

@@ -49,8 +49,8 @@ struct Scalar {
 
 } // namespace
 
-/// Adds the waits that order the host commands with the device commands that
-/// write the scalars read by the host.
+/// Adds waits between the host commands that read scalars in device memory and
+/// the device commands that write these scalars.
 static void orderScalars(const ProgramFile &file, const Program &program,
                          const std::vector<Json *> &commands) {
   std::vector<Scalar> scalars;

@@ -332,7 +332,8 @@ TEST_F(ResumeTest, ACheckpointOfAnEarlierFormatIsReadWithOneWarning) {
   outcome = runToy(sgd, {data(), resume(), "--steps=7"});
   EXPECT_EQ(outcome.exitCode, 2);
   expectSays(outcome, "the optimizer was momentum and is sgd");
-  // A run that does not train keeps an unknown trajectory unknown.
+  // A run of 0 steps that resumes from a checkpoint without "trajectory" saves
+  // a checkpoint without it, too.
   ASSERT_EQ(runToy({resume(), "--steps=0", "--save=" + path("same")}).exitCode,
             0);
   EXPECT_FALSE(manifestOf(path("same/checkpoint-6")).contains("trajectory"));

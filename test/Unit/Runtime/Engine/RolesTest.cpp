@@ -18,9 +18,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// Returns a description with two roles, which both run `train` and share "U".
-/// The first role holds the upper half of the table "E", whose global shape has
-/// twice as many rows.
+/// Returns a description with two roles (groups of ranks), which both run
+/// `train` and hold "U". Only the first role holds "E": one half of the rows of
+/// a larger table.
 Json withTwoRoles() {
   Json json = toy::describe();
   json["roles"] = {{{"name", "first"}, {"ranks", 2}},

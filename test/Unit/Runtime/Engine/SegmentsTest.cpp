@@ -34,7 +34,7 @@ Json withTwoUpdates() {
   return json;
 }
 
-/// Returns the same program with both updates in one segment.
+/// Returns the program of withTwoUpdates() with both updates in one segment.
 Json writtenOut() {
   Json json = withTwoUpdates();
   Json &train = json["programs"]["train"];

@@ -111,7 +111,7 @@ TEST(ShardedStatesTest, ShardsMayBeOnlyPadding) {
 }
 
 /// Merges `parameter` into the state U of the offloaded toy, and `mirror` into
-/// U.device, which mirrors U. Reads the resulting description.
+/// U.device, the copy of U on the device. Reads the resulting description.
 Status readMirror(const Json &parameter, const Json &mirror) {
   Json json = describeOffloaded();
   json["mesh"] = {{{"name", "dp"}, {"size", 2}}, {{"name", "pp"}, {"size", 2}}};
@@ -139,7 +139,7 @@ TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
   };
   EXPECT_EQ(readMirror(half, half).message(), "");
   EXPECT_EQ(readMirror(sameButDivided, whole).message(), "");
-  // A whole mirror may be in the arena of its parameter.
+  // A mirror that is not divided may be in the same arena as its parameter.
   EXPECT_EQ(readMirror(sameButDivided, with(whole, "arena", "host")).message(),
             "");
   expectRefusal(
@@ -154,7 +154,8 @@ TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
                 "whose shape differs");
 }
 
-// A mirror may lack the last division of its parameter.
+// A mirror (a copy of a parameter) may be divided as its parameter is, but
+// without the last division of the parameter.
 TEST(ShardedStatesTest, MirrorsMayLackTheLastDivision) {
   auto divided = [](const Json &divisions) {
     return Json{

@@ -124,7 +124,7 @@ void insertCommand(Json &program, std::size_t index, const Json &command) {
   std::vector<Json *> segments = segmentsInOrder(program);
   std::size_t place = index;
   for (Json *segment : segments) {
-    // The end of the program belongs to the last segment.
+    // A command at the end of the program belongs to the last segment.
     if (place < segment->size() || segment == segments.back()) {
       segment->insert(segment->begin() + long(place), command);
       break;

@@ -53,8 +53,8 @@ std::vector<nlohmann::json *> allCommands(nlohmann::json &program);
 /// Returns the command with this index.
 nlohmann::json &commandAt(nlohmann::json &program, std::size_t index);
 
-// The following functions also change the lifetimes of slots, so that they
-// begin and end with the same commands as before.
+// The following functions also change the lifetimes of slots, so that every
+// lifetime begins and ends with the same commands as before.
 
 /// Inserts a command before the command with this index, in the same segment.
 void insertCommand(nlohmann::json &program, std::size_t index,

@@ -18,9 +18,9 @@ namespace {
 
 constexpr int64_t padding = -1;
 
-/// Returns the index in the whole tensor of each element of the part of a rank,
-/// or `padding`. Applies one division after the other, element by element, so
-/// that it shares no code with StateLayout.
+/// For each element of the part that a rank holds, returns the index of the
+/// element in the whole tensor, or `padding`. Applies one division after the
+/// other, element by element, so that it shares no code with StateLayout.
 std::vector<int64_t> partOf(const StateInfo &state, const Mesh &mesh,
                             int64_t rank) {
   std::vector<int64_t> elements;
@@ -40,7 +40,8 @@ std::vector<int64_t> partOf(const StateInfo &state, const Mesh &mesh,
   return elements;
 }
 
-/// Checks the runs of all ranks in the whole tensor, and in parts of it.
+/// Checks, for all ranks, the runs that StateLayout::forEachRun() finds in
+/// ranges of the whole tensor.
 void check(const StateInfo &state, const Mesh &mesh) {
   int64_t count = state.globalElements();
   // The number of ranks that hold an element.

@@ -9,10 +9,10 @@
 // It contains every kind of offload: an activation (hidden is copied to the
 // host and back), an optimizer state that is copied to the device for its
 // update (E.m), an update that runs on the host (U, whose gradient is copied to
-// the host), a mirror (U.device), and copies inside and outside of the
-// micro-batches. The copy of hidden to the host is in flight from the forward
-// to the backward segment. The results of this toy are bitwise equal to those
-// of the toy without offloading.
+// the host), a mirror (U.device, a copy of U on the device), and copies inside
+// and outside of the micro-batches. The copy of hidden to the host is in flight
+// from the forward to the backward segment. The results of this toy are bitwise
+// equal to those of the toy without offloading.
 //
 //===----------------------------------------------------------------------===//
 

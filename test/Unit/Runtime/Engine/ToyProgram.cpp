@@ -168,8 +168,8 @@ public:
                      {"why", "test"}});
     return offset;
   }
-  /// Adds a slot of a ring with `count` ring slots, or a slot without a ring if
-  /// `count` is 1. Returns a reference to the slot.
+  /// Adds a slot with `count` instances in a ring, or a slot without a ring if
+  /// `count` is 1. Returns the JSON reference to the slot.
   Json ring(const std::string &name, int64_t bytes, int64_t first, int64_t last,
             int64_t count) {
     int64_t offset = slot(name, "activation", bytes, first, last);

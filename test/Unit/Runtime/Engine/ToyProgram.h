@@ -36,9 +36,9 @@ struct Options {
   bool clip = true;
   bool eval = true;
   bool gradients = false; ///< Adds the outputs "gradient:...".
-  /// The order of the micro-batches of "train", and the number of slots of its
-  /// rings. With more than one slot, the activations that the backward segment
-  /// reads are in rings.
+  /// The order of the micro-batches of "train", and the number of micro-batches
+  /// whose activations can be in memory at the same time. If `slots` is greater
+  /// than 1, the activations that the backward segment reads are in rings.
   std::string order = "alternate";
   int64_t slots = 1;
   /// The slot of "train" whose planned size is one byte too small, or an empty

@@ -79,8 +79,7 @@ int sweepErrors(int64_t step, int error, int keep) {
       EXPECT_TRUE(notes.empty());
       return call - 1;
     }
-    // A failure after the commit is reported as a note. A failing close of a
-    // file that was only read is ignored.
+    // A failure after the commit is reported as a note.
     Result<FoundCheckpoint> found = findCheckpoint(temporary.path());
     EXPECT_TRUE(found.ok()) << found.status().message();
     if (found.ok()) {

@@ -114,7 +114,7 @@ protected:
             << "element " << i << ", seed " << seed;
     }
   }
-  /// Expects the error with every one of several seeds.
+  /// Expects that a run fails with `message` for each of several seeds.
   void fails(const Json &description, const std::string &message) {
     for (uint64_t seed = 0; seed < 5; ++seed) {
       std::vector<float> output;

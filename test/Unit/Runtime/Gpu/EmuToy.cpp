@@ -63,8 +63,9 @@ static bool onHost(const Json &place) {
   return place.is_array() ? place.back() == "host" : place.contains("arena");
 }
 
-/// Returns the bytes from an argument's address to the end of its slot or
-/// state. For an argument with a stride, limits them to one micro-batch.
+/// Returns the number of bytes from an argument's address to the end of its
+/// slot or state. If the argument has a stride, returns at most the bytes of
+/// one micro-batch.
 static int64_t extentOf(const Json &description, const Json &program,
                         int64_t command, const Json &ref) {
   int64_t offset = ref[0], stride = ref[1];

@@ -163,8 +163,9 @@ INSTANTIATE_TEST_SUITE_P(
                "but has a data race with launch 'add1': both access the same "
                "bytes, and at least one of them writes the bytes"}));
 
-/// The results of the launches of a group are in the instances of rings, which
-/// alternate in memory.
+/// Each launch of a group writes to its own ring, which has an instance per
+/// micro-batch in flight. The instances of different rings may alternate in
+/// memory.
 TEST(LaunchGroupsTest, RingsMayAlternateInMemory) {
   const int64_t ring = groupedLaunches * groupedBytes;
   Json program = groupedProgram("cuda-emu");

@@ -168,8 +168,8 @@ TEST(StreamOrderTest, NamesTheScalarThatTheHostStillReads) {
       "stream host records after commands[5]");
 }
 
-/// Removes each wait and returns the number of waits whose absence is detected,
-/// and the number of idle waits, which order no conflicting accesses.
+/// Removes one wait at a time. Returns the number of waits whose absence is
+/// detected, and the number of idle waits, which order no conflicting accesses.
 std::pair<int, int> removeEachWait(const Streams &whole) {
   int found = 0, idle = 0;
   for (std::size_t i = 0; i < whole.streams.actions.size(); ++i) {

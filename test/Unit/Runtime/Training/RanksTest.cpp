@@ -45,8 +45,9 @@ TEST(RanksTest, AVoteReturnsTheErrorOfOneRankOnAll) {
   });
 }
 
-// Rank 1 gives up while the other ranks still have three votes. All of these
-// votes return the error of rank 1, and all ranks end together.
+// Rank 1 fails before it calls vote(), and each of the other ranks calls vote()
+// twice. All of these calls return the error of rank 1, and all ranks end
+// together.
 TEST(RanksTest, ARankThatGivesUpIsSeenInTheNextVote) {
   ThreadWorlds worlds(3);
   worlds.onEach([](World &world) {
@@ -56,7 +57,8 @@ TEST(RanksTest, ARankThatGivesUpIsSeenInTheNextVote) {
       status = Status::error("cannot read the data");
     else
       for (int i = 0; i < 3 && (status.ok() || i == 1); ++i)
-        // The second vote stands for a checkpoint, whose errors are tolerated.
+        // Call vote() again after the first error, because a run also continues
+        // after the error of a checkpoint.
         status = ranks.vote("the start", Status()).status();
     EXPECT_FALSE(status.ok());
     Status end = ranks.finish(status);
@@ -66,7 +68,7 @@ TEST(RanksTest, ARankThatGivesUpIsSeenInTheNextVote) {
   });
 }
 
-// Rank 1 is at its end, without an error, before the others.
+// Rank 1 finishes without an error before the other ranks.
 TEST(RanksTest, ARankThatEndsBeforeTheOthersIsAnError) {
   ThreadWorlds worlds(3);
   worlds.onEach([](World &world) {

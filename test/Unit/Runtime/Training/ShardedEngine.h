@@ -25,9 +25,9 @@ using support::ElementType;
 
 /// Divides the elements of a state, or of its shards if it is divided already,
 /// over `ranks` ranks of an axis. The elements form `blocks` blocks, each of
-/// which is divided over all ranks. A part of a block has `extra` elements more
-/// than needed, but at most those of the block. The new shards have one
-/// dimension.
+/// which is divided over all ranks. Each part of a block has `extra` more
+/// elements than needed, but no more elements than the block. The new shards
+/// have one dimension.
 inline void divide(StateInfo &state, int64_t ranks,
                    std::string_view axis = support::dataAxis,
                    int64_t blocks = 1, int64_t extra = 0) {
@@ -85,7 +85,7 @@ public:
     state.slot = slot;
     return state;
   }
-  /// Makes a state a mirror of the parameter `of`.
+  /// Makes a state a mirror (a copy) of the parameter `of`.
   static void makeMirror(StateInfo &state, const std::string &of) {
     state.role = StateRole::Mirror;
     state.of = of;

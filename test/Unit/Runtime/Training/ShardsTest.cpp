@@ -168,7 +168,8 @@ TEST(ShardsTest, HashesOmitShards) {
   EXPECT_NE(*hashStates(first), *hashStates(second));
 }
 
-/// Adds mirrors, most of them whole, to describeStates().
+/// Adds mirrors (copies of parameters), most of which are not sharded, to the
+/// states of describeStates().
 StateList describeMirrors(int64_t ranks) {
   StateList list = describeStates(ranks);
   list.makeMirror(list.add("w.bf16", ElementType::BF16, {7, 3}), "w");

@@ -120,7 +120,7 @@ TEST(TensorShardsTest, StatesAndMirrorsArePartsOfTheWhole) {
   });
 }
 
-// A check runs a single rank of a program that is for several ranks.
+// --check-memory runs a single rank of a program that is for several ranks.
 TEST(TensorShardsTest, OneRankFillsItsPartOfMirrors) {
   Mesh mesh = *parseMesh("dp=2,tp=2");
   ShardedEngine part(describeModel(mesh).description());

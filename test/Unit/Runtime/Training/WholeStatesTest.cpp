@@ -26,12 +26,13 @@ using namespace kiln;
 
 namespace {
 
-/// The number of elements of a tensor: more than two messages for each of three
-/// ranks.
+/// The number of elements of a tensor. If three ranks share the tensor, each
+/// rank sends its part in more than two messages.
 constexpr int64_t manyElements = 6'500'001;
 
-/// Returns the states of a model: parameters, a buffer, a mirror, a constant
-/// and moments. `largest` is the number of elements of the largest parameter.
+/// Returns the states of a model: parameters, a buffer, a mirror (a copy of a
+/// parameter), a constant and moments. `largest` is the number of elements of
+/// the largest parameter.
 StateList describeModel(int64_t ranks, int64_t largest = 20) {
   StateList list(ranks);
   list.addSharded("w", ElementType::F32, {7, 3});
@@ -200,8 +201,8 @@ TEST(WholeStatesTest, MergedModelsDoNotDependOnTheNumberOfRanks) {
   }
 }
 
-/// Expects that all ranks report `message`, and that step 10 is not saved.
-/// `prepare` is called before the second save, which fails.
+/// Saves step 9, calls `prepare`, and saves step 10. Expects that the second
+/// save fails on all ranks with `message` and leaves no checkpoint of step 10.
 template <typename Prepare>
 void expectNoCheckpoint(const StateList &list, const std::string &message,
                         Prepare prepare) {
@@ -260,9 +261,9 @@ TEST(WholeStatesTest, AFileThatIsTooLargePreventsTheCheckpoint) {
   std::signal(SIGPIPE, SIG_DFL);
 }
 
-// Only the first rank accesses files. Each of its system calls fails once: no
-// rank waits for another, all report the same error, and nothing remains of the
-// checkpoint, unless it was complete.
+// Makes each system call of the first rank fail in turn; only this rank
+// accesses files. All ranks must report the same error, and the new checkpoint
+// must not exist after an error.
 TEST(WholeStatesTest, AnyFailureOfTheDiskIsReportedOnAllRanks) {
   for (int call = 1;; ++call) {
     TestDirectory directory;
@@ -308,7 +309,7 @@ TEST(WholeStatesTest, AReceiverMayFailInTheMiddle) {
         Status status = states.read(3, ranks.isFirst() ? receive : nullptr);
         EXPECT_EQ(status.message(), "the disk is full");
         EXPECT_EQ(chunks, ranks.isFirst() ? 3 : 0);
-        // Later reads have the same error, without messages.
+        // Later calls of read() return the same error and exchange no messages.
         EXPECT_EQ(states.read(0, receive).message(), "the disk is full");
         EXPECT_EQ(states.finish(Status()).message(), "the disk is full");
         EXPECT_TRUE(ranks.vote("the next vote", Status()).ok());

@@ -40,8 +40,8 @@ constexpr int64_t units = 999, members = 3, room = 5;
 
 class MemberTableTest : public testing::Test {
 protected:
-  /// Parses curve(x, y), 256 units per block, with a table of `room` members
-  /// unless `room` is 0.
+  /// Parses the kernel curve(x, y), which has 256 units per block. If `room` is
+  /// not 0, adds a table for the arguments of up to `room` grouped launches.
   OwningOpRef<ModuleOp> curve(int64_t room) {
     OwningOpRef<ModuleOp> module = kernels.parse(curveKernel());
     if (room > 0)

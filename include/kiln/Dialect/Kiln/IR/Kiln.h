@@ -45,6 +45,7 @@ inline mlir::RankedTensorType tensorTypeOf(mlir::Value value) {
 enum class Precision { Low, Full, Follow };
 
 /// The values that a compiled op rounds (ReferenceOpInterface::getRounding).
+/// Inside: the op rounds its results and also intermediate values.
 enum class Rounding { Nothing, Results, Inside };
 /// Returns a random number whose magnitude is below `bound`.
 using NoiseSource = llvm::function_ref<double(double bound)>;
@@ -143,10 +144,10 @@ constexpr int64_t kNoRow = -1;
 /// before the copy to the host must be complete (lag); and the number of
 /// commands by which the copy back precedes the next reader (lead).
 inline constexpr llvm::StringLiteral kOffloadAttr = "kiln.offload";
-/// Attribute of the read of a state in host memory: for each group of readers
-/// (see readerGroups()), the lead of the copy to the device (see kOffloadAttr).
-/// If the attribute has fewer leads than the state has groups, the last lead
-/// applies to all remaining groups.
+/// Attribute of the read of a state in host memory. For each group of readers
+/// (see readerGroups()), the attribute has the number of commands by which the
+/// copy to the device precedes the group. If the attribute has fewer numbers
+/// than the state has groups, the last number applies to all remaining groups.
 inline constexpr llvm::StringLiteral kPrefetchAttr = "kiln.prefetch";
 /// Unit attribute of the read of a state in host memory that yields a tensor on
 /// the device: the state is copied to the device once per execution of the

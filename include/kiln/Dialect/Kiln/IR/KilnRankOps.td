@@ -37,8 +37,10 @@ class Kiln_RankOp<string mnemonic, list<Trait> traits = []> : Op<Kiln_Dialect, m
   let hasVerifier = 1;
 }
 
-// The tensors that collectives accept. Only all_reduce sums 8-bit codes. Each
-// sum must be within [-128, 127], except in blocks whose scale is infinite.
+// The tensors that collectives accept. Of the collectives that sum, only
+// all_reduce accepts 8-bit codes. Each sum of codes must be within [-128, 127],
+// unless the scale of the block is infinite because an element of the block is
+// infinite or NaN.
 def Kiln_RankTensor : Kiln_TensorOf<[Kiln_ComputedReal, I8]>;
 
 class Kiln_CollectiveOp<string mnemonic, list<Trait> traits = []> : Kiln_RankOp<mnemonic,

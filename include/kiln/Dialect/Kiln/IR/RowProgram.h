@@ -150,7 +150,7 @@ struct Node {
   /// SumOfSlices: number of slices.
   int64_t period = 0;
   double value = 0; ///< Constant: the number.
-  /// Random: index of the kernel immediate with the key.
+  /// Random: index of the key in RowProgram::immediates.
   int32_t immediate = -1;
   /// Load: element type of the operand. Round: narrow type to which the input
   /// is rounded. All other nodes have the default.
@@ -181,7 +181,8 @@ struct RowProgram {
   /// nor on the position of the element. All elements may then be processed as
   /// one vector.
   bool flat = false;
-  /// Rows per work unit: 1, or the chunk of the column partials.
+  /// Rows per work unit: 1, or Store::chunk if the program has stores of the
+  /// kind ColumnPartial.
   int64_t rowsPerUnit = 1;
   llvm::SmallVector<Node, 32> nodes; ///< In topological order.
   llvm::SmallVector<Store, 4> stores;

@@ -19,8 +19,9 @@
 //                 i), so the values of the micro-batches add up to that of the
 //                 batch
 //   Mixed         a sum of Total and Shared terms, or of terms of different
-//                 degrees (see below); computed only by ops g that are linear,
-//                 g(a + b) = g(a) + g(b) for tuples of operands a and b
+//                 degrees (see below); only linear ops compute such a value,
+//                 which are ops g with g(a + b) = g(a) + g(b) for all tuples of
+//                 operands a and b
 //
 // The analysis also computes the degree in `loss_scale`: a value of degree d is
 // loss_scale^d times a value that does not depend on loss_scale.
@@ -68,9 +69,9 @@ struct SequenceFact {
   bool isOpaque() const { return kind == Kind::Opaque; }
   bool isMixed() const { return kind == Kind::Mixed; }
   bool isPerSequence() const { return kind == Kind::PerSequence; }
-  /// Returns true if the value is PerSequence along dimension `d`, or if it is
-  /// Shared and consists of B identical slices along `d`. In both cases, slice
-  /// i belongs to sequence i.
+  /// Returns true if the value has one slice per sequence along dimension `d`:
+  /// it is PerSequence along `d`, or it is Shared and its slices along `d` are
+  /// identical. In both cases, slice i belongs to sequence i.
   bool splitsAlong(int64_t d) const {
     return isPerSequence() ? dim == d
                            : isShared() && d < 64 && (repeating >> d & 1);
@@ -78,7 +79,8 @@ struct SequenceFact {
 
   Kind kind = Kind::Opaque;
   int64_t degree = 0; ///< Exponent of loss_scale; unused for Mixed, Opaque.
-  /// Shared: bit d is set if the B slices along dimension d are identical.
+  /// Shared: bit d is set if dimension d consists of one slice per sequence,
+  /// and all these slices are identical.
   uint64_t repeating = 0;
   int64_t dim = 0; ///< PerSequence: the dimension with one slice per sequence.
   mlir::Operation *op = nullptr; ///< Opaque: the op at which the proof fails.

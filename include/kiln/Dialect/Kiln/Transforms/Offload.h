@@ -25,8 +25,10 @@ namespace kiln {
 /// their sources.
 llvm::SmallVector<mlir::OpResult> residualsOf(const StageChain &chain);
 
-/// Adds `value`, with its lag and lead (see kOffloadAttr), to the attribute
-/// `kiln.offload` of the op that computes `value`.
+/// Marks `value` as offloaded in the attribute `kiln.offload` of the op that
+/// computes it. `lag` is the number of commands that may run before the copy to
+/// the host is complete. `lead` is the number of commands by which the copy
+/// back precedes the next reader.
 void markOffload(mlir::OpResult value, int64_t lag, int64_t lead);
 
 /// The commands (dispatches, matmuls, micro-batches) of a block at the
@@ -38,13 +40,18 @@ public:
   /// Returns the position of a command, or -1 if `op` is not a command.
   int64_t of(mlir::Operation *op) const;
   /// Returns the position of the command before which the operands of `op` must
-  /// be available: the position of `op` if it is a command; that of the next
-  /// command for a collective and a kiln.take_shard; size() for the terminator
-  /// and for writes of states, which can be moved to the end; -1 for other ops.
+  /// be available:
+  ///   - a command: its own position
+  ///   - a collective, its wait, or a kiln.take_shard: the next command
+  ///   - the terminator, or a write of a state, which can be moved to the end:
+  ///     size()
+  ///   - any other op: -1
   int64_t readingPosition(mlir::Operation *op) const;
   /// Returns the position of the command after which the results of `op` are
-  /// available: the position of `op` if it is a command; that of the previous
-  /// command for the wait of a collective; -1 for other ops.
+  /// available:
+  ///   - a command: its own position
+  ///   - a collective, its wait, or a kiln.take_shard: the previous command
+  ///   - any other op: -1
   int64_t completingPosition(mlir::Operation *op) const;
   int64_t size() const { return static_cast<int64_t>(commands.size()); }
   mlir::Operation *operator[](int64_t position) const {

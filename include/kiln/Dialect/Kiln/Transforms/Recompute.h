@@ -54,7 +54,7 @@ struct StageRun {
 using RecomputeSchedule = std::vector<StageRun>;
 
 /// Returns the schedule with the given name, or std::nullopt if the name is
-/// unknown. The names are
+/// unknown. The names are, for a chain of n stages:
 ///   none    keep all residuals,
 ///   full    keep the input of every stage and repeat each stage once,
 ///   blocks  keep the input of every layer,
@@ -68,11 +68,12 @@ std::optional<RecomputeSchedule> namedSchedule(llvm::StringRef name,
 /// schedule. Afterwards, `chain` describes the forward pass only.
 void applyRecompute(const StageChain &chain, const RecomputeSchedule &schedule);
 
-/// Hoists materializations out of the micro-batches if the backward pass reads
-/// them, so that each one is computed once per step instead of once per
-/// micro-batch. Must be called after applyRecompute(): the backward pass then
-/// reads only the materializations that the schedule keeps. Does nothing if the
-/// program of `chain` has no micro-batches. Invalidates `chain`.
+/// Hoists materializations, which are residuals that depend only on states and
+/// constants, out of the micro-batches if the backward pass reads them. Each is
+/// then computed once per step instead of once per micro-batch. Must be called
+/// after applyRecompute(): the backward pass then reads only the
+/// materializations that the schedule keeps. Does nothing if the program of
+/// `chain` has no micro-batches. Invalidates `chain`.
 void hoistMaterializations(const StageChain &chain);
 
 } // namespace kiln

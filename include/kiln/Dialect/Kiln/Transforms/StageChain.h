@@ -47,12 +47,14 @@ bool isHeavyOp(mlir::Operation *op);
 inline constexpr int64_t kSmallShare = 64;
 
 struct ForwardStage {
-  /// Ops of the stage in program order, without reads and constants. The only
-  /// fixed ops are those that compute materializations.
+  /// Ops of the stage in program order, without reads and constants. Ops that
+  /// depend only on states and constants are included only if they compute
+  /// residuals of the stage.
   llvm::SmallVector<mlir::Operation *> ops;
-  /// The input a_k, or null if stage 0 reads only arguments of the program.
+  /// The input of the stage, or null for a first stage that reads only
+  /// arguments of the program.
   mlir::Value input;
-  /// The output a_{k+1}.
+  /// The output, which is the input of the next stage.
   mlir::Value output;
   /// Values of the stage, except its output, that the backward pass reads, in
   /// program order.
@@ -87,19 +89,22 @@ public:
     return backward.getArrayRef();
   }
 
-  /// Returns the stage whose backward pass reads `value`. The result is k for
-  /// a_k and for all values that stage k computes except a_{k+1}, size() for
-  /// a_L, and -1 for all other values.
+  /// Returns the stage whose backward pass reads `value`:
+  ///   k       for the input of stage k, and for all values that stage k
+  ///           computes except its output
+  ///   size()  for the output of the last stage
+  ///   -1      for all other values
   int64_t stageReading(mlir::Value value) const;
 
   /// Returns the stage that contains `op`, or -1.
   int64_t stageOf(mlir::Operation *op) const;
 
-  /// Returns true if the op computes a fixed value and is cheap to repeat.
+  /// Returns true if the op is cheap to repeat, and its result is fixed: the
+  /// result depends only on states and constants, or is a view of an argument.
   bool isFixed(mlir::Operation *op) const { return fixedOps.contains(op); }
 
-  /// Returns true if the op computes a materialization, or a fixed value from
-  /// which only materializations are computed.
+  /// Returns true if the result of the op is fixed and is a residual of a stage
+  /// (a materialization), or is used only to compute such residuals.
   bool isMaterialization(mlir::Operation *op) const {
     return isFixed(op) && stageOf(op) >= 0;
   }

@@ -137,11 +137,11 @@ std::string nameOf(mlir::Operation *command);
 /// memory; otherwise device memory.
 MemorySpace memoryOf(CommandOpInterface command);
 
-/// Returns, for every command, the sum of the bytes of all slots in `memory`
-/// that are live at the command, except slots of states, on the rank where this
-/// sum is largest. The size of a slot is rounded up to a multiple of 64 bytes,
-/// as in the arena. If `oneInFlight`, counts only one instance of each slot
-/// with a ring, during its lifetime, as if no other micro-batch were in flight.
+/// Returns, for every command, the bytes of all slots in `memory` that are live
+/// at the command, not counting slots of states. If ranks have different slots,
+/// returns the maximum over the ranks. The size of a slot is rounded up to a
+/// multiple of 64 bytes, as in the arena. If `oneInFlight` is set, counts one
+/// instance of each slot, as if no other micro-batch were in flight.
 std::vector<int64_t> liveBytes(ProgramOp program,
                                MemorySpace memory = MemorySpace::Device,
                                bool oneInFlight = false);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block is a row of the row space. A byte has two 4-bit codes: one of an
-// element in the first half of the encoded elements, and one of the element at
-// the same place in the second half. These two elements are in the same column
-// of two blocks, so row programs move no element to another column.
+// A block, a group of elements that share a scale, is a row of the row space.
+// With 4-bit codes, byte i has the codes of elements i and i + n / 2 of the n
+// encoded elements. These two elements are in the same column of their blocks,
+// so row programs need not move elements to other columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -258,7 +258,8 @@ LogicalResult BlockDecodeOp::evaluate(Operands operands, Results results) {
   for (int64_t i = 0, e = y.size(); i < e; ++i) {
     int64_t code = codes.integers[i % codes.size()];
     if (e > codes.size()) {
-      // The codes of the first tensor are sign-extended from four bits.
+      // The byte is first + 16 * second, where `first` is the code of element
+      // i % codes.size(), a signed number of four bits.
       int64_t first = ((code & 15) ^ 8) - 8;
       code = i < codes.size() ? first : (code - first) / 16;
     }

@@ -235,8 +235,8 @@ LogicalResult ReduceScatterOp::buildGradient(OpBuilder &builder,
 
 /// If an all_reduce over `axis` without other results defines `value`, and no
 /// op reads `value`, returns the all_reduce. Otherwise returns null. The caller
-/// must keep the op, because its result may also be the cotangent of another
-/// value.
+/// must not erase the op, because its result may also be the cotangent of
+/// another value.
 static AllReduceOp soleSum(Value value, StringRef axis) {
   auto sum = value.getDefiningOp<AllReduceOp>();
   bool isSole = sum && sum.getAxis() == axis && sum->getNumOperands() == 1 &&
@@ -400,9 +400,9 @@ RankGroupScope::RankGroupScope(RankGroup &ranks) : before(currentRanks) {
 }
 RankGroupScope::~RankGroupScope() { currentRanks = before; }
 
-/// Returns the range of elements that the shard of `rank` has of a tensor of
-/// `whole` elements. A shard has `shard` elements. Those beyond the range are
-/// zero.
+/// Returns the range [begin, end) of the elements of a tensor that are in the
+/// shard of `rank`. The tensor has `whole` elements, and each shard has `shard`
+/// elements. If the range has fewer elements, the shard is padded with zeros.
 static std::pair<size_t, size_t> rangeOfShard(size_t whole, size_t shard,
                                               int64_t rank) {
   size_t begin = std::min(shard * static_cast<size_t>(rank), whole);

@@ -116,8 +116,8 @@ LogicalResult EmbeddingOp::buildRows(RowBuilder &rows) {
   NodeId rank = rows.scalar(getRank());
   if (rank < 0)
     return failure();
-  // For a token of another rank, row 0 of the table is read and replaced by
-  // zeros.
+  // If another rank has the row of a token, row 0 of the table is read and
+  // replaced by zeros.
   ShardRow row =
       shardRow(rows, token, rank, getTable().getType().getDimSize(0));
   NodeId y =

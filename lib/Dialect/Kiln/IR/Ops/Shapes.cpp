@@ -94,11 +94,13 @@ LogicalResult BroadcastOp::verify() {
 bool BroadcastOp::isLinear() { return true; }
 Rounding BroadcastOp::getRounding() { return Rounding::Nothing; }
 
-/// Returns Row if the operand covers leading dimensions (one value per row) or
-/// trailing ones (one value per column, or a group of rows that repeats), or if
-/// the operand has one element. Other broadcasts are strided copies. Broadcasts
-/// of integers are strided copies, too, because row programs cannot write
-/// integers.
+/// Returns Row if the operand has
+/// - one element,
+/// - the leading dimensions of the result (one value per row), or
+/// - the trailing dimensions of the result (one value per column, or a group of
+///   rows that repeats).
+/// All other broadcasts are strided copies, and so are broadcasts of integers,
+/// because row programs cannot write integers.
 Family BroadcastOp::getFamily() {
   if (!isa<FloatType>(getX().getType().getElementType()))
     return Family::Kernel;

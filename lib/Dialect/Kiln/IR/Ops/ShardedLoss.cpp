@@ -31,9 +31,9 @@ using namespace kiln::reference;
 using NodeId = row::NodeId;
 using Kind = row::Kind;
 
-/// The logit of padding columns. Its exponential is 0 compared with that of any
-/// other logit. Unlike for -infinity, the difference of two such logits is
-/// finite.
+/// The logit of padding columns. Compared with the exponential of any other
+/// logit, its exponential is 0. It is not -infinity, because the difference of
+/// two infinities is NaN.
 static constexpr double kPaddingLogit = -1e30;
 
 /// Checks the operands and attributes that shard_softmax and
@@ -237,8 +237,9 @@ FailureOr<double> kiln::evaluateShardedLoss(Operation *op,
       for (int64_t c = 0; c < features; ++c)
         logits[r * columns + v] +=
             o.hidden.reals[r * features + c] * o.weight.reals[v * features + c];
-  // Compute the logarithms of sums and the target logits of this rank (`sum`,
-  // `atTarget`) and gather those of all ranks (`all`).
+  // For each row, compute the logarithm of the sum of exponentials (`sum`) and
+  // the logit of the target (`atTarget`) from the classes of this rank. Then
+  // gather these numbers from all ranks (`all`).
   int64_t ranks =
       meshSizeOf(op->getParentOfType<ModuleOp>(), support::tensorAxis);
   Type f64 = Float64Type::get(op->getContext());

@@ -12,7 +12,8 @@
 
 namespace kiln {
 
-/// The operands and attributes of a linear_cross_entropy with `rank`.
+/// The operands and attributes of a linear_cross_entropy whose classes are
+/// divided over ranks.
 struct ShardedLossOperands {
   const HostTensor &hidden, &weight, &targets;
   double scale;
