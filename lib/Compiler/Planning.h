@@ -348,10 +348,8 @@ private:
   std::list<Proposal> others; ///< Proposals that are not rungs.
   Proposal plain;
   const Proposal *best = nullptr;
-  /// If the planner may store states on the host: the states of the program
-  /// that recomputes nothing, and lower bounds on the time that states on the
-  /// host take.
-  std::optional<StateModel> plainStates;
+  /// If the planner may store states on the host: lower bounds on the time that
+  /// states on the host take.
   std::optional<StateBound> stateBound;
   /// The starting point of the last search for states that found a solution.
   /// Later searches start from the same point.

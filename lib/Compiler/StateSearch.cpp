@@ -176,7 +176,6 @@ Status MemoryPlanner::boundStates(const LiveCurve &curve) {
       for (int64_t c = curve.computing[group.gradient] + 1;
            c <= curve.computing[group.update]; ++c)
         stateless->live[c] -= group.gradientBytes;
-  plainStates = std::move(model->states);
   return Status();
 }
 
