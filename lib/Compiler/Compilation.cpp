@@ -135,8 +135,9 @@ Status Compilation::checkOptions() {
       !error.empty())
     return usage("--states " + error);
   if (!options.states.empty() && options.precision == "fp64")
-    return usage("--states sets the types of states that are computed in f32, "
-                 "but --precision is fp64: leave out --states or --precision");
+    return usage("--states chooses types for states that are computed in f32, "
+                 "but --precision=fp64 computes them in f64: leave out one of "
+                 "the two flags");
   if (offloadByHand().shares.moments > 0 && optimizer->rule->slots.empty())
     return usage("--offload=moments needs an optimizer with moments, and " +
                  optimizer->rule->name.str() + " has none");
@@ -234,13 +235,13 @@ Status Compilation::checkSyncEvery(const support::Mesh &mesh) const {
                    ? StateTypes::parse(options.states, *optimizer->rule, error)
                    : std::nullopt;
   if (types && types->encodedMoments)
-    return usage("--states stores moments as codes (dynamic8), which have no "
-                 "average: with " +
-                 flag + ", store them in f32 or bf16");
+    return usage(flag + " averages the moments of ranks, but --states stores "
+                        "moments as dynamic8 codes, which cannot be averaged: "
+                        "store them in f32 or bf16");
   if (options.precision == "fp16")
-    return usage("--precision=fp16 adapts a loss scale, on which ranks that "
-                 "train alone cannot agree: with " +
-                 flag + ", use --precision=bf16");
+    return usage(flag + " lets each rank train alone, but --precision=fp16 "
+                        "adapts a loss scale that all ranks must share: use "
+                        "--precision=bf16");
   return Status();
 }
 
@@ -273,7 +274,8 @@ Status Compilation::checkCompression(const support::Mesh &mesh) const {
   if (options.precision == "fp16" && compression->hasStates())
     return usage(": a step that --precision=fp16 skips because its gradients "
                  "overflow would still change the compression errors kept for "
-                 "the next step: use --precision=bf16, or int8");
+                 "the next step: use --precision=bf16 or "
+                 "--compress-gradients=int8");
   return Status();
 }
 

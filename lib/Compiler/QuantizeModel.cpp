@@ -107,13 +107,14 @@ Status ModelQuantizer::readModel() {
     return Status::badInput("'" + options.model + "' " + problem);
   };
   if (!holdsWeights(options.model) && llvm::sys::fs::exists(adapter))
-    return refuse("is an adapter, and not the weights of a model; merge it "
-                  "into a model first, with --save-merged of the executable");
+    return refuse("is an adapter, expected the weights of a model: first merge "
+                  "the adapter into its model with --save-merged of the "
+                  "executable that trains it");
   if (!llvm::sys::fs::exists(config)) {
     std::string newest = newestCheckpoint(options.model);
     if (!newest.empty())
-      return refuse("is a directory of checkpoints, expected a single one: "
-                    "choose '" +
+      return refuse("is a directory of checkpoints, expected a single "
+                    "checkpoint: choose '" +
                     newest + "', which is the newest, or another one");
     if (holdsWeights(options.model))
       return refuse("has weights but no config.json, so it is unknown which "

@@ -99,5 +99,6 @@ WeightEvaluation::run(const std::string &weights,
       return EvaluatedLoss{event->value("loss", 0.0),
                            event->value("targets", int64_t(0))};
   }
-  return Status::error("'" + log + "' has no loss");
+  return Status::error("'" + log +
+                       "' has no event 'eval', which holds the loss");
 }

@@ -298,8 +298,9 @@ LogicalResult Machine::addTransfers(const ScheduledCommand &command,
                                     std::vector<Transfer> started) {
   Token token = tokenOf(cast<rt::BeginOp>(command.op).getToken());
   if (transfers.contains(token))
-    return command.op->emitOpError("begins a transfer with the token of an "
-                                   "earlier one that is still in progress");
+    return command.op->emitOpError("begins a transfer whose token belongs to "
+                                   "another transfer that is still in "
+                                   "progress");
   landed.erase(token);
   for (Transfer &transfer : started) {
     const char *source = bytesOf(transfer.from);
@@ -526,8 +527,9 @@ LogicalResult Machine::run() {
       return failure();
   if (!transfers.empty())
     return rt::ProgramOp(program.op)
-        .emitOpError("has a transfer that is still in progress at the end, "
-                     "because no kilnrt.wait waits for it");
+        .emitOpError(
+            "has a transfer that is still in progress when the program "
+            "ends, because no kilnrt.wait waits for it");
   auto commands = static_cast<int64_t>(program.commands.size());
   index = std::max<int64_t>(commands - 1, 0);
   for (const ScheduledProgram::Boundary &output : program.outputs)

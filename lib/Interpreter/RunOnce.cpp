@@ -179,10 +179,10 @@ static Status readInputs(ReferenceEngine &engine, size_t program,
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorInfo *tensor = file->find(inputs[i].name);
     if (!tensor)
-      return Status::badInput(
-          file->path() + ": has no tensor " + inQuotes(inputs[i].name) +
-          " of shape " + shapeText(inputs[i].shape) + ", an input of program " +
-          inQuotes(options.entry));
+      return Status::badInput(file->path() + ": has no tensor " +
+                              inQuotes(inputs[i].name) + " of shape " +
+                              shapeText(inputs[i].shape) + ", which program " +
+                              inQuotes(options.entry) + " needs as an input");
     Status status =
         readValue(*file, *tensor, inputs[i], engine.inputData(program, i));
     if (!status.ok())

@@ -56,7 +56,8 @@ Status ScheduledEngine::prepare() {
     for (int64_t bytes : {height, host})
       if (bytes < 0 || bytes > kLargestArena)
         return arenaOp.emitOpError("has a height of ")
-               << bytes << " bytes, which the interpreter does not support";
+               << bytes << " bytes, expected 0 to " << kLargestArena
+               << ", the largest arena that the interpreter supports";
     for (rt::ProgramOp op : module.getOps<rt::ProgramOp>()) {
       auto program = ScheduledProgram::build(op);
       if (failed(program))
@@ -77,7 +78,8 @@ Status ScheduledEngine::prepare() {
           }
       int64_t bytes = bytesOf(state.getType());
       if (!home || static_cast<int64_t>(home.getBytes()) != bytes)
-        return state.emitOpError("has no slot of ") << bytes << " bytes";
+        return state.emitOpError("has no slot of ")
+               << bytes << " bytes, the size of the state";
       stateOffsets.push_back(programs.front().addressOf(home));
     }
     return success();

@@ -123,14 +123,15 @@ LogicalResult ScheduledProgramBuilder::checkRing(rt::SlotOp slot) {
       last >= microbatches->end)
     return slot.emitOpError("'")
            << slot.getName()
-           << "' has a ring, so it must be live only in the segments of "
-              "micro-batches";
+           << "' has a ring, expected none, because the slot is live outside "
+              "the segments of micro-batches";
   rt::MicrobatchesOp op = microbatches->op;
   int64_t inFlight = op.getSegmentOrder().slots(op.getCount());
   if (slot.getInstances() < inFlight)
     return slot.emitOpError("'")
            << slot.getName() << "' has a ring of " << slot.getInstances()
-           << " instances, but " << inFlight << " micro-batches are in flight";
+           << " instances, expected at least " << inFlight
+           << ", one for each micro-batch in flight";
   if (slot.getRingStride() % 4)
     return slot.emitOpError("'")
            << slot.getName() << "' has a ring with a stride of "
@@ -148,10 +149,10 @@ LogicalResult ScheduledProgramBuilder::checkView(rt::ViewOp view) {
     return view.getOffset() % bytes == 0 && view.getStride() % bytes == 0;
   };
   if (!isMultipleOf(unit))
-    return view.emitOpError("begins at byte ")
-           << view.getOffset() << " of slot '" << view.getSlotOp().getName()
-           << "' with stride " << view.getStride()
-           << " per micro-batch, expected both to be multiples of " << unit;
+    return view.emitOpError("has the offset ")
+           << view.getOffset() << " in slot '" << view.getSlotOp().getName()
+           << "' and the stride " << view.getStride()
+           << " per micro-batch, expected multiples of " << unit;
   if (unit == 1 && (!isMultipleOf(2) || !view.isDense()))
     program.unit = 1;
   return success();
@@ -242,7 +243,8 @@ ScheduledProgramBuilder::addLibraryOperands(rt::GemmOp gemm,
           return tensor.overlaps(read);
         }))
       return gemm.emitOpError(
-          "has a library epilogue whose result overlaps an operand");
+          "has a library epilogue whose result overlaps an operand of the "
+          "gemm");
     (isWritten ? command.results : command.operands).push_back(tensor);
     return success();
   };
@@ -275,7 +277,7 @@ LogicalResult ScheduledProgramBuilder::addEpilogue(rt::GemmOp gemm,
   for (const SlotTensor &operand : read.drop_front(2))
     if (operand.overlaps(matmul))
       return gemm.emitOpError(
-          "has a result that overlaps an operand of its epilogue");
+          "has a result that overlaps another operand of its epilogue");
   for (const SlotTensor &operand : read.take_front(2))
     for (const SlotTensor &result : command.results)
       if (operand.overlaps(result))

@@ -221,11 +221,10 @@ std::vector<int64_t> Section::axis(const char *key, int64_t highest) {
         point.get<uint64_t>() >= 1 &&
         (points.empty() || int64_t(point.get<uint64_t>()) > points.back());
     if (!good) {
-      refuse(
-          std::string(key) + "[" + std::to_string(points.size()) + "]",
-          describe(point),
-          "a whole number that is larger than the preceding entry, from 1 to " +
-              std::to_string(highest));
+      refuse(std::string(key) + "[" + std::to_string(points.size()) + "]",
+             describe(point),
+             "a whole number from 1 to " + std::to_string(highest) +
+                 " that is larger than the preceding entry");
       return {1};
     }
     points.push_back(int64_t(point.get<uint64_t>()));
@@ -330,8 +329,8 @@ static void checkGemmOrder(const GemmCurve &curve, Section &file) {
       return file.refuse(name, numberText(curve.flops[next]),
                          "at most " + numberText(growth) + " times the rate " +
                              numberText(curve.flops[index]) +
-                             " of the next smaller size, since a larger GEMM "
-                             "must not take less time than a smaller GEMM");
+                             " of the next smaller size, so that a larger "
+                             "GEMM does not take less time");
     }
 }
 
@@ -346,10 +345,10 @@ static void checkOrder(const std::vector<int64_t> &axis,
       return file.refuse(std::string(key) + "[" + std::to_string(i) + "]",
                          numberText(values[i]),
                          "at most " + numberText(growth) +
-                             " times the preceding entry, " +
+                             " times the preceding entry " +
                              numberText(values[i - 1]) +
-                             ", since the time must not decrease if the "
-                             "size increases");
+                             ", so that a larger size does not take less "
+                             "time");
   }
 }
 

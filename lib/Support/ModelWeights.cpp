@@ -76,8 +76,9 @@ Result<ShardIndex> kiln::support::parseShardIndex(std::string_view text,
   ShardIndex index;
   for (const auto &[name, shard] : map->items()) {
     if (!shard.is_string())
-      return Status::badInput(source + ": shard of tensor " + inQuotes(name) +
-                              " is not a string");
+      return Status::badInput(source + ": the shard of tensor " +
+                              inQuotes(name) +
+                              " is not a string, expected the name of a file");
     const std::string &file = shard.get_ref<const std::string &>();
     if (!isPlainName(file))
       return Status::badInput(source + ": shard " + inQuotes(file) +

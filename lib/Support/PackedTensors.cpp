@@ -78,8 +78,9 @@ kiln::support::findPackedTensors(const SafeTensorsFile &file) {
     return fail("metadata " + key + " is not a JSON object");
   auto found = json->find("version");
   if (found == json->end() || *found != version)
-    return fail("metadata " + key + " has another version than " +
-                std::to_string(version) + ", the one that this kiln reads");
+    return fail("metadata " + key + " is not of version " +
+                std::to_string(version) +
+                ", the only one that this kiln reads");
   found = json->find("format");
   bool isText = found != json->end() && found->is_string();
   std::string name = isText ? found->get<std::string>() : "";
@@ -100,7 +101,7 @@ kiln::support::findPackedTensors(const SafeTensorsFile &file) {
     if (file.find(name))
       return fail(
           "tensor " + inQuotes(name) +
-          " is stored both as it is and quantized, expected one of them");
+          " is stored both unquantized and quantized, expected only one");
     PackedTensor tensor{{}, *format, nullptr, nullptr};
     tensor.info.name = name;
     tensor.info.shape = *shape;

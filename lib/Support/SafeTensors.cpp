@@ -101,11 +101,11 @@ Status SafeTensorsFile::checkSize(const TensorInfo &tensor, ElementType type,
       checkedMul<uint64_t>(tensor.elements, bytesOf(type));
   if (expected && *expected == bytes)
     return Status();
-  return Status::badInput(
-      "'" + path() + "': tensor " + inQuotes(tensor.name) + " has shape " +
-      shapeText(tensor.shape) + ", expected a shape whose elements have " +
-      std::to_string(bytes) + " bytes in total with the type " +
-      std::string(infoOf(type).fileName));
+  return Status::badInput("'" + path() + "': tensor " + inQuotes(tensor.name) +
+                          " has shape " + shapeText(tensor.shape) +
+                          ", expected a shape that takes " +
+                          std::to_string(bytes) + " bytes with the type " +
+                          std::string(infoOf(type).fileName));
 }
 
 Status SafeTensorsFile::readElements(const TensorInfo &tensor, int64_t first,

@@ -369,14 +369,12 @@ kiln::support::parseSafeTensorsHeader(std::string_view json, uint64_t dataBytes,
   for (const TensorInfo &tensor : tensors) {
     if (tensor.begin > position)
       return fail(tensor, "data begins at " + std::to_string(tensor.begin) +
-                              ", after unused bytes that begin at " +
-                              std::to_string(position));
+                              ", expected " + std::to_string(position) +
+                              ", since the bytes between belong to no tensor");
     if (tensor.begin < position)
-      return fail(
-          tensor,
-          "data begins at " + std::to_string(tensor.begin) +
-              " and overlaps the data of another tensor, which ends at " +
-              std::to_string(position));
+      return fail(tensor, "data begins at " + std::to_string(tensor.begin) +
+                              ", before the data of another tensor ends at " +
+                              std::to_string(position));
     position = tensor.end;
   }
   if (position != dataBytes)

@@ -39,7 +39,7 @@ static Status setOption(std::string_view item, WeightEncodingChoice &choice) {
     const char *end = value.data() + value.size();
     auto [stop, error] = std::from_chars(value.data(), end, choice.outliers);
     if (error != std::errc() || stop != end || choice.outliers < 0)
-      return fail("outliers=N with a number N of at least 0");
+      return fail("outliers=N with an integer N of at least 0");
     return Status();
   }
   if (name == "scales") {

@@ -19,7 +19,7 @@
 
 // RUN: %python %S/Inputs/write_safetensors.py %t.missing y:F32:2:1,2
 // RUN: not kiln-run %s --entry=f --inputs=%t.missing 2>&1 | FileCheck %s --check-prefix=MISSING
-// MISSING: error: {{.*}}.missing: has no tensor 'x' of shape [2], an input of program 'f'
+// MISSING: error: {{.*}}.missing: has no tensor 'x' of shape [2], which program 'f' needs as an input
 // RUN: %python %S/Inputs/write_safetensors.py %t.shape x:F32:3:1,2,3 t:I32:1:0
 // RUN: not kiln-run %s --entry=f --inputs=%t.shape 2>&1 | FileCheck %s --check-prefix=SHAPE
 // SHAPE: error: {{.*}}.shape: tensor 'x' has shape [3], expected [2]

@@ -46,8 +46,8 @@
 // NO-RING: is command 1 for micro-batch 0 and reads slot 'a' at byte 0, where micro-batch 1 was the last to write
 // FIRST-ONLY: is command 1 for micro-batch 1 and reads slot 'a' at byte 8, which was not written
 // RING-OVERLAP: op 'b' (offset 64, size 8) overlaps slot 'a' (offset 0, size 72), which is live at the same time
-// SHORT-RING: op 'a' has a ring of 1 instances, but 2 micro-batches are in flight
-// LONG-RING: op 'a' has a ring, so it must be live only in the segments of micro-batches
+// SHORT-RING: op 'a' has a ring of 1 instances, expected at least 2, one for each micro-batch in flight
+// LONG-RING: op 'a' has a ring, expected none, because the slot is live outside the segments of micro-batches
 // ODD-RING: op 'a' has a ring with a stride of 10 bytes, expected a multiple of 4
 // LATE-WAIT: is command 2 for micro-batch 1 and accesses slot 'a' of micro-batch 0, which is only live from command 2 to 4
 

@@ -16,11 +16,10 @@ using namespace kiln;
 
 static cl::opt<std::string>
     mesh("mesh", cl::cat(optionCategory), cl::value_desc("LIST"),
-         cl::desc("ranks that train the model together: dp=N for N ranks, each "
-                  "of which computes the gradients of a part of the batch "
-                  "(--batch is the part of one rank), tp=N for N ranks that "
-                  "divide the matrices of each layer, or both, as in "
-                  "dp=2,tp=4"));
+         cl::desc("ranks that train the model together: dp=N for N ranks that "
+                  "each compute the gradients of their own --batch sequences, "
+                  "tp=N for N ranks that divide the matrices of each layer, or "
+                  "both, as in dp=2,tp=4"));
 static cl::opt<bool> sequenceParallel(
     "sequence-parallel", cl::cat(optionCategory),
     cl::desc(
@@ -60,9 +59,10 @@ static cl::opt<std::string> compressGradients(
     cl::desc(
         "compress the gradients that data-parallel ranks sum, an approximation "
         "for slow networks: int8 sums codes of 8 bits; powersgd:R sums two "
-        "low-rank factors of each matrix, of rank R; gradzip:R sums only one "
-        "of the two factors, in turns; count-sketch:C sums sketches that are C "
-        "times smaller, and the elements that the sketches show to be large; "
+        "low-rank factors of each matrix, of rank R; gradzip:R sums one of "
+        "two such factors in each step, alternately; count-sketch:C sums "
+        "sketches that are C times smaller, and then the elements that the "
+        "sketches show to be large; "
         "requires --mesh=dp=N"));
 
 Status kiln::readRankFlags(CompileOptions &options) {

@@ -112,8 +112,9 @@ static cl::opt<std::string> recompute(
 static cl::opt<std::string>
     lora("lora", cl::cat(category), cl::value_desc("LIST"),
          cl::desc("freeze the model and train low-rank adapters of its linear "
-                  "layers: r=8,alpha=16,targets=c_attn:c_proj,dropout=0.05, or "
-                  "targets=all-linear, or default"));
+                  "layers: default, or a list of options such as "
+                  "r=8,alpha=16,targets=c_attn:c_proj,dropout=0.05 "
+                  "(targets=all-linear: of all linear layers)"));
 static cl::opt<std::string>
     adapter("adapter", cl::cat(category), cl::value_desc("DIR"),
             cl::desc("take the options of --lora from an adapter that PEFT or "
@@ -122,9 +123,10 @@ static cl::opt<std::string> lossy(
     "lossy", cl::cat(category), cl::value_desc("LIST"),
     cl::desc("techniques that save memory and change gradients: fewbit:B "
              "stores an activation's derivative with B bits per element; "
-             "rmm:RHO stores random sums of the rows of a layer's input for "
-             "the layer's weight gradient, RHO times as many sums as rows; q8 "
-             "and q4 store 8 or 4 bits per element of all large residuals"));
+             "rmm:RHO stores RHO*T random sums of the T rows of a layer's "
+             "input instead of the input, and estimates the weight gradient "
+             "from them; q8 and q4 store 8 or 4 bits per element of all large "
+             "residuals"));
 static cl::opt<std::string> memoryBudget(
     "memory-budget", cl::cat(category), cl::value_desc("SIZE"),
     cl::desc(
@@ -143,12 +145,12 @@ static cl::opt<std::string> offload(
         "has its own memory, none otherwise)"));
 static cl::opt<std::string> simulateLink(
     "simulate-link", cl::cat(category), cl::value_desc("RATE"),
-    cl::desc("copy between device and host at this rate, such as 120MB/s: "
-             "simulates a device link on a CPU"));
+    cl::desc("simulate a device link on a CPU: copy between device and host at "
+             "this rate, such as 120MB/s"));
 static cl::opt<std::string> simulateNetwork(
     "simulate-network", cl::cat(category), cl::value_desc("RATE"),
-    cl::desc("with --mesh: a rank sends to another one at this rate, such as "
-             "120MB/s: simulates a network between the ranks"));
+    cl::desc("simulate a network between the ranks of --mesh: a rank sends to "
+             "another one at this rate, such as 120MB/s"));
 static cl::opt<std::string> report(
     "report", cl::cat(category), cl::value_desc("FILE"),
     cl::desc("also write the memory plan: a page (.html), its data (.json), or "
@@ -232,19 +234,18 @@ static cl::opt<Switch, false, NamedValues<Switch>> vendorEpilogues(
         "separate kernels, which round as on the cpu)"));
 static cl::opt<std::string> quantizeWeights(
     "quantize-weights", cl::cat(category), cl::value_desc("ENCODING"),
-    cl::desc("encoding in which the frozen weights of linear layers are "
-             "stored: nf4 (four bits per weight), or int8 (eight bits), which "
-             "may be followed by ':' and options: outliers=N (inputs of each "
-             "matrix to store in 16 bits; default: 0) and scales=block|row "
-             "(a scale per 64 weights or per row; default: block); requires "
-             "--lora or --adapter"));
+    cl::desc("encoding of the frozen weights of linear layers: nf4 (4 bits per "
+             "weight), or int8 (8 bits), which takes options, as in "
+             "int8:outliers=16,scales=row; outliers=N stores N inputs of each "
+             "matrix in 16 bits (default: 0), and scales=row stores a scale "
+             "per row instead of one per 64 weights; requires --lora or "
+             "--adapter"));
 static cl::opt<std::string> gemm(
     "gemm", cl::cat(category), cl::init("auto"),
     cl::desc(
-        "kernels of matrix multiplications on a CPU: auto (kiln's kernels "
-        "where the processor has AVX-512, for bf16 AVX512-BF16; otherwise the "
-        "BLAS library), or "
-        "blas"));
+        "kernels of matrix multiplications on a CPU: auto uses kiln's kernels "
+        "if the processor has AVX-512 (for bf16: AVX512-BF16) and the BLAS "
+        "library otherwise; blas always uses the library"));
 static cl::opt<std::string>
     maxThreads("max-threads", cl::cat(category), cl::value_desc("N"),
                cl::desc("maximum number of threads of the executable (default: "

@@ -74,9 +74,10 @@ struct StepOptions : mlir::PassPipelineOptions<StepOptions> {
                                llvm::cl::init(1)};
   Option<std::string> order{
       *this, "order",
-      llvm::cl::desc("order of the segments of micro-batches: alternate, "
-                     "all-forward-first, one-forward-one-backward:K or a list "
-                     "such as F0,F1,B0,B1"),
+      llvm::cl::desc("order of the forward and backward segments of "
+                     "micro-batches: alternate, all-forward-first, "
+                     "one-forward-one-backward:K or a list such as "
+                     "F0,F1,B0,B1"),
       llvm::cl::init("alternate")};
   Option<std::string> lossy{
       *this, "lossy",
@@ -216,13 +217,14 @@ struct SchedulingOptions : mlir::PassPipelineOptions<SchedulingOptions> {
       llvm::cl::init(2)};
   Option<int64_t> arenaCapacity{
       *this, "arena-capacity",
-      llvm::cl::desc("arena size in bytes at which the search for offsets "
-                     "stops, as in kiln-schedule"),
+      llvm::cl::desc("the search for the offsets of slots stops once the "
+                     "arena has at most this number of bytes; -1: it minimizes "
+                     "the arena"),
       llvm::cl::init(-1)};
   Option<int64_t> arenaEffort{
       *this, "arena-effort",
-      llvm::cl::desc("maximum number of steps of the search for offsets, as in "
-                     "kiln-schedule"),
+      llvm::cl::desc("maximum number of steps of the search for the offsets of "
+                     "slots, as in kiln-schedule"),
       llvm::cl::init(300'000'000)};
 };
 

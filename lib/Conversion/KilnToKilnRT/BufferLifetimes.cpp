@@ -65,8 +65,8 @@ LogicalResult PlanBuilder::spanMicrobatches() {
                << buffer.name
                << "' in memory that is also accessed outside of micro-batches, "
                   "so at most one micro-batch may be in flight, but the order "
-                  "has "
-               << slots;
+                  "of segments keeps up to "
+               << slots << " in flight";
       buffer.first = std::min(buffer.first, begin);
       buffer.last = std::max(buffer.last, end - 1);
       // A lifetime within the segments would begin and end in every

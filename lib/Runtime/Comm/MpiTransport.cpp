@@ -210,7 +210,8 @@ template <typename Abi> Status MpiTransport<Abi>::initialize(void *library) {
   Handle world = Abi::world(library), errorsReturn = Abi::errorsReturn(library);
   if constexpr (std::is_pointer_v<Handle>)
     if (!world || !byte_ || !errorsReturn)
-      return Status::error("it does not export the objects of its ABI");
+      return Status::error("it does not export MPI_COMM_WORLD, MPI_BYTE or "
+                           "MPI_ERRORS_RETURN");
   int provided = 0;
   // The arguments of main() are optional in MPI. With a level of thread support
   // below MPI_THREAD_FUNNELED, MPI would require a process with one thread.
@@ -266,7 +267,7 @@ static Result<std::unique_ptr<Transport>> open(void *library) {
     isExpected = isExpected || version.find(text) != std::string::npos;
   if (!isExpected)
     return Status::error("its version is " + inQuotes(version, 60) +
-                         ", which is not one of " + info.name);
+                         ", expected a version of " + info.name);
   auto transport = std::make_unique<MpiTransport<Abi>>(library, f);
   if (Status status = transport->initialize(library); !status.ok())
     return status;

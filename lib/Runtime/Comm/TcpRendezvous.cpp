@@ -200,10 +200,9 @@ Status Rendezvous::acceptHigher() {
       auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
           options_.connectTimeout);
       return Status::error(
-          "of the ranks that must connect to port " +
-          std::to_string(listener_.port()) + " of rank " +
-          std::to_string(options_.rank) + ", " + missing() +
-          " have not done so within " + std::to_string(seconds.count()) + " s" +
+          "port " + std::to_string(listener_.port()) + " of rank " +
+          std::to_string(options_.rank) + " was not reached within " +
+          std::to_string(seconds.count()) + " s by these ranks: " + missing() +
           (strangers_ > 0 ? " (" + std::to_string(strangers_) +
                                 " connections of other programs were closed)"
                           : "") +

@@ -281,7 +281,8 @@ Status TcpPeer::receiveFrames() {
     }
     if (header_.bytes < 0 || header_.bytes > Transport::maxMessageBytes)
       return fail("that rank sent a frame of " + std::to_string(header_.bytes) +
-                  " bytes");
+                  " bytes, expected 0 to " +
+                  std::to_string(Transport::maxMessageBytes));
     if (!hasPlace_ && !findPlace())
       break;
     if (dataBytes_ < header_.bytes) {

@@ -61,9 +61,10 @@ void CommandReader::checkShard(const Node &shard, int64_t count, int64_t whole,
   int64_t ranks = file_.description.mesh.axes[std::size_t(axis)].size;
   int64_t least = whole / ranks + (whole % ranks != 0);
   if (count < least || count > whole)
-    shard.fail("is " + std::to_string(count) + ", expected at least 1/" +
-               std::to_string(ranks) + " of " + std::to_string(whole) +
-               ", rounded up, and at most " + std::to_string(whole));
+    shard.fail("is " + std::to_string(count) + ", expected " +
+               std::to_string(least) + " to " + std::to_string(whole) +
+               ", because " + std::to_string(ranks) +
+               " ranks divide a tensor of size " + std::to_string(whole));
 }
 
 int64_t readOwner(const Node &owner, const ProgramFile &file) {
@@ -96,8 +97,8 @@ void CommandReader::readTensors(const Node &node, Command &command) {
   if (data.size() == 0)
     return data.fail("is empty, expected the address of at least one tensor");
   if (owners && (!hasShards || node.at("axis").text() != dataAxis))
-    return owners->fail("is given, but only tensors that are divided over the "
-                        "axis 'dp' have owners");
+    return owners->fail("is given, but a single rank can own a tensor only in "
+                        "a reduce_scatter or an all_gather on the axis 'dp'");
   for (const std::optional<Node> &list :
        {std::optional(counts), shards, shardCounts, owners})
     if (list && list->size() != data.size())
@@ -128,8 +129,7 @@ void CommandReader::readTensors(const Node &node, Command &command) {
     else if (tensor.shard.count != tensor.whole.count)
       count.fail("is " + std::to_string(tensor.shard.count) + ", expected " +
                  std::to_string(tensor.whole.count) +
-                 ", the number of elements of the whole tensor, because the "
-                 "shard has an owner");
+                 ", all elements of the tensor, because one rank owns it");
   }
 }
 

@@ -310,16 +310,18 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   if (!epilogue) {
     if (!node.failed())
       name.fail("is " + inQuotes(name.text()) +
-                ", which is not a vendor epilogue");
+                ", which is not an epilogue of the vendor library");
     return;
   }
   if (command.batch != 1 || command.beta != GemmBeta::Zero)
-    return library->fail("needs a batch of 1 and a beta of 0");
+    return library->fail("is given, but only a gemm with a batch of 1 and a "
+                         "beta of 0 can have an epilogue");
   if (command.type == ElementType::F64)
-    return library->fail("needs operands of at most 32 bits, not f64");
+    return library->fail("is given, but a gemm of f64 operands cannot have an "
+                         "epilogue");
   if (usesGelu(*epilogue) && command.resultType != command.type)
-    return library->fail("computes gelu, which needs a result of the same type "
-                         "as the operands");
+    return library->fail("has an epilogue with gelu, but the result type of "
+                         "the gemm differs from the type of its operands");
   if (abi::hasAux(*epilogue) && command.n % auxRowMultiple != 0)
     return library->fail(
         "has an aux with rows of " + std::to_string(command.n) +
@@ -350,7 +352,7 @@ void CommandReader::readLibrary(const Node &node, Command &command) {
   }
   command.library = *epilogue;
   if (command.gemmKernel != GemmKernel::Blas)
-    library->fail("is given, but the gemm_kernel has no epilogues");
+    library->fail("is given, but only gemm_kernel blas can have an epilogue");
 }
 
 void CommandReader::readGemmKernel(const Node &node, Command &command) {
@@ -421,7 +423,8 @@ void CommandReader::readGemm(const Node &node, Command &command) {
   else if (beta.json() != 0)
     beta.fail("is not 0, 1 or \"first\"");
   if (command.beta == GemmBeta::First && segment_.microbatches == 0)
-    beta.fail("is \"first\" in a segment outside of the micro-batches");
+    beta.fail("is \"first\" in a segment outside of the micro-batches, "
+              "expected 0 or 1");
   readLibrary(node, command);
   if (std::optional<Node> epilogue = node.find("epilogue")) {
     if (hasGpu())
@@ -432,7 +435,8 @@ void CommandReader::readGemm(const Node &node, Command &command) {
     readKernel(*epilogue, command);
     readCall(*epilogue, command);
     if (command.batch != 1)
-      epilogue->fail("needs a batch of 1");
+      epilogue->fail("is given, but the gemm has a batch of " +
+                     std::to_string(command.batch) + ", expected 1");
   }
 }
 
@@ -446,7 +450,8 @@ void CommandReader::readTransfer(const Node &node, Command &command) {
   if (std::optional<Node> axis = node.find("axis")) {
     if (command.kind == Command::Kind::CopyStart)
       return axis->fail(
-          "is given, but only a 'copy' may copy the shard of a rank");
+          "is given, but a copy_start cannot copy the shard of a rank: use a "
+          "copy");
     Node whole = node.at("whole_bytes");
     command.axis = readAxis(*axis);
     command.wholeBytes = read = whole.integer(1);
@@ -537,8 +542,9 @@ Command CommandReader::read(const Node &node) {
     readCollective(node, command);
     command.token = readToken(node.at("token"));
     if (command.token.ring != 0)
-      node.at("token").fail("has a ring, but only one transfer of a collective "
-                            "may be in flight");
+      node.at("token").fail(
+          "is [number, 1], expected a number, because a collective may be in "
+          "flight for only one micro-batch at a time");
   } else if (kind == "copy_wait") {
     command.kind = Command::Kind::CopyWait;
     command.token = readToken(node.at("token"));
@@ -546,7 +552,8 @@ Command CommandReader::read(const Node &node) {
     op.fail("is " + inQuotes(kind) + ", which is not a command");
   }
   if (command.owner >= 0 && command.kind == Command::Kind::Collective)
-    node.at("owner").fail("is given, but all ranks execute a collective");
+    node.at("owner").fail("is given, but a collective is executed by all "
+                          "ranks, not by a single owner");
   if (!node.failed())
     readQueueUse(node, file_, command);
   return command;

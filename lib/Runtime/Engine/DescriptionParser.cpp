@@ -293,9 +293,10 @@ static Division readDivision(const Node &node, const support::Mesh &mesh,
         (division.owner >= ranks || division.elements != count ||
          division.blocks != 1 || division.axis != dataAxis))
       owner->fail("is " + std::to_string(division.owner) +
-                  ", expected the index of a rank of the axis 'dp' that "
-                  "has all " +
-                  std::to_string(count) + " elements in one block");
+                  ", expected the index of the rank of the axis 'dp' that "
+                  "owns all " +
+                  std::to_string(count) +
+                  " elements; an owned tensor has one block");
     return division;
   }
   // If the product of `ranks` and `part` overflows, it exceeds `length`.
@@ -336,7 +337,8 @@ static void readDivisions(const Node &node, const Node &over,
     Node offset = shard.element(i);
     if (int64_t begin = offset.integer(0); !node.failed() && begin != 0)
       offset.fail("is " + std::to_string(begin) +
-                  ", expected 0 for a state that is divided over ranks");
+                  ", expected 0, because 'over' gives the elements that a "
+                  "rank stores");
     state.shard.push_back(0);
   }
   std::optional<int64_t> count = checkedElements(state.globalShape);
@@ -356,8 +358,7 @@ static void readDivisions(const Node &node, const Node &over,
               (state.quantized ? "quantized weight" : "shape"));
   if (!node.failed() && state.quantized && state.globalShape.size() != 2)
     global.fail("has " + std::to_string(state.globalShape.size()) +
-                " dimensions, expected those of a matrix, because the state is "
-                "quantized");
+                " dimensions, expected 2, because the state is quantized");
 }
 
 /// Reads which elements of the whole tensor the state stores.
@@ -429,7 +430,7 @@ static QuantizedWeight readQuantized(const Node &node, const Node &parent,
   int64_t bytes = bytesOf(weight.layout);
   if (state.type != ElementType::I8 ||
       state.shape != std::vector<int64_t>{bytes})
-    parent.at("shape").fail("is not that of the encoding of the weight, "
+    parent.at("shape").fail("does not match the encoding of the weight, "
                             "expected " +
                             std::to_string(bytes) + " elements of i8");
   if (state.role != StateRole::Parameter || state.trainable)
@@ -459,8 +460,8 @@ StateInfo readState(const Node &node, const Description &description) {
     state.quantized = readQuantized(*quantized, node, state);
   readShard(node, description.mesh, state);
   if (state.quantized && state.owner() >= 0)
-    node.at("over").fail("has an owner, but the state is quantized: each "
-                         "data-parallel rank has all quantized states");
+    node.at("over").fail("gives the state to a single owner, but each "
+                         "data-parallel rank must store all quantized states");
   if (state.role == StateRole::Mirror) {
     if (std::optional<Node> init = node.find("init"))
       init->fail("is given, but a state of role 'mirror' is initialized with "

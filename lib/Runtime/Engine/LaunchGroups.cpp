@@ -201,8 +201,8 @@ static void checkParameters(const SegmentReader &segments,
   for (std::size_t i = 0; i < program.commands.size(); ++i)
     if (!agrees(program.commands[i]))
       return segments.fail(
-          i, "differs in 'members', or in the number of args or immediates, "
-             "from an earlier launch of the same kernel");
+          i, "must have the same 'members' and the same numbers of args and "
+             "immediates as an earlier launch of its kernel");
 }
 
 void checkGroups(const SegmentReader &segments, const ProgramFile &file,

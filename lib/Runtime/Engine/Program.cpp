@@ -183,8 +183,8 @@ static void checkAdapter(const Node &node, const ProgramFile &file,
   if (weight.role != StateRole::Parameter || weight.adapter ||
       weight.weightShape().size() != 2 || state.role != StateRole::Parameter)
     return adapter.at("of").fail(
-        "is invalid, expected a factor of role 'parameter' that adapts a "
-        "parameter of two dimensions without 'adapter'");
+        "is invalid: a factor must have role 'parameter', and must adapt a "
+        "parameter that has two dimensions and no 'adapter'");
   bool isA = part.factor == AdapterPart::Factor::A;
   int64_t size = weight.weightShape()[isA == part.isTransposed ? 0 : 1];
   int64_t rank = description.lora->rank;

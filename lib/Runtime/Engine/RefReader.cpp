@@ -130,7 +130,7 @@ Token CommandReader::readToken(const Node &node) const {
   if (token.ring != 1)
     ring.fail("is " + std::to_string(token.ring) + ", expected 1");
   else if (segment_.microbatches == 0)
-    node.fail("is a token of a ring in a segment outside of the micro-batches, "
+    node.fail("is [number, 1] in a segment outside of the micro-batches, "
               "expected a number");
   else if (!checkedAdd<int64_t>(token.number, segment_.slots))
     number.fail("is too large: the tokens of the ring exceed 64 bits");

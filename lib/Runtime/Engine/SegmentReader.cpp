@@ -90,11 +90,11 @@ void SegmentReader::readMicrobatches(const Node &node) {
     return orderNode.fail("is invalid: " + status.message());
   int64_t needed = order->slots(count);
   if (slots < needed || slots > count)
-    return slotsNode.fail("is " + std::to_string(slots) +
-                          ", expected at least " + std::to_string(needed) +
-                          ", the maximum number of micro-batches in " +
-                          "flight, and at most " + std::to_string(count) +
-                          ", the number of micro-batches");
+    return slotsNode.fail(
+        "is " + std::to_string(slots) + ", expected " + std::to_string(needed) +
+        " to " + std::to_string(count) + ", because up to " +
+        std::to_string(needed) + " of " + std::to_string(count) +
+        " micro-batches are in flight");
   microbatchOrder_ = std::move(*order);
   addPlace(node.at("forward"), {count, slots, false});
   addPlace(node.at("backward"), {count, slots, true});

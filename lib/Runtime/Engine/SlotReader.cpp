@@ -51,8 +51,8 @@ static void readRows(const Node &node, Slot &slot) {
       (slot.bytes - slot.rowBytes) % slot.rowPitch != 0)
     node.fail("has rows of " + std::to_string(slot.rowBytes) +
               " bytes with a pitch of " + std::to_string(slot.rowPitch) +
-              " bytes, expected a pitch of more than the bytes of a row, and a "
-              "last row that ends at the end of the slot, byte " +
+              " bytes; the pitch must be larger than a row, and the last row "
+              "must end with the slot, at byte " +
               std::to_string(slot.bytes));
 }
 
@@ -97,10 +97,9 @@ static void checkLifetime(const Node &node, const Program &program,
   const Microbatches &microbatches = program.microbatches;
   if (slot.ring > 0) {
     if (!program.livesPerMicrobatch(slot) || slot.last < slot.first)
-      node.fail("has a ring and is live from commands[" +
-                std::to_string(slot.first) + "] to commands[" +
-                std::to_string(slot.last) +
-                "], expected a lifetime within the commands of a micro-batch, "
+      node.fail("is live from commands[" + std::to_string(slot.first) +
+                "] to commands[" + std::to_string(slot.last) +
+                "], but a slot with a ring may be live only in a micro-batch, "
                 "from commands[" +
                 std::to_string(microbatches.forward) + "] to commands[" +
                 std::to_string(int64_t(microbatches.end) - 1) + "]");
@@ -110,7 +109,7 @@ static void checkLifetime(const Node &node, const Program &program,
       slot.first < int64_t(microbatches.backward) &&
       slot.last >= int64_t(microbatches.backward))
     node.fail("is live from the forward to the backward segment of a "
-              "micro-batch, which needs a 'ring' because " +
+              "micro-batch, so it must have a 'ring', because " +
               std::to_string(microbatches.slots) +
               " micro-batches may be in flight");
 }

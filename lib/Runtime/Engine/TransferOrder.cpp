@@ -306,7 +306,7 @@ void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {
     return fail(index, "(" + title(index, run) + ") waits for " +
                            titleAndPlace(*transfer) +
                            ", but other ranks execute that " + noun(*transfer) +
-                           ": the 'owner' of both must be the same");
+                           ": both commands must have the same 'owner'");
   if (!isSameRun(*transfer, index, run))
     checkLives(*transfer, index, run);
   transfers_.erase(transfer);

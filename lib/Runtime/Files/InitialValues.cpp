@@ -213,7 +213,8 @@ Status kiln::runtime::fillInitialValue(const InitialValue &init, uint64_t seed,
       *elements !=
           int64_t(dynamicValues(DynamicMap::Signed).size() + nf4Values.size()))
     return Status::error(where + ": shape " + shapeText(shape) +
-                         " is invalid, expected the 272 values of NF4");
+                         " is invalid, expected 272 elements: the 16 values "
+                         "of NF4 and the 256 values of its scale codes");
   if (init.zeroRow &&
       (shape.empty() || *init.zeroRow < 0 || *init.zeroRow >= shape.front()))
     return Status::error(where + ": shape " + shapeText(shape) +

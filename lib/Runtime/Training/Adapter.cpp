@@ -233,7 +233,7 @@ Status loadAdapter(Engine &engine, int rank, InputFile file,
     if (!names.count(name))
       return Status::badInput(
           inQuotes(weights->path()) + " has tensor " + inQuotes(name) +
-          ", and this executable has no adapter of this layer: compile it with "
+          ", but this executable has no adapter of this layer: compile it with "
           "kilnc --adapter=" +
           parentPath(weights->path()));
   return readStates(engine, rank, *weights, indexes, *found);

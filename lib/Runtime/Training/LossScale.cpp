@@ -44,8 +44,8 @@ Result<LossScaleOptions> LossScaleOptions::parse(const std::string &text) {
     };
     if (begin == 0) {
       if (!parseNumber(item, options.initial) || !isLossScale(options.initial))
-        return refuse("a scale first: a power of two from 1 to 4294967296, as "
-                      "in 65536,window=2000,skips=20");
+        return refuse("the scale first, a power of two from 1 to 4294967296; "
+                      "an example is 65536,window=2000,skips=20");
       continue;
     }
     size_t equals = std::min(item.find('='), item.size());

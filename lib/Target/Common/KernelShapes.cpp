@@ -212,7 +212,7 @@ FailureOr<RowShape> kiln::readRows(rt::KernelOp kernel) {
   if (rows->immediates.size() != kernel.getArgumentTypes().size())
     return kernel.emitOpError("has a row program with ")
            << rows->immediates.size() << " immediates, expected "
-           << kernel.getArgumentTypes().size();
+           << kernel.getArgumentTypes().size() << ", one per launch argument";
   RowShape shape;
   // A dense tensor can be accessed as rows of any length, so its row length may
   // differ from that of the program. A tensor with padded rows must have the

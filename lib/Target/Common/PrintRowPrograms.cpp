@@ -51,7 +51,7 @@ struct PrintRowProgramsPass
     auto space = kernel.getSpace();
     if (!space || space->size() != 2)
       return kernel.emitOpError(
-          "needs a 'space' with two dimensions, rows and columns");
+          "must have a 'space' with two dimensions, rows and columns");
     os << "// " << (kernel.getEpilogue() ? "epilogue" : "kernel") << " @"
        << kernel.getSymName() << "\n";
     return print(os, kernel,

@@ -55,7 +55,7 @@ llvm::Error replaceShuffle(mlir::gpu::ShuffleOp op, DeviceOps &device) {
     return refuse(op, "has a width other than 32");
   if (op.getMode() != mlir::gpu::ShuffleMode::XOR &&
       op.getMode() != mlir::gpu::ShuffleMode::IDX)
-    return refuse(op, "has a mode other than xor and idx");
+    return refuse(op, "has a mode that is neither xor nor idx");
   Type type = op.getValue().getType();
   IntegerType narrow = bitsType(type);
   if (!narrow || narrow.getWidth() > 64)
@@ -103,8 +103,9 @@ llvm::Error replaceGpuOp(Operation *op, DeviceOps &device) {
   } else if (auto block = dyn_cast<mlir::gpu::BlockIdOp>(op)) {
     if (block.getDimension() == mlir::gpu::Dimension::z)
       return refuse(
-          op, "is the block index of dimension z, but grids have only the "
-              "dimensions x (blocks) and y (members of a launch group)");
+          op,
+          "is the block index of dimension z, but grids have only dimension x "
+          "for blocks and dimension y for members of a launch group");
     replaceId(op, block.getDimension() == mlir::gpu::Dimension::x
                       ? device.blockId(b, op->getLoc())
                       : device.memberId(b, op->getLoc()));

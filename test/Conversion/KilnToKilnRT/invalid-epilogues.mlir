@@ -65,7 +65,7 @@ kilnrt.queue @compute engine host
 kilnrt.program @train kind<train> {
   %a = kilnrt.slot "a" class activation offset 0 bytes 16 lifetime [0, 0]
   %v0 = kilnrt.view %a[0] : memref<2x2xf32>
-  // expected-error @below {{has 1 reads and 1 writes, expected 0 and 1}}
+  // expected-error @below {{has 1 reads and 1 writes, expected 0 reads and 1 writes}}
   kilnrt.gemm on @compute (ro %v0, ro %v0, wo %v0) grid [1, 1] epilogue @k(ro %v0, wo %v0)
 }
 

@@ -477,7 +477,7 @@ kilnrt.program @rings kind<train> {
 
 kilnrt.queue @compute engine host
 kilnrt.program @rings kind<train> {
-  // expected-error @below {{'a' is live from command 1 to 2, expected a ring, because the slot stores values from the forward to the backward segment while several micro-batches are in flight}}
+  // expected-error @below {{'a' is live from command 1 to 2, expected a slot with a ring, because it stores values from the forward to the backward segment while several micro-batches are in flight}}
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 2]
   %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
   %v = kilnrt.view %s[0] : memref<16xf32>
@@ -535,7 +535,7 @@ kilnrt.program @rings kind<train> {
 // Rings are only live in micro-batches.
 kilnrt.queue @compute engine host
 kilnrt.program @rings kind<train> {
-  // expected-error @below {{'a' is live from command 0 to 2, expected a slot with a ring to be live only in micro-batches, from command 1 to 2}}
+  // expected-error @below {{'a' is live from command 0 to 2, expected a slot that is live only in micro-batches, from command 1 to 2, because it has a ring}}
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 2] ring [64, 2]
   %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
   %v = kilnrt.view %s[0] : memref<16xf32>
@@ -554,7 +554,7 @@ kilnrt.program @rings kind<train> {
 
 kilnrt.queue @compute engine host
 kilnrt.program @rings kind<train> {
-  // expected-error @below {{'a' is live from command 1 to 3, expected a slot with a ring to be live only in micro-batches, from command 1 to 2}}
+  // expected-error @below {{'a' is live from command 1 to 3, expected a slot that is live only in micro-batches, from command 1 to 2, because it has a ring}}
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [1, 3] ring [64, 2]
   %s = kilnrt.slot "s" class gradient offset 1024 bytes 64 lifetime [0, 3]
   %v = kilnrt.view %s[0] : memref<16xf32>
@@ -660,7 +660,7 @@ kilnrt.program @rings kind<train> {
 // Without micro-batches, no slot has a ring.
 kilnrt.queue @compute engine host
 kilnrt.program @no_microbatches kind<train> {
-  // expected-error @below {{'a' is live from command 0 to 0, expected a slot with a ring to be live only in micro-batches}}
+  // expected-error @below {{'a' is live from command 0 to 0, expected a slot that is live only in micro-batches}}
   %a = kilnrt.slot "a" class activation offset 0 bytes 64 lifetime [0, 0] ring [64, 2]
   %b = kilnrt.slot "b" class activation offset 256 bytes 64 lifetime [0, 0]
   %v = kilnrt.view %b[0] : memref<16xf32>

@@ -40,7 +40,7 @@ kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<for
 // All tokens of a transfer have one wait (C1).
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4xf32>, %y: tensor<8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have a single kiln.collective_wait in the same block as the only user of its tokens; the wait must have all tokens in order}}
+  // expected-error @below {{must have exactly one user, a kiln.collective_wait in the same block with all tokens as its operands, in order}}
   %t:2 = kiln.collective_start all_reduce %x, %y over "dp" : tensor<4xf32>, tensor<8xf32> -> tensor<4xf32>, tensor<8xf32>
   %s:2 = kiln.collective_wait %t#1, %t#0 : tensor<8xf32>, tensor<4xf32>
   kiln.return
@@ -243,7 +243,7 @@ kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<for
 // A token has one user, the wait (C1).
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{must have a single kiln.collective_wait in the same block as the only user of its tokens; the wait must have all tokens in order}}
+  // expected-error @below {{must have exactly one user, a kiln.collective_wait in the same block with all tokens as its operands, in order}}
   %t = kiln.collective_start all_gather %x over "dp" : tensor<4xf32> -> tensor<8xf32>
   kiln.return
 }
@@ -322,27 +322,27 @@ kiln.state @m : tensor<4xbf16> {role = #kiln.role<mirror>, of = @w, init = #kiln
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
-// expected-error @below {{has the owner 2, expected the index of one of the 2 ranks}}
+// expected-error @below {{is owned by rank 2, expected the index of one of the 2 ranks of the axis 'dp'}}
 kiln.state @w : tensor<8xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<8xf32> over "dp" owner = 2>}
 }
 
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
-// expected-error @below {{has type 'tensor<4xf32>' and an owner, expected the type of the whole tensor, 'tensor<8xf32>'}}
+// expected-error @below {{has type 'tensor<4xf32>', expected 'tensor<8xf32>', because one rank owns the whole tensor}}
 kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<8xf32> over "dp" owner = 1>}
 }
 
 // -----
 
-// expected-error @below {{expected an owner of at least 0 and one block, got owner 1 and 2 blocks}}
+// expected-error @below {{expected an owner of at least 0 and, with an owner, a single block, got owner 1 and 2 blocks}}
 #shard = #kiln.shard<tensor<8xf32> over "dp" blocks = 2 owner = 1>
 
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @below {{has 2 owners, expected one for each tensor}}
+  // expected-error @below {{has 2 owner ranks, expected one for each tensor}}
   %s = kiln.reduce_scatter %x over "dp" owners [0, 1] : tensor<4x4xf32> -> tensor<4x4xf32>
   kiln.return
 }
@@ -352,7 +352,7 @@ kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @below {{has the owner 2, expected the index of one of the 2 ranks}}
+  // expected-error @below {{has a tensor owned by rank 2, expected the index of one of the 2 ranks of the axis 'dp'}}
   %s = kiln.all_gather %x over "dp" owners [2] : tensor<4x4xf32> -> tensor<4x4xf32>
   kiln.return
 }
@@ -362,7 +362,7 @@ kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<4x4xf32>) -> () attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @below {{has a shard of type 'tensor<2x4xf32>' with an owner, expected the type of the whole tensor, 'tensor<4x4xf32>'}}
+  // expected-error @below {{has a shard of type 'tensor<2x4xf32>', expected 'tensor<4x4xf32>', because one rank owns the whole tensor}}
   %s = kiln.take_shard %x over "dp" owner 1 : tensor<4x4xf32> -> tensor<2x4xf32>
   kiln.return
 }

@@ -330,7 +330,7 @@ kiln.state @w : tensor<4xf32, #kiln.memory<device>> {role = #kiln.role<parameter
 // Marks.
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, 6>, expected an array of triples (result, lag, lead)}}
+  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, 6>, expected an array of integers from 0 to 2147483647, in triples (result, lag, lead)}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, 6>} : tensor<4xf32>
   kiln.return
 }
@@ -338,7 +338,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, -1, 6>, expected an array of triples (result, lag, lead)}}
+  // expected-error @below {{attribute 'kiln.offload' is array<i64: 0, -1, 6>, expected an array of integers from 0 to 2147483647, in triples (result, lag, lead)}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, -1, 6>} : tensor<4xf32>
   kiln.return
 }
@@ -346,7 +346,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.offload' is unit, expected an array of triples (result, lag, lead)}}
+  // expected-error @below {{attribute 'kiln.offload' is unit, expected an array of integers from 0 to 2147483647, in triples (result, lag, lead)}}
   %y = kiln.relu %x {kiln.offload} : tensor<4xf32>
   kiln.return
 }
@@ -404,7 +404,7 @@ kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
 // -----
 
 kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{expected an array of triples (result, lag, lead) with integers from 0 to 2147483647}}
+  // expected-error @below {{expected an array of integers from 0 to 2147483647, in triples (result, lag, lead)}}
   %y = kiln.relu %x {kiln.offload = array<i64: 0, 9223372036854775807, 6>} : tensor<4xf32>
   kiln.return
 }

@@ -39,7 +39,7 @@ kiln.program @f(%p: tensor<2x128xf32>, %c: tensor<2x128xi8>, %s: tensor<1xf32>, 
 // -----
 
 kiln.program @f(%p: tensor<3x100xf32>, %c: tensor<3x100xi8>, %s: tensor<1xf32>, %r: tensor<f64>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{updates a parameter of type 'tensor<3x100xf32>', expected a multiple of 256 elements of a type that is computed in f32}}
+  // expected-error @+1 {{updates a parameter of type 'tensor<3x100xf32>', expected a number of elements that is a multiple of 256, and an element type whose arithmetic is computed in f32}}
   %u:3 = kiln.encoded_update(%p, %c, %s, %p, %r, %r) stores [#kiln.moment_storage<signed>] : (tensor<3x100xf32>, tensor<3x100xi8>, tensor<1xf32>, tensor<3x100xf32>, tensor<f64>, tensor<f64>) -> (tensor<3x100xf32>, tensor<3x100xi8>, tensor<1xf32>) {
   ^bb0(%p0: tensor<3x100xf32>, %b0: tensor<3x100xf32>, %g0: tensor<3x100xf32>, %f0: tensor<f64>, %r0: tensor<f64>):
     %q:2 = kiln.momentum %p0, %b0, %g0, %f0, %r0 {mu = 9.0e-01, weight_decay = 0.0} : (tensor<3x100xf32>, tensor<3x100xf32>, tensor<3x100xf32>, tensor<f64>, tensor<f64>) -> (tensor<3x100xf32>, tensor<3x100xf32>)

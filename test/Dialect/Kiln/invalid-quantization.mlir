@@ -19,7 +19,7 @@ kiln.program @f(%c: tensor<44xi8>, %t: tensor<16xf32>) attributes {kind = #kiln.
 // -----
 
 kiln.program @f(%c: tensor<44xi8>, %t: tensor<272xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{decodes elements of type 'f64', expected f32 or a narrower type}}
+  // expected-error @+1 {{decodes to elements of type 'f64', expected f32 or a narrower float type}}
   %w = kiln.dequantize %c, %t {encoding = #kiln.quantized<nf4, tensor<8x8xf32>>} : (tensor<44xi8>, tensor<272xf32>) -> tensor<8x8xf64>
   kiln.return
 }
@@ -41,7 +41,7 @@ kiln.state @w : tensor<64xi8> {frozen, role = #kiln.role<parameter>, init = #kil
 
 // -----
 
-// expected-error @+1 {{has blocks or outliers, expected none in nf4}}
+// expected-error @+1 {{sets 'block', 'outliers' or 'inputs', which only int8 supports; omit them for nf4}}
 kiln.state @w : tensor<44xi8> {frozen, role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>, block = 64>}
 
 // -----
@@ -107,6 +107,6 @@ kiln.program @f(%x: tensor<4x8xf64>, %w: tensor<8x8xf64>) attributes {kind = #ki
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
-// expected-error @+1 {{is quantized and has an owner; remove the owner, because each data-parallel rank must have all quantized states}}
+// expected-error @+1 {{is quantized and owned by a single rank; remove the owner, because each data-parallel rank must have all quantized states}}
 kiln.state @w : tensor<44xi8> {role = #kiln.role<parameter>, frozen, init = #kiln.splat<value = 0.0>, quantized = #kiln.quantized<nf4, tensor<8x8xf32>>, shard = #kiln.shard<tensor<8x8xf32> over "dp" owner = 1>}
 }

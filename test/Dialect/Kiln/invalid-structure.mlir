@@ -23,7 +23,7 @@ kiln.program @f(%a: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 // -----
 
-// expected-error @below {{zero_row of the initial values is 4, expected the index of a row of the state, below 4}}
+// expected-error @below {{zero_row is 4, expected the index of one of the 4 rows}}
 kiln.state @w : tensor<4x8xf32> {role = #kiln.role<parameter>, init = #kiln.normal<mean = 0.0, stddev = 1.0, zero_row = 4>}
 
 // -----

@@ -403,7 +403,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forwa
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @+1 {{unknown reduction 'product'}}
+  // expected-error @+1 {{unknown reduction 'product', expected sum, mean or max}}
   %0 = kiln.reduce product %x dims [0] : tensor<4x8xf32> to tensor<8xf32>
   kiln.return
 }

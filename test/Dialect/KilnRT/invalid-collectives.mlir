@@ -51,7 +51,7 @@ kilnrt.program @train kind<train> {
   %v0 = kilnrt.view %a[0] : memref<16xf32>
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %v1 = kilnrt.view %b[0] : memref<8xf64>
-  // expected-error @below {{accesses a view of type 'memref<8xf64>', expected device memory and the same element type in all views}}
+  // expected-error @below {{accesses a view of type 'memref<8xf64>', expected views in device memory that all have the same element type}}
   kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, ro %v1, wo %v0, wo %v1)
   kilnrt.wait %t on @compute
 }
@@ -78,7 +78,7 @@ kilnrt.program @train kind<train> {
   %t = kilnrt.token
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %v0 = kilnrt.view %b[0] : memref<16xi32>
-  // expected-error @below {{accesses a view of type 'memref<16xi32>', expected device memory and the same element type in all views, either i8 or a float type in which kiln computes}}
+  // expected-error @below {{accesses a view of type 'memref<16xi32>', expected views in device memory that all have the same element type, either i8 or a float type in which kiln computes}}
   kilnrt.begin all_reduce over "dp" %t on @dp after [@compute] (ro %v0, wo %v0)
   kilnrt.wait %t on @compute
 }
@@ -95,7 +95,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{is a reduce_scatter that has 1 reads and 1 writes, expected at least one read, and writes to the places that are read and then to as many shards}}
+  // expected-error @below {{is a reduce_scatter that has 1 reads and 1 writes, expected at least one read, writes to the places that are read, and then one write of a shard per read}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -112,7 +112,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{is a reduce_scatter that has 1 reads and 2 writes, expected at least one read, and writes to the places that are read and then to as many shards}}
+  // expected-error @below {{is a reduce_scatter that has 1 reads and 2 writes, expected at least one read, writes to the places that are read, and then one write of a shard per read}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %shard, wo %whole)
   kilnrt.wait %t on @compute
 }
@@ -147,7 +147,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{is an all_gather that has 1 reads and 2 writes, expected at least one read, and as many writes}}
+  // expected-error @below {{is an all_gather that has 1 reads and 2 writes, expected at least one read, and one write per read}}
   kilnrt.begin all_gather over "dp" %t on @dp after [@compute] (ro %shard, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -270,7 +270,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<2x4xf64>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected device memory and the same element type in all views, either i8 or a float type in which kiln computes}}
+  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected views in device memory that all have the same element type, either i8 or a float type in which kiln computes}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -287,7 +287,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xi32>
   %shard = kilnrt.view %b[0] : memref<2x4xi32>
-  // expected-error @below {{accesses a view of type 'memref<4x4xi32>', expected device memory and the same element type in all views, either i8 or a float type in which kiln computes}}
+  // expected-error @below {{accesses a view of type 'memref<4x4xi32>', expected views in device memory that all have the same element type, either i8 or a float type in which kiln computes}}
   kilnrt.begin reduce_scatter over "dp" %t on @dp after [@compute] (ro %whole, wo %whole, wo %shard)
   kilnrt.wait %t on @compute
 }
@@ -304,7 +304,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xi32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32>
-  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected device memory and the same element type in all views}}
+  // expected-error @below {{accesses a view of type 'memref<2x4xf32>', expected views in device memory that all have the same element type}}
   kilnrt.begin all_gather over "dp" %t on @dp after [@compute] (ro %shard, wo %whole)
   kilnrt.wait %t on @compute
 }
@@ -322,7 +322,7 @@ kilnrt.program @train kind<train> {
   %b = kilnrt.slot "b" class activation in host offset 64 bytes 64 lifetime [0, 1]
   %whole = kilnrt.view %a[0] : memref<4x4xf32>
   %shard = kilnrt.view %b[0] : memref<2x4xf32, #kiln.memory<host>>
-  // expected-error @below {{accesses a view of type 'memref<2x4xf32, #kiln.memory<host>>', expected device memory and the same element type in all views}}
+  // expected-error @below {{accesses a view of type 'memref<2x4xf32, #kiln.memory<host>>', expected views in device memory that all have the same element type}}
   kilnrt.begin all_gather over "dp" %t on @dp after [@compute] (ro %shard, wo %whole)
   kilnrt.wait %t on @compute
 }

@@ -265,14 +265,14 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @p kind<train> {
-  // expected-error @below {{unknown slot class 'banana'}}
+  // expected-error @below {{unknown slot class 'banana', expected parameter, optimizer, gradient, activation, workspace, communication, input, output, constant or materialized}}
   %s = kilnrt.slot "s" class banana offset 0 bytes 64 lifetime [0, 0]
 }
 
 // -----
 
 kilnrt.program @p kind<train> {
-  // expected-error @below {{unknown memory 'banana'}}
+  // expected-error @below {{unknown memory 'banana', expected device or host}}
   %s = kilnrt.slot "s" class activation in banana offset 0 bytes 64 lifetime [0, 0]
 }
 
@@ -313,7 +313,7 @@ kilnrt.program @train kind<train> {
 kilnrt.kernel @k family<row> space [1, 4] row_strides [4, 4, 4, 3, 4, 1] {
 ^bb0(%q: tensor<1x4xf32>, %k: tensor<1x4xf32>, %v: tensor<1x4xf32>, %rng: tensor<1x3xi64>):
   %o, %l = kiln.attention %q, %k, %v causal {sequences = 1, heads = 1, kv_heads = 1, scale = 1.0e+00} : (tensor<1x4xf32>, tensor<1x4xf32>, tensor<1x4xf32>) -> (tensor<1x4xf32>, tensor<1x1xf32>)
-  // expected-error @below {{has launch argument number 1 for 'key', expected the number of an i64 argument, but this argument is an f64}}
+  // expected-error @below {{has launch argument number 1 for 'key', but launch argument 1 is an f64, expected an i64}}
   %y = kiln.dropout %o, %rng {p = 5.0e-01, key = 1, sequences = 1} : (tensor<1x4xf32>, tensor<1x3xi64>) -> tensor<1x4xf32>
   kiln.yield %y, %l : tensor<1x4xf32>, tensor<1x1xf32>
 }
@@ -492,7 +492,7 @@ kilnrt.program @p kind<train> {
 //===----------------------------------------------------------------------===//
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has rings of 1 slot, but F1 of the order needs 4, one per micro-batch in flight}}
+  // expected-error @below {{has rings of 1 slot, but segment F1 of the order needs 4, one slot per micro-batch in flight}}
   kilnrt.microbatches 4 order <"all-forward-first"> forward {
   } backward {
   }
@@ -501,7 +501,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has rings of 2 slots, but F3 of the order needs 3, one per micro-batch in flight}}
+  // expected-error @below {{has rings of 2 slots, but segment F3 of the order needs 3, one slot per micro-batch in flight}}
   kilnrt.microbatches 4 order <"F1 F0 B1 F2 F3 B0 B3 B2"> slots 2 forward {
   } backward {
   }
@@ -510,7 +510,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has rings of 0 slots, but F0 of the order needs 1, one per micro-batch in flight}}
+  // expected-error @below {{has rings of 0 slots, but segment F0 of the order needs 1, one slot per micro-batch in flight}}
   kilnrt.microbatches 2 slots 0 forward {
   } backward {
   }
@@ -519,7 +519,7 @@ kilnrt.program @train kind<train> {
 // -----
 
 kilnrt.program @train kind<train> {
-  // expected-error @below {{has rings of -1 slots, but F0 of the order needs 1, one per micro-batch in flight}}
+  // expected-error @below {{has rings of -1 slots, but segment F0 of the order needs 1, one slot per micro-batch in flight}}
   kilnrt.microbatches 2 slots -1 forward {
   } backward {
   }

@@ -12,7 +12,7 @@ kiln.program @f(%x: tensor<8x4xf32> {kiln.name = "x"}) -> tensor<8xf32> attribut
 
 // -----
 
-// expected-error @below {{'kilnrt.kernel' op needs a 'space' with two dimensions, rows and columns}}
+// expected-error @below {{'kilnrt.kernel' op must have a 'space' with two dimensions, rows and columns}}
 kilnrt.kernel @k0 family<row> row_strides [4, 4] {
 ^bb0(%a: tensor<8x4xf32>):
   %s = kiln.relu %a : tensor<8x4xf32>

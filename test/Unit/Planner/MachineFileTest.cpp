@@ -215,8 +215,8 @@ TEST(MachineFile, AbsurdFigures) {
        "'gemm.fp32.m' is an array of 0, expected an array of 1 to 64 rising "
        "whole numbers from 1 to 1073741824"},
       {"/gemm/fp32/m/1", 64,
-       "'gemm.fp32.m[1]' is 64, expected a whole number that is larger than "
-       "the preceding entry, from 1 to 1073741824"},
+       "'gemm.fp32.m[1]' is 64, expected a whole number from 1 to "
+       "1073741824 that is larger than the preceding entry"},
       {"/gemm/fp32/flop_per_s/1", 5,
        "'gemm.fp32.flop_per_s[1]' is 5, expected an array of 2 elements, one "
        "per point of the axis"},
@@ -225,8 +225,8 @@ TEST(MachineFile, AbsurdFigures) {
        "1e+06 to 1e+18"},
       {"/gemm/fp32/flop_per_s/1/0/0", 5e9,
        "'gemm.fp32.flop_per_s[1][0][0]' is 5e+09, expected at most 4 times "
-       "the rate 1e+09 of the next smaller size, since a larger GEMM must not "
-       "take less time than a smaller GEMM"},
+       "the rate 1e+09 of the next smaller size, so that a larger GEMM does "
+       "not take less time"},
       {"/gemm/fp64/flop_per_s", json::array({1e9, 2e9}),
        "'gemm.fp64.flop_per_s' is an array of 2, expected an array of 1 "
        "elements, one per point of the axis"},
@@ -240,8 +240,7 @@ TEST(MachineFile, AbsurdFigures) {
        "'attention.forward[0]' is 17, expected a number from 0.001 to 2"},
       {"/attention/backward/0", 0.001,
        "'attention.backward[1]' is 0.75, expected at most 16 times the "
-       "preceding "
-       "entry, 0.001, since the time must not decrease if the size increases"},
+       "preceding entry 0.001, so that a larger size does not take less time"},
       {"/link/to_host_bytes_per_s", 0,
        "'link.to_host_bytes_per_s' is 0, expected a number from 1000 to "
        "1e+14"},

@@ -112,7 +112,8 @@ TEST(ModelWeights, S42_ShardIndex) {
   expectRejected("[]", "the index is not a JSON object");
   expectRejected("{}", "has no object 'weight_map'");
   expectRejected(R"({"weight_map":[]})", "has no object 'weight_map'");
-  expectRejected(R"({"weight_map":{"a":1}})", "shard of tensor 'a' is not a");
+  expectRejected(R"({"weight_map":{"a":1}})",
+                 "the shard of tensor 'a' is not a");
   expectRejected(R"({"weight_map":{"a":"none.safetensors"}})", "No such file");
   expectRejected(R"({"weight_map":{"a":"/etc/passwd"}})",
                  "shard '/etc/passwd' of tensor 'a' is invalid: expected the "

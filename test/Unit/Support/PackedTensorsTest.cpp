@@ -74,8 +74,8 @@ TEST(PackedTensors, ReadsDecodedElements) {
   for (int i = 0; i < 129; ++i)
     EXPECT_EQ(values[size_t(i)], 0.5f * float(i % 127)) << i;
   expectBadInput(weights->read("w", ElementType::F32, values.data(), 4 * 128),
-                 "tensor 'w' has shape [3, 43], expected a shape whose "
-                 "elements have 512 bytes");
+                 "tensor 'w' has shape [3, 43], expected a shape that "
+                 "takes 512 bytes");
   expectBadInput(weights->read("w", ElementType::I8, values.data(), 129),
                  "tensor 'w' is quantized and cannot be converted to I8");
   auto found = weights->match({{"w", {}, {3, 43}}, {"b", {}, {2}}});
@@ -138,10 +138,10 @@ TEST(PackedTensors, Metadata) {
   expectRefused("{", "metadata 'kiln.packed'");
   expectRefused("[]", "metadata 'kiln.packed' is not a JSON object");
   expectRefused(R"({"format":"int8","tensors":{}})",
-                "has another version than 1, the one that this kiln reads; "
+                "is not of version 1, the only one that this kiln reads; "
                 "write the file again with kilnc --quantize");
   expectRefused(R"({"version":2,"format":"int8","tensors":{}})",
-                "has another version than 1");
+                "is not of version 1");
   expectRefused(R"({"version":1,"format":"int3","tensors":{}})",
                 "has the unknown format 'int3', expected int8, int4, "
                 "kashin:2, kashin:3 or kashin:4");
@@ -184,7 +184,7 @@ TEST(PackedTensors, Parts) {
                  {"w.scales", ElementType::F32, {3}}});
   expectRefused(
       kGood,
-      "tensor 'w' is stored both as it is and quantized, expected one of them",
+      "tensor 'w' is stored both unquantized and quantized, expected only one",
       {{"w.codes", ElementType::I8, {3, 43}},
        {"w.scales", ElementType::F32, {3}},
        {"w", ElementType::F32, {3, 43}}});

@@ -267,23 +267,24 @@ TEST(SafeTensorsMalformed, S28_SizeDiffersFromShape) {
 
 TEST(SafeTensorsMalformed, S29_Hole) {
   expectTensorRejected("U8", "[7]", "[1,8]",
-                       "after unused bytes that begin at 0");
+                       "data begins at 1, expected 0, since the bytes between");
   expectHeaderRejected("{" + entry("a", "U8", "[2]", "[0,2]") + "," +
                            entry("b", "U8", "[4]", "[4,8]") + "}",
-                       "after unused bytes that begin at 2", "abcdefgh");
+                       "data begins at 4, expected 2, since the bytes between",
+                       "abcdefgh");
 }
 
 TEST(SafeTensorsMalformed, S30_Overlap) {
   expectHeaderRejected("{" + entry("a", "U8", "[8]", "[0,8]") + "," +
                            entry("b", "U8", "[8]", "[0,8]") + "}",
-                       "tensor 'b': data begins at 0 and overlaps", "abcdefgh");
+                       "tensor 'b': data begins at 0, before", "abcdefgh");
   expectHeaderRejected("{" + entry("a", "U8", "[5]", "[0,5]") + "," +
                            entry("b", "U8", "[4]", "[4,8]") + "}",
-                       "data begins at 4 and overlaps", "abcdefgh");
+                       "data begins at 4, before", "abcdefgh");
   // An empty tensor inside the data of another tensor.
   expectHeaderRejected("{" + entry("a", "U8", "[8]", "[0,8]") + "," +
                            entry("z", "U8", "[0]", "[3,3]") + "}",
-                       "tensor 'z': data begins at 3 and overlaps", "abcdefgh");
+                       "tensor 'z': data begins at 3, before", "abcdefgh");
 }
 
 TEST(SafeTensorsMalformed, S31_TrailingBytes) {

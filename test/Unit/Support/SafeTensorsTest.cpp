@@ -131,8 +131,8 @@ TEST(SafeTensors, ReadRefusesWrongUses) {
   expectBadInput(file->read("y", ElementType::F32, values, 16),
                  "no tensor 'y'");
   expectBadInput(file->read("x", ElementType::F32, values, 12),
-                 "has shape [4], expected a shape whose elements have 12 bytes "
-                 "in total with the type F32");
+                 "has shape [4], expected a shape that takes 12 bytes with the "
+                 "type F32");
   expectBadInput(file->read("x", ElementType::F32, values, 16),
                  "dtype F8_E8M0, which cannot be converted to F32");
   expectOk(file->read("x", ElementType::F8_E8M0, values, 4));

@@ -53,7 +53,7 @@ TEST(WeightEncoding, Errors) {
   for (const char *value : {"", "-1", "4x", "99999999999999999999"})
     EXPECT_EQ(errorOf("int8:outliers=" + std::string(value)),
               "has 'outliers=" + std::string(value) +
-                  "', expected outliers=N with a number N of at least 0");
+                  "', expected outliers=N with an integer N of at least 0");
   EXPECT_EQ(errorOf("int8:scales=column"),
             "has 'scales=column', expected scales=block or scales=row");
   EXPECT_EQ(errorOf("int8:outliers=1,outliers=2"),

@@ -60,9 +60,10 @@ static LogicalResult verifyAdapters(Operation *module, int64_t rank) {
   for (StateOp state : cast<ModuleOp>(module).getOps<StateOp>()) {
     AdapterAttr adapter = state.getAdapterAttr();
     if (!adapter && state.isTrainable())
-      return state.emitOpError("is trainable and has no 'adapter', expected a "
-                               "frozen state, because the module has '")
-             << kLoraAttr << "'";
+      return state.emitOpError("is trainable and has no 'adapter', but the "
+                               "module has '")
+             << kLoraAttr
+             << "', so only states with 'adapter' may be trainable";
     if (!adapter)
       continue;
     bool isA = adapter.getFactor() == Factor::A;
@@ -70,7 +71,7 @@ static LogicalResult verifyAdapters(Operation *module, int64_t rank) {
     if (place)
       return state.emitOpError("is a second factor '")
              << stringifyFactor(adapter.getFactor()) << "' of the adapter of "
-             << adapter.getBase() << ", expected one";
+             << adapter.getBase() << ", expected only one such factor";
     place = state;
     RankedTensorType type = state.getWholeType();
     if (type.getRank() != 2 || type.getDimSize(isA ? 0 : 1) != rank)
@@ -80,7 +81,8 @@ static LogicalResult verifyAdapters(Operation *module, int64_t rank) {
   }
   if (adapters.empty())
     return module->emitOpError("has '")
-           << kLoraAttr << "' and no state with 'adapter', expected both";
+           << kLoraAttr
+           << "', but no state has 'adapter', expected both or neither";
   for (auto &[base, factors] : adapters)
     if (!factors[0] || !factors[1])
       return (factors[0] ? factors[0] : factors[1])
@@ -251,9 +253,10 @@ LogicalResult KilnDialect::verifyOperationAttribute(Operation *op,
                      [](int64_t n) { return n < 0 || n > INT32_MAX; }))
       return op->emitOpError("attribute '")
              << attribute.getName().getValue() << "' is "
-             << attribute.getValue() << ", expected an array of "
-             << (offload ? "triples (result, lag, lead)" : "leads")
-             << " with integers from 0 to 2147483647";
+             << attribute.getValue()
+             << ", expected an array of integers from 0 to 2147483647, "
+             << (offload ? "in triples (result, lag, lead)"
+                         : "each the lead of a copy");
     return success();
   }
   if (attribute.getName() == kKeepAttr) {

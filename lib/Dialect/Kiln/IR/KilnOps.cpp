@@ -24,7 +24,8 @@ static ParseResult parseReductionKind(OpAsmParser &parser,
     return failure();
   auto value = symbolizeReduction(keyword);
   if (!value)
-    return parser.emitError(loc) << "unknown reduction '" << keyword << "'";
+    return parser.emitError(loc) << "unknown reduction '" << keyword
+                                 << "', expected sum, mean or max";
   kind = ReductionAttr::get(parser.getContext(), *value);
   return success();
 }

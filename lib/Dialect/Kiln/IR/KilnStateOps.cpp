@@ -36,9 +36,9 @@ static LogicalResult checkInit(StateOp state) {
     int64_t rows = shape.empty() ? 0 : shape.front();
     std::optional<int64_t> row = normal.getZeroRow();
     if (row && (*row < 0 || *row >= rows))
-      return state.emitOpError("zero_row of the initial values is ")
-             << *row << ", expected the index of a row of the state, below "
-             << rows;
+      return state.emitOpError("zero_row is ")
+             << *row << ", expected the index of one of the " << rows
+             << " rows";
   } else if (auto uniform = dyn_cast<UniformAttr>(init)) {
     isFinite = finite({uniform.getLow(), uniform.getHigh()});
   } else if (auto splat = dyn_cast<SplatAttr>(init)) {
@@ -123,19 +123,19 @@ static LogicalResult checkShardOf(StateOp state) {
              << shard.getAxis()
              << "', which the module's attribute 'kiln.mesh' does not have";
     if (shard.getOwner() >= ranks)
-      return state.emitOpError("has the owner ")
+      return state.emitOpError("is owned by rank ")
              << shard.getOwner() << ", expected the index of one of the "
-             << ranks << " ranks";
+             << ranks << " ranks of the axis '" << shard.getAxis() << "'";
     if (shard.getOwner() >= 0 && state.getQuantized())
       return state.emitOpError(
-          "is quantized and has an owner; remove the owner, because each "
-          "data-parallel rank must have all quantized states");
+          "is quantized and owned by a single rank; remove the owner, because "
+          "each data-parallel rank must have all quantized states");
     if (shard.getOwner() >= 0 &&
         (part.getShape() != shard.getType().getShape() ||
          part.getElementType() != shard.getType().getElementType()))
       return state.emitOpError("has type ")
-             << part << " and an owner, expected the type of the whole tensor, "
-             << shard.getType();
+             << part << ", expected " << shard.getType()
+             << ", because one rank owns the whole tensor";
     if (shard.getOwner() < 0 &&
         failed(checkShard(shard.getType(), part, ranks, shard.getBlocks()))) {
       InFlightDiagnostic diagnostic =

@@ -96,8 +96,8 @@ LogicalResult kiln::verifyLaunchArguments(Block &body) {
                   else if (!isNew && isReal[number])
                     result = op.emitOpError("has launch argument number ")
                              << number << " for '" << name
-                             << "', expected the number of an i64 argument, "
-                                "but this argument is an f64";
+                             << "', but launch argument " << number
+                             << " is an f64, expected an i64";
                   else if (isNew)
                     isReal.push_back(isa<FloatAttr>(op.getAttr(name)));
                   return succeeded(result);

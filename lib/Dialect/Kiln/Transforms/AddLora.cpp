@@ -158,9 +158,9 @@ LogicalResult AddLoraPass::chooseTargets() {
       config.targets.push_back(target.str());
   if (config.targets.empty())
     return getOperation().emitError()
-           << "--lora has no targets, and there is no default for this model: "
-              "expected targets=all-linear or some of "
-           << adaptableNames() << ", separated by colons";
+           << "--lora has no targets, and this model has no default targets: "
+              "expected targets=all-linear or, separated by colons, some of "
+           << adaptableNames();
   return success();
 }
 
@@ -189,9 +189,8 @@ FailureOr<SmallVector<Linear *>> AddLoraPass::selectLinears() {
     if (linear->conflict)
       return linear->conflict->emitOpError("reads the weight of ")
              << support::inQuotes(linear->layer().str())
-             << " but not as the right operand of a matmul, or not in the "
-                "layout that another matmul reads: the layer cannot have an "
-                "adapter (--lora)";
+             << ", so --lora cannot adapt this layer: only matmuls may read "
+                "the weight, as their right operand and all in the same layout";
     if (!names.insert(linear->layer()).second)
       return linear->weight.emitError(
                  "--lora: two weights belong to layers named ")
@@ -306,8 +305,8 @@ LogicalResult AddLoraPass::run() {
   if (auto writes = forward.getBlock().getOps<WriteOp>(); !writes.empty())
     return (*writes.begin()).emitOpError("updates ")
            << (*writes.begin()).getStateAttr()
-           << ", which an adapter would not store: --lora expects a model that "
-              "updates no state";
+           << ", which a checkpoint of adapters would not contain: --lora "
+              "expects a model whose forward pass updates no state";
   findLinears();
   if (failed(chooseTargets()))
     return failure();

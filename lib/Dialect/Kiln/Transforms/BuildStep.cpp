@@ -493,9 +493,9 @@ LogicalResult StepBuilder::run() {
     return failure();
   if (gradientScale && facts.localRanks > 1)
     return program.emitOpError(
-        "scales the gradients, and all ranks must use one scale, but with "
-        "sync-every each rank would adapt its own; use a precision without "
-        "gradient scaling, such as bf16");
+        "scales the gradients, but with sync-every each rank would adapt its "
+        "own scale, and all ranks must use the same scale; use a precision "
+        "without gradient scaling, such as bf16");
   if (facts.clip || gradientScale) {
     factor = clipFactor(gradientScale);
   } else {

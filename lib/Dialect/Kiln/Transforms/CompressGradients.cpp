@@ -191,9 +191,9 @@ LogicalResult Compressor::run() {
   for (auto microbatches : train.getBlock().getOps<MicrobatchesOp>())
     if (!microbatches.getBody().getOps<ReduceScatterOp>().empty())
       return train.emitOpError(
-          "sums the gradients of each micro-batch over ranks, but only those "
-          "of a step can be compressed; set whole-gradients of "
-          "kiln-build-step");
+          "sums gradients over ranks in each micro-batch, but only sums that "
+          "are computed once per step can be compressed; set the option "
+          "whole-gradients of kiln-build-step");
   if (failed(scheme.check()))
     return failure();
   for (const StateUpdate &update : findUpdates(module, train))
@@ -207,10 +207,9 @@ LogicalResult Compressor::run() {
   for (Operation *collective : collectives)
     compress(collective);
   if (encoded.empty())
-    return train.emitOpError(
-               "sums, over data-parallel ranks, no gradient that ")
-           << scheme.name() << " can compress: it compresses "
-           << scheme.needs();
+    return train.emitOpError("has no compressible gradient among those that "
+                             "data-parallel ranks sum: ")
+           << scheme.name() << " compresses " << scheme.needs();
   SmallVector<Attribute> all;
   if (auto list = module->getAttrOfType<ArrayAttr>(kEncodedAttr))
     llvm::append_range(all, list);
@@ -246,8 +245,9 @@ struct CompressGradientsPass
     auto compression = support::parseGradientCompression(scheme);
     if (!compression.ok() || !compression->any()) {
       emitError(module.getLoc(), "scheme ")
-          << (compression.ok() ? "is '', expected one such as powersgd:4"
-                               : compression.status().message());
+          << (compression.ok()
+                  ? "is '', expected the name of a scheme, such as powersgd:4"
+                  : compression.status().message());
       return signalPassFailure();
     }
     for (ProgramOp program : module.getOps<ProgramOp>()) {

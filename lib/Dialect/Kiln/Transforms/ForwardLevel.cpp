@@ -388,7 +388,7 @@ LogicalResult ForwardVerifier::checkModel() {
     return emitError(module.getLoc(), "kiln.model has vocab_size = ")
            << *said("vocab_size")
            << ", but an embedding table or a loss of the program has only "
-           << *vocabulary << " entries";
+           << *vocabulary << " rows or classes";
   auto tokens = tensorTypeOf(program.getInput(InputRole::Tokens));
   for (auto [key, size] : {std::pair("batch", tokens.getDimSize(0)),
                            std::pair("sequence_length", tokens.getDimSize(1))})

@@ -37,7 +37,7 @@ public:
       : GradientScheme(compression, module, train), key(firstFreeKey(module)) {}
 
   std::string needs() const override {
-    return "those of at least " + std::to_string(kLeastElements) +
+    return "gradients of at least " + std::to_string(kLeastElements) +
            " elements, a multiple of " + std::to_string(kBlock);
   }
   std::optional<int64_t> bytesOf(RankedTensorType gradient) const override;

@@ -63,7 +63,8 @@ private:
       if (!tensorTypeOf(operand.get()).getElementType().isF32())
         return program.emitOpError("has a gradient of ")
                << state << " of type " << operand.get().getType()
-               << ", expected f32 elements, which can be stored in " << element;
+               << ", expected f32 elements, because only f32 is narrowed to "
+               << element;
       operand.set(rounded(operand.get(), element));
     }
     program.setFunctionType(FunctionType::get(program.getContext(),

@@ -464,7 +464,7 @@ private:
           return read.emitOpError("reads a state in host memory, but the "
                                   "result of the read is used by '")
                  << user->getName()
-                 << "', expected only uses by commands, collectives, "
+                 << "', expected as users only commands, collectives, "
                     "kiln.take_shard and writes in a program";
         left.push_back(user);
       }

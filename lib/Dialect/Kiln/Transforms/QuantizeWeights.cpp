@@ -89,8 +89,9 @@ struct QuantizeWeightsPass
     });
     if (weights.empty()) {
       emitError(module.getLoc(),
-                "the model has no weights to quantize, expected frozen "
-                "matrices that only matmuls read: train adapters (--lora)");
+                "the model has no weights to quantize, because it has no "
+                "frozen matrix that only matmuls read; use --lora, which "
+                "freezes the weights");
       return signalPassFailure();
     }
     StateOp table =

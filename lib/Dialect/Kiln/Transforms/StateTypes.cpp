@@ -95,8 +95,8 @@ std::optional<StateTypes> StateTypes::parse(StringRef text,
         });
     if (found == classes().end())
       return fail("lists '" + item +
-                  "', expected some of parameters:TYPE, gradients:TYPE, "
-                  "moments:TYPE and master:f32, or a recipe: fp32, "
+                  "', expected parameters:TYPE, gradients:TYPE, moments:TYPE "
+                  "or master:f32; to use a recipe, give only its name: fp32, "
                   "bf16-gradients, bf16-adam or fp16-adam");
     auto &list = given[found - classes().begin()];
     if (!list.empty())
@@ -121,18 +121,17 @@ std::optional<StateTypes> StateTypes::parse(StringRef text,
       return fail("gives " + llvm::Twine(list.size()) + " types of " + name +
                   ", expected one");
     if (isMoments && rule.slots.empty())
-      return fail("gives a type of moments, and " + rule.name +
+      return fail("gives a type of moments, but " + rule.name +
                   " has no moments");
     if (isMoments && list.size() > 1 && list.size() != rule.slots.size())
       return fail("gives " + llvm::Twine(list.size()) +
-                  " types of moments, and " + rule.name + " has " +
+                  " types of moments, but " + rule.name + " has " +
                   llvm::Twine(rule.slots.size()));
   }
   auto &[parameters, gradients, moments, master] = given;
   if (!parameters.empty() && master.empty())
-    return fail("stores parameters in 16 bits without a master copy, so that "
-                "updates smaller than their rounding would be lost; add "
-                "master:f32");
+    return fail("stores parameters in 16 bits without a master copy, so "
+                "rounding would lose small updates; add master:f32");
   if (parameters.empty() && !master.empty())
     return fail("gives the type of master copies, but parameters are stored in "
                 "f32; add parameters:bf16 or parameters:f16");

@@ -138,8 +138,8 @@ static LogicalResult verifyPlaces(Operation *command, KernelOp kernel,
       writes.size() + operands != parameters.size())
     return reject("has " + Twine(reads.size()) + " reads and " +
                   Twine(writes.size()) + " writes, expected " +
-                  Twine(operands - first) + " and " +
-                  Twine(parameters.size() - operands));
+                  Twine(operands - first) + " reads and " +
+                  Twine(parameters.size() - operands) + " writes");
   SmallVector<Value> places(reads);
   llvm::append_range(places, writes);
   for (auto [i, place] : llvm::enumerate(places)) {

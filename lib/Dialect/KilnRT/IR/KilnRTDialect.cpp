@@ -42,7 +42,11 @@ static ParseResult parseSlotClassKind(OpAsmParser &parser,
     return failure();
   std::optional<SlotClass> value = symbolizeSlotClass(keyword);
   if (!value)
-    return parser.emitError(loc) << "unknown slot class '" << keyword << "'";
+    return parser.emitError(loc)
+           << "unknown slot class '" << keyword
+           << "', expected parameter, optimizer, gradient, activation, "
+              "workspace, communication, input, output, constant or "
+              "materialized";
   slotClass = SlotClassAttr::get(parser.getContext(), *value);
   return success();
 }
@@ -62,7 +66,8 @@ static ParseResult parseInMemory(OpAsmParser &parser, MemorySpaceAttr &memory) {
       return failure();
     std::optional<MemorySpace> known = symbolizeMemorySpace(keyword);
     if (!known)
-      return parser.emitError(loc) << "unknown memory '" << keyword << "'";
+      return parser.emitError(loc)
+             << "unknown memory '" << keyword << "', expected device or host";
     value = *known;
   }
   memory = MemorySpaceAttr::get(parser.getContext(), value);
@@ -316,9 +321,9 @@ LogicalResult rt::MicrobatchesOp::verifyRegions() {
     auto first = llvm::find_if(
         runs, [&](const SegmentRun &run) { return run.slot >= slots; });
     return emitOpError("has rings of ")
-           << slots << (slots == 1 ? " slot" : " slots") << ", but "
+           << slots << (slots == 1 ? " slot" : " slots") << ", but segment "
            << first->name() << " of the order needs " << order.slots(count)
-           << ", one per micro-batch in flight";
+           << ", one slot per micro-batch in flight";
   }
   return checkCommands(*this); // C3
 }

@@ -149,16 +149,16 @@ static LogicalResult verifyCollective(BeginOp begin) {
            << (kind == TransferKind::AllReduce
                    ? "at least one read, and writes to the places that are read"
                : kind == TransferKind::ReduceScatter
-                   ? "at least one read, and writes to the places that are "
-                     "read and then to as many shards"
-                   : "at least one read, and as many writes");
+                   ? "at least one read, writes to the places that are read, "
+                     "and then one write of a shard per read"
+                   : "at least one read, and one write per read");
   SmallVector<ViewOp> all(writes);
   if (!readsWritten)
     llvm::append_range(all, reads);
   std::optional<ArrayRef<int64_t>> owners = begin.getOwners(); // C6
   if (owners && (kind == TransferKind::AllReduce || owners->size() != count))
     return begin.emitOpError("has ")
-           << owners->size() << " owners, expected "
+           << owners->size() << " owner ranks, expected "
            << (kind == TransferKind::AllReduce
                    ? "none, because all ranks get the sums"
                    : "one for each tensor");
@@ -175,8 +175,8 @@ static LogicalResult verifyCollective(BeginOp begin) {
         (readsWritten && !isComputedReal(element) && !element.isInteger(8)))
       return begin.emitOpError("accesses a view of type ")
              << view.getMemRefType()
-             << ", expected device memory and the same element type in all "
-                "views"
+             << ", expected views in device memory that all have the same "
+                "element type"
              << (readsWritten
                      ? ", either i8 or a float type in which kiln computes"
                      : "");
@@ -190,10 +190,10 @@ static LogicalResult verifyCollective(BeginOp begin) {
       return failure();
     if (owners && !isOwned(whole, shard, (*owners)[i]))
       return begin.emitOpError("has a shard of type ")
-             << shard.getMemRefType() << " and the owner " << (*owners)[i]
-             << ", expected the type of the whole tensor, "
-             << whole.getMemRefType() << ", and the index of one of the "
-             << ranks << " ranks as owner";
+             << shard.getMemRefType() << " owned by rank " << (*owners)[i]
+             << ", expected the type " << whole.getMemRefType()
+             << " of the whole tensor and the index of one of the " << ranks
+             << " ranks";
   }
   return verifyDisjoint(begin, all);
 }

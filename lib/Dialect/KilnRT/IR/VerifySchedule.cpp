@@ -131,9 +131,9 @@ static LogicalResult checkMicrobatches(rt::ProgramOp program) {
     };
     if (slot.getRing()) {
       if (outside || slot.getState())
-        return reject() << "a slot with a ring to be live only in "
-                           "micro-batches, from command "
-                        << begin << " to " << end - 1;
+        return reject()
+               << "a slot that is live only in micro-batches, from command "
+               << begin << " to " << end - 1 << ", because it has a ring";
       if (slot.getInstances() != ringSlots)
         return slot.emitOpError("'")
                << slot.getName() << "' has " << slot.getInstances()
@@ -149,8 +149,8 @@ static LogicalResult checkMicrobatches(rt::ProgramOp program) {
              << "a slot that is live in all micro-batches, from command "
              << begin << " to " << end - 1;
     if (!outside && ringSlots > 1 && first < backward && last >= backward)
-      return reject() << "a ring, because the slot stores values from the "
-                         "forward to the backward segment while several "
+      return reject() << "a slot with a ring, because it stores values from "
+                         "the forward to the backward segment while several "
                          "micro-batches are in flight";
   }
   return success();

@@ -8,7 +8,7 @@
 // RUN: not kiln-opt %t/twice.mlir 2>&1 | FileCheck %s --check-prefix=SHAPE
 // RUN: not kiln-opt %t/alone.mlir 2>&1 | FileCheck %s --check-prefix=ALONE
 
-// DEFAULT: error: --lora has no targets, and there is no default for this model: expected targets=all-linear or some of up, down, separated by colons
+// DEFAULT: error: --lora has no targets, and this model has no default targets: expected targets=all-linear or, separated by colons, some of up, down
 // NAME: error: --lora: no linear layer is named 'q_proj', expected all-linear or some of up, down
 // HEAD: error: --lora: no linear layer is named 'table', expected all-linear or some of up, down
 // RANK: error: --lora: r is 7, but the weight of 'h.0.up' is a matrix of 6 outputs and 8 inputs: expected at most 6
@@ -22,10 +22,10 @@
 // RUN: kiln-opt %t/tied.mlir --kiln-add-lora=lora=r=1,targets=down -o /dev/null
 // RUN: not kiln-opt %t/same.mlir --kiln-add-lora=lora=r=1,targets=all-linear 2>&1 | FileCheck %s --check-prefix=SAME
 // LONE: error: {{.*}}is the only factor of the adapter of @w, expected the factors a and b
-// TRAINED: error: {{.*}}is trainable and has no 'adapter', expected a frozen state, because the module has 'kiln.lora'
-// EMPTY: error: {{.*}}has 'kiln.lora' and no state with 'adapter', expected both
+// TRAINED: error: {{.*}}is trainable and has no 'adapter', but the module has 'kiln.lora', so only states with 'adapter' may be trainable
+// EMPTY: error: {{.*}}has 'kiln.lora', but no state has 'adapter', expected both or neither
 // OTHER: error: {{.*}}has type 'tensor<3x6xf32>', expected a matrix of adapter rank r = 2, as in 'kiln.lora' of the module
-// TIED: error: {{.*}}reads the weight of 'table' but not as the right operand of a matmul, or not in the layout that another matmul reads: the layer cannot have an adapter (--lora)
+// TIED: error: {{.*}}reads the weight of 'table', so --lora cannot adapt this layer: only matmuls may read the weight, as their right operand and all in the same layout
 // SAME: error: --lora: two weights belong to layers named 'down', expected different names
 // SHAPE: error: {{.*}}has type 'tensor<2x7xf32>', expected a matrix with 6 columns, one for each input of @w
 // ALONE: error: {{.*}}has 'adapter', but the module does not have the attribute 'kiln.lora', the options of its adapters

@@ -6,7 +6,7 @@
 // RUN: not %{step}=2' --kiln-compress-gradients 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // NAME: error: scheme is 'int4', expected one of int8, powersgd:N with N from 1 to 64, gradzip:N with N from 1 to 64, count-sketch:N with N from 2 to 256
-// EMPTY: error: scheme is '', expected one such as powersgd:4
+// EMPTY: error: scheme is '', expected the name of a scheme, such as powersgd:4
 
 // CHECK: module attributes {kiln.encoded = [#kiln.encoded<value = "a", as = "int8", lossy = true, bytes = 16384, encoded_bytes = 4160>]
 // CHECK-LABEL: kiln.program @train

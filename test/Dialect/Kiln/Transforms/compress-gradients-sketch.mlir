@@ -6,8 +6,8 @@
 
 // RUN: sed s/30x5xf32/30x5xbf16/g %s | not kiln-opt '--kiln-build-step=mesh=dp=2 optimizer=sgd clip=false' --kiln-compress-gradients=scheme=count-sketch:2 2>&1 | FileCheck %s --check-prefix=NARROW
 
-// NARROW: sums, over data-parallel ranks, no gradient that count-sketch:2 can compress
-// NONE: sums, over data-parallel ranks, no gradient that count-sketch:3 can compress: it compresses matrices of at least 36 rows, in 16 bits if at most three quarters of the bytes are sent
+// NARROW: has no compressible gradient among those that data-parallel ranks sum: count-sketch:2 compresses
+// NONE: has no compressible gradient among those that data-parallel ranks sum: count-sketch:3 compresses matrices of at least 36 rows, in 16 bits if at most three quarters of the bytes are sent
 
 // The tables have 3, 4 and 5 of 30 rows. Of each 16 elements, one is summed; the last block is padded.
 // CHECK: module attributes {kiln.encoded = [#kiln.encoded<value = "a", as = "count-sketch:2", lossy = true, bytes = 600, encoded_bytes = 280>]

@@ -5,7 +5,7 @@
 // RUN: not %{step} --kiln-compress-gradients=scheme=gradzip:8 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not kiln-opt %S/Inputs/tied.mlir '--kiln-autodiff=microbatches=2 scale-gradients' '--kiln-build-step=mesh=dp=2' --kiln-compress-gradients=scheme=gradzip:1 2>&1 | FileCheck %s --check-prefix=SCALED
 
-// NONE: sums, over data-parallel ranks, no gradient that gradzip:8 can compress: it compresses matrices whose larger factor has at most half as many bytes
+// NONE: has no compressible gradient among those that data-parallel ranks sum: gradzip:8 compresses matrices whose larger factor has at most half as many bytes
 // SCALED: error: 'kiln.program' op scales the gradients
 
 // CHECK: module attributes {kiln.encoded = [#kiln.encoded<value = "a", as = "gradzip:2", lossy = true, bytes = 512, encoded_bytes = 128>]

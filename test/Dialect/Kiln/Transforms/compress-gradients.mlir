@@ -10,9 +10,9 @@
 // RUN: kiln-opt %S/Inputs/tied.mlir --kiln-autodiff=microbatches=4 '--kiln-build-step=mesh=dp=2 zero=2 microbatches=2 whole-gradients' | FileCheck %s --check-prefix=WHOLE
 // RUN: not kiln-opt %S/Inputs/tied.mlir '--kiln-autodiff=microbatches=2 scale-gradients' '--kiln-build-step=mesh=dp=2' --kiln-compress-gradients=scheme=powersgd:1 2>&1 | FileCheck %s --check-prefix=SCALED
 
-// NONE: error: 'kiln.program' op sums, over data-parallel ranks, no gradient that powersgd:3 can compress: it compresses matrices whose factors have at most half as many bytes
+// NONE: error: 'kiln.program' op has no compressible gradient among those that data-parallel ranks sum: powersgd:3 compresses matrices whose factors have at most half as many bytes
 // RANK: error: scheme is 'powersgd:0', expected one of int8, powersgd:N with N from 1 to 64, gradzip:N with N from 1 to 64, count-sketch:N with N from 2 to 256
-// PARTS: error: 'kiln.program' op sums the gradients of each micro-batch over ranks, but only those of a step can be compressed; set whole-gradients of kiln-build-step
+// PARTS: error: 'kiln.program' op sums gradients over ranks in each micro-batch, but only sums that are computed once per step can be compressed; set the option whole-gradients of kiln-build-step
 // SCALED: error: 'kiln.program' op scales the gradients
 
 // The vector and the matrix with few rows are summed as they are.

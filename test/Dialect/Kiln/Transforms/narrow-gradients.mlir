@@ -6,7 +6,7 @@
 
 // WIDE: error: type is 'f32', expected a narrow float such as bf16
 // TYPE: error: states stores moments in 'f16', expected f32, bf16 or dynamic8
-// NONE: error: states gives a type of moments, and sgd has no moments
+// NONE: error: states gives a type of moments, but sgd has no moments
 
 // A gradient is rounded where it is complete. A gradient that was widened from bf16 is returned
 // as it was before.

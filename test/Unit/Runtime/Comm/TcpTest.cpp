@@ -251,10 +251,9 @@ TEST(TcpTest, ARankThatNeverConnects) {
     EXPECT_EQ(status.code(), ExitCode::Error);
     if (rank == 0)
       EXPECT_EQ(status.message(),
-                "of the ranks that must connect to port " +
-                    std::to_string(port) +
-                    " of rank 0, 1 have not done so within 1 s; start all "
-                    "ranks, and allow connections to this port");
+                "port " + std::to_string(port) +
+                    " of rank 0 was not reached within 1 s by these ranks: 1; "
+                    "start all ranks, and allow connections to this port");
     else
       EXPECT_NE(status.message().find("rank 0 has not sent the addresses"),
                 std::string::npos)

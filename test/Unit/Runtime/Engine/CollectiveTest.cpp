@@ -205,13 +205,13 @@ INSTANTIATE_TEST_SUITE_P(
                scatterIndex,
                "shard_counts",
                {shard - 1},
-               "is 333, expected at least 1/3 of 1000, rounded up, and at most "
-               "1000"},
+               "is 333, expected 334 to 1000, because 3 ranks divide a tensor "
+               "of size 1000"},
         Damage{"LargeShard",
                gatherIndex,
                "shard_counts",
                {whole + 1},
-               "is 1001, expected at least 1/3 of 1000"},
+               "is 1001, expected 334 to 1000"},
         Damage{
             "NoElements", scatterIndex, "shard_counts", {0}, "shard_counts[0]"},
         Damage{"NegativeShard",
@@ -321,7 +321,8 @@ TEST(CollectiveTest, OnlyACopyOnOneQueueTakesAShard) {
   copy["token"] = 3;
   copy["queue"] = "dp";
   expectRefusal(json,
-                "is given, but only a 'copy' may copy the shard of a rank");
+                "is given, but a copy_start cannot copy the shard of a rank: "
+                "use a copy");
 }
 
 /// Returns a description in which, while all collectives are in flight, a

@@ -305,10 +305,9 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"SlotsMissing", "/order/1/slots", "discarded",
                "'programs.train.order[1].slots' is missing"},
         Damage{"FewSlots", "/order/1/slots", 1,
-               "'programs.train.order[1].slots' is 1, expected at least 2, the "
-               "maximum number of micro-batches in flight, and at most 2, the "
-               "number of micro-batches"},
-        Damage{"ManySlots", "/order/1/slots", INT64_MAX, "expected at least 2"},
+               "'programs.train.order[1].slots' is 1, expected 2 to 2, because "
+               "up to 2 of 2 micro-batches are in flight"},
+        Damage{"ManySlots", "/order/1/slots", INT64_MAX, "expected 2 to 2"},
         Damage{"OrderMissing", "/order/1/order", "discarded",
                "'programs.train.order[1].order' is missing"},
         Damage{"OrderType", "/order/1/order", 1, "must be a string"},
@@ -367,13 +366,13 @@ INSTANTIATE_TEST_SUITE_P(
                "which places the last of 2 instances outside the arena"},
         Damage{"SlotRingZero", "/slots/10/ring", 0, "expected at least 1"},
         Damage{"SlotRingLife", "/slots/10/first", 0,
-               "'programs.train.slots[10]' has a ring and is live from "
-               "commands[0] to commands[5], expected a lifetime within the "
-               "commands of a micro-batch, from commands[1] to commands[7]"},
-        Damage{"SlotRingBackwards", "/slots/10/last", 0, "has a ring and is"},
+               "'programs.train.slots[10]' is live from commands[0] to "
+               "commands[5], but a slot with a ring may be live only in a "
+               "micro-batch, from commands[1] to commands[7]"},
+        Damage{"SlotRingBackwards", "/slots/10/last", 0, "a slot with a ring"},
         Damage{"SlotWithoutRing", "/slots/10/ring", "discarded",
                "'programs.train.slots[10]' is live from the forward to the "
-               "backward segment of a micro-batch, which needs a 'ring' "
+               "backward segment of a micro-batch, so it must have a 'ring', "
                "because 2 micro-batches may be in flight"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 

@@ -226,28 +226,29 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"NegativeElements", "/states/2/over/0/elements", -1,
                "'states[2].over[0].elements' is -1, expected at least 0"},
         Damage{"LargeElements", "/states/2/over/0/elements", INT64_MAX,
-               "'states[2].over[0].elements' is 9223372036854775807, but 2 "
-               "ranks that divide 8192 elements in 1 block have at least 4096 "
-               "and at most 8192 elements each"},
+               "'states[2].over[0].elements' is 9223372036854775807, expected "
+               "a multiple of 1 from 4096 to 8192, because 2 ranks divide 8192 "
+               "elements in 1 block"},
         Damage{"NotDivided", "/states/3/over", "discarded",
                "'states[3].global_shape' has 1 entries, expected 2, one for "
                "each dimension of the shape"},
         Damage{"TooSmall",
                "/states/3/global_shape",
                {2 * elements + 1},
-               "'states[3].over[0].elements' is 4096, but 2 ranks that divide "
-               "8193 elements in 1 block have at least 4097 and at most 8193 "
-               "elements each"},
+               "'states[3].over[0].elements' is 4096, expected a multiple of "
+               "1 from 4097 to 8193, because 2 ranks divide 8193 elements in 1 "
+               "block"},
         Damage{"TooLarge",
                "/states/3/global_shape",
                {elements - 1},
-               "'states[3].over[0].elements' is 4096, but 2 ranks that divide "
-               "4095 elements in 1 block have at least 2048 and at most 4095 "
-               "elements each"},
-        Damage{"EmptyTensor",
-               "/states/3/global_shape",
-               {0},
-               "have at least 0 and at most 0 elements each"},
+               "'states[3].over[0].elements' is 4096, expected a multiple of "
+               "1 from 2048 to 4095, because 2 ranks divide 4095 elements in 1 "
+               "block"},
+        Damage{
+            "EmptyTensor",
+            "/states/3/global_shape",
+            {0},
+            "expected a multiple of 1 from 0 to 0, because 2 ranks divide 0"},
         Damage{"ShapeTooLarge",
                "/states/2/shape",
                {int64_t(1) << 56},
@@ -272,14 +273,14 @@ INSTANTIATE_TEST_SUITE_P(
                "'states[3].shard' has 2 entries, expected 1, one for each "
                "dimension of the global shape"},
         Damage{"ShardNotZero", "/states/3/shard/0", elements,
-               "'states[3].shard[0]' is 4096, expected 0 for a state that is "
-               "divided over ranks"},
+               "'states[3].shard[0]' is 4096, expected 0, because 'over' "
+               "gives the elements that a rank stores"},
         Damage{"ShardNegative", "/states/3/shard/0", -1,
                "'states[3].shard[0]' is -1, expected at least 0"},
         Damage{
             "Quantized", "/states/2/quantized",
             Json({{"encoding", "nf4"}, {"dtype", "f32"}, {"shape", {64, 64}}}),
-            "'states[2].shape' is not that of the encoding of the weight, "
+            "'states[2].shape' does not match the encoding of the weight, "
             "expected 2120 elements of i8"},
         Damage{"Bytes", "/states/2/bytes", 8 * elements,
                "'states[2].bytes' is not the number of bytes of a tensor with "
@@ -301,8 +302,8 @@ TEST(ShardedStatesTest, RejectsOwnersOfQuantizedStates) {
   state["over"][0]["owner"] = 0;
   Status status = read(json).status();
   EXPECT_NE(status.message().find(
-                "'states[2].over' has an owner, but the state is quantized: "
-                "each data-parallel rank has all quantized states"),
+                "'states[2].over' gives the state to a single owner, but each "
+                "data-parallel rank must store all quantized states"),
             std::string::npos)
       << status.message();
 }
@@ -322,11 +323,13 @@ INSTANTIATE_TEST_SUITE_P(
                "'states[2].over[1].blocks' is 3, expected a divisor of 8192, "
                "the number of elements to divide"},
         Damage{"SmallPart", "/0/elements", elements,
-               "'states[2].over[0].elements' is 4096, but 2 ranks that divide "
-               "16384 elements in 1024 blocks have at least 8192"},
+               "'states[2].over[0].elements' is 4096, expected a multiple of "
+               "1024 from 8192 to 16384, because 2 ranks divide 16384 elements "
+               "in 1024 blocks"},
         Damage{"LargePart", "/0/elements", 4 * elements,
-               "'states[2].over[1].elements' is 4096, but 2 ranks that divide "
-               "16384 elements in 1 block have at least 8192"}),
+               "'states[2].over[1].elements' is 4096, expected a multiple of "
+               "1 from 8192 to 16384, because 2 ranks divide 16384 elements in "
+               "1 block"}),
     [](const testing::TestParamInfo<Damage> &info) { return info.param.name; });
 
 } // namespace

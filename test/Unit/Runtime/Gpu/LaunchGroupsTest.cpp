@@ -141,9 +141,9 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"/0/members", 256,
                "but the argument table of a kernel has room for at most 255 "
                "launches with 2 args"},
-        Damage{"/3/members", 4, "commands[3]' differs in 'members'"},
-        Damage{"/3/members", nullptr, "commands[3]' differs in 'members'"},
-        Damage{"/3/imm", Json::array(), "commands[3]' differs in 'members'"},
+        Damage{"/3/members", 4, "commands[3]' must have the same"},
+        Damage{"/3/members", nullptr, "commands[3]' must have the same"},
+        Damage{"/3/imm", Json::array(), "commands[3]' must have the same"},
         Damage{"/1/kernel", 1, "is not a launch of the same kernel"},
         Damage{"/2/units", 39,
                "differs in 'units', 'grain', 'threads' or 'shared'"},

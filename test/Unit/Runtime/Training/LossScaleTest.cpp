@@ -32,8 +32,8 @@ TEST(LossScaleTest, RejectsOtherText) {
         "1024,window=99999999999999999999"})
     EXPECT_FALSE(LossScaleOptions::parse(text).ok()) << text;
   EXPECT_EQ(LossScaleOptions::parse("1000").status().message(),
-            "contains '1000', expected a scale first: a power of two from 1 to "
-            "4294967296, as in 65536,window=2000,skips=20");
+            "contains '1000', expected the scale first, a power of two from 1 "
+            "to 4294967296; an example is 65536,window=2000,skips=20");
   EXPECT_EQ(LossScaleOptions::parse("1024,wide=2").status().message(),
             "contains 'wide=2', expected window=N or skips=N with N of at "
             "least 1");

@@ -218,8 +218,8 @@ LogicalResult BlockDecodeOp::verify() {
     return failure();
   if (countOf(getScales()) % getNumParts() != 0)
     return emitOpError("has ") << countOf(getScales())
-                               << " scales of two tensors, expected an even "
-                                  "number"; // C2
+                               << " scales for two tensors, expected an even "
+                                  "number: as many for each tensor"; // C2
   return success();
 }
 

@@ -68,9 +68,9 @@ LogicalResult ShardAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << type.getNumElements() << " elements of " << type
                        << ", got " << blocks;
   if (owner < -1 || (owner >= 0 && blocks != 1))
-    return emitError()
-           << "expected an owner of at least 0 and one block, got owner "
-           << owner << " and " << blocks << " blocks";
+    return emitError() << "expected an owner of at least 0 and, with an owner, "
+                          "a single block, got owner "
+                       << owner << " and " << blocks << " blocks";
   auto outer = dyn_cast_or_null<ShardAttr>(of);
   if (of && !outer)
     return emitError() << "expected #kiln.shard after 'of', got " << of;
@@ -104,13 +104,13 @@ static LogicalResult verifyOwner(Operation *op, StringRef axis, int64_t owner,
                                  Type whole, Type shard) {
   auto module = op->getParentOfType<ModuleOp>();
   if (module && (owner < 0 || owner >= meshSizeOf(module, axis)))
-    return op->emitOpError("has the owner ")
+    return op->emitOpError("has a tensor owned by rank ")
            << owner << ", expected the index of one of the "
-           << meshSizeOf(module, axis) << " ranks";
+           << meshSizeOf(module, axis) << " ranks of the axis '" << axis << "'";
   if (whole != shard)
     return op->emitOpError("has a shard of type ")
-           << shard << " with an owner, expected the type of the whole tensor, "
-           << whole;
+           << shard << ", expected " << whole
+           << ", because one rank owns the whole tensor";
   return success();
 }
 
@@ -136,15 +136,15 @@ verifyCollective(Operation *op, Collective collective, StringRef axis,
   if (owners && (collective == Collective::AllReduce ||
                  owners->size() != op->getNumOperands()))
     return op->emitOpError("has ")
-           << owners->size() << " owners, expected "
+           << owners->size() << " owner ranks, expected "
            << (collective == Collective::AllReduce
                    ? "none, because all ranks get the sums"
                    : "one for each tensor");
   for (auto [i, from, to] :
        llvm::enumerate(op->getOperandTypes(), op->getResultTypes())) {
     if (collective != Collective::AllReduce && isCodes(from))
-      return op->emitOpError("has codes of type ")
-             << from << ", which only an all_reduce supports";
+      return op->emitOpError("has an operand of type ")
+             << from << ", but only an all_reduce supports i8 elements";
     if (collective == Collective::AllReduce && from != to)
       return op->emitOpError("has an operand of type ")
              << from << " and a result of type " << to
@@ -336,8 +336,8 @@ LogicalResult CollectiveStartOp::verify() {
                      user->getOperand(i) == token && (!wait || wait == user);
     if (!isInOrder)
       return emitOpError(
-          "must have a single kiln.collective_wait in the same block as the "
-          "only user of its tokens; the wait must have all tokens in order");
+          "must have exactly one user, a kiln.collective_wait in the same "
+          "block with all tokens as its operands, in order");
     wait = user;
   }
   return success();

@@ -82,8 +82,10 @@ LogicalResult EncodedUpdateOp::verify() {
   if (elements % dynamicBlock != 0 ||
       computeType(elementTypeOf(parameter)) != ElementType::F32)
     return emitOpError("updates a parameter of type ")
-           << parameter << ", expected a multiple of " << dynamicBlock
-           << " elements of a type that is computed in f32"; // C5
+           << parameter
+           << ", expected a number of elements that is a multiple of "
+           << dynamicBlock
+           << ", and an element type whose arithmetic is computed in f32"; // C5
   int64_t blocks = elements / dynamicBlock;
   for (const State &state : states) {
     if (!state.isEncoded())
@@ -118,9 +120,9 @@ LogicalResult EncodedUpdateOp::verifyRegions() {
   };
   if (!!update.getCopy() != (getNumResults() > getNumUpdated()))
     return emitOpError("has ")
-           << getNumResults()
-           << " results, expected an additional one if and only if the update "
-              "in the body returns a copy of the parameter"; // C6
+           << getNumResults() << " results, expected " << getNumUpdated()
+           << ", and one more if and only if the update in the body returns a "
+              "copy of the parameter"; // C6
   auto types = getInputs().getTypes();
   add(types.front());
   Builder builder(getContext());

@@ -47,7 +47,8 @@ QuantizedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (encoding == Quantization::Nf4) {
     if (block == 0 && outliers == 0 && inputs == 0)
       return success();
-    return emitError() << "has blocks or outliers, expected none in nf4"; // C2
+    return emitError() << "sets 'block', 'outliers' or 'inputs', which only "
+                          "int8 supports; omit them for nf4"; // C2
   }
   std::string problem = support::Int8Layout::problem(
       type.getDimSize(0), type.getDimSize(1), {block, outliers, inputs});
@@ -59,8 +60,8 @@ QuantizedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult DequantizeOp::verify() {
   Type element = getY().getType().getElementType();
   if (!element.isF32() && !isNarrowFloat(element)) // C3
-    return emitOpError("decodes elements of type ")
-           << element << ", expected f32 or a narrower type";
+    return emitOpError("decodes to elements of type ")
+           << element << ", expected f32 or a narrower float type";
   RankedTensorType weight = getEncoding().getType();
   if (getY().getType().getShape() != weight.getShape()) // C4
     return emitOpError("'y' has type ")

@@ -244,8 +244,8 @@ LogicalResult ReduceCombineOp::verify() {
   if (to.getNumElements() * from.getDimSize(0) != from.getNumElements())
     return emitOpError("'y' has ")
            << to.getNumElements()
-           << " elements, expected as many as one of the " << from.getDimSize(0)
-           << " slices along dimension 0 of 'x', which has shape "
+           << " elements, expected as many as in one of the "
+           << from.getDimSize(0) << " slices x[i] of 'x', whose shape is "
            << toString(from.getShape());
   if (failed(checkWide(*this, "x", getX(), from.getShape(), getY())))
     return failure();
