@@ -140,8 +140,7 @@ Status SegmentOrder::check(int64_t count) const {
   for (Segment segment : {Segment::Forward, Segment::Backward})
     for (int64_t i = 0; i < count; ++i)
       if (!ran[std::size_t(segment)][std::size_t(i)])
-        return reject("does not execute " + nameOf(segment, i) +
-                      ", but the step has " + of);
+        return reject("lacks " + nameOf(segment, i) + "; the step has " + of);
   return Status();
 }
 

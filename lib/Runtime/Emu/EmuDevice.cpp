@@ -17,7 +17,7 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// The maximum number of blocks of a launch, over all its members.
+/// The maximum number of thread blocks of all grouped launches together.
 static constexpr int64_t maxBlocks = INT32_MAX;
 
 struct EmuDevice::State {

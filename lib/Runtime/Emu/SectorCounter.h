@@ -33,8 +33,8 @@ public:
   void clear();
 
   /// Records an access of lane `lane`. `place` is the code address of the
-  /// access. All accesses of a lane in a segment must be recorded before those
-  /// of the next lane.
+  /// access. Between two barriers, all accesses of a lane must be recorded
+  /// before those of the next lane.
   void access(const void *place, int64_t lane, uint64_t address, int64_t bytes,
               bool isWrite);
 

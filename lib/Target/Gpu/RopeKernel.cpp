@@ -44,7 +44,7 @@ constexpr int64_t kTablesPart = 32;
 constexpr int64_t kHeadsAtOnce = 4;
 
 /// Returns the number of shares into which the heads of a position are divided.
-/// A share is processed by `parts` units.
+/// `parts` iterations of the parallel loop process one share.
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);

@@ -136,7 +136,7 @@ kiln.program @train(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<for
 // The shards of all ranks have at least as many elements as the tensor (C2).
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<5x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has a shard of type 'tensor<19xf32>', expected the element type of 'tensor<5x8xf32>' and between 1/2 and all of its elements}}
+  // expected-error @below {{has a shard of type 'tensor<19xf32>', expected the element type of 'tensor<5x8xf32>' and 20 to 40 elements}}
   %s = kiln.reduce_scatter %x over "dp" : tensor<5x8xf32> -> tensor<19xf32>
   kiln.return
 }
@@ -146,7 +146,7 @@ kiln.program @train(%x: tensor<5x8xf32>) attributes {kind = #kiln.program_kind<f
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
 kiln.program @train(%x: tensor<2x8xf32>) attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{has a shard of type 'tensor<2x8xf32>', expected the element type of 'tensor<5x8xf32>' and between 1/2 and all of its elements}}
+  // expected-error @below {{has a shard of type 'tensor<2x8xf32>', expected the element type of 'tensor<5x8xf32>' and 20 to 40 elements}}
   %s = kiln.all_gather %x over "dp" : tensor<2x8xf32> -> tensor<5x8xf32>
   kiln.return
 }
@@ -267,7 +267,7 @@ kiln.state @w : tensor<4xf32> {role = #kiln.role<parameter>, init = #kiln.splat<
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64}} {
-// expected-error @below {{has type 'tensor<3xf32>', expected the element type of 'tensor<8xf32>' and between 1/2 and all of its elements}}
+// expected-error @below {{has type 'tensor<3xf32>', expected the element type of 'tensor<8xf32>' and 4 to 8 elements}}
 kiln.state @w : tensor<3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<8xf32> over "dp">}
 }
 

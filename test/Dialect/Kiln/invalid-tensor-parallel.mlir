@@ -1,14 +1,14 @@
 // RUN: kiln-opt %s --split-input-file --verify-diagnostics
 
 module attributes {kiln.mesh = {tp = 2 : i64}} {
-// expected-error @below {{'kiln.state' op has type 'tensor<5x3xf32>', expected the element type of 'tensor<5x8xf32>' and between 1/2 and all of its elements in each of 5 blocks}}
+// expected-error @below {{'kiln.state' op has type 'tensor<5x3xf32>', expected the element type of 'tensor<5x8xf32>' and 4 to 8 elements in each of 5 blocks}}
 kiln.state @w : tensor<5x3xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<5x8xf32> over "tp" blocks = 5>}
 }
 
 // -----
 
 module attributes {kiln.mesh = {dp = 2 : i64, tp = 2 : i64}} {
-// expected-error @below {{'kiln.state' op has a shard of type 'tensor<3x4xf32>', expected the element type of 'tensor<8x4xf32>' and between 1/2 and all of its elements}}
+// expected-error @below {{'kiln.state' op has a shard of type 'tensor<3x4xf32>', expected the element type of 'tensor<8x4xf32>' and 16 to 32 elements}}
 kiln.state @w : tensor<6xf32> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>, shard = #kiln.shard<tensor<3x4xf32> over "dp" of #kiln.shard<tensor<8x4xf32> over "tp">>}
 }
 

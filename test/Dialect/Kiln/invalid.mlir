@@ -910,7 +910,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{cannot be executed: the order does not execute F1, but the step has 2 micro-batches}}
+  // expected-error @+1 {{cannot be executed: the order lacks F1; the step has 2 micro-batches}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"F0 B0"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>
@@ -921,7 +921,7 @@ kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train
 // -----
 
 kiln.program @f(%x: tensor<4x8xf32>) attributes {kind = #kiln.program_kind<train>} {
-  // expected-error @+1 {{cannot be executed: the order does not execute B0, but the step has 2 micro-batches}}
+  // expected-error @+1 {{cannot be executed: the order lacks B0; the step has 2 micro-batches}}
   %0 = kiln.microbatches sliced(%x) count 2 order <"F0 F1 B1"> : (tensor<4x8xf32>) -> tensor<2x8xf32> {
   ^bb0(%p: tensor<2x8xf32>, %s: tensor<2x8xf32>):
     kiln.yield %s : tensor<2x8xf32>

@@ -134,8 +134,8 @@ TEST(SegmentOrderTest, ErrorsNameTheSegmentAndTheMicrobatch) {
       {"F0 B1 F1 B0", 2,
        "the order executes B1 before F1; the backward segment of a micro-batch "
        "needs the residuals of its forward segment"},
-      {"F0 B0", 2, "the order does not execute F1, but the step has 2"},
-      {"F0 F1 B1", 2, "the order does not execute B0, but the step has 2"}};
+      {"F0 B0", 2, "the order lacks F1; the step has 2"},
+      {"F0 F1 B1", 2, "the order lacks B0; the step has 2"}};
   for (auto [text, count, message] : cases) {
     Status status = parsed(text).check(count);
     ASSERT_FALSE(status.ok()) << text;

@@ -138,11 +138,13 @@ static LogicalResult checkShardOf(StateOp state) {
              << ", because one rank owns the whole tensor";
     if (shard.getOwner() < 0 &&
         failed(checkShard(shard.getType(), part, ranks, shard.getBlocks()))) {
+      int64_t elements = shard.getType().getNumElements() / shard.getBlocks();
       InFlightDiagnostic diagnostic =
           state.emitOpError("has ")
           << (part == state.getTensorType() ? "type " : "a shard of type ")
           << part << ", expected the element type of " << shard.getType()
-          << " and between 1/" << ranks << " and all of its elements";
+          << " and " << llvm::divideCeil(elements, ranks) << " to " << elements
+          << " elements";
       if (shard.getBlocks() > 1)
         return diagnostic << " in each of " << shard.getBlocks() << " blocks";
       return diagnostic;

@@ -315,7 +315,7 @@ INSTANTIATE_TEST_SUITE_P(
                "'programs.train.order[1].order' is invalid: the order has the "
                "entry 'alternating'"},
         Damage{"OrderOfOneMicrobatch", "/order/1/order", "F0 B0",
-               "the order does not execute F1, but the step has 2 "
+               "the order lacks F1; the step has 2 "
                "micro-batches"},
         Damage{"BackwardFirst", "/order/1/order", "F0 B1 F1 B0",
                "the order executes B1 before F1"},

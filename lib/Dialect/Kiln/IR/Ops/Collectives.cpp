@@ -42,10 +42,11 @@ static LogicalResult verifyShard(Operation *op, StringRef axis, Type whole,
                            cast<RankedTensorType>(shard),
                            meshSizeOf(module, axis))))
     return success();
+  int64_t elements = cast<RankedTensorType>(whole).getNumElements();
   return op->emitOpError("has a shard of type ")
-         << shard << ", expected the element type of " << whole
-         << " and between 1/" << meshSizeOf(module, axis)
-         << " and all of its elements";
+         << shard << ", expected the element type of " << whole << " and "
+         << llvm::divideCeil(elements, meshSizeOf(module, axis)) << " to "
+         << elements << " elements";
 }
 
 LogicalResult kiln::checkShard(RankedTensorType whole, RankedTensorType shard,
