@@ -118,7 +118,8 @@ Status SegmentOrder::check(int64_t count) const {
                   " micro-batches in flight, but the step has " + of);
   if (kind_ != Kind::Listed)
     return Status();
-  // ran[s][i] is true if segment s of micro-batch i has been executed.
+  // ran[s][i] is true if segment s (forward or backward) of micro-batch i has
+  // been executed.
   std::vector<bool> ran[2] = {std::vector<bool>(std::size_t(count)),
                               std::vector<bool>(std::size_t(count))};
   for (const Entry &entry : listed_) {
@@ -168,7 +169,8 @@ std::vector<SegmentRun> SegmentOrder::runs(int64_t count) const {
   std::vector<int64_t> slotOf(static_cast<std::size_t>(count));
   std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> freed;
   int64_t slots = 0;
-  // The index in `runs` of the last execution of each segment.
+  // The index in `runs` of the last execution of the forward and of the
+  // backward segment.
   std::size_t last[2] = {0, 0};
   bool ran[2] = {false, false};
   for (const Entry &entry : entries(count)) {

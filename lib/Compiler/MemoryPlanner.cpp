@@ -6,12 +6,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Proposals come from a ladder: a list of memory budgets for the chain of
-// stages, called rungs, that depends only on the program. For a small program,
-// every rung is measured and the fastest that fits is chosen, so that a larger
-// budget never gives a slower step. Measuring every rung of a large program
-// would take minutes. The arena height grows almost monotonically with the
-// chain budget, so the planner searches for the highest rung that fits, and
-// then makes one more proposal that uses the rest of the budget.
+// stages of the forward pass, called rungs, that depends only on the program.
+// For a small program, every rung is measured and the fastest that fits is
+// chosen, so that a larger budget never gives a slower step. Measuring every
+// rung of a large program would take minutes. The arena height grows almost
+// monotonically with the chain budget, so the planner searches for the highest
+// rung that fits, and then makes one more proposal that uses the rest of the
+// budget.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,17 +25,19 @@ using namespace mlir;
 using namespace kiln;
 
 /// If a small program has more than kTinyOps ops or offloads activations, its
-/// ladder has kRungs / 2 intervals instead of kRungs.
+/// ladder (the budgets that it tries) has kRungs / 2 intervals instead of
+/// kRungs.
 static constexpr int64_t kTinyOps = 500;
-/// Maximum number of stages for which the policy "poor" is tried.
+/// Maximum number of stages of the forward pass for which the policy "poor" is
+/// tried.
 static constexpr int64_t kMostInputOnlyStages = 64;
 /// Candidate prefetch distances. A prefetch distance is the number of commands
 /// between the start of the copy of a parameter and the first reader of the
 /// copy.
 static constexpr int64_t kLeads[] = {2, 12, 24, 48, 96};
-/// Number of rungs by which the highest rung that fits may differ from the
-/// result of guessRung(), which assumes that the arena height exceeds the chain
-/// budget by the same number of bytes for all rungs.
+/// Number by which the index of the largest budget of a ladder whose plan fits
+/// may differ from the result of guessRung(), which assumes that the arena
+/// height exceeds the budget by the same number of bytes for all plans.
 static constexpr int64_t kRungError = 4;
 
 ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
@@ -46,7 +49,8 @@ ProgramOp MemoryPlanner::trainProgram(ModuleOp of) {
 
 Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   StageChain stages(trainProgram(module), cut);
-  // Add no ladder if `cut` gives the same chain as the first ladder.
+  // Add no ladder (plans for ascending budgets) if `cut` gives the same chain
+  // as the first ladder.
   if (!ladders.empty() &&
       stages.size() + 1 == ladders.front().menus.chain.size())
     return Status();
@@ -61,8 +65,8 @@ Status MemoryPlanner::addLadder(StageCut cut, const LiveCurve &curve) {
   }
   calibrate(ladder.menus, curve);
   ladder.menus.multiplyResiduals(inFlight);
-  // If the chain cannot be solved, add no ladder. The planner then tries only
-  // the named policies.
+  // If the chain cannot be solved, add no plans for it. The planner then tries
+  // only the named policies.
   if (!verifyChain(ladder.menus.chain).empty() ||
       (bound && !verifyChain(*bound).empty())) {
     ladders.pop_back();
@@ -103,7 +107,7 @@ Status MemoryPlanner::propose(const Ladder &ladder, int64_t chainBytes,
                        ? leastSeconds()
                        : stepSeconds(ladder, plan->bound);
   // Neighbouring budgets often give the same schedule. Reuse the measurement of
-  // a rung with the same schedule.
+  // a budget with the same schedule.
   for (auto &[index, rung] : ladder.rungs)
     if (&rung != &proposal && rung.schedule == proposal.schedule) {
       double bound = proposal.bound;
@@ -125,9 +129,9 @@ Result<const Proposal *> MemoryPlanner::rung(Ladder &ladder, int64_t index) {
 }
 
 /// Measures the policies "full" and "poor", which keep the fewest tensors for
-/// the backward pass. They may fit the budget even if the lowest rung does not,
-/// because the rungs are computed from the chain, which only estimates the
-/// memory of recomputation.
+/// the backward pass. They may fit the budget even if the plan for the smallest
+/// budget of a ladder does not, because that plan is computed from the chain,
+/// which only estimates the memory of recomputation.
 Status MemoryPlanner::priceNamed() {
   StageChain stages(trainProgram(module));
   for (StringRef name : {"full", "poor"}) {
@@ -152,14 +156,15 @@ double MemoryPlanner::stepSeconds(const Ladder &ladder, double chainSeconds) {
              std::max(0.0, chainSeconds - ladder.keepAllSeconds);
 }
 
-/// Returns the step time that the chain predicts for the plan of a rung.
+/// Returns the step time that the chain predicts for the plan for one budget of
+/// a ladder.
 double MemoryPlanner::estimateRung(Ladder &ladder, int64_t index) {
   auto plan = ladder.plans->plan(ladder.budget(index));
   return plan ? stepSeconds(ladder, plan->time) : plain.seconds;
 }
 
-/// Returns the highest rung that fits if the arena of each rung exceeds its
-/// chain budget by `extra` bytes.
+/// Returns the index of the largest budget of a ladder whose plan fits if the
+/// arena of each plan exceeds its budget by `extra` bytes.
 int64_t MemoryPlanner::guessRung(const Ladder &ladder, int64_t extra) {
   int64_t guess = 0;
   while (guess < ladder.rungCount &&
@@ -168,10 +173,10 @@ int64_t MemoryPlanner::guessRung(const Ladder &ladder, int64_t extra) {
   return guess;
 }
 
-/// Returns false if probably no rung that fits is faster than `limit`. The
-/// guess is based on a measured rung: `extra` is its arena height minus its
-/// chain budget, and `error` is its step time minus the result of
-/// estimateRung().
+/// Returns false if probably no plan of a ladder that fits is faster than
+/// `limit`. The guess is based on a measured plan: `extra` is its arena height
+/// minus the budget for which it was computed, and `error` is its step time
+/// minus the result of estimateRung().
 bool MemoryPlanner::canBeatLimit(Ladder &ladder, int64_t extra, double error) {
   if (!hasLimit() || inFlight > 1 || request.offloadActivations)
     return true;
@@ -180,10 +185,10 @@ bool MemoryPlanner::canBeatLimit(Ladder &ladder, int64_t extra, double error) {
   return estimateRung(ladder, highest) + error < limit;
 }
 
-/// Stores in `low` the index of the highest rung that fits, or -1 if none fits.
-/// Stores in `extra` the arena height of the last rung examined minus the chain
-/// budget of that rung. This difference varies little between rungs and guides
-/// the search.
+/// Stores in `low` the index of the largest budget of a ladder whose plan fits,
+/// or -1 if none fits. Stores in `extra` the arena height of the last plan
+/// examined minus the budget for which it was computed. This difference varies
+/// little between plans and guides the search.
 Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
                                   int64_t &extra) {
   int64_t high = ladder.rungCount + 1;
@@ -206,15 +211,15 @@ Status MemoryPlanner::searchRungs(Ladder &ladder, int64_t &low,
   return Status();
 }
 
-/// Finds the highest rung that fits in the ladder of a large program, and then
-/// tries up to three proposals that are not rungs.
+/// Finds the largest budget in the ladder of a large program whose plan fits,
+/// and then tries up to three other budgets.
 Status MemoryPlanner::climb(Ladder &ladder) {
   int64_t low, extra;
   if (Status status = searchRungs(ladder, low, extra); !status.ok())
     return status;
-  // Besides the rungs, try a proposal whose predicted arena height is the whole
-  // budget. If its measured arena exceeds the budget, reduce the chain budget
-  // by the excess and try again.
+  // Besides the plans of the ladder, try a proposal whose predicted arena
+  // height is the whole budget. If its measured arena exceeds the budget,
+  // reduce the budget of the chain of stages by the excess and try again.
   int64_t asked = ladder.highest + 1;
   for (int round = 0; low >= 0 && round < 3; ++round) {
     int64_t ask =
@@ -232,10 +237,11 @@ Status MemoryPlanner::climb(Ladder &ladder) {
   return Status();
 }
 
-/// Searches the ladder of a large program with offloading. Usually every rung
-/// fits, because activations that do not fit are offloaded. A higher rung
-/// recomputes less and offloads more than a lower rung, so the step time,
-/// except for noise, first decreases and then increases with the rung.
+/// Searches the ladder (plans for ascending budgets) of a large program with
+/// offloading. Usually every plan fits, because activations that do not fit are
+/// offloaded. A plan for a larger budget recomputes less and offloads more, so
+/// the step time, except for noise, first decreases and then increases with the
+/// budget.
 Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
   int64_t best = 0;
   double bestSeconds = std::numeric_limits<double>::infinity();
@@ -250,8 +256,9 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
     }
     return Status();
   };
-  // If the states take so much memory that neither end of the ladder fits, no
-  // rung between them does, with few exceptions.
+  // If the states take so much memory that neither the plan for the smallest
+  // nor that for the largest budget fits, no plan between them does, with few
+  // exceptions.
   if (keepsStates) {
     for (int64_t index : {ladder.rungCount, int64_t(0)})
       if (Status status = look(index); !status.ok())
@@ -287,9 +294,9 @@ void MemoryPlanner::forEachProposal(
   llvm::for_each(others, visit);
 }
 
-/// Returns a lower bound on the step time of all plans of the ladder: the time
-/// of the plan that keeps everything if several micro-batches are in flight,
-/// and otherwise the bound of the chain.
+/// Returns a lower bound on the step time of all plans of the ladder (a series
+/// of plans): the time of the plan that keeps everything if several
+/// micro-batches are in flight, and otherwise the bound of the chain.
 double MemoryPlanner::boundOf(const Ladder &ladder, int64_t budget) {
   if (inFlight > 1)
     return plain.seconds;
@@ -372,17 +379,18 @@ Status MemoryPlanner::choose(const LiveCurve &curve) {
       return status;
     earlierLadders.splice(earlierLadders.end(), ladders);
   }
-  // Build the ladders from live bytes without states and waiting gradients.
-  // With the states on the device, the peak is at the moment when all gradients
-  // wait for the norm of the gradients, and recomputation has no effect on it.
+  // Build the ladders (plans for ascending budgets) from live bytes without
+  // states and waiting gradients. With the states on the device, the peak is at
+  // the moment when all gradients wait for the norm of the gradients, and
+  // recomputation has no effect on it.
   chainHeight = heightOf(*stateless);
   if (Status status = addLadders(*stateless); !status.ok())
     return status;
   return searchLadders();
 }
 
-/// Searches a ladder. Measures every rung of a small program, and only some
-/// rungs of a large one.
+/// Searches a ladder, a series of plans for ascending budgets. Measures every
+/// plan of a small program, and only some plans of a large one.
 Status MemoryPlanner::searchLadder(Ladder &ladder) {
   if (ops > kSmallOps)
     return request.offloadActivations ? searchOffloaded(ladder) : climb(ladder);
@@ -392,8 +400,8 @@ Status MemoryPlanner::searchLadder(Ladder &ladder) {
   return Status();
 }
 
-/// Returns true if the lower bound of a ladder shows that none of its plans is
-/// much faster than the best proposal so far.
+/// Returns true if the lower bound of a ladder (plans for ascending budgets)
+/// shows that none of its plans is much faster than the best proposal so far.
 bool MemoryPlanner::isUseless(const Ladder &ladder) {
   if (best && best->seconds <= kOptimalityTolerance * boundOf(ladder))
     return true;
@@ -403,7 +411,8 @@ bool MemoryPlanner::isUseless(const Ladder &ladder) {
   return true;
 }
 
-/// Searches all ladders, and sets `best` to the fastest proposal that fits.
+/// Searches the plans of all ladders, and sets `best` to the fastest proposal
+/// that fits.
 Status MemoryPlanner::searchLadders() {
   auto findBest = [&] {
     forEachProposal([&](const Proposal &proposal) {

@@ -8,9 +8,9 @@
 // The planner chooses what the backward pass recomputes and what is offloaded
 // to the host, so that the arena of the scheduled program fits a budget and the
 // step is as fast as possible. The dynamic program over the chain of stages
-// proposes schedules. Each proposal is applied to a copy of the module, which
-// is then dispatched and scheduled by the passes of the final pipeline, so the
-// arena height of a proposal is exact.
+// (pieces of the forward pass) proposes schedules. Each proposal is applied to
+// a copy of the module, which is then dispatched and scheduled by the passes of
+// the final pipeline, so the arena height of a proposal is exact.
 //
 //===----------------------------------------------------------------------===//
 

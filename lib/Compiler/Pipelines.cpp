@@ -310,8 +310,8 @@ static void addSchedulePasses(OpPassManager &passes,
   passes.addPass(createSchedule(schedule));
 }
 
-/// Adds the passes that form launch groups. Groups move no buffers, so these
-/// passes do not change the arena.
+/// Adds the passes that form launch groups (launches that run as one). Groups
+/// move no buffers, so these passes do not change the arena.
 static void addGroupPasses(OpPassManager &passes, const PipelineOptions &) {
   passes.addPass(createGroupLaunches());
 }

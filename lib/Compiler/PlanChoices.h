@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Describes, in names, bytes and seconds, the effect of a recompute schedule
-// and of the offload choices on each stage. A PlanChoices object must be
-// constructed before the choices are applied to the program, because the stages
-// cannot be identified afterwards. The recomputed ops are priced after the
-// schedule is applied.
+// and of the offload choices on each stage of the forward pass. A PlanChoices
+// object must be constructed before the choices are applied to the program,
+// because the stages cannot be identified afterwards. The recomputed ops are
+// priced after the schedule is applied.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,9 +18,9 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Measures the lowest rung of each ladder and the named policies, with
-/// everything offloaded that can be offloaded. Returns true if one of them
-/// fits.
+/// Measures the plan for the smallest budget of each ladder and the named
+/// policies, with everything offloaded that can be offloaded. Returns true if
+/// one of them fits.
 Result<bool> MemoryPlanner::measureLeast() {
   if (leastFits)
     return *leastFits;

@@ -40,7 +40,8 @@ struct PlanFacts {
   std::optional<double> offloadingSeconds, repeatingSeconds;
 };
 
-/// Emits remarks on what was and was not done for every stage.
+/// Emits remarks on what was and was not done for every stage of the forward
+/// pass.
 void remarkPlan(ProgramOp train, llvm::ArrayRef<StageChoice> stages,
                 const PlanFacts &facts, const PlanMemoryOptions &request,
                 const Machine &machine);

@@ -121,7 +121,7 @@ struct Proposal {
   bool isExact = false; ///< True if the heights are those of ArenaGoal::Least.
   double seconds = 0;
   /// Lower bound, in seconds, on the step time of all schedules that fit the
-  /// chain budget.
+  /// memory budget of the chain of stages.
   double bound = 0;
   /// Name of the command at which the live bytes peak, or `averagesOfStates`.
   std::string peak;
@@ -148,7 +148,7 @@ struct LiveCurve {
 struct Ladder {
   StageCut cut;
   StageMenus menus;
-  /// Chain budgets of the first and last rung.
+  /// The smallest and the largest memory budget of the chain of stages.
   int64_t lowest = 0, highest = 0;
   int64_t rungCount = kRungs;
   double keepAllSeconds = 0; ///< Step time of the chain that keeps everything.
@@ -166,7 +166,7 @@ struct Ladder {
   }
 };
 
-/// The estimated step time of the plan of a rung.
+/// The estimated step time of the plan for one budget of a ladder.
 struct RungEstimate {
   double seconds;
   size_t number; ///< Index among all estimates.
@@ -323,9 +323,10 @@ private:
   int64_t inFlight = 1; ///< Maximum number of micro-batches in flight.
   int64_t microbatches = 1;
   bool hasMicrobatches = false;
-  /// The arena height that corresponds to the largest chain budget: the height
-  /// of a program that recomputes, offloads and hoists nothing. States are not
-  /// counted while the proposals of the ladders may move them to the host.
+  /// The arena height that corresponds to the largest budget of the chain of
+  /// stages: the height of a program that recomputes, offloads and hoists
+  /// nothing. States are not counted while the proposals of the ladders may
+  /// move them to the host.
   int64_t chainHeight = 0;
   /// True if proposals offload everything that can be offloaded, even if the
   /// request does not allow offloading.
@@ -345,7 +346,7 @@ private:
   /// have been replaced in `ladders` by ladders whose proposals may move
   /// states.
   std::list<Ladder> earlierLadders;
-  std::list<Proposal> others; ///< Proposals that are not rungs.
+  std::list<Proposal> others; ///< Proposals of no ladder.
   Proposal plain;
   const Proposal *best = nullptr;
   /// If the planner may store states on the host: lower bounds on the time that
@@ -354,9 +355,9 @@ private:
   /// The starting point of the last search for states that found a solution.
   /// Later searches start from the same point.
   std::optional<StateStart> lastStart;
-  /// Rungs are of two kinds: those that offload activations and those that do
-  /// not. If no rung of one kind was measured, `rival` is the best rung of this
-  /// kind according to the estimates.
+  /// The plans of the ladders are of two kinds: those that offload activations
+  /// and those that do not. If no plan of one kind was measured, `rival` is the
+  /// best plan of this kind according to the estimates.
   std::optional<RungEstimate> rival;
   /// Set if the planner may store states on the host. `stateless` has the live
   /// bytes of the program that recomputes nothing, without states and without

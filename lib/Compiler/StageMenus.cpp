@@ -17,8 +17,9 @@ using namespace mlir;
 using namespace kiln::support;
 using namespace kiln;
 
-/// Maximum number of options per stage. If a stage has more options, they are
-/// sorted by size, and those at equally spaced positions are kept.
+/// Maximum number of options per stage of the forward pass. An option selects
+/// what the stage saves. If a stage has more options, they are sorted by size,
+/// and those at equally spaced positions are kept.
 static constexpr size_t kMostOptions = 16;
 /// Maximum number of residuals per stage that an option may drop. Only the
 /// largest residuals can be dropped; the others are always kept.

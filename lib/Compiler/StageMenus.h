@@ -49,12 +49,12 @@ struct StageMenus {
                  llvm::ArrayRef<int64_t> backward);
 
   /// Multiplies the bytes of residuals, except materializations, by the number
-  /// of micro-batches in flight. The loss saves nothing between segments,
-  /// because it is computed in the backward segment. The chain is then only an
-  /// approximation. It frees a residual of all micro-batches in flight when the
-  /// backward segment of one of them no longer needs it, which underestimates
-  /// the memory. It also multiplies the bytes of inputs that the forward
-  /// segment does not keep, which overestimates the memory.
+  /// of micro-batches in flight. The loss saves nothing between the two
+  /// segments, because it is computed in the backward segment. The chain is
+  /// then only an approximation. It frees a residual of all micro-batches in
+  /// flight when the backward segment of one of them no longer needs it, which
+  /// underestimates the memory. It also multiplies the bytes of inputs that the
+  /// forward segment does not keep, which overestimates the memory.
   void multiplyResiduals(int64_t inFlight);
 
   /// Returns the recompute schedule of a sequence of chain operations.

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Searches for the fastest combination of states on the host, recomputation and
-// offloaded activations. For a large program, the step times of rungs are first
-// estimated by simulation, without scheduling the program, and only rungs with
-// good estimates are measured.
+// offloaded activations. For a large program, the step times of the plans for
+// various budgets are first estimated by simulation, without scheduling the
+// program, and only plans with good estimates are measured.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,23 +21,23 @@
 using namespace mlir;
 using namespace kiln;
 
-/// Maximum number of rungs of a large program that are measured.
+/// Maximum number of budgets of a large program whose plans are measured.
 static constexpr size_t kMeasured = 3;
-/// A rung is measured if its estimate is below this factor times the step time
-/// of the best proposal so far.
+/// The plan for a budget is measured if its estimate is below this factor times
+/// the step time of the best proposal so far.
 static constexpr double kWorthMeasuring = 0.995;
 /// MemoryPlanner::rival is refined if its estimate is below this factor times
 /// the best step time. Refinement makes a step faster by up to a quarter.
 static constexpr double kWorthRefining = 1.25;
 /// The policy "full" is refined, too, if the step time of the best plan exceeds
-/// this factor times the lower bound. No rung has the schedule of "full", which
-/// keeps the inputs of all stages: the chain assumes that they need device
-/// memory. If they are offloaded instead, "full" may be fast.
+/// this factor times the lower bound. No plan of a ladder has the schedule of
+/// "full", which keeps the inputs of all stages: the chain assumes that they
+/// need device memory. If they are offloaded instead, "full" may be fast.
 static constexpr double kFarFromBound = 1.2;
 
-/// Estimates the step time of the plan of a rung. The estimate is infinite if
-/// the plan does not fit. Stores in `offloads` whether the plan offloads
-/// activations.
+/// Estimates the step time of the plan for one budget of a ladder. The estimate
+/// is infinite if the plan does not fit. Stores in `offloads` whether the plan
+/// offloads activations.
 Result<double> MemoryPlanner::estimateStates(Ladder &ladder, int64_t index,
                                              bool &offloads) {
   auto plan = ladder.plans->plan(ladder.budget(index));
@@ -57,15 +57,16 @@ Result<double> MemoryPlanner::estimateStates(Ladder &ladder, int64_t index,
                                  : std::numeric_limits<double>::infinity();
 }
 
-/// Searches the ladders of a large program whose states may be on the host.
+/// Searches the ladders (plans for ascending budgets) of a large program whose
+/// states may be on the host.
 Status MemoryPlanner::searchStates() {
   std::vector<RungEstimate> estimates;
   std::set<std::pair<Ladder *, int64_t>> seen;
-  bool isSlow = true; // No rung can be faster than the fastest plan.
+  bool isSlow = true; // No plan of a ladder can be the fastest.
   RungEstimate first = {std::numeric_limits<double>::infinity(), 0, nullptr, 0};
   auto look = [&](Ladder &ladder, int64_t index) -> Status {
     index = std::clamp<int64_t>(index, 0, ladder.rungCount);
-    // The last rung of every ladder is the plan that keeps everything, so
+    // The plan for the largest budget of every ladder keeps everything, so
     // estimate only that of the first ladder.
     if (index == ladder.rungCount && &ladder != &ladders.front())
       return Status();
@@ -104,7 +105,7 @@ Status MemoryPlanner::searchStates() {
   return measureBest(estimates);
 }
 
-/// Measures the rungs with the best estimates. The estimates are too low,
+/// Measures the plans with the best estimates. The estimates are too low,
 /// because they ignore fragmentation, and because they ignore that copies of
 /// states delay copies of activations. The error is similar among all plans
 /// that offload activations, and among all plans that do not.
@@ -130,9 +131,9 @@ Status MemoryPlanner::measureBest(std::vector<RungEstimate> &estimates) {
       error[next->offloads] = (*measured)->seconds / next->seconds;
   }
   // refineStates() will refine the choice of states, which helps some plans
-  // more than others. Rungs are of two kinds: those that offload activations
-  // and those that do not. If no rung of one kind was measured, let
-  // refineStates() refine the best rung of this kind as well.
+  // more than others. The plans of the ladders are of two kinds: those that
+  // offload activations and those that do not. If no plan of one kind was
+  // measured, let refineStates() refine the best plan of this kind as well.
   for (const RungEstimate &estimate : estimates)
     if (!llvm::any_of(estimates,
                       [&](const RungEstimate &other) {
@@ -242,7 +243,7 @@ Status MemoryPlanner::measureExactly() {
   return Status();
 }
 
-/// Refines the best proposal and the rung `rival`. If the best proposal is much
+/// Refines the best proposal and the plan `rival`. If the best proposal is much
 /// slower than the lower bound, also refines the policy "full".
 Status MemoryPlanner::refineStates() {
   if (!best->states->any())

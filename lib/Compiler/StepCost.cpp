@@ -236,13 +236,13 @@ void QueueClocks::advance(double seconds) {
     entry.second += seconds;
 }
 
-/// Simulates the commands of a block that run in one execution of its segment.
+/// Simulates the commands of a block that run in one execution of the block.
 static void runBlock(Block &block, const rt::SegmentExecution &execution,
                      const Machine &machine, KernelSeconds &kernels,
                      QueueClocks &clocks);
 
-/// Returns true if the first or the last execution of a segment differs from
-/// the others.
+/// Returns true if the first or the last execution of the forward or backward
+/// segment differs from the others.
 static bool hasDifferingExecutions(rt::MicrobatchesOp op) {
   return op
       .walk([](rt::CommandOpInterface command) {

@@ -75,7 +75,7 @@ static constexpr ConfigKey kKeys[] = {
           "weights that are not quantized"),
 
     // Keys that were removed from transformers, or that the library's code for
-    // the supported families does not read.
+    // the supported families of models does not read.
     unread("is_decoder", "attention is causal in these families either way"),
     unread("tie_encoder_decoder", "is for encoder-decoder models"),
     unread("use_bfloat16", "was for TensorFlow"),

@@ -7,8 +7,8 @@
 //
 // A config.json contains settings for the transformers library. If kiln ignored
 // a key that matters, it would compile a different model than the file
-// describes, so each family has a table of all keys that its files may contain.
-// A key without a row is rejected regardless of its value.
+// describes, so each family of models has a table of all keys that its files
+// may contain. A key without a row is rejected regardless of its value.
 //
 // The tables list the keys that the configuration classes of one version of the
 // library declare, with the defaults of these keys. If the library is
@@ -79,7 +79,7 @@ constexpr ConfigKey unread(llvm::StringLiteral name,
   return {name, KeyUse::Unread, libraryDefault, "", reason};
 }
 
-/// The keys that the configuration of one family may contain.
+/// The keys that the configuration of one family of models may contain.
 struct FamilyKeys {
   /// Tables in order of precedence: the family's own table, then shared ones.
   llvm::ArrayRef<llvm::ArrayRef<ConfigKey>> tables;

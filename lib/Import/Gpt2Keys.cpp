@@ -52,7 +52,7 @@ static constexpr ConfigKey kKeys[] = {
     fixed("add_cross_attention", "false", "[null, false]", "false"),
     honoured("tie_word_embeddings", "true"),
 
-    // Names that all families share for n_embd, n_layer, n_head and
+    // Names that all families of models share for n_embd, n_layer, n_head and
     // n_positions.
     honoured("hidden_size"),
     honoured("num_hidden_layers"),

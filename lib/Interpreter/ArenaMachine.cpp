@@ -118,7 +118,8 @@ private:
       return collective && *collective != Collective::AllGather;
     }
   };
-  /// A token and its ring slot, or 0 if the token has no ring.
+  /// A token and the index of its instance (ring slot) for a micro-batch in
+  /// flight, or 0 if the token has only one instance.
   using Token = std::pair<Value, int64_t>;
   Token tokenOf(Value token) const {
     bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();

@@ -181,7 +181,7 @@ LogicalResult Run::runMicrobatches(MicrobatchesOp op) {
   Handles sums = llvm::map_to_vector(op.getResultTypes(), [&](Type type) {
     return std::make_shared<const HostTensor>(interpreter.evaluationType(type));
   });
-  // The residuals of the micro-batches in flight, indexed by ring slot.
+  // The residuals of the micro-batches in flight, indexed by SegmentRun::slot.
   std::vector<Handles> residuals(order.slots(count));
   for (const SegmentRun &run : order.runs(count)) {
     bool isForward = run.segment == Segment::Forward;

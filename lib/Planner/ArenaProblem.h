@@ -29,7 +29,7 @@ inline int64_t alignUp(int64_t value, int64_t alignment) {
 }
 
 struct Item {
-  int64_t size;      ///< Padded size in units.
+  int64_t size;      ///< Padded size in units of reduce().
   int64_t alignment; ///< Alignment in units.
   int32_t first;     ///< The item is live in sections [first, last).
   int32_t last;
@@ -47,7 +47,7 @@ struct Problem {
   std::vector<Item> items;
   /// Index of the input buffer of each item.
   std::vector<int32_t> source;
-  /// Total size of the live items of each section, in units.
+  /// Total size of the live items of each section, in units of reduce().
   std::vector<int64_t> load;
 
   int64_t maxLoad() const {
@@ -55,7 +55,7 @@ struct Problem {
   }
 };
 
-/// Offsets of a problem's items, in units.
+/// Offsets of a problem's items, in units of reduce().
 struct Placement {
   std::vector<int64_t> offsets;
   int64_t height = 0;

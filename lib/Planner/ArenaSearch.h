@@ -148,7 +148,7 @@ private:
   // Stacks. Each frame owns a range of each stack.
   std::vector<Frame> frames;
   std::vector<int32_t> pool;
-  std::vector<Part> parts; ///< Parts still to be solved.
+  std::vector<Part> parts; ///< Sets of items still to be placed.
 
   // Propagation: sections to check, and the range in which bounds have risen.
   std::vector<int32_t> touched;

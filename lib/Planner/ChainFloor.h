@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The recurrence of ChainTable.h with the roles of time and memory exchanged:
-// computes exactly the fewest bytes in which a segment can be reversed
-// (ChainView.h defines reversing). It uses no slots, so it finds plans for
-// budgets that become infeasible if sizes are rounded to slots.
+// computes exactly the fewest bytes in which a segment (consecutive stages) can
+// be reversed (ChainView.h defines reversing). It uses no slots, so it finds
+// plans for budgets that become infeasible if sizes are rounded to slots.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,8 +31,8 @@ public:
   Scheduler(const View &view, const Floor &floor)
       : view(view), table(nullptr), floor(floor) {}
 
-  /// Returns the estimated time of a schedule of the segment in these bytes;
-  /// infinity if and only if there is none.
+  /// Returns the estimated time of a schedule of the segment (consecutive
+  /// stages) in these bytes; infinity if and only if there is none.
   double time(const Segment &segment, int64_t bytes) const;
 
   /// Appends a schedule of the segment in these bytes. A schedule must exist.

@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The dynamic program computes the least time to reverse a segment with m slots
-// of memory, over all memory-persistent schedules: a stored a_i or abar_{i+1}
-// is kept until its backward use. In addition to the choices of Beaumont et
-// al., a stage may save and drop its input (choice C). Recomputing the input is
-// cheap if the previous stage has to run once more anyway.
+// The dynamic program computes the least time to reverse a segment (consecutive
+// stages) with m slots of memory, over all memory-persistent schedules: a
+// stored a_i or abar_{i+1} is kept until its backward use. In addition to the
+// choices of Beaumont et al., a stage may save and drop its input (choice C).
+// Recomputing the input is cheap if the previous stage has to run once more
+// anyway.
 //
 // Steps without effect are skipped:
 //

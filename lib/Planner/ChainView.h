@@ -7,8 +7,8 @@
 //
 // The planner's representation of a chain: the permitted options that no other
 // option dominates, the peak memory of each operation, and the equivalence
-// classes of segments. Equal segments have equal optima, so a network of equal
-// layers costs little more than one layer.
+// classes of segments (consecutive stages). Equal segments have equal optima,
+// so a network of equal layers costs little more than one layer.
 //
 // Reversing a segment [first, end) computes delta_first from a_first and the
 // gradient after its tail:

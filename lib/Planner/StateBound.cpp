@@ -36,7 +36,7 @@ static double boundOfRest(const StateProblem &problem, int32_t command) {
     excess += bytes;
     // The join is the last command whose result all updates read. After the
     // join, or at any time if there is none, the host may already have updated
-    // a group whose gradient is complete.
+    // a group of states whose gradient is complete.
     bool mayBeDone = group.gradient <= command && command > problem.join;
     parts.push_back({bytes, mayBeDone ? 0 : group.hostSeconds});
     hostSeconds += parts.back().hostSeconds;

@@ -24,13 +24,13 @@ public:
   /// `problem` must outlive the evaluator.
   explicit StateEvaluator(const StateProblem &problem);
 
-  /// Simulates the program with one choice per group.
+  /// Simulates the program with one choice per group of states.
   StateCost run(const std::vector<StateChoice> &choices, bool recordsLeads) {
     return simulations.front().run(choices, recordsLeads);
   }
   /// Simulates the program `count` times, the i-th time with the choices that
-  /// `choicesOf(i)` returns, and returns the results without leads. Several
-  /// threads call `choicesOf` at the same time.
+  /// `choicesOf(i)` returns, and returns the results without prefetch distances
+  /// (leads). Several threads call `choicesOf` at the same time.
   std::vector<StateCost>
   run(size_t count,
       llvm::function_ref<std::vector<StateChoice>(size_t)> choicesOf);

@@ -21,8 +21,8 @@
 using namespace kiln::support;
 using namespace kiln;
 
-/// planStates() tries shares that are multiples of 1 / kShares. Its coarse grid
-/// has steps of kCoarse / kShares.
+/// planStates() tries shares of the parameter bytes that are multiples of 1 /
+/// kShares. Its coarse grid has steps of kCoarse / kShares.
 static constexpr int kShares = 256, kCoarse = 32;
 /// Number of points of the coarse grid from which the search continues.
 static constexpr size_t kStarts = 8;
@@ -30,21 +30,21 @@ static constexpr size_t kStarts = 8;
 /// the byte to the host and back. kHighPenalty is used if the search with
 /// kPenalty finds no point that fits.
 static constexpr double kPenalty = 4, kHighPenalty = 1000;
-/// The number of groups that refineStates() changes, the maximum number of
-/// passes over them, and the number of failures after which similar changes are
-/// skipped.
+/// The number of groups of states that refineStates() changes, the maximum
+/// number of passes over them, and the number of failures after which similar
+/// changes are skipped.
 static constexpr size_t kRefinedGroups = 512;
 static constexpr int kRefinements = 10;
 static constexpr size_t kMostFailures = 8;
-/// The number of groups that planStates() changes one at a time, and the
-/// maximum number of passes over them.
+/// The number of groups of states that planStates() changes one at a time, and
+/// the maximum number of passes over them.
 static constexpr size_t kLargest = 8;
 static constexpr int kLargestPasses = 2;
 /// If the choices that need the least memory exceed the capacity by more than
 /// capacity / kHopeless, no other choices are tried.
 static constexpr int64_t kHopeless = 64;
-/// Groups that are larger than the mean size by more than this factor are
-/// treated separately.
+/// Groups of states that are larger than the mean size by more than this factor
+/// are treated separately.
 static constexpr int64_t kLargeFactor = 8;
 
 std::vector<StateChoice>
@@ -75,9 +75,9 @@ namespace {
 /// kShares.
 using Point = std::array<int, 4>;
 
-/// Searches for the best shares, and stores the points that it has evaluated.
-/// The shares apply to all groups except those in `large`, whose choices are
-/// fixed.
+/// Searches for the best shares of the parameter bytes, and stores the points
+/// that it has evaluated. The shares apply to all groups except those in
+/// `large`, whose choices are fixed.
 class Search {
 public:
   Search(const StateProblem &problem, const std::vector<size_t> &large,
@@ -193,7 +193,8 @@ StateSolution Search::solutionOf(const Point &point) {
   return solution;
 }
 
-/// Moves to better points that differ by `step` in up to three shares.
+/// Moves to better points that differ by `step` in up to three of the four
+/// shares of the parameter bytes.
 void Search::climb(int step) {
   for (Point center = {-1, 0, 0, 0}; center != best;) {
     center = best;
@@ -270,7 +271,7 @@ static int codeOf(const StateChoice &choice) {
          choice.gradientAway;
 }
 
-/// Returns the choices that a group may have.
+/// Returns the choices that a group of states may have.
 static std::vector<StateChoice> choicesFor(const StateGroup &group) {
   std::vector<StateChoice> choices;
   for (UpdatePlace update :
@@ -286,7 +287,7 @@ static std::vector<StateChoice> choicesFor(const StateGroup &group) {
   return choices;
 }
 
-/// Changes the choices of the largest groups, one at a time.
+/// Changes the choices of the largest groups of states, one at a time.
 static StateSolution refineLargest(const StateProblem &problem,
                                    StateSolution solution, size_t count,
                                    int passes) {
@@ -360,8 +361,9 @@ static StateSolution refineLargest(const StateProblem &problem,
   return solution;
 }
 
-/// Returns the groups that are much larger than the others, such as embeddings.
-/// The choices for these groups decide whether the other groups fit.
+/// Returns the groups of states that are much larger than the others, such as
+/// embeddings. The choices for these groups decide whether the other groups
+/// fit.
 static std::vector<size_t> findLarge(const StateProblem &problem) {
   int64_t total = 0;
   for (const StateGroup &group : problem.groups)

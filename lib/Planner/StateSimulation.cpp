@@ -45,8 +45,8 @@ int32_t StateSimulation::addCopy(int64_t bytes, bool isOut, int32_t begin,
   return index;
 }
 
-/// Returns the bytes that the update of a group on the device sends to the
-/// host.
+/// Returns the bytes that the update of a group of states on the device sends
+/// to the host.
 int64_t StateSimulation::returnedBytes(size_t i) const {
   const StateChoice &choice = (*choices)[i];
   const StateGroup &group = problem.groups[i];

@@ -28,9 +28,9 @@ public:
   /// `problem` must outlive the simulation.
   explicit StateSimulation(const StateProblem &problem);
 
-  /// Simulates the program with one choice per group. Stores the leads
-  /// (prefetch distances) of the copies in the result only if `recordsLeads` is
-  /// true.
+  /// Simulates the program with one choice per group of states. Stores the
+  /// leads (prefetch distances) of the copies in the result only if
+  /// `recordsLeads` is true.
   StateCost run(const std::vector<StateChoice> &choices, bool recordsLeads);
 
 private:
@@ -43,7 +43,7 @@ private:
     int32_t position; ///< The event happens before this command.
     Phase phase;
     int32_t copy;  ///< Index of the copy, or -1.
-    int32_t group; ///< Group that is updated on the host, or -1.
+    int32_t group; ///< Group of states that is updated on the host, or -1.
   };
   struct Copy {
     int64_t bytes = 0;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Shows the order of segments as text and as an SVG chart. Both have a row per
-// ring slot and a column per execution of a segment.
+// Shows the order of forward and backward segments as text and as an SVG chart.
+// Both have a row per ring slot (number of a micro-batch in flight) and a
+// column per execution of a segment.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@ using namespace kiln::abi;
 using namespace kiln::report;
 using llvm::formatv;
 
-/// Returns the number of rows for `runs`, one per ring slot that they use.
+/// Returns the number of rows for `runs`, one per SegmentRun::slot that they
+/// use.
 static int64_t rowsOf(llvm::ArrayRef<SegmentRun> runs) {
   int64_t rows = 0;
   for (const SegmentRun &run : runs)

@@ -40,8 +40,8 @@ std::string timelineChart(const PlanFigures &plan, const Timeline &timeline);
 /// visible, and `total` to the number of all buffers.
 std::string arenaChart(const PlanFigures &plan, size_t &drawn, size_t &total);
 
-/// Returns the first `most` executions of segments as text, one line per ring
-/// slot.
+/// Returns the first `most` executions of forward and backward segments as
+/// text, one line per ring slot (number of a micro-batch in flight).
 std::string orderTable(llvm::ArrayRef<abi::SegmentRun> runs, size_t most);
 
 /// Returns an SVG chart of the first `most` executions of segments, with a row

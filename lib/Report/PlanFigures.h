@@ -107,9 +107,9 @@ struct PlanFigures {
   explicit PlanFigures(const llvm::json::Object &plan);
 
   int64_t arena = 0, states = 0, microbatches = 1;
-  /// The executions of the segments of micro-batches, or none without
-  /// micro-batches; the order of the segments, as a name or a list; and the
-  /// number of ring slots.
+  /// The executions of the forward and backward segments of micro-batches, or
+  /// none without micro-batches; the order of the segments, as a name or a
+  /// list; and the maximum number of micro-batches in flight (ring slots).
   std::vector<abi::SegmentRun> segmentRuns;
   std::string order;
   int64_t ringSlots = 1;

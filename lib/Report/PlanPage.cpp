@@ -30,7 +30,7 @@ using llvm::StringRef;
 using llvm::json::Array;
 
 static constexpr size_t kPoints = 800, kLargest = 20;
-/// Maximum number of segments in the chart of their order.
+/// Maximum number of forward and backward segments in the chart of their order.
 static constexpr size_t kSegments = 64;
 
 static const char *const kStyle = R"css(
@@ -211,7 +211,8 @@ static void writeCopies(const PlanFigures &plan, llvm::raw_ostream &os) {
     os << "Ranks: " << escapeHtml(ranks) << ". ";
 }
 
-/// Writes the order of the segments of micro-batches, if there are any.
+/// Writes the order of the forward and backward segments of micro-batches, if
+/// there are any.
 static void writeOrder(const PlanFigures &plan, llvm::raw_ostream &os) {
   size_t total = plan.segmentRuns.size();
   if (total == 0)

@@ -20,7 +20,7 @@ using llvm::formatv;
 using llvm::StringRef;
 
 static constexpr size_t kLargest = 10;
-/// Maximum number of segments in the table of their order.
+/// Maximum number of forward and backward segments in the table of their order.
 static constexpr size_t kMostSegments = 16;
 
 /// Writes the table of classes, with a column for the host if it has an arena.

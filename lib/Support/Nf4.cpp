@@ -68,8 +68,8 @@ constexpr int lastScaleIndex = 65535;
 /// nearest to `value`.
 int scaleIndexOf(float value) {
   // `value` is a difference times the inverse of the largest difference in its
-  // group. If the largest difference is zero or a small denormal, the inverse
-  // is infinite, and its product with zero is NaN.
+  // group of blocks. If the largest difference is zero or a small denormal, the
+  // inverse is infinite, and its product with zero is NaN.
   if (std::isnan(value))
     return 0;
   float share = (std::clamp(value, -1.0f, 1.0f) + 1.0f) * 0.5f;

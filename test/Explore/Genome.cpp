@@ -13,9 +13,10 @@ using namespace kiln;
 using namespace kiln::explore;
 using Kind = support::ChainOpKind;
 
-/// Returns a schedule that runs all stages forward once, and then backward. If
-/// the residuals of a stage are not present for its backward pass, the schedule
-/// repeats the forward pass from the nearest input that is present.
+/// Returns a schedule that runs all stages (pieces of the forward pass) once,
+/// and then backward. If the residuals of a stage are not present for its
+/// backward pass, the schedule repeats the forward pass from the nearest input
+/// that is present.
 RecomputeSchedule Genome::schedule() const {
   RecomputeSchedule runs;
   auto count = static_cast<int64_t>(stages.size());
@@ -85,7 +86,7 @@ static double drawPart(Random &random) {
 }
 
 namespace {
-/// The probabilities with which a genome is drawn.
+/// The probabilities of the choices in a genome, a random plan.
 struct Bias {
   double saves, checkpoints, keeps, keepsAgain, savesAgain;
   double host, swapped, parameters, gradients;
@@ -134,7 +135,7 @@ Genome explore::drawGenome(const Freedom &freedom, Random &random) {
   genome.cut = chance(random, 0.5) ? StageCut::Everywhere : StageCut::Layers;
   for (size_t residuals : freedom.residuals[static_cast<int>(genome.cut)])
     genome.stages.push_back(drawStage(residuals, bias, random));
-  // In 30 % of the genomes, all stages have the same gene.
+  // In 30 % of the plans, all stages have the same choices.
   if (chance(random, 0.3))
     std::fill(genome.stages.begin(), genome.stages.end(), genome.stages[0]);
   genome.states.resize(freedom.updates);

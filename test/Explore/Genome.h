@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A genome is a plan of the explorer. For each stage, it contains whether the
-// forward pass saves residuals, and which residuals. For each parameter, it
-// contains where the parameter, its optimizer states and its gradient are
-// stored. Every genome describes a legal plan. The explorer draws genomes at
-// random, varies them, and does not use the planner.
+// A genome is a plan of the explorer. For each stage of the forward pass, it
+// contains whether the forward pass saves residuals, and which residuals. For
+// each parameter, it contains where the parameter, its optimizer states and its
+// gradient are stored. Every genome describes a legal plan. The explorer draws
+// genomes at random, varies them, and does not use the planner.
 //
 //===----------------------------------------------------------------------===//
 

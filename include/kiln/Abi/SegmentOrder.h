@@ -9,7 +9,8 @@
 // segment, which begins with the loss. An order is a sequence that contains
 // each segment of every micro-batch once; the forward segment of a micro-batch
 // precedes its backward segment. Between its two segments, a micro-batch is *in
-// flight*: its residuals are in memory.
+// flight*: its residuals (values that the backward segment reads) are in
+// memory.
 //
 // Residuals are stored in rings. A ring has one slot per micro-batch that may
 // be in flight. The order determines the slot of a micro-batch: the free slot
@@ -35,11 +36,11 @@ enum class Segment : uint8_t { Forward, Backward };
 /// The maximum number of micro-batches of a step.
 inline constexpr int64_t maxMicrobatches = int64_t(1) << 20;
 
-/// One execution of a segment.
+/// One execution of the forward or backward segment of a micro-batch.
 struct SegmentRun {
   Segment segment = Segment::Forward;
   int64_t microbatch = 0;
-  int64_t slot = 0; ///< Ring slot of the micro-batch.
+  int64_t slot = 0; ///< Index of the buffer instances that it uses.
   /// `isFirst` is true for the first execution of this segment in the order,
   /// and `isLast` for the last one. These need not be the executions for the
   /// first and the last micro-batch.
@@ -64,9 +65,9 @@ public:
 
   /// Parses "alternate", "all-forward-first", "one-forward-one-backward:K" with
   /// positive K, or a list such as "F0 F1 B0 B1", whose entries are separated
-  /// by spaces, commas, tabs or line ends. Does not check that a list has each
-  /// segment once, because this requires the number of micro-batches (see
-  /// check()).
+  /// by spaces, commas, tabs or line ends. Does not check that a list has the
+  /// forward and the backward segment of each micro-batch once, because this
+  /// requires the number of micro-batches (see check()).
   static support::Result<SegmentOrder> parse(std::string_view text);
 
   Kind kind() const { return kind_; }
@@ -74,21 +75,22 @@ public:
   std::string text() const;
 
   /// Succeeds if this is an order of `count` micro-batches. Otherwise returns
-  /// an error. For a list, the error names the segment and the micro-batch at
-  /// fault.
+  /// an error. For a list, the error names the segment (forward or backward)
+  /// and the micro-batch at fault.
   support::Status check(int64_t count) const;
 
   // The following functions need an order that passes check(count).
 
-  /// Returns the executions of segments, two for each of `count` micro-batches.
+  /// Returns the executions of forward and backward segments, two for each of
+  /// `count` micro-batches.
   std::vector<SegmentRun> runs(int64_t count) const;
   /// Returns the maximum number of micro-batches in flight, which is the number
-  /// of slots of a ring.
+  /// of slots of a ring, that is, of instances of a residual's buffer.
   int64_t slots(int64_t count) const;
   /// Returns a shorter order and its number of micro-batches, at most 9, so
-  /// that checks of consecutive segments take less time. For each pair of
-  /// consecutive segments in this order, the shorter order has an equivalent
-  /// pair. Two pairs are equivalent if
+  /// that checks of consecutive segments (forward or backward) take less time.
+  /// For each pair of consecutive segments in this order, the shorter order has
+  /// an equivalent pair. Two pairs are equivalent if
   ///   - their segments have the same kinds, `isFirst` and `isLast`, and
   ///   - either both pairs or neither pair has two segments that use the same
   ///     ring slot.

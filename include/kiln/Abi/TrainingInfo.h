@@ -1,4 +1,4 @@
-//===- TrainingInfo.h - Choices that decide a trajectory --------*- C++ -*-===//
+//===- TrainingInfo.h - Choices that decide the results ---------*- C++ -*-===//
 //
 // Part of kiln, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

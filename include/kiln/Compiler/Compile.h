@@ -56,7 +56,8 @@ struct CompileOptions {
   int64_t microbatches = 1;
   /// Chooses the number of micro-batches that gives the fastest step.
   bool autoMicrobatches = false;
-  /// The order of the segments of micro-batches, as in SegmentOrder::parse.
+  /// The order of the forward and backward segments of micro-batches, as in
+  /// SegmentOrder::parse.
   std::string order = "alternate";
   /// Maximum size of the arena in bytes; 0: no limit.
   int64_t memoryBudget = 0;

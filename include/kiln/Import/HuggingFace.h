@@ -73,9 +73,9 @@ struct ImportOptions {
   }
 };
 
-/// Returns the keys that configurations of each family may contain, and how
-/// kiln treats them, as JSON: {"transformers": version, "families": {"gpt2":
-/// [{"key", "use", "default", ...}, ...], ...}}.
+/// Returns the keys that configurations of each family of models may contain,
+/// and how kiln treats them, as JSON: {"transformers": version, "families":
+/// {"gpt2": [{"key", "use", "default", ...}, ...], ...}}.
 std::string listConfigKeys();
 
 /// Returns true if `path` is a directory; a path to a file denotes IR.

@@ -7,9 +7,9 @@
 //
 // Runs scheduled programs command by command in one arena of bytes. Values are
 // stored in the types of the program, and ops are evaluated by their reference
-// semantics. Shadow memory stores, for each unit of bytes of the arena, the
-// slot through which the unit was last written and the micro-batch that wrote
-// it. The following faults of a plan are errors:
+// semantics. Shadow memory stores, for each unit of 1 or 2 bytes of the arena,
+// the slot through which the unit was last written and the micro-batch that
+// wrote it. The following faults of a plan are errors:
 //
 //   - two slots that share bytes while both are live
 //   - a command that accesses a slot outside of its lifetime

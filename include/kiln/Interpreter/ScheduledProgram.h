@@ -10,7 +10,7 @@
 // A launch is evaluated on a copy of the ops of its kernel. The attributes of
 // the copied ops have the values that the launch passes as arguments. Commands
 // of micro-batches are represented once; `executions` has the order in which
-// their segments run.
+// their forward and backward segments run.
 // runScheduled() runs whole programs in an arena; checkTrace() evaluates single
 // commands of a compiled run.
 //

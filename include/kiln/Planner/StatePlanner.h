@@ -62,7 +62,8 @@ struct StateGroup {
 struct StateProblem {
   std::vector<double> seconds; ///< Duration of every command on the device.
   std::vector<int64_t> live;   ///< Live bytes at every command, without states.
-  /// The groups in the order of their updates, then those without an update.
+  /// The groups, each of a parameter and its other states, in the order of
+  /// their updates, then those without an update.
   std::vector<StateGroup> groups;
   int64_t fixedBytes = 0; ///< Bytes of the states that stay on the device.
   /// Seconds per byte of a copy to the host and of a copy to the device.
@@ -113,9 +114,9 @@ struct StateShares {
   double optimizer = 0, moments = 0, gradients = 0, parameters = 0;
 };
 
-/// The leads of the copies of the states of a group to the device. The lead of
-/// a copy is the number of commands between the start of the copy and its first
-/// reader.
+/// The leads of the copies of a parameter and its other states to the device.
+/// The lead of a copy is the number of commands between the start of the copy
+/// and its first reader.
 struct StateLeads {
   /// `parameter` has a lead for each group of readers, then one for the update
   /// on the device. `moments` has one for the update on the device.
@@ -131,14 +132,14 @@ struct StateCost {
   int64_t peak = 0;              ///< Peak of the bytes on the device.
   int64_t hostPeak = 0;          ///< Peak of the bytes on the host.
   int64_t copiedBytes = 0;       ///< Bytes that are copied in both directions.
-  std::vector<StateLeads> leads; ///< Indexed by group.
+  std::vector<StateLeads> leads; ///< Indexed as StateProblem::groups.
 };
 
 /// The point from which a local search starts, which is the solution of a
 /// similar problem.
 struct StateStart {
   StateShares shares;
-  /// The choices of the groups that are much larger than the others.
+  /// The choices of the groups of states that are much larger than the others.
   std::vector<StateChoice> large;
 };
 
@@ -146,7 +147,7 @@ struct StateSolution {
   /// The start for the search of a similar problem. Describes `choices` as they
   /// were before the search changed the choices of groups one at a time.
   StateStart start;
-  std::vector<StateChoice> choices; ///< Indexed by group.
+  std::vector<StateChoice> choices; ///< Indexed as StateProblem::groups.
   StateCost cost;
   bool fits = false;
 };
@@ -162,7 +163,7 @@ struct StateSolution {
 std::vector<StateChoice> spreadShares(const std::vector<StateGroup> &groups,
                                       const StateShares &shares);
 
-/// Simulates the program with one choice per group.
+/// Simulates the program with one choice per group of states.
 StateCost evaluateStates(const StateProblem &problem,
                          const std::vector<StateChoice> &choices);
 
@@ -172,8 +173,8 @@ StateCost evaluateStates(const StateProblem &problem,
 StateSolution planStates(const StateProblem &problem,
                          const std::optional<StateStart> &start = {});
 
-/// Improves a solution by changing the choices of single groups, as long as the
-/// duration becomes shorter.
+/// Improves a solution by changing the choices of single groups of states, as
+/// long as the duration becomes shorter.
 StateSolution refineStates(const StateProblem &problem, StateSolution solution);
 
 /// Lower bounds, in seconds, that hold for all choices.

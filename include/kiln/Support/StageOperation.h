@@ -19,7 +19,7 @@
 namespace kiln::support {
 
 enum class ChainOpKind : uint8_t {
-  ForwardCheckpoint, ///< Runs a stage and keeps its input.
+  ForwardCheckpoint, ///< Runs a stage of the forward pass, keeps its input.
   ForwardDrop,       ///< Runs a stage and drops its input.
   ForwardSave,       ///< Runs a stage and keeps input and residuals.
   ForwardSaveDrop,   ///< Runs a stage, keeps residuals and drops its input.

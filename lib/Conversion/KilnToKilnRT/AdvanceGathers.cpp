@@ -13,8 +13,9 @@
 // otherwise wait for sums of gradients on the same queue.
 //
 // A gather moves together with the casts that compute its operands. The first
-// and the last command of the program and of each segment stay in place, so
-// that lifetimes that begin or end with a segment keep their meaning.
+// and the last command of the program and of each segment (forward or backward)
+// stay in place, so that lifetimes that begin or end with a segment keep their
+// meaning.
 //
 //===----------------------------------------------------------------------===//
 

@@ -25,7 +25,8 @@ int64_t peakBytesOf(const ProgramPlan &plan, const TargetBackend &target);
 /// states, to the earliest command such that at most `limit` bytes, counted as
 /// by peakBytesOf(), are live during every command. The transfers then have
 /// more time before the commands that wait for them. The gathers keep their
-/// order, and stay in their segment. Returns true if a start was moved.
+/// order, and stay in their segment (forward or backward). Returns true if a
+/// start was moved.
 bool advanceGathers(ProgramPlan &plan, const TargetBackend &target,
                     int64_t limit);
 

@@ -14,10 +14,11 @@ using namespace kiln;
 
 /// Adjusts the buffers that commands of micro-batches access:
 ///   - A buffer that is also accessed outside of micro-batches lives throughout
-///     both segments. A buffer whose lifetime begins in the last execution of
-///     the backward segment stays unchanged.
+///     the forward and the backward segment. A buffer whose lifetime begins in
+///     the last execution of the backward segment stays unchanged.
 ///   - If several micro-batches may be in flight, a buffer that is accessed in
-///     both segments, and nowhere else, gets one instance per ring slot.
+///     both segments, and nowhere else, gets one instance per micro-batch in
+///     flight.
 ///   - A residual that needs several instances, but is also accessed outside of
 ///     micro-batches, is an error.
 LogicalResult PlanBuilder::spanMicrobatches() {
@@ -69,10 +70,10 @@ LogicalResult PlanBuilder::spanMicrobatches() {
                << slots << " in flight";
       buffer.first = std::min(buffer.first, begin);
       buffer.last = std::max(buffer.last, end - 1);
-      // A lifetime within the segments would begin and end in every
-      // micro-batch. If no command outside of the segments accesses the buffer,
-      // because all such commands have moved into the last execution, extend
-      // the lifetime by one command outside of the segments.
+      // A lifetime within the forward and backward segments would begin and end
+      // in every micro-batch. If no command outside of the segments accesses
+      // the buffer, because all such commands have moved into the last
+      // execution, extend the lifetime by one command outside of the segments.
       if (!isBoundary(index) && buffer.first == begin &&
           buffer.last == end - 1) {
         if (end < static_cast<int64_t>(plan.commands.size()))

@@ -188,8 +188,8 @@ void PlanBuilder::placeSums(MicrobatchesOp op) {
   for (auto [sum, argument, yielded] : llvm::zip_equal(
            op.getSums(), op.getSumArguments(), op.getYieldedSums())) {
     if (!places.contains(sum)) {
-      // If the segment yields a block argument, the yielded value has no
-      // defining op.
+      // If the backward segment yields a block argument, the yielded value has
+      // no defining op.
       Operation *maker = yielded.getDefiningOp();
       int32_t buffer =
           newBuffer(describeOp(maker ? maker : op), rt::SlotClass::Gradient,

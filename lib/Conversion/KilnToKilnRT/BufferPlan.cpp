@@ -111,8 +111,9 @@ int64_t PlanBuilder::lastUse(Value value) {
 // Commands
 //===----------------------------------------------------------------------===//
 
-/// Returns true if place `i` of a collective is an operand that the collective
-/// only reads. A collective that sums overwrites its operands.
+/// Returns true if entry `i` of Command::places of a collective is an operand
+/// that the collective only reads. A collective that sums overwrites its
+/// operands.
 static bool readsOperand(CollectiveStartOp start, size_t i) {
   return start.getCollective() == Collective::AllGather &&
          i < start.getInputs().size();
@@ -125,7 +126,7 @@ void Command::forEachAccess(
     case Kind::Launch:
       return i < op->getNumOperands();
     case Kind::Gemm: {
-      // The result of the GEMM, place 2, follows its two operands.
+      // The result of the GEMM, places[2], follows its two operands.
       size_t operands = cast<GemmOpInterface>(op).getEpilogueOperands().size();
       return i < 2 || (i > 2 && i < 3 + operands);
     }
@@ -328,8 +329,8 @@ LogicalResult PlanBuilder::visitMicrobatches(MicrobatchesOp op) {
   auto nextCommand = [&] { return static_cast<int64_t>(plan.commands.size()); };
   plan.microbatches.op = op;
   plan.microbatches.forward = nextCommand();
-  // A concat of the backward segment may contain residuals, whose places must
-  // be known when the ops of the forward segment are visited.
+  // A concat of the backward segment may contain residuals, whose locations in
+  // buffers must be known when the ops of the forward segment are visited.
   placeConcats(backward);
   placeConcats(forward);
   for (Operation &inner : forward)

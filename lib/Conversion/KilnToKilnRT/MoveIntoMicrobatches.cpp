@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Moves commands from before and after the micro-batches into a segment, where
-// only its first or only its last execution executes them:
+// Moves commands from before and after the micro-batches into the forward or
+// backward segment, where only its first or only its last execution executes
+// them:
 //
 //   begin                     begin
 //   wait %a                   ...
@@ -30,7 +31,7 @@
 //
 // Moved commands keep their order. At least one command stays outside of the
 // micro-batches, so that a buffer that is live in all micro-batches can have a
-// lifetime that extends beyond the segments.
+// lifetime that extends beyond them.
 //
 // Two commands depend on each other if both access a buffer and one of them
 // writes it. A copy accesses its source and its destination at its start and
@@ -125,7 +126,8 @@ int64_t MicrobatchMover::firstUse(int64_t wait) const {
   return -1;
 }
 
-/// Moves each wait into the first segment that uses the transferred bytes.
+/// Moves each wait into the first segment (forward or backward) that uses the
+/// transferred bytes.
 void MicrobatchMover::delayWaits() {
   /// The waits to insert before a command of the micro-batches, keyed by the
   /// index of the command.

@@ -55,10 +55,10 @@ std::optional<Place> PlanBuilder::summedStatePlace(DispatchOp dispatch,
   return std::nullopt;
 }
 
-/// Returns a place that contains an operand of a collective and that the
-/// collective may overwrite. Copies the operand if an op reads it later, if it
-/// is not contiguous, or if its buffer contains one of the `earlier` operands,
-/// so that no bytes are summed twice.
+/// Returns a buffer location that contains an operand of a collective and that
+/// the collective may overwrite. Copies the operand if an op reads it later, if
+/// it is not contiguous, or if its buffer contains one of the `earlier`
+/// operands, so that no bytes are summed twice.
 Place PlanBuilder::placeSummed(CollectiveStartOp start, Value value,
                                ArrayRef<Place> earlier) {
   auto type = tensorTypeOf(value);
@@ -76,8 +76,8 @@ Place PlanBuilder::placeSummed(CollectiveStartOp start, Value value,
   return copy;
 }
 
-/// Returns the place of an operand that `op` reads. Copies the operand if it is
-/// not contiguous.
+/// Returns the buffer location of an operand that `op` reads. Copies the
+/// operand if it is not contiguous.
 Place PlanBuilder::densified(Operation *op, Value value) {
   auto type = tensorTypeOf(value);
   Place from = places.lookup(value);
@@ -149,7 +149,7 @@ void PlanBuilder::visitTakeShard(TakeShardOp take) {
                                   type, "shard of this rank"),
                         type);
   setPlace(take.getShard(), to);
-  if (take.getOwner()) // The owner copies the whole tensor.
+  if (take.getOwner()) // The shard of the owner is the whole tensor.
     return emitCopy(from, to, take.getX().getType());
   Command command;
   command.kind = Command::Kind::CopyShard;

@@ -68,7 +68,7 @@ private:
 } // namespace
 
 /// Returns the byte range of the slot of an access, including all instances if
-/// the slot has a ring.
+/// the slot has several, which micro-batches use in turn.
 static ByteRange rangeOf(const rt::MemoryAccess &access) {
   rt::SlotOp slot = rt::slotOf(access.slot);
   auto begin = static_cast<int64_t>(slot.getOffset());
@@ -179,7 +179,8 @@ void WaitPlacer::run() {
   // Without a queue for the host, the order of the commands is sufficient.
   if (!queues.lookup(MemorySpace::Host))
     return;
-  // Commands also depend on commands of earlier executions of the segments.
+  // Commands also depend on commands of earlier executions of the forward and
+  // backward segments.
   for (const rt::SegmentExecution &execution :
        rt::executionsOf(program, /*shortened=*/true))
     for (int64_t i = execution.begin; i < execution.end; ++i) {

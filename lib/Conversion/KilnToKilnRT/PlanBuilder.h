@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// BufferPlaces.cpp assigns places to values. BufferPlan.cpp creates commands.
-// MoveIntoMicrobatches.cpp then changes their order, and BufferLifetimes.cpp
-// computes the lifetimes of the buffers.
+// BufferPlaces.cpp assigns places (locations in buffers) to values.
+// BufferPlan.cpp creates commands. MoveIntoMicrobatches.cpp then changes their
+// order, and BufferLifetimes.cpp computes the lifetimes of the buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +91,7 @@ private:
   ProgramPlan plan;
   llvm::DenseMap<mlir::Value, Place> &places = plan.places;
   llvm::DenseMap<mlir::StringAttr, int32_t> stateBuffers;
-  llvm::DenseSet<mlir::StringAttr> mirrors; ///< States of role mirror.
+  llvm::DenseSet<mlir::StringAttr> mirrors; ///< Copies of parameters.
   /// Operands of all-reduces that are stored at the location of the state whose
   /// new value is the sum.
   llvm::DenseSet<mlir::Value> summedInStates;
@@ -110,8 +110,8 @@ private:
 };
 
 /// Moves commands that are before or after the micro-batches, and start or wait
-/// for transfers, into the first or the last execution of a segment. The plan
-/// must not have lifetimes yet.
+/// for transfers, into the first or the last execution of the forward or
+/// backward segment. The plan must not have lifetimes yet.
 void moveIntoMicrobatches(ProgramPlan &plan);
 
 } // namespace kiln

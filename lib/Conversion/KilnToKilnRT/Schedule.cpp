@@ -83,8 +83,8 @@ private:
 
 } // namespace
 
-/// Returns the view of `place` with the given type. Creates the view if the
-/// current block does not contain it.
+/// Returns the view of the buffer location `place` with the given type. Creates
+/// the view if the current block does not contain it.
 Value Scheduler::viewOf(const Place &place, RankedTensorType type) {
   MemRefType viewed =
       rt::viewType(type, place.rowStride, plan->buffers[place.buffer].memory);

@@ -86,7 +86,8 @@
 
 namespace kiln::runtime {
 
-/// A part: the elements with the numbers [begin, begin + count).
+/// A part of the tensors of a collective: the elements with the numbers [begin,
+/// begin + count).
 struct RingPart {
   int64_t begin = 0, count = 0;
 };

@@ -61,7 +61,8 @@ static TraceEvent::Track trackOf(Stream stream) {
                                     : TraceEvent::Track::Commands;
 }
 
-/// Returns the trace event of a command or a launch group, without its times.
+/// Returns the trace event of a command or a launch group (launches that run as
+/// one), without its times.
 TraceEvent ActionTimer::describe(const StreamAction &action) const {
   const std::vector<Command> &commands = program_.program().commands;
   const Command &command = commands[action.command];

@@ -33,7 +33,7 @@ public:
   Status before(std::size_t action) override;
   Status after(std::size_t action) override;
   /// Appends one trace event for each action. A launch group has one event,
-  /// with the name of its first member. All streams must be synchronized before
+  /// with the name of its first launch. All streams must be synchronized before
   /// the call.
   Status addBars(std::vector<TraceEvent> &events) const;
 

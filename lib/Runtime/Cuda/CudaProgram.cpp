@@ -242,7 +242,7 @@ Status CudaProgram::record(std::size_t event, Stream stream) const {
 }
 
 /// Launches a kernel for `members` commands, beginning with the action's
-/// command: for all members of a launch group, or for a single command.
+/// command: for all commands of a launch group, or for a single command.
 Status CudaProgram::queueLaunch(const StreamAction &action,
                                 int64_t members) const {
   const Command &command = commandOf(action);
@@ -251,7 +251,7 @@ Status CudaProgram::queueLaunch(const StreamAction &action,
   if (call.units == 0)
     return Status();
   // The launch copies the whole argument table, which has space for
-  // `tableMembers` members even if fewer are launched.
+  // `tableMembers` launches even if fewer are launched.
   std::size_t args = call.args.size();
   std::vector<uint64_t> addresses(
       args * std::size_t(std::max<int64_t>(command.tableMembers, 1)));

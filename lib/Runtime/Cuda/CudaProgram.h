@@ -81,8 +81,8 @@ inline int64_t dynamicSharedBytes(const Command &command) {
 class ActionObserver {
 public:
   virtual ~ActionObserver() = default;
-  /// Returns true if the members of a launch group are launched separately.
-  /// Otherwise the first member launches the whole group.
+  /// Returns true if the launches of a launch group run separately. Otherwise
+  /// the first one runs the whole group.
   virtual bool splitsGroups() const { return true; }
   virtual Status before(std::size_t action) { return Status(); }
   virtual Status after(std::size_t action) { return Status(); }

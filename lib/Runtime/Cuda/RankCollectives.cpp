@@ -28,7 +28,7 @@ struct Tensor {
   int64_t owner = -1; ///< The rank whose shard is the whole tensor; -1: none.
 
   /// Returns the index, in the whole tensor, of the first element of a shard.
-  /// `index` is the rank that has the shard, as an index in the group.
+  /// `index` is the rank that has the shard, as an index in the group of ranks.
   int64_t beginOf(int64_t index) const {
     return owner < 0 ? index * shardCount : 0;
   }

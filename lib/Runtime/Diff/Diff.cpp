@@ -62,8 +62,8 @@ private:
   TemporaryDirectory directory_;
   bool sawDifference_ = false;
   double worstShare_ = 0;
-  /// Names the finding whose share() is worstShare_, and the step of that
-  /// finding.
+  /// Names the finding whose share() of the rounding bound is worstShare_, and
+  /// the step of that finding.
   std::string worst_;
 };
 

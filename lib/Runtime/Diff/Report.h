@@ -56,8 +56,8 @@ struct StepFindings {
   bool opsWatched = false;
 
   bool explained() const;
-  /// Returns the finding with the largest share(), among the numbers and the
-  /// tensors.
+  /// Returns the finding with the largest share() of the rounding bound, among
+  /// the numbers and the tensors.
   const Finding &worst() const;
 };
 

@@ -45,7 +45,7 @@ private:
   std::vector<Range> ranges_;
 };
 
-/// The memory that a launch, or a member of a grouped launch, may read and
+/// The memory that a launch, or one of the launches of a group, may read and
 /// write.
 struct Bounds {
   ArgumentTable readable, writable;

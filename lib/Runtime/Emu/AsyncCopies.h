@@ -57,9 +57,9 @@ public:
     groups.committed.push_back(std::move(groups.open));
     groups.open.clear();
   }
-  /// Completes all groups of the thread except the `pending` newest ones.
-  /// Returns the copies of the completed groups in the order of their starts.
-  /// The result is valid until the next call.
+  /// Completes all groups of copies of the thread except the `pending` newest
+  /// ones. Returns the copies of the completed groups in the order of their
+  /// starts. The result is valid until the next call.
   const std::vector<Copy> &wait(int64_t thread, int64_t pending) {
     ended_.clear();
     auto &committed = groups_[thread].committed;
@@ -103,8 +103,8 @@ private:
 
   std::vector<Groups> groups_; ///< Indexed by thread.
   std::vector<Copy> ended_;    ///< The result of the last wait().
-  /// Indexed by unit of shared memory: 1 + the index of the thread whose copy
-  /// in flight writes to the unit, or 0 if there is none.
+  /// Indexed by unit of 4 bytes of shared memory: 1 + the index of the thread
+  /// whose copy in flight writes to the unit, or 0 if there is none.
   std::vector<int16_t> owners_;
   /// The sum of the sizes of all copies in flight, in bytes.
   int64_t inFlight_ = 0;

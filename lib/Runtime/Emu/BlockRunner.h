@@ -45,11 +45,12 @@ public:
   Status prepare();
 
   /// Starts a launch. Before the call, bounds() must be set to the memory that
-  /// each member of the launch group may access.
+  /// each launch of the launch group may access.
   void begin(const EmuLaunch &launch, Random random);
   std::vector<Bounds> &bounds() { return bounds_; }
-  /// Runs a block. The blocks of all members are numbered consecutively: those
-  /// of member 0 come first, then those of member 1, and so on.
+  /// Runs a block. The blocks of all launches of the group are numbered
+  /// consecutively: those of launch 0 come first, then those of launch 1, and
+  /// so on.
   Status runBlock(int64_t block);
   const EmuCounts &counts() const { return sectors_.counts(); }
 
@@ -123,8 +124,8 @@ private:
   const EmuLaunch *launch_ = nullptr;
   std::vector<char *> args_;
   Random random_{0};
-  std::vector<Bounds> bounds_; ///< Indexed by member.
-  int64_t blocks_ = 0;         ///< The number of blocks per member.
+  std::vector<Bounds> bounds_; ///< Indexed by launch of the group.
+  int64_t blocks_ = 0;         ///< The number of blocks per launch.
   SectorCounter sectors_;
   FiberPool fibers_;
   bool hasFibers_ = false;

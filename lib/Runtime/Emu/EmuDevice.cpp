@@ -17,7 +17,8 @@ using namespace kiln::runtime;
 using namespace kiln::support;
 using namespace kiln;
 
-/// The maximum number of thread blocks of all grouped launches together.
+/// The maximum number of blocks of a launch, or of all launches of a group
+/// together.
 static constexpr int64_t maxBlocks = INT32_MAX;
 
 struct EmuDevice::State {

@@ -21,7 +21,8 @@ namespace {
 
 std::string number(int64_t value) { return std::to_string(value); }
 
-/// Returns the name of the launch or group member to which a block belongs.
+/// Returns the name of the launch, or of the member of a launch group, to which
+/// a block belongs.
 std::string_view launchName(int64_t block, const EmuLaunch &launch) {
   return launch.members.empty()
              ? launch.name
@@ -56,8 +57,8 @@ public:
 
 private:
   const EmuArgument *nearestArgument() const;
-  /// The faulty block belongs to a member of the launch. Returns the index in
-  /// launch_.arguments of the first argument of that member.
+  /// The faulty block belongs to a launch, possibly of a group. Returns the
+  /// index in launch_.arguments of the first argument of that launch.
   int64_t firstArgument() const {
     return fault_.block / blocksOf(launch_) * argumentCount();
   }

@@ -70,11 +70,11 @@ struct Fault {
   const char *operation = "", *otherOperation = ""; ///< Warp-wide operations.
 };
 
-/// Returns the number of members of a launch, at least 1.
+/// Returns the number of launches in a launch group, or 1 for a single launch.
 inline int64_t memberCount(const EmuLaunch &launch) {
   return launch.members.empty() ? 1 : int64_t(launch.members.size());
 }
-/// Returns the number of blocks of each member.
+/// Returns the number of blocks of each launch of the group.
 inline int64_t blocksOf(const EmuLaunch &launch) {
   return launch.units > 0 ? (launch.units - 1) / launch.unitsPerBlock + 1 : 0;
 }

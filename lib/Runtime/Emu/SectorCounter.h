@@ -33,8 +33,8 @@ public:
   void clear();
 
   /// Records an access of lane `lane`. `place` is the code address of the
-  /// access. Between two barriers, all accesses of a lane must be recorded
-  /// before those of the next lane.
+  /// access. All accesses of a lane between two waits of the warp must be
+  /// recorded before those of the next lane.
   void access(const void *place, int64_t lane, uint64_t address, int64_t bytes,
               bool isWrite);
 
@@ -54,8 +54,8 @@ private:
   struct Place {
     const void *address;
     bool isWrite;
-    /// The lane of the last access at `address` in this segment, or -1 if the
-    /// segment has no access at `address` yet.
+    /// The lane of the last access at `address` since the lanes last waited, or
+    /// -1 if there was none.
     int64_t lane = -1;
     /// The index in `instructions` of the next access of `lane`.
     size_t next = 0;
@@ -69,7 +69,8 @@ private:
 
   EmuCounts counts_;
   std::vector<Place> places_;
-  /// Indices in places_ of the code addresses with accesses in the segment.
+  /// Indices in places_ of the code addresses with accesses since the lanes
+  /// last waited.
   std::vector<size_t> used_;
   /// Indices in places_, hashed by code address.
   std::array<uint32_t, 64> cache_{};

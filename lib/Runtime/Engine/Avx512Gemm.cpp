@@ -46,13 +46,13 @@ bool hasAvx512Gemm(ElementType type) {
 
 namespace {
 
-/// The number of units per vector.
+/// The number of units of four bytes per vector.
 constexpr int lanes = 16;
 
 /// The sizes of an operand's elements.
 template <ElementType Type> struct Sizes {
   static constexpr int64_t bytes = Type == ElementType::F32 ? 4 : 2;
-  /// The number of elements per unit.
+  /// The number of elements per unit of four bytes.
   static constexpr int64_t perUnit = Type == ElementType::BF16 ? 2 : 1;
 };
 
@@ -141,7 +141,7 @@ template <bool IsPair> PanelKernel panelKernel(int64_t rows, int64_t cols) {
 // Packing
 //===----------------------------------------------------------------------===//
 
-/// Transposes a matrix of 16 x 16 units.
+/// Transposes a matrix of 16 x 16 units of four bytes.
 KILN_AVX512 void transpose(__m512i rows[lanes]) {
   __m512i other[lanes];
   for (int i = 0; i < 8; ++i) {
@@ -166,8 +166,8 @@ KILN_AVX512 void transpose(__m512i rows[lanes]) {
   }
 }
 
-/// Reads `elements` adjacent elements, which are at most 16 units. The
-/// remaining lanes are zero.
+/// Reads `elements` adjacent elements, which are at most 16 units of four
+/// bytes. The remaining lanes are zero.
 template <ElementType Type>
 KILN_AVX512 inline __m512i readUnits(const char *from, int64_t elements) {
   if constexpr (Type == ElementType::F32)
@@ -182,8 +182,8 @@ KILN_AVX512 inline __m512i readUnits(const char *from, int64_t elements) {
 
 /// Packs `rows` rows of a matrix, each of which has `depth` elements along k,
 /// into a panel. The rows are `pitch` bytes apart. Row i of the matrix becomes
-/// column i of the panel, which has `width` columns. If the last unit of a row
-/// is incomplete, the rest of the unit is zero.
+/// column i of the panel, which has `width` columns. If the last unit of four
+/// bytes of a row is incomplete, the rest of the unit is zero.
 template <ElementType Type>
 KILN_AVX512 void packRows(const char *from, int64_t pitch, int64_t rows,
                           int64_t depth, uint32_t *to, int64_t width) {
@@ -246,7 +246,8 @@ struct Operand {
 
 /// Packs panels from `extent` rows of op(a), or columns of op(b), that begin at
 /// index `first`. The panels cover the elements [depthBegin, depthBegin +
-/// depth) along k, and consecutive panels are `stride` units apart.
+/// depth) along k, and consecutive panels are `stride` units of four bytes
+/// apart.
 template <ElementType Type>
 void packPanels(const Operand &operand, int64_t first, int64_t extent,
                 int64_t depthBegin, int64_t depth, uint32_t *to, int64_t width,

@@ -23,7 +23,7 @@ namespace kiln::runtime {
 Status joinWorld(ProgramFile &file, World &world);
 
 /// Selects the commands that a rank executes, and the states and slots that it
-/// stores: those that the rank owns and those without an owner.
+/// stores: those that only this rank has, and those that all ranks have.
 void selectCommands(ProgramFile &file, int64_t rank);
 
 /// Allocates the scratch memory for the collectives of all programs.
@@ -40,7 +40,7 @@ struct CopiedShard {
 };
 
 /// Returns the bytes that `command`, a copy of a shard (Command::wholeBytes >
-/// 0), copies on the rank with index `index` in its group.
+/// 0), copies on the rank with index `index` in its group of ranks.
 CopiedShard copiedShard(const Command &command, int64_t index);
 
 } // namespace kiln::runtime

@@ -24,9 +24,9 @@ namespace kiln::runtime {
 
 /// An observer is called at the start of a run of a program, and before and
 /// after each execution of a command. The argument `run` identifies the
-/// execution of the segment that contains the command. With --target=cuda, the
-/// observer is called only for commands that are actions on a stream, which a
-/// copy_wait is not.
+/// execution of the segment (list of commands) that contains the command. With
+/// --target=cuda, the observer is called only for commands that are actions on
+/// a stream, which a copy_wait is not.
 class CommandObserver {
 public:
   virtual ~CommandObserver() = default;

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the commands of a segment, and checks each command against the arenas,
-// the kernel table, the queues and the executions of the segment.
-// TransferOrder.h declares the checks that involve several commands: the checks
-// of the order of asynchronous transfers.
+// Reads the commands of a segment (a list in the description), and checks each
+// command against the arenas, the kernel table, the queues and the executions
+// of the segment. TransferOrder.h declares the checks that involve several
+// commands: the checks of the order of asynchronous transfers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,12 +31,13 @@ ArenaKind readArena(const support::Node &node);
 /// Reads the index of a rank of data parallelism.
 int64_t readOwner(const support::Node &owner, const ProgramFile &file);
 
-/// The properties of a segment that its commands are checked against.
+/// The properties of a segment (a list of commands) that its commands are
+/// checked against.
 struct SegmentContext {
   /// The number of micro-batches that execute the segment, or 0 if the segment
   /// does not belong to the micro-batches.
   int64_t microbatches = 0;
-  int64_t slots = 1; ///< The number of slots of every ring.
+  int64_t slots = 1; ///< Maximum number of micro-batches in flight.
   bool isBackward = false;
 };
 

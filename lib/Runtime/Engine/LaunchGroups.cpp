@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The size of an argument table limits the number of arguments of a group to a
-// few hundred. Therefore comparing all pairs of arguments in a group is cheap.
+// The size of an argument table limits the number of arguments of a group of
+// launches to a few hundred. Therefore comparing all pairs of arguments in a
+// group is cheap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,8 +68,9 @@ struct Range {
 } // namespace
 
 /// Returns the smallest range that contains the bytes of `ref` in every
-/// micro-batch, computed as if every micro-batch used ring slot 0. The sums do
-/// not overflow, because they are offsets in the arena.
+/// micro-batch, computed as if every micro-batch used the first instance of its
+/// buffer (ring slot 0). The sums do not overflow, because they are offsets in
+/// the arena.
 static Range rangeOf(const Ref &ref, int64_t bytes,
                      const Microbatches &executions) {
   int64_t last =
@@ -76,9 +78,9 @@ static Range rangeOf(const Ref &ref, int64_t bytes,
   return {std::min(ref.offset, last), std::max(ref.offset, last) + bytes};
 }
 
-/// Returns true if rangeOf(a), moved to any ring slot, may overlap rangeOf(b),
-/// moved to any ring slot. The result is exact if the ring slots of `a` and `b`
-/// are equally far apart.
+/// Returns true if rangeOf(a), moved to any ring slot (buffer instance), may
+/// overlap rangeOf(b), moved to any ring slot. The result is exact if the ring
+/// slots of `a` and `b` are equally far apart.
 static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
                     const Microbatches &executions) {
   if (a.arena != b.arena || aBytes <= 0 || bBytes <= 0)
@@ -104,7 +106,7 @@ static bool overlap(const Ref &a, int64_t aBytes, const Ref &b, int64_t bBytes,
 
 /// Returns true if `one` writes an argument that overlaps an argument of
 /// `other`. Attention workspaces are ignored: only cuDNN uses them, and a group
-/// never runs with cuDNN.
+/// of launches never runs with cuDNN.
 bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
                           const Microbatches &executions) {
   for (const MemoryAccess &a : one)
@@ -115,8 +117,8 @@ bool GroupCheck::disturbs(const Accesses &one, const Accesses &other,
   return false;
 }
 
-/// Returns the reason why `member` must not be in the group that `first`
-/// begins, or null if it may be in the group.
+/// Returns the reason why `member` must not be in the group of launches that
+/// `first` begins, or null if it may be in the group.
 const char *GroupCheck::differsFrom(const Command &first,
                                     const Command &member) const {
   if (member.kernel != first.kernel || !isDeviceLaunch(member))

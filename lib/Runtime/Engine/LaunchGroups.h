@@ -20,9 +20,9 @@
 
 namespace kiln::runtime {
 
-/// Checks the groups of `program`, whose commands were read from `segments`,
-/// and sets Command::member. Also checks that all launches of a kernel in
-/// `program` and in the programs of `file` have the same parameters.
+/// Checks the launch groups of `program`, whose commands were read from
+/// `segments`, and sets Command::member. Also checks that all launches of a
+/// kernel in `program` and in the programs of `file` have the same parameters.
 void checkGroups(const SegmentReader &segments, const ProgramFile &file,
                  Program &program);
 

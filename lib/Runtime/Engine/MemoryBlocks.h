@@ -45,8 +45,8 @@ public:
 
   /// Returns the blocks that are live at `command` and may contain the first
   /// byte of `ref`, a reference of the command, in some execution. If `owner`
-  /// is not negative, only rank `owner` uses the reference, and blocks of other
-  /// owners are omitted.
+  /// is not negative, only rank `owner` uses the reference, and blocks that
+  /// only another rank has are omitted.
   Candidates candidates(std::size_t command, const Ref &ref,
                         int64_t owner) const;
   /// Returns those of `candidates` that contain the first byte of `ref` in the

@@ -19,7 +19,8 @@ namespace kiln::runtime {
 static constexpr int64_t largestTrace = int64_t(256) << 20;
 
 /// Returns true if `slot` is live at command `index` and contains the first
-/// byte of `ref`. Compares the offsets for micro-batch 0 and ring slot 0.
+/// byte of `ref`. Compares the offsets for micro-batch 0 and the first instance
+/// of the slot.
 static bool liesIn(const Slot &slot, const Ref &ref, size_t index) {
   return slot.arena == ref.arena && slot.first <= int64_t(index) &&
          int64_t(index) <= slot.last && slot.offset <= ref.offset &&

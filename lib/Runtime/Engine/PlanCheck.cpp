@@ -80,7 +80,8 @@ void PlanCheck::reportEnd(size_t index, ArenaKind kind, int64_t found) {
     return;
   const Program &program = file_.programs[index];
   int64_t highest = file_.stateBytesOf(kind), highestButWorkspace = highest;
-  // The order of the micro-batches may need fewer ring slots than are planned.
+  // The order of the micro-batches may need fewer buffer instances (ring slots)
+  // than are planned.
   int64_t lastUsed = 0;
   for (const ProgramRun &entry : program.runs)
     lastUsed = std::max(lastUsed, entry.run.slot);

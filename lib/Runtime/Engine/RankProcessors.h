@@ -49,13 +49,13 @@ struct RankProcessors {
   bool areBound = false;
 };
 
-/// Computes the share of rank `rank` on a machine with `online` processors.
-/// `records` is indexed by rank.
+/// Computes the share of the processors of rank `rank` on a machine with
+/// `online` processors. `records` is indexed by rank.
 RankProcessors shareOf(const std::vector<ProcessorRecord> &records, int rank,
                        int online);
 
-/// Exchanges the processors of all ranks, and returns the share of this rank.
-/// All ranks must call this function.
+/// Exchanges the processors of all ranks, and returns this rank's share of
+/// them. All ranks must call this function.
 Result<RankProcessors> shareProcessors(World &world);
 
 /// Returns a warning if the ranks, with `threads` threads each, need more

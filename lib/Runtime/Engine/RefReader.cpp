@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Functions of CommandReader.h that read references and tokens, whose values
-// depend on the micro-batch or its ring slot.
+// depend on the micro-batch or on the buffer instance that it uses (its ring
+// slot).
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +52,8 @@ ArenaKind readArena(const Node &node) {
 }
 
 /// Checks that a range of `bytes` bytes is within the arena in every execution
-/// of the command. The caller has checked the range for micro-batch 0 and ring
-/// slot 0.
+/// of the command. The caller has checked the range for micro-batch 0 and the
+/// first buffer instance.
 void CommandReader::checkExecutions(const Node &node, const Ref &ref,
                                     int64_t bytes) const {
   auto refuse = [&](std::size_t element, int64_t value) {
@@ -111,7 +112,7 @@ Ref CommandReader::readRef(const Node &node, int64_t bytes) {
 }
 
 /// Reads the token of a transfer: a number n, or [n, 1] if the token is n plus
-/// the ring slot of the micro-batch.
+/// SegmentRun::slot of the micro-batch.
 Token CommandReader::readToken(const Node &node) const {
   Token token;
   if (!node.json().is_array()) {

@@ -91,7 +91,8 @@ static void readRing(const Node &node, const ProgramFile &file,
               " instances outside the arena");
 }
 
-/// Checks the lifetime of a slot against the segments of the micro-batches.
+/// Checks the lifetime of a slot against the forward and backward segments of
+/// the micro-batches.
 static void checkLifetime(const Node &node, const Program &program,
                           const Slot &slot) {
   const Microbatches &microbatches = program.microbatches;

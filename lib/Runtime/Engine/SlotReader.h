@@ -18,7 +18,8 @@
 
 namespace kiln::runtime {
 
-/// Reads a slot of `program`, whose segments must have been read before.
+/// Reads a slot of `program`, whose segments (lists of commands) must have been
+/// read before.
 Slot readSlot(const support::Node &node, const ProgramFile &file,
               const Program &program);
 

@@ -255,7 +255,7 @@ void TransferOrder::start(std::size_t index, const abi::SegmentRun &run) {
 
 /// Returns true if one of the blocks is live from the start of a transfer to
 /// the wait for the transfer. The start and the wait are in different
-/// executions of segments.
+/// executions of segments (lists of commands).
 bool TransferOrder::staysLive(const Transfer &transfer,
                               const std::vector<MemoryBlocks::Block> &blocks,
                               std::size_t wait,
@@ -277,7 +277,7 @@ bool TransferOrder::staysLive(const Transfer &transfer,
 }
 
 /// Checks that the memory of a transfer is live from the start to the wait,
-/// which are in different executions of segments.
+/// which are in different executions of segments (lists of commands).
 void TransferOrder::checkLives(const Transfer &transfer, std::size_t wait,
                                const abi::SegmentRun &run) const {
   for (const TransferEnd &end : transfer.ends)

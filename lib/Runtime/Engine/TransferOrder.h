@@ -14,12 +14,12 @@
 // are checked like the source of a copy, and the tensors that it writes are
 // checked like the destination.
 //
-// A copy may be in flight when a segment ends, also from one micro-batch to
-// another. In that case its source and destination must be in slots or states
-// that are live from its start to its wait. The check visits every execution of
-// every command, with the addresses of that execution. Therefore the check also
-// covers the memory of a ring slot, which one micro-batch releases and a later
-// micro-batch uses.
+// A copy may be in flight when a segment (a list of commands) ends, also from
+// one micro-batch to another. In that case its source and destination must be
+// in slots or states that are live from its start to its wait. The check visits
+// every execution of every command, with the addresses of that execution.
+// Therefore the check also covers the memory of a ring slot, which one
+// micro-batch releases and a later micro-batch uses.
 //
 // For a target with a GPU, the description of a launch contains the size of
 // each argument. For a CPU it does not, and an argument is assumed to extend to

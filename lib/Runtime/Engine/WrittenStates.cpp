@@ -22,8 +22,8 @@ namespace kiln::runtime {
 void markWrittenStates(ProgramFile &file) {
   std::vector<StateInfo> &states = file.description.states;
   using Begin = std::tuple<ArenaKind, int64_t, size_t>;
-  // The states of each owner, sorted by address. States of different owners may
-  // share bytes.
+  // The states of each owner, the only rank that has them, sorted by address.
+  // States of different owners may share bytes.
   std::map<int64_t, std::vector<Begin>> begins;
   for (size_t i = 0; i < states.size(); ++i) {
     states[i].written = false;

@@ -59,8 +59,8 @@ public:
   Status execute(const EmuProgram &program, std::size_t action) {
     return executeActions(program, action, 1);
   }
-  /// Executes an action. If the action is the first member of a launch group,
-  /// executes the whole group as one launch. For all other members, this
+  /// Executes an action. If the action is the first launch of a launch group,
+  /// executes the whole group as one launch. For its other launches, this
   /// function does nothing.
   Status executeGroup(const EmuProgram &program, std::size_t action);
   /// Ends a run. Returns an error if an output or a state is not initialised.
@@ -80,11 +80,11 @@ private:
     const abi::SegmentRun &run;
   };
   /// Executes `count` consecutive actions. If `count` exceeds 1, they are the
-  /// members of a launch group.
+  /// launches of a launch group.
   Status executeActions(const EmuProgram &program, std::size_t action,
                         int64_t count);
   Status execute(const Work &work);
-  /// Launches a kernel. `members` is the number of members of the launch group
+  /// Launches a kernel. `members` is the number of launches of the launch group
   /// that begins with the command, or 1 to launch the command alone.
   Status launch(const Work &work, int64_t members);
   void addArguments(const Work &work, EmuLaunch &launch) const;

@@ -12,10 +12,10 @@
 // access the byte, in this lifetime and in earlier ones. Therefore the marking
 // is correct for every interleaving of the streams.
 //
-// A slot that is live only within the segments of micro-batches has one
-// lifetime for each micro-batch. Inputs and states are initialised before the
-// run. A result that is stored in the memory of an operand keeps the
-// initialised bytes of that operand.
+// A slot that is live only within micro-batches has one lifetime for each
+// micro-batch. Inputs and states are initialised before the run. A result that
+// is stored in the memory of an operand keeps the initialised bytes of that
+// operand.
 //
 //===----------------------------------------------------------------------===//
 

@@ -268,8 +268,9 @@ static std::string textOf(const nlohmann::json &extra, const char *key) {
                                                     : "";
 }
 
-/// Reads the trajectory record of the checkpoint, and determines whether this
-/// executable can use the optimizer states of the checkpoint.
+/// Reads the recorded trajectory of the checkpoint (the properties that
+/// determine the losses), and determines whether this executable can use the
+/// optimizer states of the checkpoint.
 static Status readRecord(const TrainingInfo &now, ResumePoint &point) {
   const nlohmann::json &extra = point.found.manifest.extra;
   std::string optimizer = textOf(extra, "optimizer");

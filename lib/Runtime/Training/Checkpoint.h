@@ -90,7 +90,7 @@ struct RunFacts {
   double epoch = 0;
 };
 
-/// An opened checkpoint: its progress and its trajectory.
+/// An opened checkpoint: its progress and the properties of its run.
 struct ResumePoint {
   FoundCheckpoint found;
   Progress progress;
@@ -123,8 +123,8 @@ Status sendCheckpoint(WholeStates &states);
 /// argument.
 std::optional<Progress> readProgress(const CheckpointManifest &manifest);
 
-/// Finds and opens the checkpoint, and reads its progress and trajectory
-/// record, but no states.
+/// Finds and opens the checkpoint, and reads its progress and the recorded
+/// properties of its run, but no states.
 Result<ResumePoint> openCheckpoint(const std::string &path,
                                    const Engine &engine,
                                    std::vector<std::string> &notes);

@@ -16,7 +16,7 @@ using namespace kiln::support;
 
 namespace kiln::runtime {
 
-/// The message of a rank in a vote.
+/// The message of a rank in a vote, a joint decision of all ranks.
 struct Ranks::Message {
   int64_t code = 0; ///< ExitCode of the outcome.
   int64_t atEnd = 0;

@@ -35,8 +35,8 @@
 
 namespace kiln::runtime {
 
-/// The values that one rank contributes to a vote, or the combined values of
-/// all ranks.
+/// The values that one rank contributes to a vote (a joint decision), or the
+/// combined values of all ranks.
 struct Ballot {
   bool stop = false; ///< Combined: true if any rank was asked to stop.
   /// Combined: sums over the ranks, in rank order. Of several ranks with the
@@ -99,7 +99,7 @@ public:
 
   /// Fails if a hash differs between ranks. The message names the first fact
   /// that differs, and a rank on which it differs. Must follow a successful
-  /// vote.
+  /// call of vote().
   Status compare(const std::vector<RankFact> &facts);
 
   /// On the first rank, returns the texts of all ranks in rank order. On all
@@ -107,8 +107,8 @@ public:
   Result<std::vector<std::string>> collect(const char *what,
                                            const std::string &text);
 
-  /// Ends the run: votes until all ranks have called finish(). Returns the same
-  /// error on all ranks if `outcome` is an error on any rank.
+  /// Ends the run: calls vote() until all ranks have called finish(). Returns
+  /// the same error on all ranks if `outcome` is an error on any rank.
   Status finish(const Status &outcome);
 
   /// Ends the processes of all ranks after an error of a program that sums over

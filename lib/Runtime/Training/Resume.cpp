@@ -22,7 +22,7 @@ namespace kiln::runtime {
 
 namespace {
 
-/// A flag that determines a property of the trajectory.
+/// A flag that determines a property that checkpoints record.
 struct ChoiceFlag {
   const char *flag;
   std::string (*text)(const RunChoices &choices);
@@ -359,10 +359,11 @@ static Status refuse(const ResumePoint &point,
 Status compareTrajectories(const Trajectory &now, const Options &options,
                            ResumePoint &point,
                            std::vector<std::string> &notes) {
-  // If the checkpoint contains no trajectory, use the trajectory of this run
-  // instead, so that no difference is found. Exception: a checkpoint of an
-  // earlier format (!isKnown) contains the name of its optimizer. If its
-  // optimizer states cannot be loaded, the difference is the optimizer.
+  // If the checkpoint contains no trajectory (properties of its run), use the
+  // trajectory of this run instead, so that no difference is found. Exception:
+  // a checkpoint of an earlier format (!isKnown) contains the name of its
+  // optimizer. If its optimizer states cannot be loaded, the difference is the
+  // optimizer.
   Trajectory then = point.record.trajectory.value_or(now);
   if (!point.record.isKnown && !point.loadsStates)
     then.built.training.updates = {{point.optimizerName, {}, "matrices"}};

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A resumed training run follows the trajectory of the run that saved the
-// checkpoint. A choice that a flag controls is taken from the checkpoint unless
-// the flag is given. A property of the executable or of the data must have the
-// value recorded in the checkpoint unless --resume-changing names the property.
-// Each change is reported in one line with the old and the new value.
+// A resumed training run continues the run that saved the checkpoint. A choice
+// that a flag controls is taken from the checkpoint unless the flag is given. A
+// property of the executable or of the data must have the value recorded in the
+// checkpoint unless --resume-changing names the property. Each change is
+// reported in one line with the old and the new value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,15 +41,16 @@ Status adoptChoices(const ResumePoint &point, Options &options,
 std::string resumeLine(const ResumePoint &point, const Options &options);
 
 /// Returns the warning that the checkpoint has an earlier format. Such a
-/// checkpoint contains no trajectory with which the run could be compared.
+/// checkpoint contains no properties of its run with which this run could be
+/// compared.
 std::string unknownTrajectory(const ResumePoint &point);
 
-/// Returns the trajectory record for the checkpoints of a run that does not
-/// train: the record of the checkpoint that the run reads. If the executable
-/// cannot use the optimizer states of that checkpoint, the optimizer states of
-/// the run keep their initial values. In that case, the returned record
-/// contains the optimizer of the executable, and a note about the change is
-/// added to `notes`.
+/// Returns the trajectory record (the properties that determine the losses) for
+/// the checkpoints of a run that does not train: the record of the checkpoint
+/// that the run reads. If the executable cannot use the optimizer states of
+/// that checkpoint, the optimizer states of the run keep their initial values.
+/// In that case, the returned record contains the optimizer of the executable,
+/// and a note about the change is added to `notes`.
 TrajectoryRecord keptRecord(const BuiltFacts &built, ResumePoint &point,
                             std::vector<std::string> &notes);
 

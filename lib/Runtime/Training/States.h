@@ -23,7 +23,8 @@
 
 namespace kiln::runtime {
 
-/// Sets every state except mirrors to its declared initial value.
+/// Sets every state except mirrors (copies of parameters) to its declared
+/// initial value.
 Status initialiseStates(Engine &engine, int rank, uint64_t seed);
 
 /// Reads every weight (see isWeight) from `path`, which is a .safetensors file

@@ -7,7 +7,7 @@
 //
 // Implements runTraining() for one command line: checks the flags, opens the
 // files, starts the engine, and trains or checks. All ranks of a run execute
-// the same phases, and vote on the outcome of each (Ranks.h). Only the first
+// the same phases, and agree on the outcome of each (Ranks.h). Only the first
 // rank opens output files and prints.
 //
 //===----------------------------------------------------------------------===//
@@ -78,7 +78,8 @@ private:
   std::optional<ResumePoint> resumed_;
   /// Set if the executable trains adapters.
   std::optional<AdapterStart> adapters_;
-  /// For each change of the trajectory, a note for the user.
+  /// For each recorded property that a resumed run changes, a note for the
+  /// user.
   std::vector<std::string> changes_;
   std::optional<Records> records_;
   std::vector<std::string> notes_;

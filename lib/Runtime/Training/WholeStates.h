@@ -18,13 +18,14 @@
 //                           : send(states, indexes); // calls read(i)
 //   status = states.finish(status);
 //
-// Errors. A read of a sharded state begins and ends with a vote. If the read
-// fails on any rank, for example because the disk of the first rank is full,
-// all ranks return this error, and no rank waits for another rank. A rank that
-// fails between two reads calls finish(). The other ranks receive the ballot of
-// finish() in the first vote of their next read. After a successful read, the
-// first rank therefore has the elements of all ranks, and may complete its
-// file. States that are not sharded need no messages.
+// Errors. A read of a sharded state begins and ends with a vote: the ranks
+// exchange their outcomes. If the read fails on any rank, for example because
+// the disk of the first rank is full, all ranks return this error, and no rank
+// waits for another rank. A rank that fails between two reads calls finish().
+// The other ranks receive the ballot of finish() in the first vote of their
+// next read. After a successful read, the first rank therefore has the elements
+// of all ranks, and may complete its file. States that are not sharded need no
+// messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,8 +70,8 @@ public:
   /// Sends the shards of these states. Must not be called on the first rank.
   Status send(const std::vector<std::size_t> &states);
 
-  /// Ends the reads with a vote on the outcome of this rank. If a rank has
-  /// failed, returns the same error on all ranks.
+  /// Ends the reads; the ranks exchange their outcomes. If a rank has failed,
+  /// returns the same error on all ranks.
   Status finish(const Status &outcome);
 
 private:
@@ -80,8 +81,8 @@ private:
   Engine &engine_;
   Ranks &ranks_;
   const char *what_;
-  /// The error of the first vote that has failed. No vote takes place after a
-  /// failed vote.
+  /// The error of the first vote (exchange of the outcomes of all ranks) that
+  /// has failed. No vote takes place after a failed vote.
   Status agreed_;
 };
 

@@ -58,7 +58,7 @@ private:
   DenseMap<mlir::Value, int64_t> tokens;
 
   int64_t nextToken = 0;
-  int64_t ringSlots = 1; ///< Ring slots of the current program.
+  int64_t ringSlots = 1; ///< Maximum number of micro-batches in flight.
 };
 
 } // namespace
@@ -316,9 +316,9 @@ Object CommandWriter::writeWait(rt::WaitOp wait) {
                 {"queues", std::move(queues)}};
 }
 
-/// Returns the number of a token. A token with a ring has one number per ring
-/// slot, and is written as its first number and the difference between
-/// consecutive numbers.
+/// Returns the number of a token. A token with a ring has one number per
+/// micro-batch in flight, and is written as its first number and the difference
+/// between consecutive numbers.
 JsonValue CommandWriter::tokenNumber(mlir::Value token) {
   bool hasRing = token.getDefiningOp<rt::TokenOp>().getRing();
   auto [found, isNew] = tokens.try_emplace(token, nextToken);

@@ -159,7 +159,8 @@ void Grouping::markGroups(ArrayRef<rt::LaunchOp> equal) {
 
 void Grouping::finish(Run &run) {
   // Launches with equal kernel, arguments, accumulation, queue, executions and
-  // owner form one entry. Entries are in order of first appearance.
+  // owner (the only rank that executes them) form one entry. Entries are in
+  // order of first appearance.
   using Key =
       std::tuple<Attribute, Attribute, Attribute, Attribute, rt::When, int64_t>;
   llvm::MapVector<Key, SmallVector<rt::LaunchOp>> kinds;

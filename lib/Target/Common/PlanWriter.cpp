@@ -54,7 +54,8 @@ static llvm::StringSet<> findUpdatedOnHost(ModuleOp module) {
   return names;
 }
 
-/// Writes the decisions of the planner, one object per stage.
+/// Writes the decisions of the planner, one object per stage of the forward
+/// pass.
 static Array writeChoices(ModuleOp module) {
   Array choices;
   auto plan = module->getAttrOfType<PlanAttr>(kPlanAttr);
@@ -106,7 +107,7 @@ static Array writeCommandNames(rt::ProgramOp program) {
 }
 
 /// Writes the micro-batches of a program: their order, and the first and last
-/// command of each segment.
+/// command of the forward and of the backward segment.
 static JsonValue writeMicrobatches(rt::ProgramOp program) {
   std::optional<rt::MicrobatchCommands> commands = rt::microbatchesOf(program);
   if (!commands)

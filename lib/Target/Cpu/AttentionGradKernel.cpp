@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is one key head of one sequence. For each query head of its group and
-// each panel of up to 512 queries, it packs scale * q and dout and computes D =
-// rowsum(dout * o). For each tile of keys that the panel attends to, it packs
-// k, k^T and v^T, and for each block of 64 queries it computes
+// A unit of work is one key head of one sequence. For each query head of its
+// group and each panel of up to 512 queries, it packs scale * q and dout and
+// computes D = rowsum(dout * o). For each tile of keys that the panel attends
+// to, it packs k, k^T and v^T, and for each block of 64 queries it computes
 //
 //   p  = exp((scale q) k^T - lse)   dp = dout v^T   ds = p (dp - D)
 //   dv += p^T dout   dk += ds^T (scale q)   dq += ds k
@@ -42,8 +42,9 @@ namespace kiln::cpu {
 
 namespace {
 
-/// A unit is one key head if sequences * kvHeads >= kEnoughHeads or length <=
-/// kRowBlock. Otherwise, a unit is a tile of keys or a block of queries.
+/// A unit of work is one key head if sequences * kvHeads >= kEnoughHeads or
+/// length <= kRowBlock. Otherwise, a unit is a tile of keys or a block of
+/// queries.
 constexpr int64_t kEnoughHeads = 4;
 /// Queries per panel; tiles of keys are packed once per panel.
 constexpr int64_t kPanelQueries = 512;
@@ -57,7 +58,7 @@ public:
   int64_t scratchBytes() const { return layout.size(); }
 
 private:
-  /// The results that a unit computes.
+  /// The results that a unit of work computes.
   enum class Role { Everything, Keys, Queries };
 
   void wholeHead(Value index);
@@ -102,7 +103,7 @@ private:
   int64_t group; ///< Query heads per key head.
   int64_t padded, keyVectors, rowsPerStrip, panelQueries;
   unsigned dqArg;
-  bool splitsHeads; ///< A unit is less than a key head.
+  bool splitsHeads; ///< A unit of work is less than a key head.
   bool roundsSums;  ///< dk and dv are bf16 and cannot hold the sums.
   bool keepsSums;   ///< dk and dv of all keys are in scratch memory.
   ScratchLayout layout;
@@ -112,7 +113,7 @@ private:
   Value dk, dv;                          // One tile; all keys if keepsSums.
   Value queries, gradients, dq, rowSums; // One panel.
   Value p, ds;                           // One block by one tile.
-  // State of the current unit.
+  // State of the current unit of work.
   Value sequence, keyHead, head;
 };
 
@@ -176,7 +177,7 @@ KernelLaunch AttentionGradEmitter::emit() {
 }
 
 //===----------------------------------------------------------------------===//
-// Units
+// Units of work
 //===----------------------------------------------------------------------===//
 
 void AttentionGradEmitter::setKeyHead(Value index) {
@@ -269,7 +270,7 @@ void AttentionGradEmitter::oneQueryBlock(Value index) {
 }
 
 //===----------------------------------------------------------------------===//
-// Parts of a unit
+// Computations of a unit of work
 //===----------------------------------------------------------------------===//
 
 Value AttentionGradEmitter::queryRow(unsigned arg, Value row, int64_t stride) {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a range of queries of one head of one sequence. It processes the
-// tiles of keys in order. For each tile it packs k^T and v, and for each block
-// of 64 queries that attends to some of these keys it computes
+// A unit of work is a range of queries of one head of one sequence. It
+// processes the tiles of keys in order. For each tile it packs k^T and v, and
+// for each block of 64 queries that attends to some of these keys it computes
 //
 //   s = (scale q) k^T    in registers, a strip of queries at a time
 //   m' = max(m, max s)   alpha = exp(m - m')   p = exp(s - m')
@@ -40,10 +40,10 @@ namespace kiln::cpu {
 namespace {
 
 constexpr double kNoMaximum = -1e30;
-/// Maximum queries per unit; more would not reduce the cost of packing
+/// Maximum queries per unit of work; more would not reduce the cost of packing
 /// noticeably.
 constexpr int64_t kMaxUnitQueries = 512;
-/// Number of units that keeps a thread team busy.
+/// Number of units of work that keeps a thread team busy.
 constexpr int64_t kEnoughUnits = 24;
 
 /// Returns the queries per unit: the largest number that leaves enough units.
@@ -66,8 +66,8 @@ public:
   int64_t scratchBytes() const { return layout.size(); }
 
 private:
-  /// The rows of a unit. `q` and `o` point to its first query, `k` and `v` to
-  /// key 0.
+  /// The rows of a unit of work. `q` and `o` point to its first query, `k` and
+  /// `v` to key 0.
   struct Place {
     Value sequence, head, first, end;
     Value q, k, v, o;
@@ -75,7 +75,7 @@ private:
   Place locate(Value index);
   void unit(Value index);
   /// Computes scores and softmax of a strip. `rel` is the index of its first
-  /// query in the unit.
+  /// query in the unit of work.
   void strip(Value row, Value rel, Value blockRow, Value firstKey);
   void dropBlock(Value row, Value rows, Value firstKey);
   void accumulate(Value row, Value rel, Value rows, Value firstKey);

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a group of 8 elements. 8 codes of b bits fill b whole bytes, so no
-// two units write the same byte. The codes of a group are loaded and stored as
-// one unaligned integer of 8b bits. The codes of a group fit into a 64-bit
-// word, in which code i starts at bit b*i. The last group may have fewer than 8
-// elements.
+// A unit of work is a group of 8 elements. 8 codes of b bits fill b whole
+// bytes, so no two units write the same byte. The codes of a group are loaded
+// and stored as one unaligned integer of 8b bits. The codes of a group fit into
+// a 64-bit word, in which code i starts at bit b*i. The last group may have
+// fewer than 8 elements.
 //
 //===----------------------------------------------------------------------===//
 

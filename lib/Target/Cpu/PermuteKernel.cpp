@@ -17,7 +17,7 @@
 //              elements in registers
 //   Elements   all other cases: the kernel copies single elements
 //
-// A unit is a panel, which is a range of the vectorized dimension (for
+// A unit of work is a panel, which is a range of the vectorized dimension (for
 // Transpose, of the dimension that is contiguous in the source), at one index
 // of each of the outermost dimensions. Loops within a unit iterate over the
 // remaining dimensions, which are small. With padding, a unit is instead a
@@ -48,7 +48,7 @@ namespace {
 
 /// Minimum elements per call.
 constexpr int64_t kGrainElements = 16 * 1024;
-/// Approximate maximum elements per unit.
+/// Approximate maximum elements per unit of work.
 constexpr int64_t kUnitElements = 4 * 1024;
 /// Minimum columns per panel: a few cache lines.
 constexpr int64_t kMinPanel = 64;
@@ -166,7 +166,7 @@ PermuteEmitter::PermuteEmitter(ModuleOp module, StringRef name,
   // If no dimension is left, copy a single element.
   inner = outer.empty() ? Dim{1, 1, 1} : outer.pop_back_val();
   // If a single row is padded to several rows, add an outer dimension of size
-  // one, so that units can be slabs.
+  // one, so that units of work can be slabs.
   if (zeroRows > 1 && outer.empty())
     outer.push_back({1, 0, shape.zeroStride});
   if (inner.dst != 1)
@@ -201,7 +201,7 @@ KernelLaunch PermuteEmitter::emit() {
 }
 
 //===----------------------------------------------------------------------===//
-// Units
+// Units of work
 //===----------------------------------------------------------------------===//
 
 KernelLaunch PermuteEmitter::emitPanels() {
@@ -211,7 +211,7 @@ KernelLaunch PermuteEmitter::emitPanels() {
   int64_t panels = llvm::divideCeil(inner.size, panel);
   int64_t work = std::min(inner.size, panel) * workPerElement;
 
-  // Add inner dimensions to the unit while the unit is small.
+  // Add inner dimensions to the unit of work while it is small.
   ArrayRef<Dim> unitDims = outer;
   while (panels == 1 && !unitDims.empty() &&
          work * unitDims.back().size <= kUnitElements) {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A unit is a row. Let x1 be element j of the first half of a head and x2
-// element j of the second half. Both are rotated by the angle of j at the row's
-// position:
+// A unit of work is a row. Let x1 be element j of the first half of a head and
+// x2 element j of the second half. Both are rotated by the angle of j at the
+// row's position:
 //
 //   y1 = fma(x1, cos, -(x2 sin))   y2 = fma(x2, cos, x1 sin)
 //

@@ -160,7 +160,7 @@ private:
   /// Indexed by node: address of the node's row. Computed anew for each sweep.
   SmallVector<Value> bases;
   /// Indexed by store: address of the row that the store writes. Computed anew
-  /// for each unit or row.
+  /// for each unit of work (a chunk of rows) or each row.
   SmallVector<Value> targets;
   /// Keyed by node: the vectors of nodes that are computed for a whole block at
   /// once.
@@ -318,7 +318,8 @@ void RowEmitter::emitRows() {
     }
     emitRowStores();
   };
-  // With column sums, a unit is a chunk of rows, even if a chunk has one row.
+  // With column sums, a unit of work is a chunk of rows, even if a chunk has
+  // one row.
   bool chunks = llvm::any_of(program.stores, [](const Store &store) {
     return store.kind == StoreKind::ColumnPartial;
   });

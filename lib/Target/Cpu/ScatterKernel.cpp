@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Adds each row of dy to the row of the table that the token selects. A unit is
-// a panel of 64 columns of the table. A call owns the columns of its units and
-// processes all tokens in order, so the order of the additions to a row does
-// not depend on the number of threads. Adjacent panels of a call are processed
-// together, since long rows are more efficient than short ones. The sums are
-// accumulated in the table, which has full precision.
+// Adds each row of dy to the row of the table that the token selects. A unit of
+// work is a panel of 64 columns of the table. A call owns the columns of its
+// units and processes all tokens in order, so the order of the additions to a
+// row does not depend on the number of threads. Adjacent panels of a call are
+// processed together, since long rows are more efficient than short ones. The
+// sums are accumulated in the table, which has full precision.
 //
 //===----------------------------------------------------------------------===//
 

@@ -64,7 +64,7 @@ public:
       : shape(shape), type(fullPrecision(shape.elementType)), k(k),
         sizes(sizes), tiles(k, shape, sizes, alignments),
         group(shape.heads / shape.kvHeads), dqArg(shape.takesRng ? 7 : 6) {}
-  /// Returns the number of units.
+  /// Returns the number of units of work: thread blocks.
   int64_t emit();
 
 private:
@@ -97,7 +97,7 @@ private:
   int64_t group; ///< Query heads per key head.
   unsigned dqArg;
   Value scale;
-  // State of the current unit.
+  // State of the current unit of work.
   Value sequence;
   HeadRows keys, values;
 };

@@ -53,7 +53,7 @@ public:
                    const AttentionTiles::Sizes &sizes, Alignments alignments)
       : shape(shape), type(fullPrecision(shape.elementType)), k(k),
         sizes(sizes), tiles(k, shape, sizes, alignments) {}
-  /// Returns the number of units.
+  /// Returns the number of units of work: thread blocks.
   int64_t emit();
 
 private:

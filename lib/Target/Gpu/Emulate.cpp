@@ -343,9 +343,9 @@ private:
     return global && global.getConstant();
   }
 
-  /// Returns true if an address points into the member table. The table is a
-  /// parameter and not in device memory, so accesses to it are not reported to
-  /// the device.
+  /// Returns true if an address points into the table with the arguments of a
+  /// group of launches. The table is a parameter and not in device memory, so
+  /// accesses to it are not reported to the device.
   bool isOfTable(Value address) {
     auto element = address.getDefiningOp<LLVM::GEPOp>();
     return pointers.isTable && element &&
@@ -383,8 +383,9 @@ private:
 
   /// Replaces the parameters of the kernel by those of the host function.
   /// Pointers and immediates are loaded from the first and the second
-  /// parameter, which are arrays. A member table is the first parameter itself.
-  /// The number of units is the third parameter.
+  /// parameter, which are arrays. A table with the arguments of a group of
+  /// launches is the first parameter itself. The number of work units is the
+  /// third parameter.
   void loadParameters() {
     Block &entry = function.getBody().front();
     OpBuilder b = OpBuilder::atBlockBegin(&entry);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Code shared by the units that own keys (FlashKeyGrads.cpp) and the units that
-// own queries (FlashQueryGrads.cpp).
+// Code shared by the thread blocks that own keys (FlashKeyGrads.cpp) and those
+// that own queries (FlashQueryGrads.cpp).
 //
 //===----------------------------------------------------------------------===//
 

@@ -36,8 +36,8 @@
 // dropout. D is unchanged, because o is already the result after dropout. The
 // factor 1 / (1 - dropout) is applied to dv at the end.
 //
-// Units are ordered by sequence. Within a sequence, the units that process the
-// most rows come first.
+// Blocks are ordered by sequence. Within a sequence, the blocks that process
+// the most rows come first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ class FlashBackward {
 public:
   FlashBackward(GpuBuilder &k, const AttentionGradShape &shape,
                 Alignments alignments);
-  /// Returns the number of units.
+  /// Returns the number of units of work: thread blocks.
   int64_t emit();
 
 private:
@@ -108,7 +108,7 @@ private:
                  const Values &minusLse, Value firstQuery, Value tile,
                  Value stage, bool isMasked, mlir::ValueRange carried);
 
-  /// Returns the address of byte `offset` of a stage.
+  /// Returns the address of byte `offset` of a stage, a buffer for one tile.
   Value inStage(Value stage, int64_t stageBytes, int64_t offset);
 
   const AttentionGradShape &shape;

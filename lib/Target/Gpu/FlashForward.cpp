@@ -31,7 +31,7 @@
 // contains a key that every query attends to, so after tile 0, m is the maximum
 // of at least one score that is not masked.
 //
-// Units are ordered by sequence, so that units that share keys run
+// Thread blocks are ordered by sequence, so that blocks that share keys run
 // concurrently. Within a sequence, late queries come first, since they attend
 // to more keys.
 //
@@ -89,7 +89,7 @@ public:
                Alignments alignments)
       : shape(shape), sizes(chooseSizes(shape)), k(k),
         tiles(k, shape, alignments), oArg(shape.takesRng ? 4 : 3) {}
-  /// Returns the number of units.
+  /// Returns the number of units of work: thread blocks.
   int64_t emit();
 
 private:

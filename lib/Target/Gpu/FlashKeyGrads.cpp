@@ -39,7 +39,7 @@ namespace kiln::gpu {
 
 namespace {
 
-/// Byte offsets in a stage; q is at 0.
+/// Byte offsets in a stage, the buffer of one tile; q is at 0.
 struct QueryStage {
   int64_t dout, o, lse, mask;
   QueryStage(const FlashTiles &tiles, int64_t queries)

@@ -17,9 +17,9 @@
 //
 // A tile is row-major with 8 elements of padding per row. The elements of eight
 // rows at one column are then in different banks, and all addresses of a thread
-// have constant offsets from its first address. There are two stages, so that
-// the next tile is loaded while the current tile is processed. One barrier per
-// tile suffices.
+// have constant offsets from its first address. There are two stages (buffers),
+// so that the next tile is loaded while the current tile is processed. One
+// barrier per tile suffices.
 //
 // In tiles, rows past the end are zero. Own rows past the end are copies of the
 // last row; they do not affect the results of other rows.
@@ -125,9 +125,9 @@ public:
   void fetch(const HeadRows &from, Value first, int64_t count, Value to);
 
   /// Processes the tiles [first, last). `fetch` starts the copies of a tile to
-  /// a stage (0 or 1, i64). `work` processes the tile; `isSecondKind` is true
-  /// for the tiles from `middle` on. With `savesRegisters`, `fetch` and `work`
-  /// recompute values derived from `thread` for every tile.
+  /// a stage (buffer 0 or 1, i64). `work` processes the tile; `isSecondKind` is
+  /// true for the tiles from `middle` on. With `savesRegisters`, `fetch` and
+  /// `work` recompute values derived from `thread` for every tile.
   using Fetch = llvm::function_ref<void(Value tile, Value stage)>;
   using Work = llvm::function_ref<Values(
       Value tile, Value stage, bool isSecondKind, mlir::ValueRange carried)>;

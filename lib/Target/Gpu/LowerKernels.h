@@ -49,7 +49,7 @@ struct PointerParameters {
 };
 
 /// Checks that the parameters are a member table or pointers to global memory,
-/// followed by i64 immediates of which the last is the number of units.
+/// followed by i64 immediates of which the last is the number of work units.
 llvm::Expected<PointerParameters> checkSignature(mlir::gpu::GPUFuncOp kernel);
 
 /// Replaces the gpu operations in `function`, whose body was cloned from a

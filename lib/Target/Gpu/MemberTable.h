@@ -23,7 +23,8 @@
 
 namespace kiln::gpu {
 
-/// Replaces the pointer parameters of `kernel` by a table of `members` members.
+/// Replaces the pointer parameters of `kernel` by a table with the arguments of
+/// `members` launches.
 void addMemberTable(mlir::gpu::GPUFuncOp kernel, int64_t members);
 
 } // namespace kiln::gpu

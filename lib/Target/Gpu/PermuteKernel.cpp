@@ -18,7 +18,7 @@
 //     index = delinearize(offset, dstStrides);
 //     dst[offset] = index is inside of the copied region ? src[..] : 0;
 //
-// Launch: 256 threads per block; one tile per block, or one unit per thread.
+// Launch: 256 threads per block; one tile per block, or one vector per thread.
 // Shared: one tile of 32 * w by 33 * w elements.
 // Bytes: dst is written once; src is read once, or once per repetition of a
 // broadcast.
@@ -208,7 +208,7 @@ FailureOr<KernelLaunch> PermuteEmitter::emit() {
 }
 
 //===----------------------------------------------------------------------===//
-// Units
+// Units of work
 //===----------------------------------------------------------------------===//
 
 int64_t PermuteEmitter::tileWidth() const {

@@ -44,7 +44,7 @@ constexpr int64_t kTablesPart = 32;
 constexpr int64_t kHeadsAtOnce = 4;
 
 /// Returns the number of shares into which the heads of a position are divided.
-/// `parts` iterations of the parallel loop process one share.
+/// A share is processed by `parts` threads.
 static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t heads = shape.rows / shape.period * shape.heads;
   int64_t bytes = elementBytes(shape.elementType);
@@ -54,7 +54,8 @@ static int64_t sharesOf(const RopeShape &shape, int64_t parts) {
   int64_t angleBytes = elementBytes(fullPrecision(shape.elementType));
   int64_t warps =
       1 + (2 * heads * bytes + angleBytes) / (angleBytes * kTablesPart);
-  // A warp with several shares of a position reads each angle only once.
+  // A warp with several shares of the heads at a position reads each angle only
+  // once.
   int64_t shares = warps * std::max<int64_t>(1, kWarp / parts);
   return std::min(shares, heads);
 }

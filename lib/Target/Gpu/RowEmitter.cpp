@@ -488,9 +488,9 @@ RowEmitter::Position RowEmitter::positionAt(Value column, bool whole,
   return position;
 }
 
-/// Reduces the partial maxima of a group as a binary tree. The maximum is not
-/// commutative for NaN and signed zeros, so the partial with the lower index is
-/// the first operand.
+/// Reduces the partial maxima of a group of threads as a binary tree. The
+/// maximum is not commutative for NaN and signed zeros, so the partial with the
+/// lower index is the first operand.
 Value RowEmitter::combineMaxima(const Node &node, Value partials) {
   auto combine = [&](Value isUpper, Value x, Value other) {
     return emitCombine(k, node, k.select(isUpper, other, x),
@@ -526,7 +526,7 @@ Value RowEmitter::combineMaxima(const Node &node, Value partials) {
   return lanes[0];
 }
 
-/// Reduces the partial results of a group as a binary tree.
+/// Reduces the partial results of a group of threads as a binary tree.
 void RowEmitter::finishReductions(ArrayRef<Value> partials) {
   for (auto [id, partial] : llvm::zip(reductions, partials)) {
     const Node &node = program.nodes[id];

@@ -211,7 +211,7 @@ private:
   /// column sums are in the result.
   llvm::SmallVector<Value> sharedSums;
 
-  /// Column sums of a chunk that all groups of a thread block process.
+  /// Column sums of a chunk that all thread groups of a block process.
   struct Chunk {
     /// Groups per thread block, and column blocks per tile. Both are 0 if each
     /// group processes its own chunk.

@@ -47,7 +47,7 @@ bool hasStore(const RowProgram &program, StoreKind kind) {
 namespace {
 
 constexpr int64_t kThreads = 256;
-/// Number of groups that keeps a large GPU busy.
+/// Number of groups of threads that keeps a large GPU busy.
 constexpr int64_t kWantedGroups = 4096;
 constexpr int64_t kMostRows = 24;
 /// If a flat kernel that sums slices would have fewer than kFewThreads threads,
@@ -140,9 +140,10 @@ int64_t countKept(const RowProgram &program, const row::SweepPlan &sweeps) {
   return 2 * llvm::count_if(reads, [](int64_t count) { return count > 1; });
 }
 
-/// Returns the rows per group if the form does not fix them. A group reads the
-/// per-column values once for all of its rows. A larger number of rows per
-/// group thus reduces both these reads and the number of thread blocks.
+/// Returns the rows per group of threads if the form does not fix them. A group
+/// reads the per-column values once for all of its rows. A larger number of
+/// rows per group thus reduces both these reads and the number of thread
+/// blocks.
 int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
   const RowProgram &program = shape.program;
   if (hasStore(program, StoreKind::ColumnPartial))
@@ -154,8 +155,8 @@ int64_t rowsFor(const RowShape &shape, int64_t groupsOfOneRow) {
                              factor * kMostRows);
 }
 
-/// Returns the groups per thread block: the largest number whose column sums
-/// fit into shared memory.
+/// Returns the groups of threads per thread block: the largest number whose
+/// column sums fit into shared memory.
 int64_t groupsOf(const RowProgram &program, int64_t group) {
   int64_t sums = llvm::count_if(program.stores, [](const row::Store &store) {
     return store.kind == StoreKind::ColumnPartial;

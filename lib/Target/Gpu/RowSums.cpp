@@ -8,11 +8,11 @@
 // Emits the column sums of a chunk of rows. The rows are added in order, by one
 // of two schemes.
 //
-// Shared chunk: the groups of a thread block process consecutive rows of one
-// chunk. All groups write the terms of a few column blocks, a *tile*, to shared
-// memory. After a barrier, each thread adds the rows of one column to the sum
-// of that column, which is also in shared memory. A row past the end adds -0,
-// which changes no sum.
+// Shared chunk: the groups of threads of a thread block process consecutive
+// rows of one chunk. All groups write the terms of a few column blocks, a
+// *tile*, to shared memory. After a barrier, each thread adds the rows of one
+// column to the sum of that column, which is also in shared memory. A row past
+// the end adds -0, which changes no sum.
 //
 // Chunk per group: a group processes all rows of its chunk. Every thread holds
 // the sums of its own columns: in registers if it has one column block (split),
@@ -51,8 +51,8 @@ void RowEmitter::addToPartial(size_t i, const Position &position, Value value) {
   storeColumns(k, k.add(sum, value), address, aligned, position.mask);
 }
 
-/// Allocates shared memory for the sums of `groups` groups, unless the sums are
-/// too large. `number` is the index of this group.
+/// Allocates shared memory for the sums of `groups` groups of threads, unless
+/// the sums are too large. `number` is the index of this group.
 void RowEmitter::startSums(int64_t groups, Value number) {
   int64_t padded = llvm::alignTo(program.cols, k.width()), bytes = 0;
   for (const Store &store : program.stores)

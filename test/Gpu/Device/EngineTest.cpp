@@ -130,9 +130,9 @@ TEST(EngineTest, SharedMemoryAndShuffles) {
 }
 
 /// The forward segment of micro-batch i applies Scale to quarter i of the input
-/// and writes the result to a slot of a ring. The immediate of Scale differs
-/// for the first execution. The backward segment copies the result to quarter i
-/// of the output.
+/// and writes the result to a buffer that has an instance per micro-batch in
+/// flight. The immediate of Scale differs for the first execution. The backward
+/// segment copies the result to quarter i of the output.
 TEST(EngineTest, MicrobatchesAreOrdered) {
   constexpr int64_t part = count / 4;
   const std::pair<const char *, int64_t> orders[] = {

@@ -127,7 +127,7 @@ Status RankOfTest::compare(Buffer buffer, int64_t first, int64_t elements) {
   return status;
 }
 
-/// Queues the collectives of a step in three groups, as the engine does.
+/// Queues the collectives of a step in three NCCL groups, as the engine does.
 Status RankOfTest::queue() {
   const NcclApi &api = nccl_.api();
   CommHandle comm = communicator_.get();

@@ -89,7 +89,7 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
   call.kernel = kernel;
   call.name = name;
   const uint64_t *values = launch.parameters;
-  // The last parameter is the number of units.
+  // The last parameter is the number of work units.
   std::size_t end = signature.count - 1 +
                     (signature.tableWords ? signature.tableWords - 1 : 0);
   std::size_t i = 0;
@@ -101,8 +101,8 @@ static void launchEmulated(EmuKernel kernel, const std::string &name,
     call.arguments.push_back({memory + (values[i] - block->begin),
                               memory + block->bytes, /*isWritten=*/true, ""});
   }
-  // Skip the unused part of the table, which may have space for more members
-  // than are launched.
+  // Skip the unused part of the table, which may have space for more launches
+  // than the group has.
   for (i = std::max(i, signature.tableWords); i < end; ++i)
     call.immediates.push_back(int64_t(values[i]));
   if (launch.members > 1)

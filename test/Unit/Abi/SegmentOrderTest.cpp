@@ -33,8 +33,8 @@ std::string executions(const SegmentOrder &order, int64_t count) {
   return text;
 }
 
-/// Returns, for each execution of a segment, the slot of its micro-batch in the
-/// ring buffers.
+/// Returns, for each execution of a forward or backward segment, the slot of
+/// its micro-batch in the ring buffers.
 std::vector<int64_t> ringSlots(const SegmentOrder &order, int64_t count) {
   std::vector<int64_t> slots;
   for (const SegmentRun &run : order.runs(count))
@@ -243,8 +243,8 @@ TEST(SegmentOrderTest, AscendingBackwardSegments) {
 // Shortened orders
 //===----------------------------------------------------------------------===//
 
-/// An execution of a segment: the segment, whether this is its first execution,
-/// and whether this is its last execution.
+/// An execution of a segment: whether it is a forward or a backward segment,
+/// whether this is its first execution, and whether this is its last execution.
 using Execution = std::tuple<Segment, bool, bool>;
 /// An execution, the next execution, how the indices of their micro-batches
 /// compare (-1, 0 or 1), and whether both executions use the same slot.

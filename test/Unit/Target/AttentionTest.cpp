@@ -321,7 +321,7 @@ TEST(Attention, BfloatsAreRoundedOnce) {
 TEST(Attention, GradientsOfBfloatsOverPanelsAreRoundedOnce) {
   checkBfloats({4, 1030, 1, 1, 16, true});         // Three panels per head.
   checkBfloats({2, 600, 4, 2, 24, false, 0, 192}); // Two heads per key head.
-  checkBfloats({1, 530, 2, 1, 16, true});          // Several units per head.
+  checkBfloats({1, 530, 2, 1, 16, true});          // Heads are split.
 }
 
 TEST(Attention, MoreSequencesSameBits) {

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Provides compiled kernels with their launch geometry. Like a team of threads,
-// `run` distributes the units over several calls, each with uninitialized
-// scratch memory.
+// `run` distributes the units of work over several calls, each with
+// uninitialized scratch memory.
 //
 //===----------------------------------------------------------------------===//
 

@@ -311,7 +311,8 @@ void RowRunner::run(const Compiled &compiled, const LoadedKernels &library) {
       args.push_back(buffer.data());
     if (shared.first >= 0)
       args[numOperands + shared.second] = args[shared.first];
-    // Run units in reverse, since the order of calls must not matter.
+    // Run units of work (rows or elements) in reverse, since the order of calls
+    // must not matter.
     int64_t calls = llvm::divideCeil(launch.units, unitsPerCall);
     for (int64_t i = calls; i-- > 0;)
       kernel(args.data(), instance.rows.immediates.data(), i * unitsPerCall,

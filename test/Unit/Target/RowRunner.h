@@ -8,11 +8,11 @@
 // A RowCase is a short sequence of kiln ops as text. It is converted to one row
 // program, whose printed form must parse to the same program, and to one row
 // kernel. The kernel runs on random inputs in several ways that must give
-// identical bits: in one call, in one call per unit, and with every result in
-// the slot of every operand that mayShareSlot permits. The first run is
-// compared with a naive evaluation of the ops or, in bf16 and f16, with kernels
-// of single ops on f32 elements (RowSteps). Memory outside the results must not
-// change. Except in f64, the GPU kernel must give the same bits on the
+// identical bits: in one call, in one call per unit of work, and with every
+// result in the slot of every operand that mayShareSlot permits. The first run
+// is compared with a naive evaluation of the ops or, in bf16 and f16, with
+// kernels of single ops on f32 elements (RowSteps). Memory outside the results
+// must not change. Except in f64, the GPU kernel must give the same bits on the
 // emulated device.
 //
 //===----------------------------------------------------------------------===//

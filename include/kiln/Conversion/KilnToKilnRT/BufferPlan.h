@@ -100,19 +100,19 @@ struct Command {
   /// Launch: operands, then results. Copies: source, destination. Gemm: left
   /// operand, right operand, the matrix that the GEMM stores, epilogue
   /// operands, epilogue results. CollectiveStart: operands, then results; an
-  /// all-reduce has the same places as operands and as results. TransferWait:
-  /// the places of the command that starts the transfer.
+  /// all-reduce has the same places (locations in buffers) as operands and as
+  /// results. TransferWait: the places of the command that starts the transfer.
   llvm::SmallVector<Place, 6> places;
   /// Index of the buffer for scratch memory or the GEMM workspace, or -1.
   int32_t scratch = -1;
   mlir::Type type; ///< Fill, Copy, CopyStart: type of the tensor.
   /// An rt::Accumulation, for Gemm and for Launch of a kernel that accumulates
   /// in place: 0 overwrites the result, 1 adds to the result, and 2 overwrites
-  /// the result in the first execution of the segment and adds to it in all
-  /// later ones.
+  /// the result in the first execution of its forward or backward segment and
+  /// adds to it in all later ones.
   int64_t beta = 0;
-  /// The executions of its segment in which the command is executed; Always
-  /// outside of micro-batches.
+  /// The executions of its forward or backward segment in which the command is
+  /// executed; Always outside of micro-batches.
   rt::When when = rt::When::Always;
 
   /// Returns true if the command starts an asynchronous transfer.
@@ -151,9 +151,9 @@ struct ProgramPlan {
   llvm::DenseMap<mlir::Value, Place> places;
 
   /// Returns the first and the last command during which no other buffer may
-  /// share bytes with `buffer`: its lifetime, or both segments if it has
-  /// several instances, because instances for other micro-batches are then
-  /// live.
+  /// share bytes with `buffer`: its lifetime, or the forward and the backward
+  /// segment if it has several instances, because instances for other
+  /// micro-batches are then live.
   std::pair<int64_t, int64_t> occupancyOf(const Buffer &buffer) const {
     if (buffer.instances > 1)
       return {microbatches.forward, microbatches.end - 1};

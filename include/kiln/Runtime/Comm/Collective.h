@@ -105,7 +105,7 @@ struct CollectiveJob {
   std::optional<support::MeshGroup> group = std::nullopt;
 };
 
-/// Returns the group of a collective in a world of `size` ranks.
+/// Returns the group of a collective in a run of `size` ranks.
 inline support::MeshGroup groupOf(const CollectiveJob &job, int size) {
   return job.group.value_or(support::MeshGroup{0, 1, size});
 }

@@ -104,7 +104,7 @@ public:
 
   /// Allocates the memory for collectives, so that later jobs allocate none.
   /// Must be called before the first collective, once for each size of a group
-  /// that computes sums.
+  /// of ranks that computes sums.
   /// - `jobs`: the maximum number of jobs that are begun and not yet waited for
   /// - `ranks`: the number of ranks of a group; 0: all ranks
   /// - `bytes`: the maximum size of a sum over such a group. The size of a

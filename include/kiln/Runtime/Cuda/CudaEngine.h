@@ -10,9 +10,9 @@
 // an executable needs no part of CUDA.
 //
 // If a program was compiled for several ranks, the engine must join() a World
-// before start(). Each rank has a GPU of its own. NCCL executes the collectives
-// of commands; the World transfers the ids of NCCL's communicators between
-// ranks.
+// (the connections to the other ranks) before start(). Each rank has a GPU of
+// its own. NCCL executes the collectives of commands; the World transfers the
+// ids of NCCL's communicators between ranks.
 //
 // For a GPU kernel (Command::threads > 0), the entry in the kernel table is the
 // name of the kernel in the GPU images. For a host kernel, the entry is a

@@ -59,12 +59,12 @@ struct EmuLaunch {
   /// The arguments of all members, concatenated in member order.
   std::vector<EmuArgument> arguments;
   std::vector<int64_t> immediates;
-  /// The names of the members of a grouped launch; empty for a single launch.
-  /// All members have the same number of arguments. Each member has its own
-  /// blocks and may access only its own arguments.
+  /// The names of the launches (members) that run as one grouped launch; empty
+  /// for a single launch. All members have the same number of arguments. Each
+  /// member has its own blocks and may access only its own arguments.
   std::vector<std::string_view> members;
-  /// Number of work units of each member. A member runs ceil(units /
-  /// unitsPerBlock) blocks.
+  /// Number of work units, such as rows, of each member. A member runs
+  /// ceil(units / unitsPerBlock) blocks.
   int64_t units = 0;
   int64_t unitsPerBlock = 1;
   int64_t threads = 1;     ///< Threads per block.

@@ -36,8 +36,9 @@
 
 namespace kiln::runtime {
 
-/// Returns the execution of a segment that belongs to no micro-batch. Such a
-/// segment has one execution, which is both the first and the last.
+/// Returns the execution of a segment (a list of commands) that belongs to no
+/// micro-batch. Such a segment has one execution, which is both the first and
+/// the last.
 inline abi::SegmentRun outsideMicrobatches() {
   abi::SegmentRun run;
   run.isFirst = run.isLast = true;
@@ -69,8 +70,8 @@ struct Ref {
   bool isFixed() const { return stride == 0 && ring == 0; }
 };
 
-/// An integer argument: `value` in the first execution of the segment, and
-/// `value` + `afterFirst` in all others.
+/// An integer argument: `value` in the first execution of the forward or
+/// backward segment that contains it, and `value` + `afterFirst` in all others.
 struct Immediate {
   int64_t value = 0;
   int64_t afterFirst = 0;
@@ -81,7 +82,8 @@ struct Immediate {
 };
 
 /// The number of an asynchronous transfer, which a CopyStart or a Collective
-/// signals and a CopyWait waits for: `number`, plus `ring` per ring slot.
+/// signals and a CopyWait waits for: `number`, plus `ring` per ring slot (the
+/// number of a micro-batch in flight).
 struct Token {
   int64_t number = -1;
   int64_t ring = 0;
@@ -100,7 +102,7 @@ struct ScratchRef {
   int64_t bytes = 0; ///< Scratch bytes of all threads together.
 };
 
-/// The arguments of a kernel, and the number of work units.
+/// The arguments of a kernel, and the number of work units, such as rows.
 struct KernelCall {
   std::vector<Ref> args;
   std::vector<Immediate> immediates;
@@ -141,17 +143,19 @@ struct CollectiveElements {
 /// all-reduce has no shards.
 struct CollectiveTensor {
   CollectiveElements whole, shard;
-  /// The index, in its group, of the rank that owns the tensor; -1: none.
+  /// The index, in its group of ranks, of the rank that owns the tensor; -1:
+  /// none.
   int64_t owner = -1;
   /// False if another rank owns the tensor: `shard` is then not accessed.
   bool hasShard = true;
 };
 
 /// The factor of the old contents of c. `First` means Zero in the first
-/// execution of the segment, and One in all others.
+/// execution of the forward or backward segment, and One in all others.
 enum class GemmBeta { Zero, One, First };
 
-/// The executions of a segment in which a command of the segment is executed.
+/// The executions of a forward or backward segment in which a command of the
+/// segment is executed.
 enum class When : uint8_t { Always, First, Last };
 
 /// Workspace of a command in device memory. On a CPU, all threads share the
@@ -349,7 +353,7 @@ template <typename Executor> auto execute(const Command &command, Executor on) {
 //===----------------------------------------------------------------------===//
 
 /// Returns true if at least one rank executes the command in this execution of
-/// its segment.
+/// its segment (list of commands).
 inline bool isExecutedSomewhere(const Command &command,
                                 const abi::SegmentRun &run) {
   return command.when == When::Always ||
@@ -357,7 +361,7 @@ inline bool isExecutedSomewhere(const Command &command,
 }
 
 /// Returns true if this rank executes the command in this execution of its
-/// segment.
+/// segment (list of commands).
 inline bool isExecuted(const Command &command, const abi::SegmentRun &run) {
   return command.isHere && isExecutedSomewhere(command, run);
 }

@@ -156,8 +156,8 @@ struct StateInfo : ValueInfo {
   /// repeat the tensor under these names.
   std::vector<std::string> copies;
   StateRole role = StateRole::Parameter;
-  /// For an optimizer state or a mirror, the name of the state that stores the
-  /// parameter; otherwise empty.
+  /// For an optimizer state or a mirror (a copy of a parameter), the name of
+  /// the state that stores the parameter; otherwise empty.
   std::string of;
   /// For an optimizer state, its name within the optimizer, such as "m" or "v";
   /// otherwise empty.

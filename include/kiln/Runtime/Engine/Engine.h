@@ -168,7 +168,7 @@ public:
 
   /// Makes all later runs sum over the ranks of `world`, which must outlive the
   /// engine. All ranks must call this function, before start(), and then run
-  /// the same programs in the same order. Without this call, or with a world of
+  /// the same programs in the same order. Without this call, or if `world` has
   /// one rank, sums have no effect. The default implementation is for engines
   /// without ranks, and fails if there is more than one rank.
   virtual Status join(World &world);

@@ -147,8 +147,9 @@ struct Lifetime {
 struct Program {
   std::vector<int64_t> inputOffsets;  ///< Indexed like ProgramInfo::inputs.
   std::vector<int64_t> outputOffsets; ///< Indexed like ProgramInfo::outputs.
-  /// The commands of all segments. A segment that occurs several times in the
-  /// order of the description has a copy of its commands for each occurrence.
+  /// The commands of all segments (lists of commands). A segment that occurs
+  /// several times in the order of the description has a copy of its commands
+  /// for each occurrence.
   std::vector<Command> commands;
   /// The segments in the order of their commands. Together they cover all
   /// commands.
@@ -173,8 +174,8 @@ struct Program {
   /// replaces a `first` inside them, and their last command replaces a `last`
   /// inside them.
   Lifetime lifetimeOf(const Slot &slot) const;
-  /// Returns " for micro-batch 3", or an empty string if the command is in no
-  /// segment of the micro-batches.
+  /// Returns " for micro-batch 3", or an empty string if no micro-batch
+  /// executes the command.
   std::string ofMicrobatch(std::size_t command,
                            const abi::SegmentRun &run) const;
 };

@@ -156,8 +156,8 @@ struct SingleOp {
 llvm::SmallVector<unsigned> argumentOrder(rt::KernelOp kernel);
 
 /// An integer argument of a kernel, or the bits of a floating-point argument.
-/// The argument is `value` in the first execution of the segment that contains
-/// the launch, and `value` + `afterFirst` in all others.
+/// The argument is `value` in the first execution of the forward or backward
+/// segment that contains the launch, and `value` + `afterFirst` in all others.
 struct LaunchImmediate {
   int64_t value = 0, afterFirst = 0;
 };

@@ -28,7 +28,7 @@ namespace kiln::cpu {
 
 /// The geometry with which the runtime calls a kernel.
 struct KernelLaunch {
-  int64_t units = 0;        ///< Total number of work units.
+  int64_t units = 0;        ///< Total number of work units, such as rows.
   int64_t grain = 1;        ///< Minimum number of units per call.
   int64_t scratchBytes = 0; ///< Scratch memory per thread.
 };

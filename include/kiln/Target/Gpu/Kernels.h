@@ -27,7 +27,7 @@ namespace kiln::gpu {
 
 /// The geometry with which the runtime launches a kernel.
 struct KernelLaunch {
-  int64_t units = 0;         ///< Total number of work units.
+  int64_t units = 0;         ///< Total number of work units, such as rows.
   int64_t unitsPerBlock = 1; ///< Work units per thread block.
   int64_t threads = 1;       ///< Threads per block.
   int64_t sharedBytes = 0;   ///< Shared memory per block.

@@ -29,7 +29,7 @@ namespace kiln {
 
 /// The geometry with which the runtime launches a kernel.
 struct LaunchGeometry {
-  int64_t units = 0;        ///< Total number of work units.
+  int64_t units = 0;        ///< Total number of work units, such as rows.
   int64_t grain = 1;        ///< Units per call or, on a GPU, per thread block.
   int64_t scratchBytes = 0; ///< Scratch memory per host thread.
   int64_t threads = 0;      ///< Threads per GPU block; 0 for a host function.

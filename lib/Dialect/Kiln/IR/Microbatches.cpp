@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Implements kiln.microbatches and the order of its segments. Labels such as C1
-// name the constraints in the description of the op.
+// Implements kiln.microbatches and the order of its forward and backward
+// segments. Labels such as C1 name the constraints in the description of the
+// op.
 //
 //===----------------------------------------------------------------------===//
 

@@ -44,8 +44,9 @@ void SequenceAnalysis::visit(Operation &op) {
   else
     inferUnknown(&op, operands, results);
   for (auto [value, fact] : llvm::zip_equal(op.getResults(), results)) {
-    // If the batch has only one sequence, each dimension has only one part, so
-    // all its parts are trivially equal. Set the bits of all dimensions.
+    // If the batch has only one sequence, each dimension has only one part,
+    // that of the sequence, so all its parts are trivially equal. Set the bits
+    // of all dimensions.
     if (batch == 1)
       fact.repeating = ~uint64_t(0);
     facts[value] = fact;

@@ -63,8 +63,9 @@ using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t dim)>;
 SequenceFact inferMoved(mlir::Operation *op, const SequenceFact &x, DimMap map);
 
 /// Returns the first dimension d such that fact.splitsAlong(d) holds and all
-/// dimensions before d have extent 1, so that each part is contiguous in
-/// row-major order. Returns std::nullopt if there is no such dimension.
+/// dimensions before d have extent 1, so that the part of each sequence is
+/// contiguous in row-major order. Returns std::nullopt if there is no such
+/// dimension.
 std::optional<int64_t> sequenceMajorDim(mlir::Value value,
                                         const SequenceFact &fact);
 

@@ -18,7 +18,8 @@ kiln::giveToOwners(ArrayRef<OwnedTensor> tensors, int64_t ranks) {
     SmallVector<StateOp> states;
     int64_t bytes = 0;
   };
-  // A parameter without a layer is a unit of its own.
+  // The states of a layer form a unit. A parameter without a layer is a unit of
+  // its own.
   llvm::MapVector<Attribute, Unit> units;
   for (const OwnedTensor &tensor : tensors) {
     StateOp state = tensor.state;

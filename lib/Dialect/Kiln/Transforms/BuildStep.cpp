@@ -49,7 +49,7 @@ struct StepFacts {
   StateTypes types;
   bool clip = true;
   int64_t microbatches = 1;
-  abi::SegmentOrder order; ///< The order of the segments.
+  abi::SegmentOrder order; ///< Order of the forward and backward segments.
   bool keepGradients = false;
   int64_t ranks = 1; ///< Data-parallel ranks whose gradients are summed.
   /// Number of data-parallel ranks that update their states independently, as
@@ -61,7 +61,7 @@ struct StepFacts {
   int64_t zero = 0;
   /// True if micro-batches add to whole gradients in all stages.
   bool wholeGradients = false;
-  /// How ZeRO divides states: by elements or by owners.
+  /// How ZeRO divides states: by elements, or each whole tensor to one rank.
   support::ZeroBy by = support::ZeroBy::Elements;
   bool divides() const { return zero > 0; }
   bool hasOwners() const {

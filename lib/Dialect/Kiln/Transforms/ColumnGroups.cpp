@@ -238,8 +238,8 @@ bool ColumnGroups::choosePart(ColumnGroup &group) {
   return group.part * ranks == group.extent || group.keepsZero;
 }
 
-/// Returns true if the groups with the indexes in `set` can be divided
-/// together.
+/// Returns true if the columns of the groups of values with the indexes in
+/// `set` can be divided together.
 bool ColumnGroups::canDivide(ArrayRef<int32_t> set) {
   bool hasSource = false, hasSink = false;
   // If the left operand and the result of a matmul were both divided, before or

@@ -52,8 +52,8 @@ struct ColumnGroup {
 
 class ColumnGroups {
 public:
-  /// Finds the groups of a forward program, and chooses the groups that are
-  /// divided over `ranks` ranks.
+  /// Finds the groups of values of a forward program, and chooses the groups
+  /// that are divided over `ranks` ranks.
   ColumnGroups(ProgramOp program, mlir::SymbolTable &symbols, int64_t ranks);
 
   /// Returns the group of a value if the group is divided. Otherwise returns

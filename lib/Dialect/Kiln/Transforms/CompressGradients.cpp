@@ -59,8 +59,9 @@ ShardAttr GradientScheme::dividedOf(StateOp parameter, RankedTensorType type) {
       parts = meshSizeOf(module, tensorAxis());
   if (parts == 1)
     return ShardAttr();
-  // The first dimension of the whole tensor is the number of parts, so that
-  // states of different meshes have different shapes in files.
+  // The first dimension of the whole tensor is the number of ranks that
+  // divide it, so that states of different meshes have different shapes in
+  // files.
   SmallVector<int64_t> whole = {parts};
   llvm::append_range(whole, type.getShape());
   return ShardAttr::get(module.getContext(), type.clone(whole), tensorAxis());

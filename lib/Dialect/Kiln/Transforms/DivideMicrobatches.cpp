@@ -93,9 +93,9 @@ Operation *kiln::findBackwardSegment(MicrobatchesOp op) {
       begin = logits;
       break;
     }
-  // The segment also contains the all-gathers of states directly before it, and
-  // the ops that compute the shards that are gathered. Copies may be between
-  // these ops.
+  // The backward segment also contains the all-gathers of states directly
+  // before it, and the ops that compute the shards that are gathered. Copies
+  // may be between these ops.
   llvm::SmallPtrSet<Operation *, 8> starts;
   auto gathers = [&](Operation *op) {
     auto start = dyn_cast<CollectiveStartOp>(op);

@@ -92,7 +92,7 @@ void RowDivider::findDivided() {
         break;
       }
   }
-  // Keep a sum whole if neither a divided op nor a share reads it.
+  // Keep a sum whole if neither a divided op nor a kiln.share reads it.
   divided.remove_if([&](auto &entry) {
     return isRoot(*entry.first) &&
            llvm::none_of(entry.first->getUsers(), [&](Operation *user) {

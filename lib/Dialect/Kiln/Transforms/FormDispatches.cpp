@@ -97,8 +97,9 @@ private:
 
 } // namespace
 
-/// Returns the values that a group reads but does not compute, in order of
-/// first use. Constants are excluded, because they are cloned into every group.
+/// Returns the values that a group of ops reads but does not compute, in order
+/// of first use. Constants are excluded, because they are cloned into every
+/// group.
 static llvm::SetVector<Value> inputsOf(const Group &group) {
   llvm::SetVector<Value> inputs;
   for (Operation *op : group.members)

@@ -76,12 +76,13 @@ public:
   /// a scheme with states if steps may be skipped, because a skipped step must
   /// not change states.
   virtual llvm::LogicalResult check();
-  /// Builds the first part for the gradients of a bucket, before `position`.
+  /// Builds the first part of the ops for the gradients of a bucket, before
+  /// `position`.
   virtual void begin(llvm::ArrayRef<CompressedGradient> gradients,
                      mlir::Operation *position) = 0;
-  /// Builds the second part for the gradients that were passed to the last call
-  /// of begin(), before `position`. Returns their sums over the ranks, in f32
-  /// or f64.
+  /// Builds the second part of the ops for the gradients that were passed to
+  /// the last call of begin(), before `position`. Returns their sums over the
+  /// ranks, in f32 or f64.
   virtual llvm::SmallVector<mlir::Value> finish(mlir::Operation *position) = 0;
 
 protected:

@@ -109,8 +109,9 @@ bool StateOffloader::moveStates() {
     bool moves = found != residencies.end();
     bool onHost = moves && found->second != Residency::Host;
     bool hasMirror = moves && found->second == Residency::Mirrored;
-    // A working copy that stays on the device is the mirror of its parameter,
-    // and so is a tensor that is gathered on the device.
+    // A working copy that stays on the device is the mirror (the copy on the
+    // device) of its parameter, and so is a tensor that is gathered on the
+    // device.
     if (moves && !(hasMirror && (update.copy || update.isGathered)))
       moveToHost(used);
     if (hasMirror && !update.isGathered)
@@ -518,10 +519,10 @@ void StateOffloader::run() {
   orderDeviceUpdates();
   sendBack();
   sendGathered();
-  // Copies in one direction are executed in order. Copies of mirrors wait for
-  // updates on the host. If the device updates states that are stored on the
-  // host, place the copies of mirrors at the end, so that they do not delay the
-  // copies of these states.
+  // Copies in one direction are executed in order. Copies to mirrors (copies of
+  // parameters on the device) wait for updates on the host. If the device
+  // updates states that are stored on the host, place the copies to mirrors at
+  // the end, so that they do not delay the copies of these states.
   addMirrors(train, updates, mirrored, /*atEnd=*/!deviceUpdates.empty());
   copyAverages(module, movedStates);
   assignReads();

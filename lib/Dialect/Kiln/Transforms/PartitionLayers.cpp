@@ -123,7 +123,7 @@ void LayerPartitioner::divideWeight(ReadOp read, int64_t dim,
   divideState(read, shape, blocks);
 }
 
-/// Divides the columns of a value in a group.
+/// Divides the columns of a value as `group` specifies.
 void LayerPartitioner::divideValue(Value value, const ColumnGroup &group) {
   RankedTensorType type = tensorTypeOf(value);
   if (auto read = value.getDefiningOp<ReadOp>())

@@ -52,7 +52,7 @@ mlir::Value averageOverRanks(mlir::Value scalar, int64_t ranks);
 /// Sums the values of `gradients`, which are defined in `block`, over the ranks
 /// of `axis`, and replaces each value by its sum, or by this rank's shard of
 /// the sum. Either all gradients have shards, or none, and either all have
-/// owners, or none.
+/// owners (ranks that alone receive the sum), or none.
 ///
 /// Gradients are summed in buckets. A bucket has gradients of one element type
 /// that are complete one after another, and has at least `bucketBytes` bytes,

@@ -52,13 +52,13 @@ mlir::Value concatenate(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value totalOverRanks(mlir::OpBuilder &builder, mlir::Value rowSums,
                            llvm::StringRef axis);
 
-/// Joins the shards of all ranks to a tensor of type `whole`. If the tensor has
-/// an owner, only the shard of the owner is used.
+/// Joins the shards of all ranks to a tensor of type `whole`. If only one rank
+/// stores the tensor, its owner, only the shard of the owner is used.
 mlir::Value gatherWhole(mlir::OpBuilder &builder, mlir::Value shard,
                         mlir::RankedTensorType whole, int64_t owner);
 
-/// Replaces each of `tensors`, on all ranks, by the tensor that its owner has
-/// computed. `owners` has one element for each tensor.
+/// Replaces each of `tensors`, on all ranks, by the tensor that its owner, a
+/// single rank, has computed. `owners` has one element for each tensor.
 void gatherFromOwners(mlir::OpBuilder &builder,
                       llvm::MutableArrayRef<mlir::Value> tensors,
                       llvm::ArrayRef<int64_t> owners);

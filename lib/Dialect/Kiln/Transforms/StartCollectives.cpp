@@ -69,7 +69,7 @@ static SmallVector<AllGatherOp> findGathers(Block &block) {
 }
 
 /// Starts the all-gathers of states in micro-batches. Each all-gather starts in
-/// the segment that contains its first reader.
+/// the forward or backward segment that contains its first reader.
 static void startGathers(MicrobatchesOp microbatches) {
   Operation *begin = findBackwardSegment(microbatches);
   SmallVector<AllGatherOp> forward, backward;

@@ -42,7 +42,8 @@ static WriteOp writeOf(const StateUpdate &update, StateOp state) {
   llvm_unreachable("an update writes its working copy");
 }
 
-/// Copies the new value of a mirror to the device and writes it.
+/// Copies the new value of a mirror, which is a copy of a parameter, to the
+/// device and writes it.
 static void writeMirror(ProgramOp train, const StateUpdate &update,
                         StateOp mirror, Value value, bool atEnd) {
   OpBuilder builder(train.getContext());

@@ -17,7 +17,7 @@ namespace kiln::rt {
 llvm::LogicalResult verifyQueues(mlir::Operation *command, bool isTransfer,
                                  mlir::SymbolTableCollection &tables);
 
-/// Appends accesses of places to `accesses`.
+/// Appends accesses of memory operands to `accesses`.
 void addAccesses(llvm::SmallVectorImpl<MemoryAccess> &accesses,
                  mlir::ValueRange places, Access access);
 

@@ -55,7 +55,8 @@ std::optional<MicrobatchCommands> rt::microbatchesOf(rt::ProgramOp program) {
 }
 
 /// Returns true for a command that is not in micro-batches or is executed only
-/// in the last execution of its segment. Returns false for an input or output.
+/// in the last execution of its forward or backward segment. Returns false for
+/// an input or output.
 static bool isLastOrOutside(Operation *user) {
   auto command = dyn_cast<CommandOpInterface>(user);
   return command && (command.getWhen() == When::Last ||

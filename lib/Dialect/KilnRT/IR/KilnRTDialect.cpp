@@ -126,7 +126,7 @@ static void printViewOffset(OpAsmPrinter &printer, Operation *,
 
 using Operand = OpAsmParser::UnresolvedOperand;
 
-/// Parses `(ro %a, ro %b, wo %c)`; read places come first.
+/// Parses `(ro %a, ro %b, wo %c)`; operands that are read come first.
 static ParseResult parseAccesses(OpAsmParser &parser,
                                  SmallVectorImpl<Operand> &reads,
                                  SmallVectorImpl<Operand> &writes) {
@@ -337,8 +337,8 @@ ViewOp OutputOp::getView() { return viewOf(getPlace()); }
 RankedTensorType InputOp::getTensorType() { return getView().getTensorType(); }
 RankedTensorType OutputOp::getTensorType() { return getView().getTensorType(); }
 
-/// C1: the places of inputs and outputs are dense and in device memory, because
-/// the caller of the program accesses them.
+/// C1: the memory locations of inputs and outputs are dense and in device
+/// memory, because the caller of the program accesses them.
 template <typename Boundary> static LogicalResult verifyBoundary(Boundary op) {
   ViewOp view = op.getView();
   SlotOp slot = view && view.isWellFormed() ? view.getSlotOp() : SlotOp();

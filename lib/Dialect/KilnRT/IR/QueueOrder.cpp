@@ -124,16 +124,16 @@ private:
   DenseMap<StringAttr, unsigned> queues;
   SmallVector<Clock> knows; ///< Indexed by queue.
   Clock issued;
-  /// The latest signal of each token or, for a token with a ring, of each ring
-  /// slot of the token.
+  /// The latest signal of each token or, for a token with an instance per
+  /// micro-batch in flight, of each instance.
   llvm::MapVector<std::pair<Value, int64_t>, Signal> signals;
   std::optional<TouchMap> touches[2]; ///< Indexed by memory.
   std::optional<MicrobatchCommands> microbatches;
-  /// The current execution of a segment, or a default SegmentRun outside of
-  /// micro-batches.
+  /// The current execution of a forward or backward segment, or a default
+  /// SegmentRun outside of micro-batches.
   SegmentRun current;
-  /// The highest ring slot in the shortened order. It stands for all higher
-  /// slots.
+  /// The index of the last buffer instance (ring slot) that the shortened order
+  /// uses. It stands for all higher indices.
   int64_t lastSlot = 0;
   bool inMicrobatches = false;
 };
@@ -236,7 +236,8 @@ LogicalResult QueueOrder::checkTransferLives(WaitOp wait, const Signal &signal,
   return success();
 }
 
-/// Verifies that only micro-batches use a token with a ring.
+/// Verifies that only micro-batches use a token with a ring (an instance per
+/// micro-batch in flight).
 LogicalResult QueueOrder::checkRing(Operation *command, Value token) {
   if (inMicrobatches || !token.getDefiningOp<TokenOp>().getRing())
     return success();

@@ -115,7 +115,7 @@ SmallVector<MemoryAccess> BeginOp::getAccesses() {
   return accesses;
 }
 
-/// Verifies that no byte is in two of the places.
+/// Verifies that no byte is in two of the memory operands.
 static LogicalResult verifyDisjoint(BeginOp begin, ArrayRef<ViewOp> places) {
   SmallVector<ViewOp> sorted(places);
   llvm::sort(sorted, [](ViewOp a, ViewOp b) {

@@ -50,9 +50,9 @@ static LogicalResult rejectOverlap(const Extent &a, const Extent &b) {
 }
 
 /// Verifies that slots of a rank which are live at the same time share no
-/// bytes. Rank `owner` has the slots without an owner, and those that it owns.
-/// Visits the slots in the order in which their lifetimes begin, and keeps the
-/// live slots sorted by offset.
+/// bytes. Rank `owner` has the slots that all ranks have, and those that it
+/// alone has. Visits the slots in the order in which their lifetimes begin, and
+/// keeps the live slots sorted by offset.
 static LogicalResult checkDisjoint(rt::ProgramOp program, int64_t owner) {
   std::optional<MicrobatchCommands> microbatches = microbatchesOf(program);
   std::vector<Extent> extents;
@@ -108,8 +108,8 @@ static bool isBoundary(SlotOp slot) {
 /// - A slot with a ring, which has one instance per micro-batch in flight, is
 ///   live only in micro-batches.
 /// - A slot that is live both in and outside of micro-batches is live in all of
-///   both segments, unless its lifetime begins in the last execution of a
-///   segment.
+///   the forward and backward segments, unless its lifetime begins in the last
+///   execution of one of them.
 /// - A slot that is live in both segments, but not outside of micro-batches,
 ///   has a ring if several micro-batches may be in flight.
 static LogicalResult checkMicrobatches(rt::ProgramOp program) {

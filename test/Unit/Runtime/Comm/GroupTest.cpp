@@ -141,8 +141,8 @@ INSTANTIATE_TEST_SUITE_P(Meshes, GroupTest,
                            return name;
                          });
 
-// A World reserves enough scratch memory for its smallest group, because a
-// smaller group needs more scratch memory.
+// A World, which connects all ranks, reserves enough scratch memory for its
+// smallest group of ranks, because a smaller group needs more scratch memory.
 TEST(GroupsTest, SmallGroupsNeedMoreScratchMemory) {
   ThreadWorlds worlds(4);
   worlds[0].reserve(1, 4000);

@@ -117,7 +117,8 @@ Bytes shardOf(const Bytes &whole, const Sizes &sizes, ElementType type,
 }
 
 /// Returns the whole tensor that a reduce-scatter and an all-gather compute:
-/// the sum of each element begins with the rank after its owner.
+/// the sum of each element begins with the rank after the one whose shard has
+/// the element.
 Bytes expectedSum(const Sizes &sizes, ElementType type,
                   const std::vector<Bytes> &all) {
   Bytes result;

@@ -26,7 +26,8 @@ void add(char *const *table, const int64_t *immediates, int64_t units) {
     store(own[1], i, load<float>(own[0], i) + float(immediates[0]));
 }
 
-/// Uses the first member's arguments in the blocks of all members.
+/// Uses the arguments of the first launch of the group in the blocks of all
+/// launches.
 void addToFirst(char *const *table, const int64_t *, int64_t units) {
   int64_t i = blockId() * 32 + threadId();
   if (i < units)

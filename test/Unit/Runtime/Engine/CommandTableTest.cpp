@@ -96,9 +96,9 @@ TEST_F(CommandTableTest, MicrobatchesMoveReferencesAndImmediates) {
   EXPECT_EQ(as<int64_t>(arena_)[100], 1011);
 }
 
-/// The forward segment increments a counter and copies it to the ring slot of
-/// the micro-batch. The backward segment copies this number to the
-/// micro-batch's element of the result.
+/// The forward segment increments a counter and copies it to the buffer
+/// instance (ring slot) of the micro-batch. The backward segment copies this
+/// number to the micro-batch's element of the result.
 TEST_F(CommandTableTest, RingsKeepTheValuesOfMicrobatchesInFlight) {
   Command make = launch(1, {{{0, 0}}, {}, {0}, 1}, 1), keep, store;
   keep.kind = store.kind = Command::Kind::Copy;
@@ -206,8 +206,8 @@ TEST_F(CommandTableTest, TableRunsAgainFromTheFirstMicrobatch) {
 TEST_F(CommandTableTest, LaunchesOfAllSizes) {
   for (int threads : {1, 2, 3}) {
     std::memset(arena_, 0, arenaBytes);
-    // Numbers of units: zero, and numbers below, equal to and above the grain,
-    // which is 4.
+    // Numbers of units of work: zero, and numbers below, equal to and above the
+    // grain, which is 4.
     int64_t sizes[] = {0, 10, 0, 4, 1, 0, 23, 0};
     std::vector<Command> commands;
     for (int64_t i = 0; i < 8; ++i)

@@ -403,7 +403,8 @@ TEST(DamagedMicrobatchesTest, ShortDescriptionsOfLongPrograms) {
 }
 
 TEST(DamagedMicrobatchesTest, ShortDescriptionsOfManyTokens) {
-  // Each copy is started only once, but needs a token for every ring slot.
+  // Each copy is started only once, but needs a token for every micro-batch in
+  // flight.
   Json json = describeOffloaded();
   Json &evaluate = json["programs"]["evaluate"];
   Json commands = Json::array();

@@ -103,8 +103,8 @@ TEST_F(ResumeTest, AFlagThatIsGivenWinsAndThatIsSaid) {
                 "note: --lr changes from 0.5 to 0.25\n"
                 "note: --min-lr changes from 0 to 0.125\n"
                 "note: --grad-clip changes from 2 to 0\n");
-  // A checkpoint of the resumed run contains the trajectory of the resumed run,
-  // not the trajectory of the first run.
+  // A checkpoint of the resumed run contains the trajectory (the properties) of
+  // the resumed run, not that of the first run.
   outcome = runToy({data(), resume(), save(), "--steps=9"});
   ASSERT_EQ(outcome.exitCode, 0) << outcome.err;
   Json trajectory = manifestOf(path("save/checkpoint-9"))["trajectory"];

@@ -115,7 +115,7 @@ TEST_F(SegmentsRunTest, RepeatedSegmentsAreTheCommandsWrittenOut) {
   EXPECT_EQ(outcome.exitCode, 0) << outcome.out << outcome.err;
 }
 
-/// A copy may be in flight across the end of a segment.
+/// A copy may be in flight across the end of a segment (a list of commands).
 TEST_F(SegmentsRunTest, CopiesCrossTheBorder) {
   Json json = describeOffloaded();
   Json &program = json["programs"]["train"];

@@ -139,7 +139,8 @@ TEST(ShardedStatesTest, MirrorsAreWholeOrDividedAsTheirParameters) {
   };
   EXPECT_EQ(readMirror(half, half).message(), "");
   EXPECT_EQ(readMirror(sameButDivided, whole).message(), "");
-  // A mirror that is not divided may be in the same arena as its parameter.
+  // A mirror (a copy of a parameter) that is not divided may be in the same
+  // arena as its parameter.
   EXPECT_EQ(readMirror(sameButDivided, with(whole, "arena", "host")).message(),
             "");
   expectRefusal(

@@ -29,7 +29,7 @@ template <typename T> static T *as(char *pointer) {
 }
 
 /// Copies rows of a table: hidden[row] = E[tokens[row]]. The arguments are (E,
-/// tokens, hidden), the immediates are (width), and a unit is a row.
+/// tokens, hidden), the immediates are (width), and a unit of work is a row.
 static void gather(char *const *args, const int64_t *imm, int64_t begin,
                    int64_t end, char *) {
   for (int64_t row = begin; row < end; ++row)
@@ -39,8 +39,8 @@ static void gather(char *const *args, const int64_t *imm, int64_t begin,
 
 /// Computes the loss of each row and replaces the logits with their gradients.
 /// The arguments are (logits, targets, scale, row losses), the immediates are
-/// (vocabulary), and a unit is a row. Scratch memory holds the probabilities of
-/// one row.
+/// (vocabulary), and a unit of work is a row. Scratch memory holds the
+/// probabilities of one row.
 static void crossEntropy(char *const *args, const int64_t *imm, int64_t begin,
                          int64_t end, char *scratch) {
   int64_t columns = imm[0];
@@ -67,7 +67,7 @@ static void crossEntropy(char *const *args, const int64_t *imm, int64_t begin,
 
 /// Adds the losses of the rows of a micro-batch to the loss. The arguments are
 /// (row losses, loss). The immediates are the number of rows, and 0 for the
-/// first micro-batch or 1 for all others. There is one unit.
+/// first micro-batch or 1 for all others. There is one unit of work.
 static void sumLoss(char *const *args, const int64_t *imm, int64_t, int64_t,
                     char *) {
   double &loss = *as<double>(args[1]);
@@ -79,7 +79,7 @@ static void sumLoss(char *const *args, const int64_t *imm, int64_t, int64_t,
 
 /// Adds each row of d hidden to the row of d E that the token of the row
 /// selects. The arguments are (d hidden, tokens, d E), the immediates are
-/// (rows, width), and a unit is a column.
+/// (rows, width), and a unit of work is a column.
 static void scatter(char *const *args, const int64_t *imm, int64_t begin,
                     int64_t end, char *) {
   for (int64_t row = 0; row < imm[0]; ++row)
@@ -90,7 +90,7 @@ static void scatter(char *const *args, const int64_t *imm, int64_t begin,
 
 /// Computes the norm of the arrays a and b together. The arguments are (a, b,
 /// norm), and the immediate is the number of elements of each array. There is
-/// one unit.
+/// one unit of work.
 static void norm(char *const *args, const int64_t *imm, int64_t, int64_t,
                  char *) {
   double sum = 0;
@@ -101,7 +101,7 @@ static void norm(char *const *args, const int64_t *imm, int64_t, int64_t,
 }
 
 /// Updates a parameter and its moment. The arguments are (parameter, gradient,
-/// moment, lr, norm, clip), and a unit is an element.
+/// moment, lr, norm, clip), and a unit of work is an element.
 static void update(char *const *args, const int64_t *, int64_t begin,
                    int64_t end, char *) {
   double clip = *as<double>(args[5]);
@@ -115,7 +115,7 @@ static void update(char *const *args, const int64_t *, int64_t begin,
 }
 
 /// Copies one row of the logits. The arguments are (logits, position, result),
-/// and the immediates are (vocabulary). There is one unit.
+/// and the immediates are (vocabulary). There is one unit of work.
 static void takeRow(char *const *args, const int64_t *imm, int64_t, int64_t,
                     char *) {
   std::copy_n(as<float>(args[0]) + *as<int64_t>(args[1]) * imm[0], imm[0],

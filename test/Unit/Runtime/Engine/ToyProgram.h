@@ -38,7 +38,8 @@ struct Options {
   bool gradients = false; ///< Adds the outputs "gradient:...".
   /// The order of the micro-batches of "train", and the number of micro-batches
   /// whose activations can be in memory at the same time. If `slots` is greater
-  /// than 1, the activations that the backward segment reads are in rings.
+  /// than 1, the activations that the backward segment reads have `slots`
+  /// instances each.
   std::string order = "alternate";
   int64_t slots = 1;
   /// The slot of "train" whose planned size is one byte too small, or an empty

@@ -220,8 +220,8 @@ TEST_F(EmuEngineTest, HostKernelOfBytesThatNobodyWrote) {
 
 /// Returns a program that computes the sum of 2 x[i] over three micro-batches
 /// i, plus 1 for each micro-batch except the first one. Each x[i] has 64
-/// elements. With more than one slot, 2 x[i] is in a slot of a ring until the
-/// backward segment reads it.
+/// elements. With more than one slot, 2 x[i] is in a buffer with one instance
+/// per slot until the backward segment reads it.
 Json inThreeMicrobatches(const char *order, int64_t slots) {
   int64_t ring = slots > 1 ? bytes : 0;
   Json part = {1280, 0, ring};

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Kernel 0 computes y = x + a with the arguments (x, y), an immediate a, and
-// the units. The first three of four launches form a group. Launch i computes
-// y[j] for i * groupedUnits <= j < (i + 1) * groupedUnits.
+// the number of units of work (elements). The first three of four launches form
+// a group. Launch i computes y[j] for i * groupedUnits <= j < (i + 1) *
+// groupedUnits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace kiln::runtime::testing {
 
-constexpr int64_t groupedUnits = 40; ///< Units of a launch.
+constexpr int64_t groupedUnits = 40; ///< Elements of a launch.
 constexpr int64_t groupedBytes = groupedUnits * 4;
 constexpr int64_t groupedLaunches = 4, groupMembers = 3, tableMembers = 5;
 

@@ -54,7 +54,8 @@ inline Json kernelLaunch(const char *name, int64_t kernel, Json args,
           {"grain", 32},
           {"scratch", nullptr}};
 }
-/// Returns a launch of a device kernel with 32 threads per block, one per unit.
+/// Returns a launch of a device kernel with 32 threads per block, one per unit
+/// of work.
 inline Json deviceLaunch(const char *name, int64_t kernel, Json args,
                          int64_t bytes, Json writes, Json immediates,
                          int64_t units) {

@@ -48,7 +48,7 @@ TEST(LaunchGroupsTest, AreOneLaunch) {
   for (int64_t i = 0; i < groupedLaunches * groupedUnits; ++i)
     EXPECT_EQ(y[i], float(i + 2));
   // Each launch has two blocks of 32 threads. The launch outside of the group
-  // counts as member 0.
+  // counts as member 0, the first launch of a group.
   for (int64_t member = 0; member < groupMembers; ++member)
     EXPECT_EQ(std::count(memberIds.begin(), memberIds.end(), member),
               member == 0 ? 128 : 64);

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks that a trajectory is unchanged after being written to a manifest and
-// read back, and that fields with a wrong type or range are rejected.
+// Checks that a trajectory (the properties of a run) is unchanged after being
+// written to a manifest and read back, and that fields with a wrong type or
+// range are rejected.
 //
 //===----------------------------------------------------------------------===//
 

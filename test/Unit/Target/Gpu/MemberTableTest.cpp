@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks that a kernel with an argument table computes the same results for
-// each member as the kernel without a table, accesses the same sectors, and
-// reads the table directly from the parameters.
+// each launch of a group as the kernel without a table, accesses the same
+// sectors, and reads the table directly from the parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +40,8 @@ constexpr int64_t units = 999, members = 3, room = 5;
 
 class MemberTableTest : public testing::Test {
 protected:
-  /// Parses the kernel curve(x, y), which has 256 units per block. If `room` is
-  /// not 0, adds a table for the arguments of up to `room` grouped launches.
+  /// Parses the kernel curve(x, y), which has 256 elements per block. If `room`
+  /// is not 0, adds a table for the arguments of up to `room` grouped launches.
   OwningOpRef<ModuleOp> curve(int64_t room) {
     OwningOpRef<ModuleOp> module = kernels.parse(curveKernel());
     if (room > 0)
@@ -107,7 +107,7 @@ TEST_F(MemberTableTest, IsReadWhereItLies) {
     auto compiled = kiln::gpu::compileToPtx(*module, chip);
     ASSERT_TRUE(!!compiled) << llvm::toString(compiled.takeError());
     const std::string &ptx = *compiled;
-    // Five members with two addresses each.
+    // Five launches with two argument addresses each.
     EXPECT_NE(ptx.find(".param .align 8 .b8 curve_param_0[80]"),
               std::string::npos)
         << ptx;

@@ -38,7 +38,7 @@ std::string kernel(const std::string &name, const std::string &parameters,
                    int threads, const std::string &body);
 
 /// Returns the kernel curve(x, y): y = sqrt(|x * 2.5 + x / 3|), with 4 elements
-/// per thread, 64 threads and 256 units per block.
+/// per thread, 64 threads and 256 elements per block.
 std::string curveKernel();
 
 /// Returns the kernel row_sums(x, y, cols): y[r] is the sum of row r of x, with

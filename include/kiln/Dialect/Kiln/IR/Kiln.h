@@ -87,8 +87,9 @@ parseSegments(mlir::OpAsmParser &parser,
               llvm::SmallVectorImpl<std::unique_ptr<mlir::Region>> &segments);
 void printSegments(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                    llvm::MutableArrayRef<mlir::Region> segments);
-/// Reports an error if `op`, a kiln.microbatches, is divided into segments.
-/// Passes that must run before the division call this function.
+/// Reports an error if `op`, a kiln.microbatches, is divided into a forward and
+/// a backward segment. Passes that must run before the division call this
+/// function.
 llvm::LogicalResult requireUndivided(mlir::Operation *op);
 /// Returns the backward segment of the micro-batches that have `forward` as
 /// their forward segment, or null if `forward` is not a forward segment.
@@ -237,8 +238,8 @@ mlir::RankedTensorType fullPrecision(mlir::RankedTensorType type);
 /// Returns the bytes of a tensor of this type.
 int64_t bytesOf(mlir::Type type);
 
-/// Returns the family of a dispatch or of an op outside a dispatch, and
-/// Structure for ops of other dialects.
+/// Returns the family (kind of kernel) of a dispatch or of an op outside a
+/// dispatch, and Structure for ops of other dialects.
 Family familyOf(mlir::Operation *op);
 
 /// For a dispatch of Family::Kernel, returns the op in its body. For any other

@@ -25,11 +25,12 @@ namespace kiln {
 /// The result of ownerOf() for everything that all ranks have.
 inline constexpr int64_t kNoOwner = -1;
 
-/// Returns the owner of a state, as its index on the axis of data parallelism,
-/// or kNoOwner.
+/// Returns the only rank that stores a state, its owner, as the index on the
+/// axis of data parallelism, or kNoOwner.
 int64_t ownerOf(StateOp state);
 
-/// Returns the attribute `owners` of a collective, or null.
+/// Returns the attribute `owners` of a collective, the rank that owns each
+/// tensor, or null.
 inline mlir::DenseI64ArrayAttr ownersAttrOf(mlir::Operation *collective) {
   return collective->getAttrOfType<mlir::DenseI64ArrayAttr>("owners");
 }
@@ -48,8 +49,9 @@ mlir::DenseI64ArrayAttr ownersAttr(mlir::MLIRContext *context,
 /// Returns the attribute `owner` of kiln.take_shard: null for kNoOwner.
 mlir::IntegerAttr ownerAttr(mlir::MLIRContext *context, int64_t owner);
 
-/// The owners of the values of a program at any level from the step level to
-/// the dispatched level. Describes the program at the time of construction.
+/// The owners (the only ranks that have them) of the values of a program at any
+/// level from the step level to the dispatched level. Describes the program at
+/// the time of construction.
 class Owners {
 public:
   explicit Owners(ProgramOp program);

@@ -31,7 +31,7 @@ public:
                    llvm::MutableArrayRef<HostTensor> tensors) = 0;
 };
 
-/// Returns the group of the calling thread, or null if it has none.
+/// Returns the group of ranks of the calling thread, or null if it has none.
 RankGroup *currentRankGroup();
 
 /// Evaluates a collective for the calling rank. The caller has set the types of
@@ -50,7 +50,7 @@ llvm::FailureOr<std::vector<double>> evaluateShard(mlir::Operation *op,
                                                    const HostTensor &whole,
                                                    int64_t elements);
 
-/// Makes `ranks` the group of the calling thread.
+/// Makes `ranks` the group of ranks of the calling thread.
 class RankGroupScope {
 public:
   explicit RankGroupScope(RankGroup &ranks);

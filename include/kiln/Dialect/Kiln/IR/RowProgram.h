@@ -238,9 +238,9 @@ SweepPlan planSweeps(const RowProgram &program);
 bool isEpilogue(const RowProgram &program, int32_t matmul, bool keepsMatmul);
 
 /// Returns true if result `result` may be stored in the slot of operand
-/// `operand`: for any distribution of the work units, every element of the
-/// operand is read before the element of the result at the same position is
-/// written.
+/// `operand`: for any distribution of the work units (rows or elements), every
+/// element of the operand is read before the element of the result at the same
+/// position is written.
 bool mayShareSlot(const RowProgram &program, int32_t operand, int32_t result);
 
 } // namespace row

@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A recompute schedule is the order in which the stages of a chain run forward
-// and backward, together with the values that each forward run keeps in memory.
-// The literature on rematerialization of chains uses the same representation. A
-// schedule begins with the forward pass. Every later forward run of a stage
-// becomes a `kiln.recompute` before the backward op that needs the results of
-// the run. After the rewrite, the backward pass reads only those values of the
-// forward pass that the schedule keeps.
+// A recompute schedule is the order in which the stages of a chain, the pieces
+// of the forward pass, run forward and backward, together with the values that
+// each forward run keeps in memory. The literature on rematerialization of
+// chains uses the same representation. A schedule begins with the forward pass.
+// Every later forward run of a stage becomes a `kiln.recompute` before the
+// backward op that needs the results of the run. After the rewrite, the
+// backward pass reads only those values of the forward pass that the schedule
+// keeps.
 //
 // A repeated op has the attributes of the original op and reads the same values
 // as the original op, so the gradients are bitwise equal to those of the
@@ -27,7 +28,7 @@
 
 namespace kiln {
 
-/// One run of a stage.
+/// One run of a stage, a piece of the forward pass (see StageChain.h).
 struct StageRun {
   support::ChainOpKind kind;
   int64_t stage = 0;

@@ -37,8 +37,9 @@
 
 namespace kiln {
 
-/// Returns true for matmuls and attention ops. Every stage except the first
-/// contains at least one such op, and no pass changes the order of these ops.
+/// Returns true for matmuls and attention ops. Every stage of the forward pass
+/// except the first contains at least one such op, and no pass changes the
+/// order of these ops.
 bool isHeavyOp(mlir::Operation *op);
 
 /// A residual of b bytes is never offloaded if b * kSmallShare <= the bytes of

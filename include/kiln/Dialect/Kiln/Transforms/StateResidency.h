@@ -81,9 +81,9 @@ struct ResidencyShares {
   bool any() const { return optimizer > 0 || moments > 0 || parameters > 0; }
 };
 
-/// Sets the residency of the states that have none. The parameters with each
-/// residency are distributed evenly over the sequence of updates, so that
-/// copies are distributed evenly over a step.
+/// Sets the residency of the states that have none. The parameters that belong
+/// to each fraction in `shares` are distributed evenly over the sequence of
+/// updates, so that copies are distributed evenly over a step.
 void assignResidency(mlir::ModuleOp module, ProgramOp train,
                      const ResidencyShares &shares);
 

@@ -91,8 +91,8 @@ struct SegmentExecution {
 std::vector<SegmentExecution> executionsOf(ProgramOp program,
                                            bool shortened = false);
 
-/// Returns true if `execution`, an execution of the segment that contains
-/// `command`, executes this command.
+/// Returns true if `execution`, an execution of the forward or backward segment
+/// or other range that contains `command`, executes this command.
 bool isExecuted(mlir::Operation *command, const SegmentExecution &execution);
 
 /// Returns true if a slot is live from a command of the last execution of the
@@ -103,8 +103,9 @@ bool beginsInLastExecution(SlotOp slot,
                            const std::optional<MicrobatchCommands> &commands);
 
 /// Returns the first and the last command during which no other slot may share
-/// bytes with `slot`: its lifetime, or all commands of both segments if it has
-/// a ring, because instances for other micro-batches are then live.
+/// bytes with `slot`: its lifetime, or all commands of the forward and backward
+/// segments if it has a ring (several instances), because instances for other
+/// micro-batches are then live.
 std::pair<int64_t, int64_t>
 occupancyOf(SlotOp slot, const std::optional<MicrobatchCommands> &microbatches);
 

@@ -62,8 +62,8 @@ def KilnRT_Access : I32EnumAttr<"Access", "how a command accesses a place", [
 def KilnRT_Accumulation : I32EnumAttr<"Accumulation", "how a command combines its result with the previous value", [
   I32EnumAttrCase<"Overwrite", 0, "overwrite">,
   I32EnumAttrCase<"Add", 1, "add">,
-  // Overwrites the result in the first execution of the enclosing segment, and
-  // adds to the result in all later executions.
+  // Overwrites the result in the first execution of the enclosing forward or
+  // backward segment, and adds to the result in all later executions.
   I32EnumAttrCase<"AddAfterFirst", 2, "add_after_first">]> {
   let cppNamespace = "::kiln::rt";
   let genSpecializedAttr = 0;

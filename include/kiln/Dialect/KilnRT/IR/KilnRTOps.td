@@ -283,8 +283,8 @@ def KilnRT_LaunchOp : KilnRT_Command<"launch", [AttrSizedOperandSegments,
     Variadic<KilnRT_Place>:$reads, Variadic<KilnRT_Place>:$writes,
     Optional<KilnRT_Slot>:$scratch, OptionalAttr<ArrayAttr>:$args,
     DefaultValuedAttr<KilnRT_AccumulationAttr, "::kiln::rt::Accumulation::Overwrite">:$accumulate,
-    // The number of launches in a group. Only the first launch of a group has
-    // this attribute.
+    // The number of launches in a group, which runs as one launch. Only the
+    // first launch of a group has this attribute.
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$group), when);
   let assemblyFormat = [{
     $kernel `on` $queue (`after` $after^)? ` ` `` custom<Accesses>($reads, $writes) (`args` $args^)? (`accumulate` `` $accumulate^)?

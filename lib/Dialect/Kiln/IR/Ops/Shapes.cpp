@@ -241,10 +241,10 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// Dimension i of x and dimension j of y have the same `batch` parts if `batch`
-/// divides the sizes of both, and if the product of the sizes of dimensions 0
-/// to i - 1 of x equals that of dimensions 0 to j - 1 of y. In row-major order,
-/// the parts then contain the same elements.
+/// Dimension i of x and dimension j of y have the same `batch` parts, one per
+/// sequence, if `batch` divides the sizes of both, and if the product of the
+/// sizes of dimensions 0 to i - 1 of x equals that of dimensions 0 to j - 1 of
+/// y. In row-major order, the parts then contain the same elements.
 void ReshapeOp::inferSequences(Facts operands, int64_t batch,
                                MutableFacts results) {
   ArrayRef<int64_t> from = tensorTypeOf(getX()).getShape();
