@@ -73,7 +73,7 @@ public:
   explicit Blocks(int32_t numSections);
   /// Returns a list that contains all blocks that conflict with an item.
   const BlockList &near(const Item &item) const;
-  /// Inserts a block. Returns the number of steps.
+  /// Inserts a block. Returns the effort that this takes, in steps.
   uint64_t insert(const Block &block);
 
 private:

@@ -84,7 +84,7 @@ ArenaSearch::Outcome ArenaSearch::runOnce(uint64_t nodeLimit, Effort &effort) {
         return Outcome::Unknown;
       frame.item = choose(frame);
       if (frame.item < 0) {
-        // Every unplaced item sleeps, that is, must be above its floor. The
+        // Every unplaced item must be above its floor (see ArenaSearch.h). The
         // node has no solution, because in a canonical placement the lowest
         // unplaced item is at its floor.
         frames.pop_back();

@@ -91,9 +91,9 @@ struct Moment {
 struct HostFigures {
   int64_t arena = 0, states = 0, budget = 0;
   std::vector<PlanBuffer> buffers;
-  /// The command with the most live bytes; and by class, the live bytes at this
-  /// command and the sum of all buffers.
-  int64_t peakCommand = 0;
+  int64_t peakCommand = 0; ///< The command with the most live bytes.
+  /// For each class, the live bytes at `peakCommand`, and the bytes of all
+  /// buffers.
   std::array<int64_t, kClasses> atPeak{}, declared{};
   /// Bytes that a step copies to the host and back.
   int64_t copiedOut = 0, copiedIn = 0;

@@ -543,8 +543,8 @@ Command CommandReader::read(const Node &node) {
     command.token = readToken(node.at("token"));
     if (command.token.ring != 0)
       node.at("token").fail(
-          "is [number, 1], expected a number, because a collective may be in "
-          "flight for only one micro-batch at a time");
+          "is [number, 1], a token for each micro-batch in flight, but a "
+          "collective may be in flight for only one: expected a number");
   } else if (kind == "copy_wait") {
     command.kind = Command::Kind::CopyWait;
     command.token = readToken(node.at("token"));

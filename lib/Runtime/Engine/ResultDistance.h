@@ -57,7 +57,8 @@ ResultDistance tensorDistance(ElementType type, const char *before,
                               const char *own, const char *other, int64_t bytes,
                               double longestSum);
 
-/// Compares two results whose type is unknown. Their bytes must be equal.
+/// Compares two results of unknown type, which agree only if all of their bytes
+/// are equal.
 ResultDistance rawDistance(const char *own, const char *other, int64_t bytes);
 
 /// Compares two results of an execution of a GEMM: the contents of `slot` in

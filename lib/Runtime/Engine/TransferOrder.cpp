@@ -303,10 +303,11 @@ void TransferOrder::wait(std::size_t index, const abi::SegmentRun &run) {
     return;
   if (program_.commands[index].owner !=
       program_.commands[transfer->command].owner)
-    return fail(index, "(" + title(index, run) + ") waits for " +
-                           titleAndPlace(*transfer) +
-                           ", but other ranks execute that " + noun(*transfer) +
-                           ": both commands must have the same 'owner'");
+    return fail(
+        index,
+        "(" + title(index, run) + ") waits for " + titleAndPlace(*transfer) +
+            ", but other ranks than those that wait execute the " +
+            noun(*transfer) + ": both commands must have the same 'owner'");
   if (!isSameRun(*transfer, index, run))
     checkLives(*transfer, index, run);
   transfers_.erase(transfer);

@@ -37,7 +37,7 @@ constexpr int64_t step = 4096;
 enum Buffer : int64_t {
   Sum,       ///< All-reduced in place.
   Whole,     ///< Reduce-scattered into Scattered.
-  Padded,    ///< Reduced into PaddedShard; Whole has `missing` more elements.
+  Padded,    ///< Whole without `missing` elements; reduced into PaddedShard.
   Scattered, ///< This rank's shard of the sum of Whole over all ranks.
   PaddedShard,
   Gathered, ///< The Scattered shards of all ranks.

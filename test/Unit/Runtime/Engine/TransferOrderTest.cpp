@@ -138,8 +138,8 @@ INSTANTIATE_TEST_SUITE_P(
                "(copy_wait 'hidden' for micro-batch 0) waits for token 1, but "
                "no earlier transfer has this token"},
         Damage{"OwnerOfTheStartOnly", FORWARD "2/owner", 0,
-               "but other ranks execute that copy: both commands must have "
-               "the same 'owner'"},
+               "but other ranks than those that wait execute the copy: both "
+               "commands must have the same 'owner'"},
         Damage{"OwnerOfASlot", "/programs/train/slots/0/owner", 1,
                "'programs.train.slots[0].owner' is 1, expected the index of "
                "one of the 1 ranks of data parallelism"},
