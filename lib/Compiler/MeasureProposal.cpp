@@ -422,8 +422,10 @@ Result<Choice> MemoryPlanner::chooseOffload(ModuleOp dispatched,
         proposal.height = request.budget + solution.excess;
       return Choice::Exceeds;
     }
-    if (keepsStates && !solution.fits() && !canFit(*model))
+    if (keepsStates && round == 0 && !solution.fits() && !canFit(*model)) {
+      proposal.isHopeless = true;
       return Choice::Exceeds;
+    }
     proposal.seconds = solution.seconds;
     if (estimates)
       return Choice::Fits;

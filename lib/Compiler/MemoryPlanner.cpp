@@ -256,17 +256,20 @@ Status MemoryPlanner::searchOffloaded(Ladder &ladder) {
     }
     return Status();
   };
-  // If the states take so much memory that neither the plan for the smallest
-  // nor that for the largest budget fits, no plan between them does, with few
-  // exceptions.
-  if (keepsStates) {
-    for (int64_t index : {ladder.rungCount, int64_t(0)})
-      if (Status status = look(index); !status.ok())
-        return status;
-    if (bestSeconds == std::numeric_limits<double>::infinity())
-      return Status();
-  }
   double enough = kOptimalityTolerance * boundOf(ladder);
+  // If the states take so much memory that neither the plan for the largest nor
+  // that for the smallest budget fits, no plan between them does, with few
+  // exceptions.
+  bool isHopeless = keepsStates;
+  for (int64_t index : {ladder.rungCount, int64_t(0)}) {
+    if (!isHopeless)
+      break;
+    if (Status status = look(index); !status.ok())
+      return status;
+    isHopeless = ladder.rungs.at(index).isHopeless;
+  }
+  if (isHopeless)
+    return Status();
   int64_t step = ladder.rungCount / 4;
   for (int64_t index = ladder.rungCount; index >= 0; index -= step) {
     if (Status status = look(index); !status.ok())

@@ -49,7 +49,7 @@ Status MemoryPlanner::refuse(int64_t &leastBudget) {
   int64_t least = std::numeric_limits<int64_t>::max(), leastHost = least;
   std::string peak;
   forEachProposal([&](const Proposal &proposal) {
-    if (proposal.schedule.empty())
+    if (proposal.schedule.empty() || proposal.isHopeless)
       return;
     leastHost = std::min(leastHost, proposal.hostHeight);
     if (proposal.height >= least || proposal.hostHeight > request.hostBudget)

@@ -119,6 +119,9 @@ struct Proposal {
   /// proposal is scheduled, `height` exceeds every budget.
   int64_t height = std::numeric_limits<int64_t>::max(), hostHeight = 0;
   bool isExact = false; ///< True if the heights are those of ArenaGoal::Least.
+  /// True if the proposal was not scheduled, because the states on the device
+  /// leave too little memory even if most activations are on the host.
+  bool isHopeless = false;
   double seconds = 0;
   /// Lower bound, in seconds, on the step time of all schedules that fit the
   /// memory budget of the chain of stages.

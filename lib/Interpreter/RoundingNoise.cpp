@@ -9,8 +9,8 @@
 // inside an op, such as a sum, cannot be observed. They are modeled by
 // perturbing each operand of the op by its own random amount, which perturbs
 // the terms independently. The operands of elementwise ops are not perturbed,
-// because these ops do not round intermediate values. Perturbing them would, for
-// example, greatly exaggerate the error of a small difference of two numbers.
+// because these ops do not round intermediate values. Perturbing them would,
+// for example, exaggerate the error of a small difference of two numbers.
 //
 //===----------------------------------------------------------------------===//
 

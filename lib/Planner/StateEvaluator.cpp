@@ -19,19 +19,20 @@ static constexpr size_t kMostThreads = 16;
 static constexpr size_t kCommandsPerThread = 16384;
 
 StateEvaluator::StateEvaluator(const StateProblem &problem)
-    : commands(problem.seconds.size()) {
-  size_t threads = llvm::parallel::strategy.compute_thread_count();
-  threads = std::clamp<size_t>(threads, 1, kMostThreads);
-  for (size_t i = 0; i < threads; ++i)
-    simulations.emplace_back(problem);
+    : problem(problem),
+      most(std::clamp<size_t>(llvm::parallel::strategy.compute_thread_count(),
+                              1, kMostThreads)) {
+  simulations.emplace_back(problem);
 }
 
 std::vector<StateCost> StateEvaluator::run(
     size_t count,
     llvm::function_ref<std::vector<StateChoice>(size_t)> choicesOf) {
   std::vector<StateCost> costs(count);
-  size_t threads = std::clamp<size_t>(count * commands / kCommandsPerThread, 1,
-                                      simulations.size());
+  size_t commands = count * problem.seconds.size();
+  size_t threads = std::clamp<size_t>(commands / kCommandsPerThread, 1, most);
+  while (simulations.size() < threads)
+    simulations.emplace_back(problem);
   auto runPart = [&](size_t thread) {
     for (size_t i = thread; i < count; i += threads)
       costs[i] =

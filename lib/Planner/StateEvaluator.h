@@ -36,9 +36,10 @@ public:
       llvm::function_ref<std::vector<StateChoice>(size_t)> choicesOf);
 
 private:
-  /// One simulation for each thread.
+  const StateProblem &problem;
+  size_t most; ///< Maximum number of threads.
+  /// One simulation for each thread, created when the thread is first used.
   std::vector<StateSimulation> simulations;
-  size_t commands; ///< Number of commands of the program.
 };
 
 } // namespace kiln

@@ -98,11 +98,11 @@ def messages(name, text):
             if piece.group(1) is not None:
                 words += inserted(code) or (" | " if re.search("[,:]", code) and words else "")
                 words, code = words + piece.group(1), ""
-            elif end := re.search(r"[;{}]", piece.group(0)):
-                code += piece.group(0)[: end.start()]
-                break
-            elif not piece.group(0).startswith("//"):
-                code += piece.group(0)
+            elif not piece.group(0).startswith(("//", "'")):
+                end = re.search(r"[;{}]", piece.group(0))
+                code += piece.group(0)[: end.start() if end else None]
+                if end:
+                    break
             place = piece.end()
         words = (words + inserted(code.strip().rstrip(")"))).strip()
         if len(re.sub(r"\{[^}]*\}", " ", words).split()) > 2:

@@ -10,13 +10,13 @@
 
 #include "kiln/Dialect/KilnRT/IR/KilnRT.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace kiln {
 
 /// Creates one kernel for all equal dispatches. Two dispatches are equal if
-/// their bodies print identically without locations and launch arguments, and
-/// their operands and results have the same row strides. The kernel of a
+/// their bodies are equal except for locations and launch arguments, and their
+/// operands and results have the same row strides. The kernel of a
 /// dispatch of the family 'gemm' is the epilogue of the dispatch, with the
 /// result of the matmul as first operand.
 class KernelTable {

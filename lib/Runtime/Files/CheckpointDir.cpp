@@ -45,50 +45,6 @@ std::string removeTree(const std::string &path) {
   return error ? "cannot remove '" + path + "': " + error.message() : "";
 }
 
-/// Restores the checkpoint `path`/`name`, whose replacement by another
-/// checkpoint was interrupted: renames it to checkpoint-<step> and returns
-/// true. Returns false if this fails, because a checkpoint of that name exists
-/// or for another reason.
-bool restoreReplaced(const std::string &path, const std::string &name) {
-  std::string_view step = name;
-  step.remove_prefix(std::string_view(kReplacedPrefix).size());
-  step = step.substr(0, step.find('.'));
-  std::string target = path + "/checkpoint-" + std::string(step);
-  return ::rename((path + "/" + name).c_str(), target.c_str()) == 0;
-}
-
-/// Removes the staging directories, trash directories and temporary files that
-/// interrupted runs have left. Restores a checkpoint whose replacement was
-/// interrupted. This is safe because the caller holds the lock of the
-/// directory.
-Status removeLeftovers(const std::string &path) {
-  std::error_code error;
-  std::filesystem::directory_iterator it(path, error), end;
-  std::vector<std::string> leftovers;
-  for (; !error && it != end; it.increment(error)) {
-    std::string name = it->path().filename().string();
-    if (startsWith(name, kStagingPrefix) || startsWith(name, kTrashPrefix) ||
-        startsWith(name, kReplacedPrefix) || startsWith(name, ".tmp-latest."))
-      leftovers.push_back(path + "/" + name);
-  }
-  if (error)
-    return Status::error("cannot list '" + path + "': " + error.message());
-  for (const std::string &leftover : leftovers) {
-    std::string name(baseName(leftover));
-    if (startsWith(name, kReplacedPrefix) && restoreReplaced(path, name))
-      continue;
-    if (std::string fault = removeTree(leftover); !fault.empty())
-      return Status::error(fault);
-  }
-  return Status();
-}
-
-void noteSequences(const std::vector<ListedCheckpoint> &list, int64_t &last) {
-  for (const ListedCheckpoint &entry : list)
-    if (entry.manifest.ok())
-      last = std::max(last, entry.manifest->sequence);
-}
-
 /// Returns the path of a directory whose name consists of `prefix`, the step of
 /// the checkpoint `name`, and the id of this process.
 std::string hiddenPath(const std::string &directory, const char *prefix,
@@ -96,6 +52,72 @@ std::string hiddenPath(const std::string &directory, const char *prefix,
   return directory + "/" + prefix +
          std::string(name.substr(name.rfind('-') + 1)) + "." +
          std::to_string(::getpid());
+}
+
+/// Settles the replacement of the checkpoint `path`/`hidden`, which was moved
+/// away for a new one. Removes it if the new checkpoint is valid, and gives it
+/// its name back if there is no new checkpoint. If the new one is not valid,
+/// both stay. `committed` is the name of a checkpoint that is known to be
+/// valid.
+Status settleReplaced(const std::string &path, const std::string &hidden,
+                      const std::string &committed) {
+  std::string_view step = hidden;
+  step.remove_prefix(std::string_view(kReplacedPrefix).size());
+  step = step.substr(0, step.find('.'));
+  std::string name = "checkpoint-" + std::string(step);
+  if (!parseCheckpointName(name))
+    return Status(); // Another program has created it.
+  std::string old = path + "/" + hidden, target = path + "/" + name;
+  std::error_code ignored;
+  if (!std::filesystem::exists(target, ignored)) {
+    if (::rename(old.c_str(), target.c_str()) != 0)
+      return Status::error("cannot rename '" + old + "' back to '" + target +
+                           "': " + errnoText(errno));
+    return Status();
+  }
+  if (name != committed && !readManifest(target).ok())
+    return Status();
+  // Rename the checkpoint before removing it, so that a crash does not leave a
+  // partially removed checkpoint that looks like one to be restored.
+  std::string trash = hiddenPath(path, kTrashPrefix, name);
+  if (::rename(old.c_str(), trash.c_str()) != 0)
+    trash = old;
+  std::string fault = removeTree(trash);
+  return fault.empty() ? Status() : Status::error(fault);
+}
+
+/// Removes the staging directories, trash directories and temporary files that
+/// interrupted runs have left, and settles interrupted replacements. This is
+/// safe because the caller holds the lock of the directory. `committed` is the
+/// name of the checkpoint that has just been saved, or "".
+Status removeLeftovers(const std::string &path, const std::string &committed) {
+  std::error_code error;
+  std::filesystem::directory_iterator it(path, error), end;
+  std::vector<std::string> leftovers;
+  for (; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (startsWith(name, kStagingPrefix) || startsWith(name, kTrashPrefix) ||
+        startsWith(name, kReplacedPrefix) || startsWith(name, ".tmp-latest."))
+      leftovers.push_back(name);
+  }
+  if (error)
+    return Status::error("cannot list '" + path + "': " + error.message());
+  // Settle replacements first. If that fails, nothing is removed.
+  for (const std::string &name : leftovers)
+    if (startsWith(name, kReplacedPrefix))
+      if (Status status = settleReplaced(path, name, committed); !status.ok())
+        return status;
+  for (const std::string &name : leftovers)
+    if (!startsWith(name, kReplacedPrefix))
+      if (std::string fault = removeTree(path + "/" + name); !fault.empty())
+        return Status::error(fault);
+  return Status();
+}
+
+void noteSequences(const std::vector<ListedCheckpoint> &list, int64_t &last) {
+  for (const ListedCheckpoint &entry : list)
+    if (entry.manifest.ok())
+      last = std::max(last, entry.manifest->sequence);
 }
 
 } // namespace
@@ -162,7 +184,7 @@ Result<CheckpointDir> CheckpointDir::open(const std::string &path) {
                   "' is in use by another run; choose another directory to "
                   "save in, or wait for that run to end"
             : "cannot lock '" + lock + "': " + errnoText(error));
-  if (Status status = removeLeftovers(path); !status.ok())
+  if (Status status = removeLeftovers(path, ""); !status.ok())
     return status;
   if (Status status = tryOutputFile(path + "/latest"); !status.ok())
     return status;
@@ -277,7 +299,8 @@ Status CheckpointDir::save(int64_t step,
   }
   // If the new checkpoint has replaced one of the same name, removeLeftovers
   // removes the replaced checkpoint too.
-  if (Status leftovers = removeLeftovers(path_); !leftovers.ok())
+  if (Status leftovers = removeLeftovers(path_, checkpointName(step));
+      !leftovers.ok())
     notes.push_back(leftovers.message());
   if (Status latest = writeFile(path_ + "/latest", checkpointName(step) + "\n");
       !latest.ok())

@@ -27,6 +27,8 @@ struct {
   bool fired = false;
 } state;
 
+bool renameFlagsFail = false;
+
 struct {
   std::string suffix;
   std::function<void()> action;
@@ -71,6 +73,9 @@ kiln::Fault::Fault(int call, int error, bool kill) {
 }
 kiln::Fault::~Fault() { state.armed = false; }
 bool kiln::Fault::fired() const { return state.fired; }
+
+kiln::NoRenameFlags::NoRenameFlags() { renameFlagsFail = true; }
+kiln::NoRenameFlags::~NoRenameFlags() { renameFlagsFail = false; }
 
 kiln::OnOpen::OnOpen(std::string suffix, std::function<void()> action) {
   onOpen = {std::move(suffix), std::move(action), false};
@@ -133,7 +138,13 @@ int __wrap_rename(const char *from, const char *to) {
 }
 int __wrap_renameat2(int fromDir, const char *from, int toDir, const char *to,
                      unsigned flags) {
-  return failsNow() ? -1 : __real_renameat2(fromDir, from, toDir, to, flags);
+  if (failsNow())
+    return -1;
+  if (renameFlagsFail && flags != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  return __real_renameat2(fromDir, from, toDir, to, flags);
 }
 int __wrap_mkdir(const char *path, mode_t mode) {
   return failsNow() ? -1 : __real_mkdir(path, mode);

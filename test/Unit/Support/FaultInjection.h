@@ -40,6 +40,14 @@ public:
   bool fired() const;
 };
 
+/// Makes renameat2 with flags fail with EINVAL, as on file systems without this
+/// call, during its lifetime.
+class NoRenameFlags {
+public:
+  NoRenameFlags();
+  ~NoRenameFlags();
+};
+
 } // namespace kiln
 
 #endif // KILN_TEST_UNIT_SUPPORT_FAULTINJECTION_H

@@ -397,8 +397,8 @@ void RowRunner::runOnGpu(const Compiled &compiled, ArrayRef<HostTensor> inputs,
 }
 
 /// Describes the arguments of a case. A matrix may have padded rows if it has
-/// as many columns as the row program. All other tensors are contiguous, and the
-/// kernel may access each of them as a matrix with that number of columns.
+/// as many columns as the row program. All other tensors are contiguous, and
+/// the kernel may access each of them as a matrix with that number of columns.
 RowRunner::Compiled RowRunner::describe(const RowCase &rowCase,
                                         RowInstance instance) {
   Compiled compiled;

@@ -16,6 +16,8 @@
 #include "TestFiles.h"
 #include "kiln/Runtime/Files/CheckpointDir.h"
 #include <cerrno>
+#include <filesystem>
+#include <optional>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -114,7 +116,9 @@ TEST(CheckpointFault, WithoutRenameat2) {
   EXPECT_GT(sweepErrors(2, EINVAL, 0), 30);
 }
 
-TEST(CheckpointFault, DyingAtEveryCall) {
+/// Kills the process at each system call of a save. Returns the number of these
+/// calls.
+int sweepDeaths(bool hasRenameFlags) {
   int swept = 0;
   for (int64_t step : {3, 2}) {
     bool died = true;
@@ -125,30 +129,61 @@ TEST(CheckpointFault, DyingAtEveryCall) {
       if (child == 0) {
         Result<CheckpointDir> directory = CheckpointDir::open(temporary.path());
         std::vector<std::string> notes;
+        std::optional<NoRenameFlags> none;
+        if (!hasRenameFlags)
+          none.emplace();
         Fault fault(call, 0, /*kill=*/true);
         ::_exit(directory.ok() && save(*directory, step, 1, notes).ok() ? 0
                                                                         : 1);
       }
       int result = 0;
-      ASSERT_EQ(::waitpid(child, &result, 0), child);
-      ASSERT_TRUE(WIFEXITED(result));
+      EXPECT_EQ(::waitpid(child, &result, 0), child);
+      EXPECT_TRUE(WIFEXITED(result));
       died = WEXITSTATUS(result) == 99;
-      ASSERT_TRUE(died || WEXITSTATUS(result) == 0);
+      EXPECT_TRUE(died || WEXITSTATUS(result) == 0);
       swept += died;
 
       Result<CheckpointDir> next = CheckpointDir::open(temporary.path());
-      ASSERT_TRUE(next.ok()) << next.status().message();
+      EXPECT_TRUE(next.ok()) << next.status().message();
       expectNoLeftovers(temporary);
       Result<FoundCheckpoint> found = findCheckpoint(temporary.path());
-      ASSERT_TRUE(found.ok())
+      EXPECT_TRUE(found.ok())
           << "call " << call << ": " << found.status().message();
+      if (!found.ok())
+        return swept;
       EXPECT_TRUE(found->notes.empty()) << "call " << call;
       EXPECT_GE(found->manifest.sequence, 1) << "call " << call;
       if (!died)
         EXPECT_EQ(found->manifest.sequence, 2);
     }
   }
-  EXPECT_GT(swept, 60);
+  return swept;
+}
+
+TEST(CheckpointFault, DyingAtEveryCall) { EXPECT_GT(sweepDeaths(true), 60); }
+
+// The old checkpoint has another name while the new one replaces it.
+TEST(CheckpointFault, DyingAtEveryCallWithoutRenameFlags) {
+  EXPECT_GT(sweepDeaths(false), 60);
+}
+
+// If the checkpoint cannot get its name back, it is not removed.
+TEST(CheckpointFault, FailingRestore) {
+  TestDirectory temporary;
+  prepare(temporary.path());
+  std::filesystem::rename(temporary / "checkpoint-2",
+                          temporary / ".replaced-checkpoint-2.1");
+  bool fired = true;
+  for (int call = 1; fired; ++call) {
+    Fault fault(call, EIO);
+    bool isOpen = CheckpointDir::open(temporary.path()).ok();
+    fired = fault.fired();
+    EXPECT_TRUE(std::filesystem::exists(temporary / "checkpoint-2") ||
+                std::filesystem::exists(temporary / ".replaced-checkpoint-2.1"))
+        << "call " << call;
+    EXPECT_TRUE(isOpen || fired);
+  }
+  EXPECT_EQ(findCheckpoint(temporary.path())->manifest.step, 2);
 }
 
 } // namespace
