@@ -355,7 +355,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.prefetch' is array<i64: -2>, expected an array of leads}}
+  // expected-error @below {{attribute 'kiln.prefetch' is array<i64: -2>, expected an array of integers from 0 to 2147483647, each the lead}}
   %w = kiln.read @w {kiln.prefetch = array<i64: -2>} : tensor<4xf32>
   kiln.return
 }
@@ -396,7 +396,7 @@ kiln.program @f(%x: tensor<4xf32>) attributes {kind = #kiln.program_kind<forward
 
 kiln.state @w : tensor<4xf32, #kiln.memory<host>> {role = #kiln.role<parameter>, init = #kiln.splat<value = 0.0>}
 kiln.program @f() attributes {kind = #kiln.program_kind<forward>} {
-  // expected-error @below {{attribute 'kiln.prefetch' is 2 : i64, expected an array of leads}}
+  // expected-error @below {{attribute 'kiln.prefetch' is 2 : i64, expected an array of integers from 0 to 2147483647, each the lead}}
   %w = kiln.read @w {kiln.prefetch = 2} : tensor<4xf32>
   kiln.return
 }
