@@ -325,11 +325,14 @@ static StateSolution refineLargest(const StateProblem &problem,
       for (size_t k = 0; k < choices.size(); ++k)
         if (isPromising(choices[k]))
           promising.push_back(k);
+      auto changedTo = [&](const StateChoice &choice) {
+        std::vector<StateChoice> changed = solution.choices;
+        changed[i] = choice;
+        return changed;
+      };
       std::vector<StateCost> computed =
           evaluator.run(promising.size(), [&](size_t k) {
-            std::vector<StateChoice> changed = solution.choices;
-            changed[i] = choices[promising[k]];
-            return changed;
+            return changedTo(choices[promising[k]]);
           });
       std::vector<std::optional<StateCost>> costs(choices.size());
       for (size_t k = 0; k < promising.size(); ++k)
@@ -338,11 +341,9 @@ static StateSolution refineLargest(const StateProblem &problem,
         if (!isPromising(choices[k]))
           continue;
         size_t &count = failed(choices[k]);
-        if (!costs[k]) {
-          std::vector<StateChoice> changed = solution.choices;
-          changed[i] = choices[k];
-          costs[k] = evaluator.run(changed, /*recordsLeads=*/false);
-        }
+        if (!costs[k])
+          costs[k] = evaluator.run(changedTo(choices[k]),
+                                   /*recordsLeads=*/false);
         if (keyOf(*costs[k]) < keyOf(solution.cost)) {
           solution.cost = std::move(*costs[k]);
           current = choices[k];
